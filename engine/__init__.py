@@ -1,4 +1,6 @@
-"""Training: a trial's result depends only on its settings, not on how it is scheduled.
+"""Training of a study's trials.
+
+A trial's result depends only on its settings, not on how it is scheduled.
 
 `run` schedules trials in this process or on Ray; `trial` trains one from its checkpoint to its row; `packs`
 train several together. `objectives` define the data, loss and metrics of each kind of task, and `optimisers`

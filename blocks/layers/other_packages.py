@@ -43,7 +43,10 @@ class FlaLayer(Block, Initialisable):
         self.layer = self._make()
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the weights as the layer's constructor does, with a seed that the generator draws."""
+        """Draw the weights by the layer's constructor.
+
+        Its seed comes from the generator.
+        """
         seed = int(torch.randint(2**62, (), generator=generator))
         self.layer.load_state_dict(self._make(seed).state_dict())
 
@@ -83,7 +86,10 @@ class FlaLayer(Block, Initialisable):
 
 
 def _make_layer(name: str, others: Mapping[str, Any], width: int, seed: int = 0) -> nn.Module:
-    """Build the layer `fla.layers.NAME` with weights from a seed; raise BuildError for wrong arguments."""
+    """Build the layer `fla.layers.NAME` with weights from a seed.
+
+    Raise BuildError for wrong arguments.
+    """
     use_interpreter()
     try:
         with warnings.catch_warnings(action="ignore"):  # that there is no GPU, and no other kernels
@@ -114,7 +120,10 @@ def _make_layer(name: str, others: Mapping[str, Any], width: int, seed: int = 0)
 
 
 def _fault(layer: str, fault: str, error: Exception, hint: str = "") -> str:
-    """Return an error message of one line: what cannot be done with a layer, why, and what to change."""
+    """Return an error message of one line.
+
+    It says what cannot be done with a layer, why, and what to change.
+    """
     why = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
     remedy = f"give other arguments, as in fla(layer={layer}, name=value), or another layer"
     if isinstance(error, ImportError):
@@ -129,7 +138,10 @@ def _fault(layer: str, fault: str, error: Exception, hint: str = "") -> str:
 
 
 def _missing_package(error: Exception) -> str:
-    """Return the package that a module tried to import, if it called a name that is None; else ""."""
+    """Return the package whose failed import caused an error; else "".
+
+    Such a module keeps None under the imported name, and then calls it.
+    """
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -149,7 +161,10 @@ def _missing_package(error: Exception) -> str:
 
 
 def first_output(y: object, x: Tensor) -> Tensor:
-    """Return the outputs in a layer's result; if the result is a tuple, they are its first element."""
+    """Return the outputs in a layer's result, and check their shape.
+
+    If the result is a tuple, they are its first element.
+    """
     y = y[0] if isinstance(y, tuple) else y
     if not isinstance(y, Tensor) or y.shape != x.shape:
         got = tuple(y.shape) if isinstance(y, Tensor) else type(y).__name__
@@ -158,7 +173,10 @@ def first_output(y: object, x: Tensor) -> Tensor:
 
 
 def _tensors(held: object) -> Iterator[Tensor]:
-    """Yield all tensors in the cache of a layer of `fla`, which may be nested in lists, dicts and objects."""
+    """Yield all tensors in a layer's cache.
+
+    The cache may nest lists, dicts and objects.
+    """
     if isinstance(held, Tensor):
         yield held
     elif isinstance(held, dict | list | tuple):

@@ -1,6 +1,6 @@
-"""Positions in attention scores: consecutive or random position numbers, and biases by distance.
+"""Positions of query-key pairs: position numbers, and biases by distance.
 
-Biases are ALiBi's slopes or T5's buckets.
+Position numbers are consecutive or random. Biases are ALiBi's slopes or T5's buckets.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ FURTHEST = 128
 
 
 class DistanceBias(nn.Module, ABC):
-    """Base class of biases that are added to attention scores, one for each head and distance."""
+    """Base class of biases that depend on the distance between query and key.
+
+    They are added to attention scores. Each head has its own.
+    """
 
     @abstractmethod
     def by_distance(self, distances: Tensor) -> Tensor:
@@ -34,9 +37,10 @@ class DistanceBias(nn.Module, ABC):
         """
 
     def forward(self, distances: Tensor, keys: int, dtype: torch.dtype) -> Tensor:
-        """Return biases (heads, queries, keys) for `distances` (keys + queries − 1,) in decreasing order.
+        """Return the biases of all query-key pairs, (heads, queries, keys).
 
-        Distances for each sequence, (batch, keys + queries − 1), give (batch, heads, queries, keys).
+        `distances` (keys + queries − 1,) are in decreasing order. Distances for each sequence, (batch, keys +
+        queries − 1), give (batch, heads, queries, keys).
         """
         biases = self.by_distance(distances).to(dtype)
         if torch.compiler.is_exporting():  # a window of `unfold` has one width in an exported program
@@ -48,11 +52,12 @@ class DistanceBias(nn.Module, ABC):
 
 
 class LinearBias(DistanceBias):
-    """Biases of attention with `pos=alibi`: the distance times −2^(−8 h / heads), for head number h.
+    """Biases of attention with `pos=alibi`, in proportion to the distance.
 
-    Press et al. 2022, section 3. Heads count from 1. Difference: the authors' program has other slopes if the
-    number of heads is not a power of two, such as 3, 6 or 12. It takes the slopes of the next smaller power
-    of two, and then every second slope of the next larger.
+    For head number h they are the distance times −2^(−8 h / heads) (Press et al. 2022, section 3). Heads
+    count from 1. Difference: the authors' program has other slopes if the number of heads is not a power of
+    two, such as 3, 6 or 12. It takes the slopes of the next smaller power of two, and then every second slope
+    of the next larger.
     """
 
     def __init__(self, heads: int) -> None:
@@ -108,10 +113,11 @@ def build_distance_bias(kind: str, heads: int, width: int, *, causal: bool) -> D
 
 
 class PairPositions(nn.Module):
-    """Position numbers for attention: they rotate queries and keys, or give the distances for biases.
+    """Position numbers for attention.
 
-    Random positions differ between batches in training and are fixed afterwards. Each sequence has as many
-    positions as its length, which its mask (batch, length) gives (Ruoss et al. 2023).
+    They rotate queries and keys, or give the distances for biases. Random positions differ between batches in
+    training and are fixed afterwards. Each sequence has as many positions as its length, which its mask
+    (batch, length) gives (Ruoss et al. 2023).
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -155,10 +161,11 @@ class PairPositions(nn.Module):
         return draw_positions(count, x.shape[1], lengths, device=x.device, training=self.training)
 
     def check(self, start: int, length: int) -> None:
-        """Raise BuildError unless there are position numbers for `length` positions from `start` on.
+        """Check that there are enough position numbers.
 
-        Consecutive numbers have no limit. If numbers are random, raise BuildError for a piece of
-        a sequence, or for a sequence that is longer than the count of numbers.
+        They are needed for `length` positions from `start` on. Consecutive numbers have no limit. If numbers
+        are random, raise BuildError for a piece of a sequence, or for a sequence that is longer than the
+        count of numbers.
         """
         if self.count is None:
             return

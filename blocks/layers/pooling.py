@@ -1,9 +1,9 @@
-"""Pools, which reduce a sequence to one vector, with a faster computation for pooled linear layers.
+"""Pools, which reduce a sequence to one vector, and a faster way to compute them.
 
-It computes `activation >> pool` on linearly mapped inputs. A map of a few input columns to the width, an
-activation and a pool are bound by memory, not by arithmetic. For a long batch the activations alone take
-gigabytes. This module computes pieces in one buffer, and computes them again in its own backward pass. So it
-never holds a tensor of size length × width.
+The faster way computes `activation >> pool` on linearly mapped inputs. A map of a few input columns to the
+width, an activation and a pool are bound by memory, not by arithmetic. For a long batch the activations alone
+take gigabytes. This module computes pieces in one buffer, and computes them again in its own backward pass.
+So it never holds a tensor of size length × width.
 
 A rectifier, leaky or not, is linear on both sides of 0: h = act'(z) z, z = W x. So for any weights α_t
 
@@ -107,7 +107,7 @@ _NEGATIVE_SLOPES = {ACTIVATIONS["relu"]: 0.0, ACTIVATIONS["leaky_relu"]: 0.01}
 def try_fused_pooling(
     entry: Linear, body: ResidualStack, inputs: Tensor, mask: Tensor | None
 ) -> Tensor | None:
-    """Compute body(entry(inputs), mask), (batch, 1, width), faster; return None if this is not possible.
+    """Compute body(entry(inputs), mask) faster, (batch, 1, width), or return None.
 
     The method needs a body that begins with `activation >> pool`.
 
@@ -150,7 +150,10 @@ def try_fused_pooling(
 
 
 class _Chunk(NamedTuple):
-    """A part of a batch (some rows, or some time steps of one row), with its products z = W x."""
+    """A part of a batch, with its products z = W x.
+
+    It has some rows, or some time steps of one row.
+    """
 
     rows: slice
     times: slice
@@ -161,10 +164,10 @@ class _Chunk(NamedTuple):
         return numbers[self.rows, self.times]
 
     def add_positive_sums(self, sums: Tensor, across: Tensor, weights: Tensor) -> None:
-        """Add Σ α x to `sums`, over the times of this chunk at which z > 0, with weights α.
+        """Add Σ α x over the times with z > 0 to `sums`.
 
-        `sums` is (batch, columns, width). x is the argument `across` (batch, columns, length), and α is
-        `weights` (rows, times). This overwrites z.
+        `sums` is (batch, columns, width). x is the argument `across` (batch, columns, length), and the
+        weights α are `weights` (rows, times). This overwrites z.
         """
         sums[self.rows].baddbmm_(across[self.rows, :, self.times] * weights.unsqueeze(1), self.z.gt_(0))
 
@@ -184,24 +187,28 @@ def _iter_chunks(x: Tensor, weight: Tensor) -> Iterator[_Chunk]:
 
 
 def _slopes(across: Tensor, weights: Tensor, above: Tensor, negative_slope: float) -> Tensor:
-    """Return Σ α x · act′(z) over all times, (batch, columns, width); act′ is the slope of the activation.
+    """Return Σ α x · act′(z) over all times, (batch, columns, width).
 
-    The slope is 1 where z > 0, else `negative_slope`. x is the argument `across` (batch, columns, length), α
-    is `weights` (batch, length), and `above` is Σ α x over the times with z > 0.
+    The slope act′ of the activation is 1 where z > 0, else `negative_slope`. x is the argument `across`
+    (batch, columns, length), α is `weights` (batch, length), and `above` is Σ α x over the times with z > 0.
     """
     everywhere = torch.bmm(across, weights.unsqueeze(-1))
     return torch.add(negative_slope * everywhere, above, alpha=1 - negative_slope)
 
 
 class _FusedAttentionPool(torch.autograd.Function):
-    """Autograd function: the attention pool of h = act(W x), Σ α_t h_t, α = softmax(e), e = tanh(w · h + b).
+    """Autograd function: the attention pool of h = act(W x).
 
-    Since e is at most 1, exp(e) needs no stabilisation.
+    It is Σ α_t h_t with α = softmax(e) and e = tanh(w · h + b). Since e is at most 1, exp(e) needs no
+    stabilisation.
     """
 
     @staticmethod
     def forward(ctx: SavedContext, x: Tensor, weight: Tensor, score: Tensor, negative_slope: float) -> Tensor:
-        """Map (batch, length, columns) to (batch, width); the last column of x is 1, or 0 where masked."""
+        """Map (batch, length, columns) to (batch, width).
+
+        The last column of x is 1, or 0 where masked.
+        """
         ahead, bias, across = score[:, :-1], score[0, -1:], x.mT.contiguous()
         scores, parts = (x.new_empty(x.shape[:2]) for _ in range(2))
         above = x.new_zeros(*across.shape[:2], len(weight))
@@ -244,7 +251,10 @@ class _FusedMeanPool(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: SavedContext, x: Tensor, weight: Tensor, negative_slope: float) -> Tensor:
-        """Map (batch, length, columns) to (batch, width); the last column is 1, or 0 where masked."""
+        """Map (batch, length, columns) to (batch, width).
+
+        The last column of x is 1, or 0 where masked.
+        """
         across = x.mT.contiguous()
         shares = across[:, -1] / across[:, -1].sum(1, keepdim=True)
         above = x.new_zeros(*across.shape[:2], len(weight))

@@ -1,4 +1,7 @@
-"""The blocks `lstm` and `gru`, computed by fused kernels if possible, otherwise by Python steps."""
+"""The blocks `lstm` and `gru`.
+
+They are computed by fused kernels if possible, otherwise by Python steps.
+"""
 
 from __future__ import annotations
 
@@ -26,17 +29,20 @@ HELD = 1e9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecurrentState(State):
-    """The state of recurrent layers: output h and, in an LSTM, cell s; each is (batch, layers, width)."""
+    """The state of stacked recurrent layers.
+
+    It has the output h and, in an LSTM, the cell s, each (batch, layers, width).
+    """
 
     tensors: tuple[Tensor, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """A record of a recurrent layer's cell and gates at every position, each (batch, length, width).
+    """Values of a recurrent layer at every position, each (batch, length, width).
 
-    `cell` is the state that the layer passes on; in a GRU it is the hidden state itself. `gates` always has
-    `forget`, the share of the cell that is kept.
+    `hidden` is the output. `cell` is the state that the layer passes on; in a GRU it is the hidden state
+    itself. `gates` always has `forget`, the share of the cell that is kept.
     """
 
     hidden: Tensor
@@ -45,7 +51,7 @@ class Trace:
 
 
 class RecurrentLayer(Initialisable):
-    """One recurrent layer: the weights for its input and its state, and the step that combines them."""
+    """Base class of recurrent layers, with weights for the input and for the state."""
 
     weight_roles = roles(weight_x=WeightRole.MATRIX, weight_h=WeightRole.MATRIX, bias=WeightRole.BIAS)
 
@@ -71,19 +77,20 @@ class RecurrentLayer(Initialisable):
     def run_fused(
         self, x: Tensor, start: tuple[Tensor, ...], mask: Tensor | None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Run the fused kernel; return the outputs (batch, length, width) and the final states of each row.
+        """Run the fused kernel, and return the outputs and each row's final states.
 
-        With a mask (batch, length) a row ends at its last valid position; later outputs are undefined. States
-        are contiguous, as cuDNN requires; gradients need training mode.
+        Outputs are (batch, length, width). With a mask (batch, length) a row ends at its last valid position;
+        later outputs are undefined. States are contiguous, as cuDNN requires; gradients need training mode.
         """
 
     @abstractmethod
     def step(
         self, mapped: Tensor, state: tuple[Tensor, ...]
     ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-        """Return the next state (its first tensor is the output) and the gates.
+        """Return the next state and the gates.
 
-        The mapped input is (batch, maps * width), all others (batch, width).
+        The first tensor of the state is the output. The mapped input is (batch, maps * width), all others
+        (batch, width).
         """
 
     @abstractmethod
@@ -122,10 +129,10 @@ class LSTMLayer(RecurrentLayer):
     def run_fused(
         self, x: Tensor, start: tuple[Tensor, ...], mask: Tensor | None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Run torch.lstm, which expects two biases; the second one is zero.
+        """Run `torch.lstm`.
 
-        After a row's end, an additional input closes the input gate and opens the forget gate, both exactly.
-        So the cell reaches the end of the batch unchanged.
+        It expects two biases; the second one is zero. After a row's end, an additional input closes the input
+        gate and opens the forget gate, both exactly. So the cell reaches the end of the batch unchanged.
         """
         weight_x = self.weight_x
         if mask is not None:
@@ -156,7 +163,10 @@ class LSTMLayer(RecurrentLayer):
 
 
 class GRULayer(RecurrentLayer):
-    """A GRU layer whose reset gate multiplies the mapped state W h + b, as in cuDNN, and not the state h."""
+    """A GRU layer in the form of cuDNN.
+
+    The reset gate multiplies the mapped state W h + b, and not the state h.
+    """
 
     weight_roles = roles(**RecurrentLayer.weight_roles, state_bias=WeightRole.BIAS)
     maps = 3  # reset gate, update gate, candidate: the kernels' order
@@ -173,9 +183,10 @@ class GRULayer(RecurrentLayer):
     def run_fused(
         self, x: Tensor, start: tuple[Tensor, ...], mask: Tensor | None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Run torch.gru, which expects two biases; the second one is zero except for the candidate.
+        """Run `torch.gru`.
 
-        A GRU's outputs are its states, so a row's final state is its last valid output.
+        It expects two biases; the second one is zero except for the candidate. A GRU's outputs are its
+        states, so a row's final state is its last valid output.
         """
         weights = _for_kernel(self.weight_x, self.weight_h, self.bias, self._full_bias())
         begin, with_grad = start[0].unsqueeze(0), torch.is_grad_enabled()
@@ -194,7 +205,7 @@ class GRULayer(RecurrentLayer):
         return (torch.lerp(n.to(h.dtype), h, z.to(h.dtype)),), (r, z)  # autocast lowers their precision
 
     def trace(self, states: tuple[Tensor, ...], gates: tuple[Tensor, ...]) -> Trace:
-        """Return a trace whose `cell` is the hidden state, and whose gate `forget` is the update gate."""
+        """Return a trace, with the hidden state as `cell` and the update gate as `forget`."""
         return Trace(hidden=states[0], cell=states[0], gates={"reset": gates[0], "forget": gates[1]})
 
     def _full_bias(self) -> Tensor:
@@ -253,7 +264,7 @@ class Recurrent(Block):
         return x, RecurrentState(tensors=tuple(torch.stack(part, 1) for part in zip(*lasts, strict=True)))
 
     def traces(self, x: Tensor) -> tuple[Trace, ...]:
-        """Return the states and gates of each layer at every position of x, computed without dropout."""
+        """Return each layer's states and gates at every position of x, without dropout."""
         found: list[Trace] = []
         start = self.zero_state(x)
         for place, layer in enumerate(self.layers):
@@ -280,7 +291,10 @@ class Recurrent(Block):
 
 
 def _for_kernel(*weights: Tensor) -> tuple[Tensor, ...]:
-    """Return a layer's weights as a fused kernel needs them: on a GPU, in one block of memory for cuDNN."""
+    """Return a layer's weights in the form that a fused kernel needs.
+
+    On a GPU, cuDNN needs them in one block of memory.
+    """
     if not weights[0].is_cuda:
         return weights
     return side_by_side(*weights)
@@ -302,7 +316,7 @@ def _ends(mask: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _needs_single_precision(x: Tensor) -> bool:
-    """Return whether autocast is on with a 16-bit type that the device's kernel does not support.
+    """Return whether autocast uses a 16-bit type that the kernel does not support.
 
     A GPU's kernel accepts float16 for either type. OneDNN's LSTM supports no such type without AVX-512.
     """
@@ -311,7 +325,7 @@ def _needs_single_precision(x: Tensor) -> bool:
 
 
 def _is_one_step_of_cudnn(x: Tensor) -> bool:
-    """Return whether cuDNN would compute a single step: x is on a GPU and has one position.
+    """Return whether x is a single step that cuDNN would compute.
 
     For such a step cuDNN's kernel would copy the weights. A decoder with input feeding needs many such steps:
     a copy for each would be kept for gradients.

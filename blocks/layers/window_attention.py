@@ -1,6 +1,6 @@
-"""Attention within a window, with scores that depend on keys and on distances.
+"""Attention within a window.
 
-Heads are the first dimension of all tensors with heads.
+Its scores depend on keys and on distances. Heads are the first dimension of all tensors with heads.
 """
 
 from __future__ import annotations
@@ -55,9 +55,10 @@ class UniformLinear(Linear):
 
 
 class PositionVectors(Initialisable):
-    """Trained vectors for the distances between queries and keys, drawn from N(0, 1).
+    """Trained vectors, one for each distance between query and key.
 
-    The first vector is for the greatest distance, that of the furthest key on the left.
+    They are drawn from N(0, 1). The first vector is for the greatest distance, that of the furthest key on
+    the left.
     """
 
     weight_roles = roles(weight=WeightRole.EMBEDDING)
@@ -95,9 +96,9 @@ class AdaptiveSpans(Initialisable):
         self.max_distance = self._max_distance(0.0)
 
     def forward(self, max_distance: int, min_distance: int) -> Tensor:
-        """Return the logarithm of each head's factor for weights at each distance, (heads, 1, 1, distances).
+        """Return how much each head fades its weights at each distance, (heads, 1, 1, distances).
 
-        The factor for `max_distance` comes first.
+        The result is the logarithm of a factor for the weights. The factor for `max_distance` comes first.
         """
         steps = torch.arange(max_distance, min_distance - 1, -1, device=self.z.device).abs() - self.nearest
         left = (self.z[:, None] * self.span + self.ramp - steps) / self.ramp
@@ -107,16 +108,16 @@ class AdaptiveSpans(Initialisable):
         return torch.where(left > tiny, left.log(), masked_score(left))[:, None, None]
 
     def note(self, highest: float) -> None:
-        """Update the greatest visible distance after a step; `highest` is the largest share z of any head.
+        """Update the greatest visible distance after a step.
 
-        The distance is stored as `max_distance`.
+        `highest` is the largest share z of any head. The distance is stored as `max_distance`.
         """
         self.max_distance = self._max_distance(highest)
 
     def _max_distance(self, z: float) -> int:
-        """Return the greatest distance that a head with the span z · `span` sees, rounded up.
+        """Return the greatest distance that a head sees, rounded up to a multiple of GRANULARITY.
 
-        It is a multiple of GRANULARITY.
+        The head's span is z · `span`.
         """
         seen = math.ceil(self.ramp + z * self.span) + self.nearest - 1
         return -(-seen // GRANULARITY) * GRANULARITY
@@ -170,10 +171,10 @@ class WindowAttention(nn.Module):
         mask: Tensor | None = None,
         extra: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
-        """Return the output for each query, (heads, batch, queries, head_width); q is already scaled.
+        """Return the output for each query, (heads, batch, queries, head_width).
 
-        The last keys and values (heads, batch, keys, head_width) are at the queries' positions, earlier ones
-        are past.
+        The query is already scaled. The last keys and values (heads, batch, keys, head_width) are at the
+        queries' positions, earlier ones are past.
 
         `mask` (batch, keys) is true where a key is valid. Every query sees the `extra` keys and values too,
         each (heads, n, head_width), in the same softmax.
@@ -199,7 +200,7 @@ class WindowAttention(nn.Module):
         return compute_window(form, given, kept)
 
     def _draw(self, pieces: Sequence[QueryChunk], given: WindowInputs) -> list[Tensor]:
-        """Draw a dropout mask for the weights of each piece. Without dropout, return an empty list."""
+        """Draw a dropout mask for each piece's weights, or none without dropout."""
         heads, batch = given.q.shape[:2]
         sizes = ((piece.query_count, piece.key_count + given.num_extra) for piece in pieces)
         drawn = (self.dropout.draw_mask(torch.Size((heads, batch, *size)), like=given.q) for size in sizes)
@@ -207,7 +208,10 @@ class WindowAttention(nn.Module):
 
 
 def compute_window(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor:
-    """Return the output for each query, (heads, batch, queries, head_width), by the fastest method."""
+    """Compute window attention by the fastest method.
+
+    The result is the output for each query, (heads, batch, queries, head_width).
+    """
     if given.q.device.type in ("cpu", "meta") and not are_operations_rewritten():
         most_scores = max(piece.key_count for piece in form.pieces) + given.num_extra  # scores of any query
         lowered = given.q.device.type == "cpu" and torch.is_autocast_enabled("cpu")
@@ -258,7 +262,10 @@ class WindowedBlock(Block):
         return self.attend(x, None, mask)
 
     def forward_with_past(self, x: Tensor, past: Tensor) -> Tensor:
-        """Return the outputs at x, computed without the part of the past that no query sees."""
+        """Return the outputs at x, given the past inputs.
+
+        The part of the past that no query sees is left out.
+        """
         seen = past[:, max(0, past.shape[1] - self.window.max_distance) :]
         return self.attend(x, seen if seen.shape[1] else None, None)
 
@@ -289,7 +296,7 @@ def _after_load(block: WindowedBlock, _keys: object) -> None:
 
 
 def map_heads(x: Tensor, past: Tensor | None, weight: Tensor, heads: int) -> tuple[Tensor, Tensor]:
-    """Return keys and values (heads, batch, positions, head_width), both mapped by one weight.
+    """Map inputs to keys and values (heads, batch, positions, head_width) by one weight.
 
     The past comes first; it is mapped separately, so that no unneeded gradient is computed.
     """

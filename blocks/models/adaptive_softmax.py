@@ -1,8 +1,8 @@
-"""Embeddings and softmax for large vocabularies, divided into clusters of symbols by frequency.
+"""Embeddings and softmax for large vocabularies in clusters.
 
-Symbols are numbered by falling frequency. Each cluster's vectors are narrower than the previous cluster's,
-and a projection widens them to the model's width. The first cluster's vectors have that width already, and
-are only projected if the config says so.
+A cluster has symbols of similar frequency. Symbols are numbered by falling frequency. Each cluster's vectors
+are narrower than the previous cluster's, and a projection widens them to the model's width. The first
+cluster's vectors have that width already, and are only projected if the config says so.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from ..core.linear_maps import linear
 
 
 class TiedLinear(Initialisable):
-    """A linear map with another module's weight and, if `bias` is set, a bias of its own."""
+    """A linear map that uses another module's weight.
+
+    It has its own bias if `bias` is set.
+    """
 
     weight_roles = roles(bias=WeightRole.BIAS)
 
@@ -143,7 +146,7 @@ class AdaptiveSoftmax(nn.Module):
         return lost.view(shape)
 
     def _head(self, x: Tensor) -> Tensor:
-        """Return the scores of the first cluster's symbols, followed by one score for each other cluster.
+        """Return the scores of the first step: frequent symbols, then one for each other cluster.
 
         Both use the first cluster's projection, if there is one. A single product with the concatenated
         weights avoids copying the scores, which are larger than the weights.

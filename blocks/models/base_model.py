@@ -1,4 +1,7 @@
-"""The base class of all models: a recipe, the settings outside the recipe, and the blocks of the body."""
+"""The base class of all models.
+
+A model has a recipe, the settings outside the recipe, and the blocks of its body.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,7 @@ class BaseModel(nn.Module, Generic[Body]):
 
 
 def find_places(chosen: Tensor) -> Tensor:
-    """Return the flat indices (chosen,) at which a mask (batch, length) is true.
+    """Return the flat indices of true values in a mask (batch, length).
 
     A mask on a GPU forces a synchronisation, so it should be on the host.
     """
@@ -72,7 +75,7 @@ def take_places(rows: Tensor, places: Tensor) -> Tensor:
 
 
 def fill_places(values: Tensor, places: Tensor, like: Tensor) -> Tensor:
-    """Return a tensor (batch, length) with `values` (chosen,) at flat indices, and zeros elsewhere."""
+    """Put `values` (chosen,) at flat indices of a zero tensor (batch, length)."""
     return values.new_zeros(like.numel()).scatter(0, places, values).view(like.shape)
 
 

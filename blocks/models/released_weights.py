@@ -1,4 +1,4 @@
-"""Loader for weights of facebookresearch/adaptive-span, the released program of the all-attention paper.
+"""Loader for the released weights of the all-attention paper.
 
 Sukhbaatar et al. 2019 (facebookresearch/adaptive-span). The program's all-attention layer is `all_attn`, and
 its Transformer layer is `sa(pos=relative) >> ff`. All layers share a vector for each distance.
@@ -32,15 +32,16 @@ _PREFIX = "module."  # prefix of all names, from the module of parallel training
 
 
 class WeightsError(ActivememError):
-    """Error for weights that do not fit a model, or for a model that the released program cannot build.
+    """Error for weights that cannot be loaded.
 
-    The message lists all reasons.
+    They do not fit the model, or the released program cannot build such a model. The message lists all
+    reasons.
     """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tensor:
-    """A tensor of the released program: its name, its shape, and its counterpart in our model.
+    """A tensor of the released program, and its counterpart in our model.
 
     A tensor without `ours` is not loaded: it follows from its shape, or is a copy of `same_as`.
     """
@@ -78,11 +79,11 @@ def load_adaptive_span_weights(model: Model, path: Path | str) -> None:
 
 
 def adaptive_span_symbols(tokens: Tensor, *, by_frequency: bool) -> Tensor:
-    """Return, for each symbol number in our model, its number in the released program.
+    """Return the released program's number of each symbol.
 
-    `tokens` is the training text. The program numbers symbols by first appearance or, with clusters, by
-    frequency (ties in reverse order). Raise WeightsError if a number below the greatest does not occur in the
-    text.
+    The index is the symbol's number in our model. `tokens` is the training text. The program numbers symbols
+    by first appearance or, with clusters, by frequency (ties in reverse order). Raise WeightsError if a
+    number below the greatest does not occur in the text.
     """
     known, first, counts = np.unique(tokens.numpy(), return_index=True, return_counts=True)
     if len(known) <= known[-1]:
@@ -92,7 +93,10 @@ def adaptive_span_symbols(tokens: Tensor, *, by_frequency: bool) -> Tensor:
 
 
 def _read(path: Path | str) -> Mapping[str, Tensor]:
-    """Return the tensors of a checkpoint by name, without the prefix that parallel training adds."""
+    """Return the tensors of a checkpoint by name.
+
+    The prefix that parallel training adds is removed.
+    """
     try:
         saved = torch.load(path, map_location="cpu", weights_only=True)
     except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
@@ -105,9 +109,10 @@ def _read(path: Path | str) -> Mapping[str, Tensor]:
 
 
 def _faults(saved: Mapping[str, Tensor], wanted: Sequence[_Tensor]) -> Iterator[str]:
-    """Yield a message for each tensor that is missing or unexpected, or has a wrong shape or wrong numbers.
+    """Yield a message for each tensor that does not fit.
 
-    Numbers are checked only in a tensor with `same_as`, which must equal the saved tensor of that name.
+    It is missing or unexpected, or has a wrong shape or wrong numbers. Numbers are checked only in a tensor
+    with `same_as`, which must equal the saved tensor of that name.
     """
     for one in wanted:
         if one.name not in saved:
@@ -152,7 +157,10 @@ def _config_faults(model: Model) -> Iterator[str]:
 
 
 def _body_faults(model: Model) -> Iterator[str]:
-    """Yield a message for each sub-layer whose kind, place or settings the released program does not have."""
+    """Yield a message for each sub-layer that the released program cannot build.
+
+    Its kind, place or settings differ.
+    """
     body, previous, width = model.body, None, model.config.d_model
     first = next((part.window for part in _parts(model) if isinstance(part, _ATTENTION)), None)
     if body.order != tuple(range(len(body.layers))):
@@ -189,7 +197,7 @@ def _body_faults(model: Model) -> Iterator[str]:
 
 
 def _tensors(model: Model) -> Iterator[_Tensor]:
-    """Yield every tensor that the released program saves for a model, in the order of the model's parts."""
+    """Yield the tensors that the released program saves for a model, in order of its parts."""
     if model.config.cutoffs:
         yield from _clustered_ends(model)
     else:
@@ -252,9 +260,9 @@ def _clustered_ends(model: Model) -> Iterator[_Tensor]:
 
 
 def _attention(part: _Attention, theirs: str, ours: str) -> Iterator[_Tensor]:
-    """Yield the released program's tensors for an attention block: projections, persistent vectors and spans.
+    """Yield the released program's tensors for an attention block.
 
-    Several projections are one tensor in our model.
+    They are projections, persistent vectors and spans. Several projections are one tensor in our model.
     """
     width = part.output.weight.shape[0]
     if isinstance(part, AllAttention):
@@ -297,7 +305,10 @@ def _attention(part: _Attention, theirs: str, ours: str) -> Iterator[_Tensor]:
 
 
 def _same(module: nn.Module, theirs: str, ours: str) -> Iterator[_Tensor]:
-    """Yield the tensors of a module whose parameters have the same names and shapes in both programs."""
+    """Yield the tensors of a module that is the same in both programs.
+
+    Its parameters have the same names and shapes.
+    """
     for name, parameter in module.named_parameters():
         yield _Tensor(name=f"{theirs}.{name}", shape=tuple(parameter.shape), ours=f"{ours}.{name}")
 

@@ -17,10 +17,11 @@ PAD = 0
 
 
 class TransductionModel(BaseModel[AnyTransducer]):
-    """A sequence-to-sequence model: tokens (batch, n) and (batch, m) to logits (batch, m, vocab).
+    """A sequence-to-sequence model.
 
-    Symbol 0 is padding: it follows sequences and never occurs within them. Each position of the target sees
-    the source and the symbols before it. A scaled embedding is multiplied by sqrt(d_model).
+    It maps tokens (batch, n) and (batch, m) to logits (batch, m, vocab). Symbol 0 is padding: it follows
+    sequences and never occurs within them. Each position of the target sees the source and the symbols before
+    it. A scaled embedding is multiplied by sqrt(d_model).
     """
 
     def __init__(self, recipe: Recipe, config: ModelConfig) -> None:
@@ -39,7 +40,10 @@ class TransductionModel(BaseModel[AnyTransducer]):
         return self.output(self._hidden(source, target))
 
     def outputs_at(self, source: Tensor, target: Tensor, places: Tensor) -> Tensor:
-        """Return only the logits at `places`, (places, vocab), which are flat indices into the target."""
+        """Return only the logits at `places`, (places, vocab).
+
+        The places are flat indices into the target.
+        """
         return self.output(take_places(self._hidden(source, target), places))
 
     def nll(self, source: Tensor, target: Tensor) -> Tensor:
@@ -50,7 +54,10 @@ class TransductionModel(BaseModel[AnyTransducer]):
         return fill_places(lost, places, target)
 
     def begin(self, source: Tensor, lengths: Tensor) -> State:
-        """Return the state before the first symbol; `lengths` (batch,) are the lengths of the targets."""
+        """Return the state before the first symbol.
+
+        `lengths` (batch,) are the lengths of the targets.
+        """
         return self.body.begin(self._embed_source(source), _mask(source), lengths)
 
     def step(self, state: State, previous: Tensor) -> tuple[Tensor, State]:

@@ -1,4 +1,7 @@
-"""The model of a recipe (embedding, residual stack, final norm and output layer), and `build`."""
+"""The model of a recipe, and the function that builds it.
+
+The model has an embedding, a residual stack, a final norm and an output layer.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +30,11 @@ from .seq2seq_model import TransductionModel, transduction_faults
 
 
 class BottleneckDecoder(nn.Module):
-    """Decoder that computes the outputs of all positions from the body's last position (Poli et al. 2024).
+    """Decoder that sees only the body's last position (Poli et al. 2024).
 
-    y_t = gelu(W₂ norm(gelu(W₁ norm(x_last + p_t)))), where p_t encodes position t. It follows the
-    auto-encoder of MAD's program, where p_t are sinusoids. The model's last norm and output layer come after
-    this module.
+    From it, it computes the outputs of all positions: y_t = gelu(W₂ norm(gelu(W₁ norm(x_last + p_t)))), where
+    p_t encodes position t. It follows the auto-encoder of MAD's program, where p_t are sinusoids. The model's
+    last norm and output layer come after this module.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -56,12 +59,13 @@ MAX_PARAMETERS = 1_000_000_000
 
 
 class Model(BaseModel[ResidualStack]):
-    """A sequence model: it maps symbols (batch, length) or numbers (batch, length, columns) to outputs.
+    """A sequence model.
 
-    Outputs are logits (batch, length, vocab or classes), log-probabilities with an adaptive softmax, or
-    numbers (batch, length, targets). After a pool they have no length dimension. A scaled embedding is
-    multiplied by sqrt(d_model). The timing signal, if any, is added to the embedded inputs. It is added again
-    to the residual stream before every sub-layer that mixes positions (the active memory paper's program).
+    It maps symbols (batch, length) or numbers (batch, length, columns) to outputs. Outputs are logits (batch,
+    length, vocab or classes), log-probabilities with an adaptive softmax, or numbers (batch, length,
+    targets). After a pool they have no length dimension. A scaled embedding is multiplied by sqrt(d_model).
+    The timing signal, if any, is added to the embedded inputs. It is added again to the residual stream
+    before every sub-layer that mixes positions (the active memory paper's program).
     """
 
     def __init__(self, recipe: Recipe, config: ModelConfig) -> None:
@@ -89,14 +93,17 @@ class Model(BaseModel[ResidualStack]):
         return self._outputs(self._hidden(inputs, lengths))
 
     def outputs_at(self, inputs: Tensor, places: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Return only the outputs at `places`, (places, …), which are flat indices into (batch, length)."""
+        """Return only the outputs at `places`, (places, …).
+
+        The places are flat indices into (batch, length).
+        """
         return self._outputs(take_places(self._hidden(inputs, lengths), places))
 
     def nll(self, inputs: Tensor, targets: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Return the negative log-likelihood of targets in nats: (batch, length), or (batch,) after a pool.
+        """Return the negative log-likelihood of targets in nats.
 
-        It is 0 at padding, where targets are arbitrary and no output is computed. An adaptive softmax is only
-        computed where needed.
+        It is (batch, length), or (batch,) after a pool. It is 0 at padding, where targets are arbitrary and
+        no output is computed. An adaptive softmax is only computed where needed.
         """
         mask = None if self.pooled else _mask(inputs, lengths)
         if mask is None:
@@ -107,11 +114,14 @@ class Model(BaseModel[ResidualStack]):
     def nll_at(
         self, inputs: Tensor, targets: Tensor, places: Tensor, lengths: Tensor | None = None
     ) -> Tensor:
-        """Return the `nll` of targets at the flat indices `places`, (places,)."""
+        """Return the negative log-likelihood of some targets in nats, (places,).
+
+        `places` are their flat indices.
+        """
         return self._nll(take_places(self._hidden(inputs, lengths), places), targets)
 
     def forward_stream(self, inputs: Tensor, state: StreamState) -> tuple[Tensor, StreamState]:
-        """Return the outputs of the next piece of endless sequences, and the new state.
+        """Return the outputs for the next piece of each stream, and the new state.
 
         The model must be causal. Raise BuildError for a block with an unbounded past.
         """
@@ -119,7 +129,7 @@ class Model(BaseModel[ResidualStack]):
         return self._outputs(hidden), state
 
     def nll_stream(self, inputs: Tensor, targets: Tensor, state: StreamState) -> tuple[Tensor, StreamState]:
-        """Return the `nll` of the next piece of endless sequences, and the new state."""
+        """Return the `nll` for the next piece of each stream, and the new state."""
         hidden, state = self._hidden_stream(inputs, state)
         return self._nll(hidden, targets), state
 
@@ -147,7 +157,7 @@ class Model(BaseModel[ResidualStack]):
         return x.squeeze(1) if self.pooled else x
 
     def _hidden_stream(self, inputs: Tensor, state: StreamState) -> tuple[Tensor, StreamState]:
-        """Return the output layer's input for the next piece of each stream, and the new stream state."""
+        """Return the output layer's input for the next piece of each stream, and the new state."""
         if not self.config.causal or self.decoder is not None:
             raise BuildError("expected a causal model for a stream, got one that sees the future")
         if self.positions.kind.by_length:
@@ -160,9 +170,9 @@ class Model(BaseModel[ResidualStack]):
     def _embed(
         self, inputs: Tensor, start: int, lengths: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Return the body's input (batch, length, width), and any position vectors that the body adds again.
+        """Return the body's input (batch, length, width), and position vectors or None.
 
-        The first position is `start`.
+        The body adds these vectors again. The first position is `start`.
         """
         x = self.embedding(inputs)
         if self.scale != 1.0:
@@ -207,7 +217,9 @@ def build(
     max_parameters: int | None = MAX_PARAMETERS,
     **settings: object,
 ) -> Model | TransductionModel:
-    """Build the model of a recipe with this config; keywords set or change fields of the config.
+    """Build the model of a recipe.
+
+    Keywords set or change fields of the config.
 
     Weights are drawn from `generator` (CPU), or from the global one.
 
@@ -266,11 +278,11 @@ def build(
 
 @torch.no_grad()
 def _scale_last_maps(body: ResidualStack, rule: ResidualInit) -> None:
-    """Scale the last map of each sub-layer by `rule`: divide it by √(number of sub-layers), or zero it.
+    """Scale the last map of each sub-layer by `rule`.
 
-    Division keeps the scale of the sum of sub-layers (Radford et al. 2019, GPT-2, section 2.3). With zeros,
-    the model begins as the identity (Zhang et al. 2019, Fixup). Blocks that do not end with a map keep their
-    weights.
+    It is divided by √(number of sub-layers), or set to zero. Division keeps the scale of the sum of
+    sub-layers (Radford et al. 2019, GPT-2, section 2.3). With zeros, the model begins as the identity (Zhang
+    et al. 2019, Fixup). Blocks that do not end with a map keep their weights.
     """
     for block in body.modules():
         if isinstance(block, Block) and block.last_map is not None:
@@ -340,7 +352,10 @@ def _mask(inputs: Tensor, lengths: Tensor | None) -> Tensor | None:
 
 
 def _recipe_faults(recipe: Recipe) -> list[str]:
-    """Return a message for each unfilled hole, search dimension without value, and block without module."""
+    """Return a message for each part of a recipe that cannot be built.
+
+    These are unfilled holes, search dimensions without a value, and blocks without a module.
+    """
     faults = [f"hole {{{name}}} is not filled" for name in recipe.holes]
     faults += [f"search dimension {path} has no value" for path, _ in recipe.dimensions]
     for name in dict.fromkeys(

@@ -85,7 +85,7 @@ def reach_is_as_stated(text: str, *, causal: bool) -> None:
 
 
 def future_is_hidden(text: str, *, causal: bool) -> None:
-    """Check that each output depends on the input at its position and, in a causal block, on no later one.
+    """Check that each output depends on its own input, but not on later ones in a causal block.
 
     The first two outputs need not depend on their own input: a block that sees only past inputs has no
     input at the first position, and a single one at the second.
@@ -116,7 +116,7 @@ def stack_reaches_as_analysed(text: str, *, causal: bool) -> None:
 
 
 def padding_changes_nothing(text: str, *, causal: bool) -> None:
-    """Check that a sequence gives the same outputs without padding, and with padding of any content."""
+    """Check that padding of any content does not change the outputs."""
     block = make_block(parse_block(text), causal=causal)
     x, mask = random_sequences(4, 8), prefix_mask(LENGTHS, 8)
     y = block(x, mask)
@@ -168,7 +168,7 @@ def flops_are_counted(text: str, *, causal: bool) -> None:
 
 
 def training_memory_is_stated(text: str, *, causal: bool) -> None:
-    """Check that the training memory that the analysis states is right within one percent.
+    """Check that the analysis states the training memory within one percent.
 
     All pairs of values of norm, position and dropout occur.
     """
@@ -194,7 +194,7 @@ def training_memory_is_stated(text: str, *, causal: bool) -> None:
 
 
 def state_dict_restores(text: str, *, causal: bool) -> None:
-    """Check that a block with a loaded state dict equals the original, and that a copy is independent."""
+    """Check that a state dict restores a block, and that a copy is independent."""
     assert_state_dict_restores(_maker(text, causal=causal), random_sequences(2, 6))
 
 
@@ -204,9 +204,9 @@ def seed_decides(text: str, *, causal: bool) -> None:
 
 
 def weights_can_be_stacked(text: str, *, causal: bool) -> None:
-    """Check that three blocks in one vmap give the same outputs and gradients as three separate blocks.
+    """Check that three blocks in one vmap compute the same as three separate blocks.
 
-    Packs of trials train in this way.
+    Outputs and gradients are compared. Packs of trials train in this way.
     """
     node = parse_block(text)
     for lengths in (None, [6, 2, 4]):
@@ -334,7 +334,10 @@ def steps_with_gradients_are_right(text: str, *, causal: bool) -> None:
 
 
 def states_stay_small(text: str, *, causal: bool) -> None:
-    """Check the state of `step`: it has no gradient, and it stops growing after `context_length` inputs."""
+    """Check that the state of `step` stops growing after `context_length` inputs.
+
+    It must have no gradient.
+    """
     if not causal or is_pool(text):
         return
     block = make_block(parse_block(text), causal=True)
@@ -357,7 +360,10 @@ def states_stay_small(text: str, *, causal: bool) -> None:
 
 
 def stream_gives_what_one_pass_gives(text: str, *, causal: bool) -> None:
-    """Check that a model with two copies of the block gives the same outputs in pieces as in one pass."""
+    """Check that a stream of pieces gives the same outputs as one pass.
+
+    The model has two copies of the block.
+    """
     block = make_block(parse_block(text), causal=causal)
     if not causal or is_pool(text) or (block.context_length is None and not block.state_is_bounded):
         return
@@ -429,7 +435,7 @@ def _dependency_matrix(function: Callable[[Tensor], Tensor], x: Tensor) -> Tenso
 
 
 def _assert_reach(touched: Tensor, reach: Reach) -> None:
-    """Check that the farthest inputs that affect an output are exactly at the distances in `reach`.
+    """Check that a block sees exactly as far as `reach` says.
 
     A reach beyond the end of the sequence counts as the whole sequence.
     """

@@ -1,4 +1,4 @@
-"""Fixtures of tests: blocks with weights drawn from a seed, sequences, masks, and common checks."""
+"""Fixtures of tests: blocks, sequences and masks, and common checks."""
 
 from __future__ import annotations
 
@@ -78,7 +78,10 @@ def valid_outputs(y: Tensor, valid: int | Tensor) -> Tensor:
 
 
 def use_plain_operations(model: ModuleT) -> ModuleT:
-    """Disable faster computations whose FLOPs torch cannot count, and return the model."""
+    """Disable fast computations in a model, and return the model.
+
+    Torch cannot count their FLOPs.
+    """
     for part in model.modules():
         if isinstance(part, Recurrent):
             part.use_fused = False
@@ -193,9 +196,10 @@ def saved_bytes(model: Model, *, batch: int, length: int) -> int:
 
 
 def count_saved_bytes(model: nn.Module, loss: Callable[[], Tensor]) -> int:
-    """Return the bytes that computing a loss stores for the backward pass, not counting parameters.
+    """Return how many bytes computing a loss stores for the backward pass.
 
-    Each storage counts once. A tensor that was saved and freed during the forward pass does not count.
+    Parameters do not count, and each storage counts once. A tensor that was saved and freed during the
+    forward pass does not count.
     """
     own = {parameter.untyped_storage()._cdata for parameter in model.parameters()}
     saved: weakref.WeakSet[torch.UntypedStorage] = weakref.WeakSet()
@@ -213,7 +217,7 @@ def count_saved_bytes(model: nn.Module, loss: Callable[[], Tensor]) -> int:
 
 
 def assert_state_dict_restores(make: Callable[[int], nn.Module], *inputs: Tensor) -> None:
-    """Check that a module with a loaded state dict equals the original, and that a copy is independent."""
+    """Check that a state dict restores a module, and that a copy is independent."""
     module, other = make(0), make(5)
     expected = module(*inputs)
     assert not (_has_parameters(module) and other(*inputs).equal(expected)), (
@@ -240,7 +244,7 @@ def assert_seed_decides(make: Callable[[int], nn.Module], *inputs: Tensor) -> No
 def run_stacked(
     modules: Sequence[nn.Module], inputs: Sequence[Tensor], masks: Sequence[Tensor | None]
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the outputs of several modules, computed in one vmap, and their stacked weights.
+    """Run several modules in one vmap, and return their outputs and stacked weights.
 
     The first dimension of each input and each weight is that of the modules; the masks are the same for all.
     """
@@ -254,7 +258,7 @@ def run_stacked(
 
 
 def assert_flops_counted(run: Callable[[], object], *, batch: int, length: int, stated: int) -> None:
-    """Check that the stated FLOPs per sequence are within one percent of the FLOPs of a run."""
+    """Check that a run takes the stated FLOPs per sequence, within one percent."""
     assert_flops_stated(count_flops(run) / batch, length=length, stated=stated)
 
 
@@ -275,7 +279,7 @@ def assert_flops_stated(counted: float, *, length: int, stated: int) -> None:
 
 
 def assert_memory_stated(saved: int, *, length: int, stated: int) -> None:
-    """Check that the stated bytes stored for the backward pass are right within one percent."""
+    """Check that the stated bytes for the backward pass are right within one percent."""
     message = f"expected {stated} bytes as stated at length {length}, got {saved}"
     assert math.isclose(saved, stated, rel_tol=0.01, abs_tol=16), message
 

@@ -78,7 +78,10 @@ def norm_gradients_are_right(name: str) -> None:
 
 
 def norm_has_no_products(name: str) -> None:
-    """Check that a norm needs no matrix products, because the analysis counts no FLOPs for norms."""
+    """Check that a norm needs no matrix products.
+
+    The analysis counts no FLOPs for norms.
+    """
     norm, x = _make_norm(name, torch.float32), random_sequences(3, 7, dtype=torch.float32)
     assert_flops_counted(partial(norm, x), batch=3, length=7, stated=0)
 
@@ -104,7 +107,10 @@ def positions_are_distinct(name: str) -> None:
 
 
 def vectors_depend_on_positions_alone(name: str) -> None:
-    """Check that vectors only depend on positions: pieces get the same vectors, and padding has no effect."""
+    """Check that position vectors depend on nothing but the positions.
+
+    Pieces of a sequence get the same vectors, and padding has no effect.
+    """
     length = _length(name)
     if not POSITIONS[name].by_length:
         whole, first = _added(name, length), length // 3
@@ -137,7 +143,10 @@ def positions_have_an_end(name: str) -> None:
 
 
 def positions_have_no_products(name: str) -> None:
-    """Check that an encoding needs no matrix products, because the analysis counts no FLOPs for it."""
+    """Check that an encoding needs no matrix products.
+
+    The analysis counts no FLOPs for it.
+    """
     encoding, x = _make_encoding(name), random_sequences(3, 7)
     assert_flops_counted(partial(encoding, x), batch=3, length=7, stated=0)
 
@@ -151,7 +160,7 @@ def parameters_are_counted(setting: str, name: str) -> None:
 
 
 def memory_is_stated(setting: str, name: str) -> None:
-    """Check that the training memory that the analysis states is right within one percent.
+    """Check that the analysis states the training memory within one percent.
 
     It is checked with pre-norm and with post-norm.
     """
@@ -166,7 +175,7 @@ def memory_is_stated(setting: str, name: str) -> None:
 
 
 def weights_restore(setting: str, name: str) -> None:
-    """Check that a model with a loaded state dict equals the original, and that a copy is independent."""
+    """Check that a state dict restores a model, and that a copy is independent."""
     assert_state_dict_restores(partial(_make_model, setting, name), _tokens())
 
 

@@ -1,7 +1,7 @@
-"""Comparison of a layer of another package with a block, by outputs, gradients and initial weights.
+"""Comparison of a block with a layer of another package.
 
-Kernels of Triton, as in `flash-linear-attention`, run without a GPU if TRITON_INTERPRET is 1 in the
-environment.
+Outputs, gradients and initial weights are compared. Kernels of Triton, as in `flash-linear-attention`, run
+without a GPU if TRITON_INTERPRET is 1 in the environment.
 """
 
 from __future__ import annotations
@@ -46,14 +46,17 @@ _LEAST_NUMBERS, _MOST_DRAWS = 4000, 100
 
 
 class OtherLayerError(ActivememError):
-    """Error for a layer of another package that cannot be found, built, called or compared with a block."""
+    """Error for a layer of another package that cannot be compared with a block.
+
+    It cannot be found, built or called, or it does not fit the block.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherLayer:
-    """A layer of another package: its description as text, and a function that builds it.
+    """A layer of another package.
 
-    `width` is the model width for which `make` builds the layer.
+    `text` describes it, and `make` builds it for the model width `width`.
     """
 
     text: str
@@ -62,7 +65,7 @@ class OtherLayer:
 
     @classmethod
     def read(cls, text: str, settings: Settings, *, width: int) -> OtherLayer:
-        """Return the layer that `package.path.Layer` or `package.path.Layer(name=value, …)` describes.
+        """Return the layer that a text such as `package.path.Layer(name=value, …)` describes.
 
         The layer's constructor gets the sizes of the block, also if they have other names there. Raise
         OtherLayerError for a layer that cannot be imported or built.
@@ -89,7 +92,10 @@ class OtherLayer:
         return cls(text=f"{path}({shown})", width=width, make=make)
 
     def draw(self, seed: int) -> nn.Module:
-        """Return a layer with weights drawn from a seed. Warnings are not logged again after `read`."""
+        """Return a layer with weights drawn from a seed.
+
+        Warnings are not logged again after `read`.
+        """
         level = logging.root.manager.disable
         logging.disable(max(level, logging.WARNING))
         try:
@@ -141,7 +147,10 @@ _SIZES: Mapping[str, tuple[str, ...]] = {
 
 
 def _arguments(kind: Callable[..., Any], settings: Settings, width: int) -> dict[str, Any]:
-    """Return those arguments of a layer's constructor that follow from the block's settings and width."""
+    """Return the constructor's arguments that the block determines.
+
+    They follow from its settings and its width.
+    """
     try:
         names = set(signature(kind).parameters)
     except (TypeError, ValueError):
@@ -164,9 +173,9 @@ def _arguments(kind: Callable[..., Any], settings: Settings, width: int) -> dict
 
 
 class _Part(NamedTuple):
-    """One linear map of the block, and the rule that builds it from weights of the other layer.
+    """One linear map of the block, with its source in the other layer.
 
-    `how` is one of:
+    `how` says how the map is built from the other layer's weights:
 
     - "rows": the rows of several weights below each other.
     - "taps": the same, with taps as columns.
@@ -182,7 +191,7 @@ class _Part(NamedTuple):
     rows: tuple[int, ...] | None = None
 
     def read(self, weights: Mapping[str, Tensor]) -> Tensor:
-        """Build the map from weights of the other layer, and return it in the shape that the block uses."""
+        """Build the map from weights of the other layer, in the block's shape."""
         parts = [weights[name].detach() for name in self.theirs]
         if self.rows is not None:
             parts = [each[list(self.rows)] for each in parts]
@@ -250,10 +259,11 @@ class WeightMap:
 
     @classmethod
     def of(cls, block: Block, layer: nn.Module) -> WeightMap:
-        """Match weights by name, then by shape if only one weight of that shape is left on each side.
+        """Match the weights of a block and a layer.
 
-        Raise OtherLayerError with the unmatched weights. Biases of the layer that the block does not have
-        become zero.
+        They match by name, or else by shape if only one weight of that shape is left on each side. Raise
+        OtherLayerError with the unmatched weights. Biases of the layer that the block does not have become
+        zero.
         """
         theirs = dict(layer.named_parameters())
         maps = _maps(block)
@@ -302,7 +312,7 @@ class WeightMap:
 
 
 def _maps(block: Block) -> list[tuple[str, Tensor]]:
-    """Return the separate maps in the weights of a block, as views that share memory with the weights."""
+    """Return each linear map in the weights of a block, as a view."""
     weights, found = find_weights(block), list[tuple[str, Tensor]]()
     for path, parameter in block.named_parameters():
         name = path.removesuffix(".weight")
@@ -332,7 +342,7 @@ def _find(pattern: str, theirs: Mapping[str, Tensor]) -> str | None:
 
 
 def _fused_parts(maps: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> list[_Part]:
-    """Match maps of the block to rows of a single weight of the other layer, such as a joint q, k and v.
+    """Match several maps of the block to one weight of the other layer, such as a joint q, k and v.
 
     Also match the short convolution that follows these maps.
     """
@@ -363,7 +373,10 @@ def _fits(part: _Part, theirs: Mapping[str, Tensor]) -> bool:
 
 @torch.no_grad()
 def _perturb(layer: nn.Module) -> nn.Module:
-    """Add random numbers to each weight tensor whose values are all equal, so that it affects outputs."""
+    """Randomise weight tensors whose values are all equal.
+
+    Otherwise they could have no effect on outputs.
+    """
     generator = make_generator(1)
     for parameter in layer.parameters():
         if bool((parameter == parameter.flatten()[0]).all()):
@@ -372,15 +385,19 @@ def _perturb(layer: nn.Module) -> nn.Module:
 
 
 def compare_weights(node: nodes.BlockNode, layer: OtherLayer) -> tuple[bool, str]:
-    """Match the weights of a block and a layer; raise OtherLayerError if some have no counterpart."""
+    """Match the weights of a block and a layer.
+
+    Raise OtherLayerError if some have no counterpart.
+    """
     block = make_block(node, causal=True, width=layer.width, dtype=torch.float32)
     return True, str(WeightMap.of(block, layer.draw(0)))
 
 
 def compare_with_layer(node: nodes.BlockNode, layer: OtherLayer) -> tuple[bool, str]:
-    """Compare outputs, and gradients at the input, of a block and a layer with the same weights.
+    """Compare a block and a layer with the same weights.
 
-    The result names lengths at which the layer raises an exception. Raise OtherLayerError if none is left.
+    Their outputs, and their gradients at the input, are compared. The result names lengths at which the layer
+    raises an exception. Raise OtherLayerError if none is left.
     """
     block = make_block(node, causal=True, width=layer.width, dtype=torch.float32)
     other = _perturb(layer.draw(0))

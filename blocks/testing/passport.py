@@ -40,7 +40,10 @@ _NOT_COMPARABLE = "cannot be compared: "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A check in a passport; `passed` is None if the check does not apply, or cannot be made."""
+    """One check in a passport.
+
+    `passed` is None if the check does not apply, or cannot be made.
+    """
 
     name: str
     passed: bool | None
@@ -49,9 +52,10 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passport:
-    """The results of all checks of a block; `against` is the layer that the block was compared with, if any.
+    """The results of all checks of a block.
 
-    `passed` is true if no check has failed, and `comparable` is false if the two could not be compared.
+    `against` is the layer that the block was compared with, if any. `passed` is true if no check has failed,
+    and `comparable` is false if the two could not be compared.
     """
 
     block: str
@@ -124,13 +128,19 @@ _COMPARISONS = {"outputs": compare_with_layer, "initial weights": compare_initia
 
 
 def _others() -> tuple[Callable[..., None], ...]:
-    """Return the checks for the passport entry "in training", which are those that no other entry has."""
+    """Return the checks that no other passport entry has.
+
+    They make the entry "in training".
+    """
     named = (*_NO_LEAK, *_REACH, *_COST, *_INITIAL, *conformance.STEP_CHECKS, outputs_equal_the_reference)
     return tuple(check for check in conformance.CHECKS if check not in named)
 
 
 def _check(name: str, run: Callable[[], tuple[bool | None, str]]) -> Check:
-    """Run a check and return its result; a check that raises an exception has failed."""
+    """Run a check and return its result.
+
+    A check that raises an exception has failed.
+    """
     try:
         passed, finding = run()
     except OtherLayerError as error:
@@ -142,9 +152,9 @@ def _check(name: str, run: Callable[[], tuple[bool | None, str]]) -> Check:
 
 
 def _suite(name: str, checks: Sequence[Callable[..., None]], text: str, finding: str) -> Check:
-    """Run several conformance checks, and return them as one passport entry, with `finding` if all pass.
+    """Run several conformance checks, and return them as one passport entry.
 
-    Each check runs for bidirectional and for causal models.
+    The entry has `finding` if all pass. Each check runs for bidirectional and for causal models.
     """
 
     def run() -> tuple[bool, str]:

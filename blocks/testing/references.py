@@ -80,10 +80,11 @@ GRADIENT_LENGTHS = (1, 2, 9, 33, LONGEST)
 
 
 def outputs_equal_the_reference_at_lengths(text: str, *, causal: bool) -> float:
-    """Check outputs against the reference at lengths up to LONGEST; return the largest difference.
+    """Compare outputs with the reference at many lengths.
 
-    The reference of a block that sees no later input is run once, on the longest sequence, for all lengths.
-    The outputs of other blocks are compared at a few lengths.
+    The lengths go up to LONGEST. Return the largest difference. The reference of a block that sees no later
+    input is run once, on the longest sequence, for all lengths. The outputs of other blocks are compared at a
+    few lengths.
     """
     node = parse_block(text)
     block, spec = make_block(node, causal=causal), spec_of(node.name)
@@ -104,10 +105,9 @@ def outputs_equal_the_reference_at_lengths(text: str, *, causal: bool) -> float:
 
 
 def outputs_and_gradients_equal_the_reference(text: str, length: int, *, causal: bool = True) -> float:
-    """Check outputs and all gradients against the reference; return the largest difference.
+    """Compare outputs and all gradients with the reference.
 
-    Differences are relative to the largest number, if that is above one. A weight that the reference reads
-    without a gradient is left out.
+    Return the largest difference.
     """
     node = parse_block(text)
     block, x = make_block(node, causal=causal), random_sequences(1, length)
@@ -127,7 +127,10 @@ def outputs_and_gradients_equal_the_reference(text: str, length: int, *, causal:
 
 
 def _assert_near(found: Tensor, expected: Tensor) -> float:
-    """Assert that numbers differ by at most 1e-10 of the largest number; return the largest difference."""
+    """Assert that two tensors are nearly equal, and return the largest difference.
+
+    They may differ by 1e-10 of the largest number.
+    """
     scale = max(1.0, float(expected.detach().abs().max()))
     assert_close(found, expected, rtol=1e-10, atol=1e-10 * scale)
     return float((found - expected).detach().abs().max()) / scale

@@ -60,7 +60,7 @@ class ImageCGRU(Initialisable):
         self.tape = nn.Parameter(torch.empty(3 * maps, kernel, kernel, maps)) if taped else None
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw orthogonal kernels, and bias the gates so that a unit keeps most of its input.
+        """Draw orthogonal kernels, and biases with which a unit keeps most of its input.
 
         In each of the three convolutions, the kernels for the image and for the tape are drawn together.
         """
@@ -97,7 +97,7 @@ class ImageCGRU(Initialisable):
         return y if mask is None else y * mask
 
     def tape_contribution(self, outputs: Tensor, columns: int, *, everywhere: bool) -> Tensor:
-        """Return the terms that outputs (…, maps) on the tape add to the three convolutions around them.
+        """Return what outputs (…, maps) on the tape add to the three convolutions.
 
         The outputs fill column 0 of an image of `columns` columns, or all columns if `everywhere`. The result
         is (…, affected columns, kernel, 3 * maps); their position is `after` in the kernel.
@@ -113,7 +113,10 @@ class ImageCGRU(Initialisable):
         return spread.unflatten(-1, weight.shape[:3])
 
     def _convolve(self, image: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        """Convolve a zero-padded image; only the number of maps changes."""
+        """Convolve an image without changing its size.
+
+        It is padded with zeros. Only the number of maps may change.
+        """
         x = image.permute(0, 3, 1, 2)  # (batch, maps, width, length)
         if self.after > self.before:  # an even kernel
             x = functional.pad(x, (0, 1, 0, 1))
@@ -136,7 +139,10 @@ class CGRUStack(nn.Module):
     def forward(
         self, image: Tensor, mask: Tensor | None, tape_contributions: tuple[Tensor, ...] | None = None
     ) -> Tensor:
-        """Apply each unit once, with the terms `tape_contributions` that the tape adds to the units."""
+        """Apply each unit once.
+
+        `tape_contributions` are the terms that the tape adds to the units.
+        """
         if self.training and self.dropout > 0.0:
             image = Dropout(min(3.0 * self.dropout / math.sqrt(image.shape[2]), MAX_DROPOUT))(image)
         for place, unit in enumerate(self.units):
@@ -145,12 +151,13 @@ class CGRUStack(nn.Module):
 
 
 class ImageEncoder(nn.Module):
-    """The encoder: it writes the source into column 0 of an image, and changes the image in steps.
+    """The encoder of a Neural GPU.
 
-    There are as many steps as the image is long. Every sequence has an image of its own size, the longer of
-    source and target. Beyond this size the image is zero. After as many steps as its length, the image stays
-    unchanged. With a norm, the whole image is mapped and normalised, including empty positions. `first` is
-    applied once, before the steps (the program of Kaiser and Bengio 2016).
+    It writes the source into column 0 of an image, and changes the image in steps. There are as many steps as
+    the image is long. Every sequence has an image of its own size, the longer of source and target. Beyond
+    this size the image is zero. After as many steps as its length, the image stays unchanged. With a norm,
+    the whole image is mapped and normalised, including empty positions. `first` is applied once, before the
+    steps (the program of Kaiser and Bengio 2016).
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:
@@ -182,9 +189,10 @@ class ImageEncoder(nn.Module):
     def _read(
         self, source: Tensor, source_mask: Tensor | None, length: int, sizes: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
-        """Return the image of a source, with `length` positions, and its mask.
+        """Return the image of a source, and the image's mask.
 
-        `sizes` (batch,) are the positions of each sequence's own image; None means `length` for all.
+        The image has `length` positions. `sizes` (batch,) are the positions of each sequence's own image;
+        None means `length` for all.
         """
         x = zero_masked(source, source_mask)[:, :length]
         image = self._first_image(x, length)
@@ -202,7 +210,10 @@ class ImageEncoder(nn.Module):
         return image, mask
 
     def _first_image(self, source: Tensor, length: int) -> Tensor:
-        """Return the image before the first step, with `length` positions, for a source (batch, n, ·)."""
+        """Return the image of a source (batch, n, ·) before the first step.
+
+        It has `length` positions.
+        """
         if self.entry is None or self.norm is None:
             x = source if self.entry is None else self.entry(source).to(source.dtype)
             return functional.pad(x.unsqueeze(1), (0, 0, 0, length - x.shape[1], 0, self.width - 1))
@@ -216,7 +227,7 @@ class ImageEncoder(nn.Module):
 
 
 def build_cgru_stack(settings: Settings, context: Context, *, taped: bool = False) -> CGRUStack:
-    """Build the stack of units for a block of the Neural GPU family, from the block's settings."""
+    """Build the stack of units for a Neural GPU block."""
     return CGRUStack(
         layers=as_int(settings, "layers"),
         maps=image_maps(settings, context.width),
@@ -257,26 +268,35 @@ class ImageTransducer(Transducer[StateT]):
 
     @abstractmethod
     def write(self, image: Tensor, mask: Tensor | None, target: Tensor) -> Tensor:
-        """Return all outputs (batch, m, outputs) for a target, given the image of its source.
+        """Return all outputs (batch, m, outputs) for a target.
 
-        `mask` (batch, 1, length, 1) belongs to the image.
+        `image` is the image of the source. `mask` (batch, 1, length, 1) belongs to the image.
         """
 
     @abstractmethod
     def first_state(self, image: Tensor, mask: Tensor | None) -> StateT:
-        """Return the state before the first output, given the image of the source."""
+        """Return the state before the first output.
+
+        `image` is the image of the source.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeuralGPUState(State):
-    """The state of a Neural GPU: column 0 of its last image (batch, length, maps), and the next position."""
+    """The state of a Neural GPU while it writes its outputs.
+
+    `column` is column 0 of its last image, (batch, length, maps). `position` is the next position.
+    """
 
     column: Tensor
     position: int = 0
 
 
 class ParallelNeuralGPU(ImageTransducer[NeuralGPUState]):
-    """A transducer that computes the whole image first; then each output needs only one linear map."""
+    """A transducer that computes the whole image before the first output.
+
+    Then each output needs only one linear map.
+    """
 
     def first_state(self, image: Tensor, mask: Tensor | None) -> NeuralGPUState:
         return NeuralGPUState(column=image[:, 0])
@@ -315,7 +335,10 @@ class MarkovNeuralGPU(ParallelNeuralGPU):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtendedNeuralGPUState(State):
-    """The state of the decoder: its image and mask, the terms from the tape, and the next position."""
+    """The state of the decoder of an ExtendedNeuralGPU.
+
+    It has the decoder's image and mask, the terms from the tape, and the next position.
+    """
 
     image: Tensor  # (batch, width, length, maps)
     mask: Tensor | None  # (batch, 1, length, 1)
@@ -325,11 +348,11 @@ class ExtendedNeuralGPUState(State):
 
 @register_transducer("extended_neural_gpu")
 class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
-    """A Neural GPU with a second stack, its decoder, which takes one step for each output.
+    """A Neural GPU with a decoder, which takes one step for each output.
 
-    The decoder starts from the last image. The convolutions of the tape are linear, so an output's
-    contribution is the same at every later step, and is computed once. Position 0 of the target, the start
-    symbol, is not written (Kaiser and Bengio 2016, section 2.2).
+    The decoder is a second stack, and starts from the last image. The convolutions of the tape are linear, so
+    an output's contribution is the same at every later step, and is computed once. Position 0 of the target,
+    the start symbol, is not written (Kaiser and Bengio 2016, section 2.2).
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:
@@ -372,9 +395,9 @@ class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
         return [unit for unit in self.decoder.units if isinstance(unit, ImageCGRU)]
 
     def _contributions(self, outputs: Tensor) -> list[Tensor]:
-        """Return what embedded outputs (…, width) on the tape add to the convolutions of each unit.
+        """Return what embedded outputs (…, width) on the tape add to each unit.
 
-        Each is (…, columns, kernel, 3 * maps).
+        Each element is (…, columns, kernel, 3 * maps).
         """
         written = outputs if self.written is None else self.written(outputs)
         columns = self.reader.width
@@ -387,7 +410,7 @@ class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
     def _extend_tape(
         self, tape_contributions: tuple[Tensor, ...], new_contributions: list[Tensor], place: int
     ) -> tuple[Tensor, ...]:
-        """Return the terms that the tape adds to each unit after one more output is written at `place`."""
+        """Return the tape's contributions after one more output at `place`."""
         found: list[Tensor] = []
         for before, added, unit in zip(tape_contributions, new_contributions, self._units, strict=True):
             columns, kernel = added.shape[1:3]

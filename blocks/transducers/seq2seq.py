@@ -27,10 +27,11 @@ from ..layers.recurrent import Recurrent, RecurrentState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedSource(State):
-    """An encoded source: the encoder's inputs and its outputs, each (batch, n, width).
+    """An encoded source.
 
-    The outputs may have another width. `mask` (batch, n) is true at valid positions; `final_state` is the
-    last state of a recurrent encoder.
+    `inputs` and `outputs` are those of the encoder, each (batch, n, width). The outputs may have another
+    width. `mask` (batch, n) is true at valid positions; `final_state` is the last state of a recurrent
+    encoder.
     """
 
     inputs: Tensor
@@ -41,9 +42,10 @@ class EncodedSource(State):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeysValues(State):
-    """The source vectors (values) that a decoder attends to, and their keys; each is (batch, n, width).
+    """The source vectors that a decoder attends to.
 
-    `padding` (batch, n) is true at padding.
+    `keys` and `values` are (batch, n, width) each; the values are the source vectors. `padding` (batch, n) is
+    true at padding.
     """
 
     keys: Tensor
@@ -94,9 +96,9 @@ class Alignment(nn.Module, ABC):
 
 
 class Luong(Alignment):
-    """Attention with score = h′ᵀ W m, for decoder state h′ and source vector m.
+    """Attention with the score h′ᵀ W m (Luong et al. 2015, equation 8, "general").
 
-    Luong et al. 2015, equation 8, "general".
+    h′ is the decoder's state, and m is a source vector.
     """
 
     def scores(self, states: Tensor, keys: Tensor) -> Tensor:
@@ -145,9 +147,9 @@ class CrossAttention(ResidualStep):
         return keys, values
 
     def forward(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:
-        """Add attention to the source to `x` (batch, m, width), as a residual sub-layer.
+        """Add cross-attention to `x` (batch, m, width).
 
-        `mask` (batch, n) is the mask of the source.
+        It is a residual sub-layer. `mask` (batch, n) is the mask of the source.
         """
         return self._step(x, self._attend, keys_values, mask)
 
@@ -158,7 +160,10 @@ class CrossAttention(ResidualStep):
 
 
 class Decoder(nn.Module, ABC, Generic[StateT]):
-    """Base class of decoders, which compute each output from an encoded source and the earlier outputs."""
+    """Base class of decoders.
+
+    A decoder computes each output from an encoded source and the earlier outputs.
+    """
 
     output_width: int
 
@@ -172,7 +177,10 @@ class Decoder(nn.Module, ABC, Generic[StateT]):
 
     @abstractmethod
     def step(self, state: StateT, previous: Tensor) -> tuple[Tensor, StateT]:
-        """Return one output (batch, outputs) after the previous one (batch, width), and the next state."""
+        """Return the next output (batch, outputs), and the next state.
+
+        `previous` (batch, width) is the previous output.
+        """
 
     def attention_weights(self, state: StateT) -> Tensor | None:
         """Return the attention of the last output to each position of the source, (batch, n)."""
@@ -184,9 +192,10 @@ AnyDecoder = Decoder[Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecurrentDecoderState(State):
-    """The state of a recurrent decoder and, if the decoder has attention, the source vectors to attend to.
+    """The state of a recurrent decoder.
 
-    With input feeding, `context` (batch, 1, units) is the last weighted mean of these vectors.
+    If the decoder has attention, `source` has the source vectors to attend to. With input feeding, `context`
+    (batch, 1, units) is the last weighted mean of these vectors.
     """
 
     recurrent_state: RecurrentState
@@ -252,9 +261,10 @@ class RecurrentDecoder(Decoder[RecurrentDecoderState]):
     def _run(
         self, state: RecurrentDecoderState, target: Tensor
     ) -> tuple[Tensor, Tensor | None, RecurrentDecoderState]:
-        """Return all hidden states h′ and attention contexts c, each (batch, m, units), and the new state.
+        """Return all hidden states h′, all contexts c, and the new state.
 
-        A context is the attention's weighted mean of the source; without attention c is None.
+        Hidden states and contexts are (batch, m, units) each. A context is the attention's weighted mean of
+        the source; without attention c is None.
         """
         if self.merge is None:
             return self._attend(state, target)
@@ -280,9 +290,10 @@ class RecurrentDecoder(Decoder[RecurrentDecoderState]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackDecoderState(State):
-    """The state of a stack decoder: keys and values of the source, and the states of the stack's blocks.
+    """The state of a stack decoder.
 
-    Each cross-attention has its own keys and values.
+    `source` has the keys and values of the source for each cross-attention, and `block_states` the states of
+    the stack's blocks.
     """
 
     source: tuple[tuple[Tensor, Tensor] | None, ...]
@@ -412,9 +423,10 @@ class Seq2Seq(Transducer[State]):
         source_mask: Tensor | None = None,
         target_mask: Tensor | None = None,
     ) -> Tensor:
-        """Return the output at each position of a target, given the source and the earlier target symbols.
+        """Return the output at each position of a target.
 
-        The target's mask is ignored: padding comes last, and no output depends on later symbols.
+        Each output depends on the source and the earlier target symbols. The target's mask is ignored:
+        padding comes last, and no output depends on later symbols.
         """
         return self.decoder(self.decoder.begin(self.encode(source, source_mask)), target)
 
@@ -480,9 +492,10 @@ def _block(node: nodes.Node, context: Context, settings: Settings) -> Recurrent:
 
 
 def _recipe(settings: Settings, name: str) -> nodes.Node:
-    """Return the recipe of the encoder or the decoder, which is the value of the setting `name`.
+    """Return the recipe of the encoder or the decoder.
 
-    Raise BuildError if the setting is still a placeholder (hole) or a search dimension.
+    It is the value of the setting `name`. Raise BuildError if the setting is still a placeholder (hole) or a
+    search dimension.
     """
     node = settings[name]
     if not isinstance(

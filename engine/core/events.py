@@ -1,4 +1,4 @@
-"""Events of a running study as plain data, and the listeners that receive them.
+"""Events of a running study, and the listeners that receive them.
 
 `StudyProgress` counts trials by their events and estimates the remaining time; `NotebookProgress` shows both.
 """
@@ -23,7 +23,10 @@ from ...studies.text.units import format_duration
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """Event: a trial starts, or resumes after `epoch` whole epochs and `step` steps of the next one."""
+    """Event: a trial starts or resumes.
+
+    It resumes after `epoch` whole epochs and `step` steps of the next one.
+    """
 
     trial: str
     epoch: int
@@ -44,7 +47,10 @@ class EpochFinished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """Event: a trial's outcome is in the store; `reason` says why its status is not "done"."""
+    """Event: a trial has ended, and its outcome is in the store.
+
+    `reason` says why its status is not "done".
+    """
 
     trial: str
     status: str
@@ -54,9 +60,10 @@ class Ended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterNode:
-    """A node of a cluster: its resources and, if it cannot train, the reason.
+    """A node of a cluster.
 
-    `gpu_bytes` is the free memory of its fullest GPU in bytes; 0 if trials do not train on a GPU.
+    `problem` says why it cannot train, if so. `gpu_bytes` is the free memory of its fullest GPU in bytes; 0
+    if trials do not train on a GPU.
     """
 
     host: str
@@ -78,9 +85,10 @@ class MachineFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedElsewhere:
-    """Event: this run skips a trial, because another process trains it or, if `ended`, has trained it.
+    """Event: this run skips a trial that belongs to another process.
 
-    `host` and `pid` identify that process, if known. `attempt` counts from the trial's first attempt.
+    That process trains it or, if `ended`, has trained it. `host` and `pid` identify that process, if known.
+    `attempt` counts from the trial's first attempt.
     """
 
     trial: str
@@ -100,9 +108,9 @@ class Listener:
         """Handle the list of trials that will run, before their first event."""
 
     def training_here(self, trials: int, seconds: float) -> None:
-        """Handle the start of a grid so short that it trains in this process, without starting Ray.
+        """Handle the start of a grid that trains in this process.
 
-        It takes about `seconds` seconds.
+        The grid is so short, about `seconds` seconds, that Ray is not started.
         """
 
     def starting_ray(self, attempt: int) -> None:
@@ -112,7 +120,10 @@ class Listener:
         """Handle a request to stop; running trials save a checkpoint and end."""
 
     def waiting(self, others: Sequence[ClaimedElsewhere]) -> None:
-        """Handle the start of a wait for other processes that train all remaining trials."""
+        """Handle the start of a wait for other processes.
+
+        They train all remaining trials.
+        """
 
     def on_nodes(self, nodes: Sequence[ClusterNode]) -> None:
         """Handle the list of a cluster's nodes, before the first trial."""
@@ -155,7 +166,11 @@ NOBODY = Listener()
 
 @dataclass(slots=True, kw_only=True)
 class RunningTrial:
-    """A running trial: its finished epochs, its last metrics, and the seconds since its last epoch ended."""
+    """The progress of a running trial.
+
+    `epoch` is its number of finished epochs, `metrics` its last metrics, and `pending_s` the seconds since
+    its last epoch ended.
+    """
 
     trial: Trial
     epoch: int
@@ -169,10 +184,11 @@ class RunningTrial:
 
 
 class StudyProgress:
-    """Tracker of a study's progress from its events; all times are seconds of the same clock.
+    """Tracker of a study's progress.
 
-    `stored` are the outcomes stored before the run, `total` counts all trials of the study. `unplanned`
-    counts trials that will run but are not known yet, as in a search.
+    It reads events; all times are seconds of the same clock. `stored` are the outcomes stored before the run,
+    `total` counts all trials of the study. `unplanned` counts trials that will run but are not known yet, as
+    in a search.
     """
 
     def __init__(self, *, total: int, stored: Mapping[str, str], unplanned: int = 0) -> None:
@@ -207,7 +223,10 @@ class StudyProgress:
         return self._trials[trial_id]
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Add trials that will run, and forget the outcomes that they had in earlier runs."""
+        """Add trials that will run.
+
+        Outcomes that they had in earlier runs are forgotten.
+        """
         for trial in trials:
             self._ended.pop(trial.id, None)
             self._trials[trial.id] = self._waiting[trial.id] = trial
@@ -240,7 +259,7 @@ class StudyProgress:
                 self.running.pop(event.trial, None)
 
     def advance_clock(self, now: float) -> None:
-        """Add the time since the last call to the time that each running trial has spent on its epoch.
+        """Advance the time of each running trial to `now`.
 
         Events come in batches. The time until a batch arrives is charged to the trials that ran before the
         batch.
@@ -290,7 +309,10 @@ REFRESH_S = 0.5
 
 
 def notebook_listener(study: Study, store: Store, max_trials: int | None) -> Listener:
-    """Return a listener that shows progress in the current notebook; outside a notebook it shows nothing."""
+    """Return a listener that shows progress in the current notebook.
+
+    Outside a notebook it shows nothing.
+    """
     ipython = sys.modules.get("IPython")  # a notebook has imported it
     if ipython is None or ipython.get_ipython() is None:
         return NOBODY

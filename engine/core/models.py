@@ -1,4 +1,4 @@
-"""Models of trials: their construction, FLOPs and precision, and the files of trained models."""
+"""Models of trials: how they are built and computed, and the files of trained models."""
 
 from __future__ import annotations
 
@@ -38,22 +38,28 @@ AnyModel = Model | TransductionModel
 
 
 def build_model(model: ModelSettings, interface: ModelInterface, generator: torch.Generator) -> AnyModel:
-    """Return the model of a trial on the CPU; `generator` draws the initial weights."""
+    """Build the model of a trial on the CPU.
+
+    `generator` draws the initial weights.
+    """
     return build(model.recipe, model.config_for(interface), generator=generator)
 
 
 def meta_model(settings: TrialSettings) -> AnyModel:
-    """Return a trial's model on the meta device, where weights have names and shapes but take no memory."""
+    """Build a trial's model on the meta device.
+
+    There weights have names and shapes but take no memory.
+    """
     return build_on_meta(settings.model.recipe, settings.model.config_for(settings.task.interface))
 
 
 def autocast(
     settings: TrialSettings, device: torch.device, positions: int | None = None
 ) -> AbstractContextManager[object]:
-    """Return an autocast context for bf16 precision, or a context that does nothing for other precisions.
+    """Return an autocast context for bf16 precision.
 
-    On a CPU, steps of so few `positions` that bf16 would be slower are computed in float32. None means many
-    positions.
+    For other precisions the context does nothing. On a CPU, steps of so few `positions` that bf16 would be
+    slower are computed in float32. None means many positions.
     """
     if settings.train.precision != "bf16":
         return nullcontext()
@@ -63,9 +69,10 @@ def autocast(
 
 
 def sequence_flops(model: ModelSettings, interface: ModelInterface, *, tokens: int, past: int) -> int:
-    """Return the FLOPs of a training step on one sequence, for the forward and the backward pass.
+    """Return the FLOPs of a training step on one sequence.
 
-    The sequence has `tokens` positions, and can see `past` earlier ones.
+    They are those of the forward and the backward pass. The sequence has `tokens` positions, and can see
+    `past` earlier ones.
     """
     return _training_flops(model.recipe, model.config_for(interface), tokens, past)
 
@@ -81,9 +88,10 @@ _log = logging.getLogger(__name__)
 
 
 def checkpoint_activations(model: AnyModel, settings: TrialSettings) -> None:
-    """Make a model store only the inputs of its sub-layers for the backward pass.
+    """Switch on activation checkpointing in a model.
 
-    Log a warning once if a sub-layer does not allow this.
+    It then stores only the inputs of its sub-layers for the backward pass. Log a warning once if a sub-layer
+    does not allow this.
     """
     if (fault := checkpointing_fault(settings, model)) is None:
         for stack in outermost_stacks(model):
@@ -136,10 +144,10 @@ def check_precision(precision: Precision, device: torch.device) -> None:
 
 @contextmanager
 def float32_products(precision: Precision) -> Iterator[None]:
-    """Within this context, compute float32 products in TF32 if `precision` is tf32, else in full float32.
+    """Within this context, compute float32 products with this precision.
 
-    Under bf16 this concerns the products that autocast leaves in float32. The previous precisions are
-    restored at the end.
+    That is TF32 if `precision` is tf32, else full float32. Under bf16 this concerns the products that
+    autocast leaves in float32. The previous precisions are restored at the end.
     """
     before, of_cudnn = [operation.fp32_precision for operation in _OPERATIONS], _legacy_setting_of_cudnn()
     chosen = ["tf32" if precision == "tf32" else "ieee"] * len(_OPERATIONS)
@@ -151,10 +159,11 @@ def float32_products(precision: Precision) -> Iterator[None]:
 
 
 def _replace_precisions(old: Sequence[str], new: Sequence[str], of_cudnn: bool | None) -> None:
-    """Change the float32 precisions of all operations from `old` to `new`, and adapt torch's older flags.
+    """Change the float32 precisions of all operations from `old` to `new`.
 
-    `of_cudnn` is the value for cuDNN's older TF32 flag; None leaves the flag unchanged. Torch's compiler, and
-    code that disables cuDNN temporarily, read the older flags, which must not contradict the new ones.
+    Torch's older flags are adapted too. `of_cudnn` is the value for cuDNN's older TF32 flag; None leaves the
+    flag unchanged. Torch's compiler, and code that disables cuDNN temporarily, read the older flags, which
+    must not contradict the new ones.
     """
     # the older flags come first, because setting them also changes some of the newer settings (torch 2.13)
     if (legacy := _legacy_setting(new)) != _legacy_setting(old):
@@ -191,10 +200,11 @@ class ModelFileError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFile:
-    """A trained model: its trial, its weights by name, its vocabulary, and its final metrics.
+    """The content of a trained model's file.
 
-    `symbols` is the objective's description of the symbols as plain values; None if the model reads no text.
-    `versions` has the versions of activemem and of packages with plug-in blocks, and the commit.
+    `weights` maps names to tensors. `symbols` is the objective's description of the vocabulary as plain
+    values; None if the model reads no text. `metrics` are the final metrics. `versions` has the versions of
+    activemem and of packages with plug-in blocks, and the commit.
     """
 
     trial: Trial
@@ -206,9 +216,9 @@ class ModelFile:
 
 
 def write_model_file(path: Path, model: ModelFile) -> None:
-    """Write a model's file durably: after a crash the old file is intact or the new one is complete.
+    """Write a model's file durably.
 
-    The same model gives the same bytes.
+    After a crash the old file is intact or the new one is complete. The same model gives the same bytes.
     """
     tensors, aliases = _unshared(model.weights)
     description = {
@@ -272,9 +282,10 @@ def _plugins(description: Mapping[str, Any]) -> str:
 
 
 def rebuild(file: ModelFile) -> AnyModel:
-    """Build a file's model in evaluation mode; raise ModelFileError if the weights do not fit its recipe.
+    """Build the model of a file, in evaluation mode.
 
-    Warn if the source of its plug-ins has changed since the training.
+    Raise ModelFileError if the weights do not fit the recipe. Warn if the source of its plug-ins has changed
+    since the training.
     """
     if (fault := code_fault(file.trial.settings)) is not None:
         _log.warning("the model of trial %s: %s", file.trial.id, fault)
@@ -293,7 +304,7 @@ def rebuild(file: ModelFile) -> AnyModel:
 
 
 def _unshared(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Return each distinct weight on the CPU under one name, and a map from all other names to these names.
+    """Return each distinct weight on the CPU under one name, and a map of other names to it.
 
     Tied embeddings, for example, are one weight with two names. Safetensors refuses to store tensors that
     share memory.

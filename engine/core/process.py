@@ -1,4 +1,4 @@
-"""State of a training process: its threads, its freed memory, its random streams, and how it stops.
+"""State of a training process: threads, memory, random numbers, and requests to stop.
 
 By default glibc returns large freed blocks to the system, and the next step must fault the pages in again.
 That costs up to a fifth of the time of steps with large batches.
@@ -37,7 +37,7 @@ LARGEST_BLOCK = 2**25
 
 
 def prepare_cpu(threads: int) -> None:
-    """Set the number of threads, and make malloc keep freed memory instead of returning it to the system.
+    """Set the number of threads, and make malloc keep freed memory.
 
     `give_back_memory` returns it.
     """
@@ -49,10 +49,10 @@ def prepare_cpu(threads: int) -> None:
 
 @contextmanager
 def restored_process() -> Iterator[None]:
-    """Restore the number of threads, memory settings and Optuna's log level when this context ends.
+    """Restore the process's settings when this context ends.
 
-    glibc offers no way to read its thresholds. They are set to the values that glibc itself uses after a
-    large block was freed.
+    They are the number of threads, memory settings and Optuna's log level. glibc offers no way to read its
+    thresholds. They are set to the values that glibc itself uses after a large block was freed.
     """
     threads, optuna = torch.get_num_threads(), sys.modules.get("optuna")
     level = None if optuna is None else optuna.logging.get_verbosity()
@@ -68,16 +68,17 @@ def restored_process() -> Iterator[None]:
 
 
 def give_back_memory() -> None:
-    """Return freed memory to the system, even from the gaps between blocks that are still in use.
+    """Return freed memory to the system.
 
-    Call it after a training, and between parts of work that leave such gaps.
+    This includes gaps between blocks that are still in use. Call it after a training, and between parts of
+    work that leave such gaps.
     """
     if (library := _glibc()) is not None:
         library.malloc_trim(0)
 
 
 def _glibc() -> ctypes.CDLL | None:
-    """Return the C library if this process can and may configure malloc with it, else None.
+    """Return the C library if it can configure malloc here, else None.
 
     This needs glibc on Linux, and no environment variable that already configures malloc.
     """
@@ -159,7 +160,10 @@ REPEAT_S = 1.0
 
 
 class Interruption(BaseException):
-    """Base class of interruptions of a training; not an Exception, so that blocks do not catch it."""
+    """Base class of interruptions of a training.
+
+    It is not an Exception, so that blocks do not catch it.
+    """
 
 
 class TimeLimitPassed(Interruption):
@@ -171,9 +175,10 @@ class StoppedMidway(Interruption):
 
 
 class _Alarm:
-    """The timer of this process, which ends a training at its time limit or soon after a stop request.
+    """The timer of this process, which interrupts a training.
 
-    The two deadlines are in seconds of the monotonic clock, and infinite while there are none.
+    It rings at the time limit, or soon after a stop request. The two deadlines are in seconds of the
+    monotonic clock, and infinite while there are none.
     """
 
     def __init__(self) -> None:
@@ -181,14 +186,17 @@ class _Alarm:
         self.armed = False
 
     def arm(self) -> None:
-        """Set the timer to ring at the earlier deadline, or switch it off if there is none."""
+        """Set the timer to the earlier deadline, or switch it off if there is none."""
         at = min(self.limit_at, self.stop_at)
         # a delay of 0 switches the timer off, so a deadline that has passed gets a small delay
         delay_s = 0.0 if math.isinf(at) else max(at - time.monotonic(), 1e-3)
         signal.setitimer(signal.ITIMER_REAL, delay_s, REPEAT_S if delay_s else 0.0)
 
     def ring(self, _signal: int, _frame: FrameType | None) -> None:
-        """Handle the timer's signal: raise the interruption whose deadline has passed, if there is one."""
+        """Raise an interruption if its deadline has passed.
+
+        This handles the timer's signal.
+        """
         now = time.monotonic()
         if self.armed and now >= self.stop_at:
             raise StoppedMidway
@@ -201,11 +209,11 @@ _alarm = _Alarm()
 
 @contextmanager
 def interruptible(limit_s: float | None, crash_report: int = 2) -> Iterator[None]:
-    """Within this context, raise TimeLimitPassed soon after `limit_s`, or StoppedMidway on a stop request.
+    """Within this context, interrupt a training at its time limit or on a stop request.
 
-    Only the main thread can be interrupted; in other threads the context does nothing. If native code does
-    not return, the process ends and writes a traceback to the file descriptor `crash_report`. The next
-    attempt reads it.
+    Raise TimeLimitPassed soon after `limit_s`, or StoppedMidway on a stop request. Only the main thread can
+    be interrupted; in other threads the context does nothing. If native code does not return, the process
+    ends and writes a traceback to the file descriptor `crash_report`. The next attempt reads it.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -228,9 +236,10 @@ def interruptible(limit_s: float | None, crash_report: int = 2) -> Iterator[None
 
 
 def stop_soon() -> None:
-    """Request a stop: once `GRACE_S` has passed, interruptible contexts raise StoppedMidway.
+    """Request a stop.
 
-    This also applies to contexts that are entered later. Signal handlers may call this function.
+    Once `GRACE_S` has passed, interruptible contexts raise StoppedMidway. This also applies to contexts that
+    are entered later. Signal handlers may call this function.
     """
     _alarm.stop_at = min(_alarm.stop_at, time.monotonic() + GRACE_S)
     if _alarm.armed:
@@ -254,7 +263,10 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @dataclass(slots=True)
 class Stop:
-    """Stop state of a run: whether it must stop, and whether Ctrl-C or SIGTERM requested the stop."""
+    """Stop state of a run.
+
+    `requested` says that the run must stop, and `interrupted` that Ctrl-C or SIGTERM requested it.
+    """
 
     requested: bool = False
     interrupted: bool = False
@@ -274,9 +286,10 @@ def _handled_by(
 
 @contextmanager
 def on_interrupt(on_request: Callable[[], None]) -> Iterator[Stop]:
-    """Yield a Stop; on Ctrl-C or SIGTERM, set it and call `on_request`.
+    """Within this context, handle Ctrl-C and SIGTERM as a request to stop.
 
-    A second signal raises KeyboardInterrupt.
+    The first signal sets the Stop that is yielded, and calls `on_request`. A second signal raises
+    KeyboardInterrupt.
     """
     stop = Stop()
 

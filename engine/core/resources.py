@@ -1,4 +1,7 @@
-"""Resources of a trial: settings that change a study's running time, but never its results."""
+"""Resources of a trial: settings that never change its results.
+
+They may change a study's running time.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +29,10 @@ class _Memory(Structure):
 
 
 def free_bytes(uuid: str) -> int | None:
-    """Return the free memory of a GPU or MIG instance in bytes; `uuid` is its CUDA UUID.
+    """Return the free memory of a GPU or MIG instance in bytes.
 
-    Return None if NVIDIA's management library is missing or does not report the free memory.
+    `uuid` is its CUDA UUID. Return None if NVIDIA's management library is missing or does not report the free
+    memory.
     """
     with suppress(OSError, AttributeError):  # the library is missing or too old
         library, handle, memory = CDLL(_LIBRARY), c_void_p(), _Memory()
@@ -53,7 +57,7 @@ _NO_GPU = ("No CUDA GPUs are available", "No HIP GPUs are available", "Found no 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """A GPU: its name, and the total and the free bytes of its memory."""
+    """A GPU and its memory in bytes, in total and free."""
 
     name: str
     bytes: int
@@ -92,7 +96,10 @@ def cpu_has_bf16() -> bool:
 
 
 def gpu_here() -> tuple[Gpu, int] | None:
-    """Return the GPU with the least free memory, and the number of GPUs; None if there is no GPU."""
+    """Return the GPU with the least free memory, and the number of GPUs.
+
+    Return None if there is no GPU.
+    """
     found = find_gpus() if has_gpu() else []
     return (min(found, key=lambda each: each.free), len(found)) if found else None
 
@@ -112,7 +119,7 @@ def count_gpus() -> int:
 
 
 def count_gpus_of_processes() -> int:
-    """Return how many processes can each train on a GPU of their own.
+    """Return how many processes can train at once, each on its own GPU.
 
     Each MIG instance that the environment names counts as a GPU.
     """
@@ -122,7 +129,10 @@ def count_gpus_of_processes() -> int:
 
 
 def has_gpu() -> bool:
-    """Return whether torch can train on a GPU here. Torch is imported only if the system has a GPU driver."""
+    """Return whether torch can train on a GPU here.
+
+    Torch is imported only if the system has a GPU driver.
+    """
     if not _has_driver():
         return False
     import torch  # noqa: PLC0415 -- most machines that plan have no GPU
@@ -131,9 +141,10 @@ def has_gpu() -> bool:
 
 
 def gpu_fault() -> str | None:
-    """Return why CUDA fails on this machine, in one line; None if torch finds a GPU or the machine has none.
+    """Return why CUDA fails on this machine, in one line.
 
-    If CUDA fails, torch counts no GPU and warns about it once per process.
+    Return None if torch finds a GPU or the machine has none. If CUDA fails, torch counts no GPU and warns
+    about it once per process.
     """
     if not _has_driver():
         return None
@@ -155,9 +166,9 @@ def gpu_fault() -> str | None:
 
 
 def _has_driver() -> bool:
-    """Return whether the system may have a GPU driver: look for it on Linux; assume none on macOS.
+    """Return whether the system may have a GPU driver.
 
-    On other systems return True, so that torch decides.
+    Look for it on Linux, and assume none on macOS. On other systems return True, so that torch decides.
     """
     if sys.platform == "linux":
         return any(Path("/dev", name).exists() for name in _GPU_FILES)
@@ -217,7 +228,7 @@ MAX_PACK = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """Resources and limits of each trial, and the Ray cluster on which trials train.
+    """Resources and limits of each trial, and the Ray cluster.
 
     `cpus` and `gpus` are the resources of one trial; `gpus` is a share of one GPU, at most 1. Without an
     `address` a run starts Ray on this machine only. `data` is the folder of the corpora, on every machine of
@@ -260,7 +271,7 @@ class Machine:
 
     @property
     def device(self) -> Literal["cuda", "cpu"]:
-        """Return the kind of device on which trials train in this process."""
+        """Return the kind of device that trials use in this process."""
         asked = has_gpu() if self.gpus == "auto" else bool(self.gpus)
         return "cuda" if asked else "cpu"
 

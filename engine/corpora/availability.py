@@ -1,4 +1,4 @@
-"""The files of each dataset that are on this machine, and the faults of these files."""
+"""Checks of which files of a dataset are on this machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from .treebank_files import describe_missing, find_treebank_files, read_treebank
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Availability:
-    """The files of a dataset that are in a folder, and messages about missing and faulty files."""
+    """The files of a dataset that are in a folder.
+
+    `missing` and `faults` are messages about missing and faulty files.
+    """
 
     dataset: Dataset
     folder: Path
@@ -79,7 +82,7 @@ def check_folder(folder: Path, dataset: Dataset, *, verify: bool = False) -> Ava
 
 
 def _faults(place: Path, dataset: Dataset) -> Iterator[str]:
-    """Yield a message for each local file of a dataset that is damaged or differs from the published file.
+    """Yield a message for each local file that differs from the published file.
 
     An archive is checked only once if its files have no checksums of their own.
     """

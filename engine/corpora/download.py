@@ -1,4 +1,7 @@
-"""Downloads of datasets, which resume after an interruption, and copies of datasets from a folder."""
+"""Downloads of datasets, and copies of datasets from a folder.
+
+A download resumes after an interruption.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +28,11 @@ _RANGE_NOT_SATISFIABLE = 416  # the HTTP status of a request for more of a compl
 
 
 def fetch(dataset: Dataset, folder: Path, progress: Progress) -> list[Path]:
-    """Download a dataset's files into the folder of all data, and check files that are already there.
+    """Download the files of a dataset.
 
-    A broken download resumes where it stopped. Raise DataError if no address has a file, if a file differs
-    from the published file, or if a dataset has no address. In the last case the message explains what to do
-    by hand.
+    They go into the folder of all data. Files that are already there are checked. A broken download resumes
+    where it stopped. Raise DataError if no address has a file, if a file differs from the published file, or
+    if a dataset has no address. In the last case the message explains what to do by hand.
     """
     found = check_availability(dataset, folder)
     if found.complete and not check_availability(dataset, folder, verify=True).faults:
@@ -79,7 +82,10 @@ def _manual_download_error(found: Availability) -> DataError:
 
 
 def _get(download: Download, path: Path, progress: Progress) -> None:
-    """Download a file from the first address that serves it; `path` appears only when it is complete."""
+    """Download a file from the first address that serves it.
+
+    `path` appears only when it is complete.
+    """
     unfinished = path.with_name(f".{path.name}.part")
     failures = []
     for url in download.urls:
@@ -105,10 +111,10 @@ def _get(download: Download, path: Path, progress: Progress) -> None:
 def _resume_download(
     url: str, unfinished: Path, progress: Callable[[int, int | None], None], *, max_bytes: int
 ) -> None:
-    """Download the missing part of a file, or all of it if the host does not serve ranges.
+    """Download the missing part of a file.
 
-    Raise OSError if the connection breaks or the host sends more than `max_bytes`; in that case nothing is
-    kept.
+    If the host does not serve ranges, download all of it. Raise OSError if the connection breaks or the host
+    sends more than `max_bytes`; in that case nothing is kept.
     """
     here = unfinished.stat().st_size if unfinished.exists() else 0
     headers = {"User-Agent": _AGENT} | ({"Range": f"bytes={here}-"} if here else {})

@@ -1,4 +1,7 @@
-"""Local copies of text files: published files, and the user's own files, which are named by their SHA-256."""
+"""Local copies of published files and of the user's own files.
+
+The user's own files are named by their SHA-256.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,10 @@ from ...studies.own_data.rows import Row, RowKind, draw_split, iter_parts, read_
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Within this context, hold the lock file of a path; create the folder of the path if it is missing."""
+    """Within this context, hold the lock file of a path.
+
+    The folder of the path is created if it is missing.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path.with_name(f"{path.name}.lock")):
         yield
@@ -46,14 +52,17 @@ class DataError(ActivememError):
 
 
 def dataset_folder(dataset: Dataset, folder: Path) -> Path:
-    """Return the folder of a dataset's files: below the data folder, or in this package for shipped files."""
+    """Return the folder of a dataset's files.
+
+    It is below the data folder or, for shipped files, in this package.
+    """
     return _INSTALLED if dataset.installed else folder / dataset.folder
 
 
 def find_file(source: SourceFile, place: Path) -> Path | None:
-    """Return the path of a dataset's file in the folder `place`, or of the archive that contains the file.
+    """Return the path of a dataset's file, or of its archive.
 
-    Return None if neither exists.
+    Both are searched in the folder `place`. Return None if neither exists.
     """
     if source.digest is not None:
         for name in source.names:
@@ -65,7 +74,10 @@ def find_file(source: SourceFile, place: Path) -> Path | None:
 
 
 def describe_files(source: SourceFile) -> str:
-    """Describe the possible places of a dataset's file: the file itself, a compressed copy, or an archive."""
+    """Describe where a dataset's file may be.
+
+    It may be the file itself, a compressed copy, or an archive.
+    """
     names = [] if source.digest is None else [f"{source.names[0]} (.xz, .gz)"]
     return " or ".join([*names, *([source.archive] if source.archive else [])])
 
@@ -91,9 +103,9 @@ def read_source(dataset: Dataset, source: SourceFile, place: Path) -> bytes:
 
 
 def iter_lines(dataset: Dataset, source: SourceFile, place: Path) -> Iterator[bytes]:
-    """Yield the lines of a dataset's file with their line ends, then verify the file's checksum.
+    """Yield the lines of a dataset's file, then verify its checksum.
 
-    Raise DataError for a wrong checksum.
+    Lines keep their ends. Raise DataError for a wrong checksum.
     """
     path = _require_file(dataset, source, place)
     found = None if source.digest is None else hashlib.new(_algorithm(source.digest), usedforsecurity=False)
@@ -125,7 +137,10 @@ def file_digest(path: Path, like: str) -> str:
 
 @contextmanager
 def as_data_error(dataset: Dataset, path: Path) -> Iterator[None]:
-    """Within this context, turn errors from reading a damaged file into a DataError that names the file."""
+    """Within this context, raise a DataError for a damaged file.
+
+    The error names the file.
+    """
     try:
         yield
     except _DAMAGE as error:
@@ -133,9 +148,10 @@ def as_data_error(dataset: Dataset, path: Path) -> Iterator[None]:
 
 
 def _require_file(dataset: Dataset, source: SourceFile, place: Path) -> Path:
-    """Return the path of a dataset's file, or of the archive with it; raise DataError if neither exists.
+    """Return the path of a dataset's file, or of its archive.
 
-    If the file has no checksum of its own, verify the checksum of the archive.
+    Raise DataError if neither exists. If the file has no checksum of its own, verify the checksum of the
+    archive.
     """
     path = find_file(source, place)
     if path is None:
@@ -205,9 +221,9 @@ def _sum(like: str, data: bytes) -> str:
 
 
 def keep_files(files: Mapping[str, Path], place: Path) -> None:
-    """Copy each file to a folder, named by the SHA-256 of its content; skip files that are there already.
+    """Copy files to a folder, where each is named by its SHA-256.
 
-    Raise DataError if a file has changed since the study was read.
+    Files that are there already are skipped. Raise DataError if a file has changed since the study was read.
     """
     for sha256, path in files.items():
         kept = place / sha256

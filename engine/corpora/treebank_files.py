@@ -21,7 +21,10 @@ _BRACKET = re.compile(rb"[()]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeFiles:
-    """The files of a treebank: their paths, their numbers, and a function that reads their contents."""
+    """The files of a treebank.
+
+    They have paths and numbers, and `read` reads their contents.
+    """
 
     paths: tuple[Path, ...] = ()
     numbers: tuple[int, ...] = ()

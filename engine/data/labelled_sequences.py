@@ -40,7 +40,10 @@ _VOCABULARY = "vocabulary"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledSplit:
-    """Encoded sequences and their labels. `labels` is (sequences,) or, if `of_tokens`, (tokens,)."""
+    """Encoded sequences and their labels.
+
+    `labels` is (sequences,) or, if `of_tokens`, (tokens,).
+    """
 
     sequences: Split
     labels: Tensor
@@ -63,16 +66,19 @@ class LabelledCorpus:
 
     @property
     def scale(self) -> tuple[float, float]:
-        """Return the mean and the standard deviation of the training labels, to standardise labels."""
+        """Return the mean and the standard deviation of the training labels.
+
+        They serve to standardise labels.
+        """
         numbers = self.train.labels
         return float(numbers.mean()), float(numbers.std(unbiased=False))
 
 
 def open_labelled(task: LabelledSettings, folder: Path) -> LabelledCorpus:
-    """Open the sequences that a `[task]` table names; `folder` is the folder of all data.
+    """Open the sequences of a `[task]` table.
 
-    The first call writes the encoded sequences below `encoded/`; several processes may call this at once.
-    Raise DataError if files are missing or have changed.
+    `folder` is the folder of all data. The first call writes the encoded sequences below `encoded/`; several
+    processes may call this at once. Raise DataError if files are missing or have changed.
     """
     place = place_of_labelled(task, folder)
     about = prepared(place, task.corpus.dataset.name, partial(_write, task, folder))
@@ -156,9 +162,10 @@ def sort_classes(classes: set[str]) -> list[str]:
 
 
 class LabelledBatch(NamedTuple):
-    """A batch of sequences (batch, n), int64, padded at the end with 0, and their `lengths` (batch,).
+    """A batch of labelled sequences.
 
-    `labels` are (batch,), or (batch, n) for labels of tokens, with IGNORED at padding.
+    `sequences` are (batch, n), int64, padded at the end with 0, and `lengths` are (batch,). `labels` are
+    (batch,), or (batch, n) for labels of tokens, with IGNORED at padding.
     """
 
     sequences: Tensor
@@ -169,7 +176,7 @@ class LabelledBatch(NamedTuple):
 def iter_labelled_batches(
     split: LabelledSplit, *, batch_size: int, longest: int, seed: int, position: int = 0
 ) -> Iterator[LabelledBatch]:
-    """Yield batches of sequences without end, beginning with batch number `position`.
+    """Yield batches of sequences without end, from batch number `position` on.
 
     The order of each pass depends on the seed and the number of the pass; an incomplete last batch is
     dropped. Sequences are cut after `longest` tokens.
@@ -182,7 +189,10 @@ def iter_labelled_batches(
 
 
 def iter_labelled_eval(split: LabelledSplit, *, batch_size: int, longest: int) -> Iterator[LabelledBatch]:
-    """Yield batches that have each sequence once, ordered by length; the last batch may be smaller."""
+    """Yield batches that together have each sequence once, ordered by length.
+
+    The last batch may be smaller.
+    """
     order = torch.argsort(split.sequences.line_lengths, stable=True).tolist()
     for place in range(0, len(order), batch_size):
         yield _collate(split, order[place : place + batch_size], longest)

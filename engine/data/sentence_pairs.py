@@ -1,4 +1,7 @@
-"""Encoded sentence pairs, in memory-mapped files; the first process that needs the files writes them."""
+"""Encoded sentence pairs, in memory-mapped files.
+
+The first process that needs the files writes them.
+"""
 
 from __future__ import annotations
 
@@ -76,10 +79,10 @@ class Pair(NamedTuple):
 
 
 def split_pairs(corpus: ParallelCorpus, folder: Path) -> Iterator[Pair]:
-    """Yield all pairs with their splits, except pairs with an empty side.
+    """Yield all pairs of a corpus with their splits.
 
-    No source sentence is in two splits, ignoring case and spaces. If the files are split already, a pair is
-    dropped if its source is also in the dev or test split.
+    Pairs with an empty side are left out. No source sentence is in two splits, ignoring case and spaces. If
+    the files are split already, a pair is dropped if its source is also in the dev or test split.
     """
     if corpus.held_out is not None:
         for files in corpus.files["train"]:
@@ -105,7 +108,7 @@ def split_own_pairs(facts: OwnPairs, folder: Path) -> Iterator[Pair]:
 
 
 def _without_held_out(read: Callable[[str], Iterator[tuple[str, str]]]) -> Iterator[Pair]:
-    """Yield pairs with their splits, except pairs whose source occurs in an earlier split.
+    """Yield pairs whose source does not occur in an earlier split.
 
     The splits are read in the order test, dev, train. Pairs with an empty side are left out too.
     """
@@ -130,7 +133,7 @@ SPLITS = ("train", "dev", "test")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairCorpusSpec:
-    """The specification of a corpus of pairs: its name, its pairs, and the vocabularies to learn.
+    """The specification of a corpus of pairs.
 
     `pairs` can be called repeatedly. `kinds` has the kind and size of each side's vocabulary, which is
     learnt from every `stride`-th training pair. With `joint` both sides share one vocabulary, learnt from
@@ -170,9 +173,10 @@ def _learn(writing: PairCorpusSpec) -> dict[str, Vocabulary]:
 def _write_pairs(
     writing: PairCorpusSpec, vocabularies: Mapping[str, Vocabulary], place: Path
 ) -> dict[str, dict[str, str | int]]:
-    """Write all pairs to token files, one for each split and side; return the description of the files.
+    """Write all pairs to token files, and return the description of the files.
 
-    Words are separated by white space. A sentence's end counts as a word.
+    There is one file for each split and side. Words are separated by white space. A sentence's end counts as
+    a word.
     """
     with ExitStack() as stack:
         writers, texts = dict[tuple[str, str], SplitWriter](), dict[tuple[str, str], BinaryIO]()
@@ -220,9 +224,9 @@ class PairSplit:
         return path.read_text("utf-8").split("\n")[:-1]
 
     def target_bytes(self) -> list[int] | None:
-        """Return the number of UTF-8 bytes of each target sentence with its line end.
+        """Return the number of UTF-8 bytes of each target sentence.
 
-        Return None if the original text is not stored.
+        Its line end counts too. Return None if the original text is not stored.
         """
         if self.path_prefix is None:
             return None
@@ -231,7 +235,10 @@ class PairSplit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParallelText:
-    """A parallel corpus: a vocabulary for each language, and three splits that share no source sentence."""
+    """A parallel corpus.
+
+    It has a vocabulary for each language, and three splits that share no source sentence.
+    """
 
     source: Vocabulary
     target: Vocabulary
@@ -241,10 +248,11 @@ class ParallelText:
 
 
 def open_pairs(task: TranslationSettings, folder: Path) -> ParallelText:
-    """Open the pairs that a `[task]` table names; `folder` is the folder of all data.
+    """Open the sentence pairs of a `[task]` table.
 
-    The first call writes the encoded pairs below `encoded/`; several processes may call this at once. Raise
-    CorpusError for a wrong table, and DataError if the pairs are missing or differ from the published pairs.
+    `folder` is the folder of all data. The first call writes the encoded pairs below `encoded/`; several
+    processes may call this at once. Raise CorpusError for a wrong table, and DataError if the pairs are
+    missing or differ from the published pairs.
     """
     writing, depends = _writing_of(task, folder)
     return open_prepared(writing, place_of_writing(writing, depends, folder))
@@ -324,7 +332,7 @@ def iter_pair_batches(
     width: int = 5,
     position: int = 0,
 ) -> Iterator[PairBatch]:
-    """Yield batches of pairs without end, beginning with batch number `position`.
+    """Yield batches of pairs without end, from batch number `position` on.
 
     A batch has pairs of similar length: their longer sides differ by less than `width`, unless the batch has
     pairs of two neighbouring buckets.
@@ -356,12 +364,12 @@ def iter_pair_batches(
 
 
 def fill_batches(lengths: Tensor, batch_size: int, batch_tokens: int) -> list[int]:
-    """Divide pairs into batches by length; return the size of each batch, the shortest pairs first.
+    """Divide pairs into batches by length, and return the size of each batch.
 
-    A batch has as many pairs as fit into `batch_tokens` if each counts as long as the longest, but at least
-    one and at most `batch_size`. The number of batches depends only on the lengths, so all passes have
-    equally many batches. Batches are filled from the longest pair on. If a few short pairs are left over, the
-    two batches of the shortest pairs share them evenly.
+    The batch of the shortest pairs comes first. A batch has as many pairs as fit into `batch_tokens` if each
+    counts as long as the longest, but at least one and at most `batch_size`. The number of batches depends
+    only on the lengths, so all passes have equally many batches. Batches are filled from the longest pair on.
+    If a few short pairs are left over, the two batches of the shortest pairs share them evenly.
     """
     longest_first = torch.sort(lengths, descending=True).values.tolist()
     sizes, place = list[int](), 0

@@ -1,4 +1,7 @@
-"""Token files of one split: written durably, and mapped into memory."""
+"""Token files of one split.
+
+They are written durably, and mapped into memory.
+"""
 
 from __future__ import annotations
 
@@ -49,9 +52,10 @@ class Split:
 
     @property
     def first_words(self) -> int:
-        """Return how many words of a split are not scored, because nothing predicts the first token.
+        """Return how many words of a split cannot be scored.
 
-        The number is 1, or 0 if the first token is a mark that stands before the text.
+        It is 1, because nothing predicts the first token, or 0 if the first token is a mark that stands
+        before the text.
         """
         return int(self.lines[0] == 0)
 
@@ -70,7 +74,10 @@ class Split:
         )
 
     def padded_lines(self, chosen: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """Return the lines with these indices (rows, n), int64, padded with 0, and their lengths (rows,)."""
+        """Return the lines with these indices, and their lengths (rows,).
+
+        The lines are (rows, n), int64, padded with 0.
+        """
         numbers = torch.tensor(chosen)
         starts, ends = self.lines[numbers], self.lines[numbers + 1]
         places = zip(starts.tolist(), ends.tolist(), strict=True)
@@ -81,7 +88,7 @@ class Split:
 def iter_shuffled(
     rows: Tensor, *, batch_size: int, seed: int, what: str, position: int
 ) -> Iterator[list[int]]:
-    """Yield batches of these rows without end, beginning with batch number `position`.
+    """Yield shuffled batches of rows without end, from batch number `position` on.
 
     The order of each pass depends on the seed, on `what`, and on the number of the pass. An incomplete last
     batch is dropped.
@@ -106,10 +113,10 @@ def smallest_dtype(vocab: int) -> np.dtype[Any]:
 
 
 def encoded_folder(folder: Path, parts: Sequence[str], depends: Sequence[object], *, pieces: bool) -> Path:
-    """Return the folder of an encoded corpus. Its name consists of `parts` and of a hash of `depends`.
+    """Return the folder of an encoded corpus.
 
-    `depends` lists the values that determine the files. With `pieces` the hash also depends on the version of
-    SentencePiece.
+    Its name consists of `parts` and of a hash of `depends`, the values that determine the files. With
+    `pieces` the hash also depends on the version of SentencePiece.
     """
     version = [importlib.metadata.version("sentencepiece")] if pieces else []
     digest = hashlib.sha256(json.dumps([*depends, *version]).encode()).hexdigest()
@@ -117,7 +124,7 @@ def encoded_folder(folder: Path, parts: Sequence[str], depends: Sequence[object]
 
 
 def prepared(place: Path, name: str, write: Callable[[Path], Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the description of a corpus's files; if they are missing, write them to the folder first.
+    """Return the description of a corpus's files, and write the files if they are missing.
 
     If files are missing, call `write` to fill the folder. The folder appears when it is complete. If several
     processes call it at once, one writes and the others wait. Raise DataError if the folder cannot be
@@ -139,9 +146,9 @@ def prepared(place: Path, name: str, write: Callable[[Path], Mapping[str, Any]])
 
 
 def open_split(place: Path, name: str, files: Mapping[str, Mapping[str, Any]]) -> Split:
-    """Open a split in its folder; `files` has the type and length of each file.
+    """Open a split in its folder.
 
-    Raise DataError if the length of a file has changed.
+    `files` has the type and length of each file. Raise DataError if the length of a file has changed.
     """
     tokens, lines, words = (
         open_numbers(place, f"{name}.{kind}", files) for kind in ("tokens", "lines", "words")
@@ -151,10 +158,10 @@ def open_split(place: Path, name: str, files: Mapping[str, Mapping[str, Any]]) -
 
 
 class SplitWriter:
-    """Writer of a split's files, which takes a few lines at a time.
+    """Writer of a split's files.
 
-    The split begins with `mark`, an array of one token or none, whose type is that of all tokens. Leaving the
-    writer's context closes the files.
+    It takes a few lines at a time. The split begins with `mark`, an array of one token or none, whose type is
+    that of all tokens. Leaving the writer's context closes the files.
     """
 
     def __init__(self, place: Path, name: str, mark: NDArray[Any], *, sizes: bool = False) -> None:
@@ -170,7 +177,10 @@ class SplitWriter:
     def add(
         self, tokens: ArrayLike, lengths: ArrayLike, words: ArrayLike, sizes: ArrayLike | None = None
     ) -> None:
-        """Append the tokens of some lines, and the number of tokens, words and bytes of each line."""
+        """Append some lines: their tokens, and their sizes.
+
+        The sizes are the number of tokens, words and bytes of each line.
+        """
         self._append("lines", self._counts["tokens"] + np.cumsum(lengths, dtype="<i8"))
         self._append("tokens", tokens)
         self._append("words", words)
@@ -178,7 +188,7 @@ class SplitWriter:
             self._append("bytes", sizes)
 
     def about(self) -> dict[str, dict[str, str | int]]:
-        """Return the type and length of each file, by the file's name."""
+        """Return the type and length of each file by its name."""
         return {
             f"{self._name}.{kind}": {"dtype": dtype.str[1:], "size": self._counts[kind]}
             for kind, dtype in self._types.items()

@@ -167,7 +167,7 @@ def join_chunks(y: Tensor, length: int) -> Tensor:
 
 
 def pairwise_decay(total: Tensor) -> Tensor:
-    """Return the factor by which a write decays from its position to each later one, (…, size, size).
+    """Return how far each write has decayed at each later position, (…, size, size).
 
     `total` (…, size) are the running sums of the log decays. The last dimension is that of the writes. The
     factor is zero at positions before the write.

@@ -1,9 +1,9 @@
-"""Recurrent blocks of the delta rule: the value stored under a key moves towards a new value.
+"""Recurrent blocks of the delta rule.
 
-They are computed in chunks of positions. `kda` and `gdn2` have a decay for each key channel; `rwkv7` writes
-at other keys than it removes. The writes of a chunk's positions depend on each other by a unit triangular
-system, which is solved once per chunk (Yang et al. 2024, section 3.2; Yang, Kautz and Hatamizadeh 2025,
-section 3.3).
+The value stored under a key moves towards a new value. The blocks are computed in chunks of positions. `kda`
+and `gdn2` have a decay for each key channel; `rwkv7` writes at other keys than it removes. The writes of a
+chunk's positions depend on each other by a unit triangular system, which is solved once per chunk (Yang et
+al. 2024, section 3.2; Yang, Kautz and Hatamizadeh 2025, section 3.3).
 """
 
 from __future__ import annotations
@@ -80,16 +80,19 @@ def run_delta_rule(
 
 
 def _split_writes(x: Tensor, most: int) -> Tensor:
-    """Split (batch, length, heads, writes, width) into chunks, with one row for each write.
+    """Split (batch, length, heads, writes, width) into chunks.
 
-    The result is (chunks, batch, heads, size * writes, width).
+    Each write has its own row: the result is (chunks, batch, heads, size * writes, width).
     """
     chunks = split_chunks(x.flatten(3), most)
     return chunks.unflatten(-1, x.shape[3:]).flatten(-3, -2)
 
 
 def _hide_later(weights: Tensor, writes: int) -> Tensor:
-    """Set the weights (…, size, size * writes) to zero where a write comes after the query's position."""
+    """Set the weights (…, size, size * writes) of later writes to zero.
+
+    A write is later if it comes after the query's position.
+    """
     if writes == 1:
         return weights.tril()
     rows, columns = weights.shape[-2:]
@@ -98,9 +101,10 @@ def _hide_later(weights: Tensor, writes: int) -> Tensor:
 
 
 def solve_unit_triangle(triangle: Tensor, wanted: Tensor, read: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the solutions x of T x = `wanted` and of T x = `read`, for a lower triangular T.
+    """Solve two systems with the same unit lower triangular matrix T.
 
-    T has ones on its diagonal and `triangle` below it. Both solutions are (…, size, ·).
+    They are T x = `wanted` and T x = `read`. T has ones on its diagonal and `triangle` below it. Both
+    solutions are (…, size, ·).
     """
     solved = torch.linalg.solve_triangular(
         _at_least_single(triangle),
@@ -261,9 +265,9 @@ def run_replaced_keys(
 
 
 class ChannelRates(Initialisable):
-    """The computation of each channel's log decay: −exp(A_h) · softplus(W₂ W₁ x + b), at least −5.
+    """The log decay of each channel, computed from the input.
 
-    A and b are initialised as in `HeadRates`.
+    It is −exp(A_h) · softplus(W₂ W₁ x + b), at least −5. A and b are initialised as in `HeadRates`.
     """
 
     weight_roles = roles(log_rate=WeightRole.RATE, step_offset=WeightRole.RATE)
@@ -312,7 +316,7 @@ class KimiDeltaAttention(LinearRecurrence):
 
 @register_block("gdn2")
 class GatedDeltaRule2(LinearRecurrence):
-    """Block `gdn2`: the delta rule with separate gates that erase and write (Hatamizadeh et al. 2026).
+    """Block `gdn2`: the delta rule with an erase gate and a write gate (Hatamizadeh et al. 2026).
 
     S_t = (I − k_t (b_t ⊙ k_t)ᵀ) diag(α_t) S_{t−1} + k_t (w_t ⊙ v_t)ᵀ.
     """
@@ -338,7 +342,7 @@ class GatedDeltaRule2(LinearRecurrence):
 
 
 class RwkvGates(Initialisable):
-    """The part of `rwkv7` that computes decays and learning rates, and holds the trained weights of keys.
+    """The decays, learning rates and key weights of `rwkv7`.
 
     The decays and learning rates of each channel are computed from the input. The weights of keys, `removal`,
     `replacement` and `bonus`, are trained numbers for each channel. Initial decays range from slow to fast
@@ -402,7 +406,10 @@ class Rwkv7(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Remove part of the value stored under one key, write at another key, and read with the query."""
+        """Remove at one key, write at another key, and read with the query.
+
+        Only a part of the value stored under the first key is removed.
+        """
         q, k = qk.unbind(2)
         gates = self.gates
         log_decay, rate = (each.to(x.dtype).unflatten(2, (self.heads, -1)) for each in gates(x))

@@ -1,7 +1,8 @@
-"""The block `ttt`: its state is the weights of a linear model that learns to map keys to values.
+"""The block `ttt`, whose state is a small model that learns while it reads.
 
-All gradients of a mini-batch of positions are taken at the weights before the mini-batch, so products compute
-them. Each position sees a sum of these gradients (Sun et al. 2024, section 2.5 and appendix A).
+The model is linear and maps keys to values; the state is its weights. All gradients of a mini-batch of
+positions are taken at the weights before the mini-batch, so products compute them. Each position sees a sum
+of these gradients (Sun et al. 2024, section 2.5 and appendix A).
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ EPSILON = 1e-6
 
 
 class InnerModel(Initialisable):
-    """The inner model of each head, k + norm(Wᵀ [k ; 1]): its initial weights W and its layer norm."""
+    """The inner model of each head, k + norm(Wᵀ [k ; 1]).
+
+    The module holds its initial weights W and its layer norm.
+    """
 
     weight_roles = roles(begin=WeightRole.MATRIX, gain=WeightRole.NORM, offset=WeightRole.NORM)
 
@@ -50,11 +54,17 @@ class InnerModel(Initialisable):
         return tensor.unbind()
 
     def added(self, mapped: Tensor) -> Tensor:
-        """Return what the model adds to its input: the layer norm of `mapped` (batch, heads, n, width)."""
+        """Return the layer norm of `mapped` (batch, heads, n, width).
+
+        The model adds it to its input.
+        """
         return self.gain * _standardise(mapped)[0] + self.offset
 
     def gradient(self, mapped: Tensor, wanted: Tensor) -> Tensor:
-        """Return the gradient at `mapped` of half the squared distance from `added(mapped)` to `wanted`."""
+        """Return the gradient of the squared error with respect to `mapped`.
+
+        The error is half the squared distance from `added(mapped)` to `wanted`.
+        """
         unit, scale = _standardise(mapped)
         by_unit = (self.gain * unit + self.offset - wanted) * self.gain
         along = (by_unit * unit).mean(-1, keepdim=True)

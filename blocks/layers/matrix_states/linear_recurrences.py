@@ -87,7 +87,7 @@ class Retention(LinearRecurrence):
 
 
 def _count(low: int, high: int, x: Tensor, *, step: int = 1) -> Tensor:
-    """Return the numbers `low`, `low` + `step`, … below `high`, in double precision on the device of x."""
+    """Return `torch.arange` in double precision, on the device of x."""
     return torch.arange(low, high, step, device=x.device, dtype=torch.float64)
 
 
@@ -132,9 +132,9 @@ class StateSpaceDuality(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Run the recurrence; the step sizes of each head scale its writes and its decays.
+        """Run the recurrence with the step sizes of each head.
 
-        The values times a gain are added to the outputs.
+        The step sizes scale the writes and the decays. The values times a gain are added to the outputs.
         """
         steps = self.rates.steps(x)
         q, k = qk[:, :, 0, 0], qk[:, :, 1, 0]
@@ -145,7 +145,7 @@ class StateSpaceDuality(LinearRecurrence):
 
 
 class ExponentialGates(Initialisable):
-    """The computation of the log input gate and the log forget gate of each head in `mlstm`.
+    """The logarithms of the input gate and the forget gate of each `mlstm` head.
 
     The forget gate is a sigmoid with offsets evenly spaced from 3 to 6, or an exponential with offsets 0; the
     input gate's offsets are drawn as N(0, 0.1²).
@@ -183,7 +183,7 @@ def run_stabilised(
     state: tuple[Tensor, Tensor] | None = None,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor] | None]:
-    """Run the recurrence of MatrixLSTM in chunks, scaled so that exponential gates cannot overflow.
+    """Run the recurrence of MatrixLSTM in chunks, without overflow.
 
     Return the outputs (batch, length, heads, values), their stabilisers and, with `keep`, the last state. q
     and k are (batch, length, heads, keys), v (batch, length, heads, values), the gates (batch, length,
@@ -217,7 +217,7 @@ def run_stabilised(
 
 
 def _pairs(total: Tensor, written: Tensor) -> Tensor:
-    """Return the log of each write's weight at the write's position and each later one, (…, size, size).
+    """Return the log weight of each write at each later position, (…, size, size).
 
     `total` (…, size) are the running sums of the log forget gates, and `written` (…, size) the log input
     gates.
@@ -228,7 +228,7 @@ def _pairs(total: Tensor, written: Tensor) -> Tensor:
 
 
 def _stabilisers(end: Tensor, written: Tensor, start: Tensor | None) -> Tensor:
-    """Return the stabiliser of each state, the largest log weight among the writes that it holds.
+    """Return the stabiliser of each state: its largest log weight.
 
     The states are those before each chunk and after the last chunk: (chunks + 1, batch, heads). For each
     chunk, `end` is the sum of its log forget gates, and `written` the largest logarithm of its own writes.

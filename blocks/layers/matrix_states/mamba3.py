@@ -1,6 +1,7 @@
-"""The recurrence of the block `mamba3`, which writes each key at two positions (the trapezoidal rule).
+"""The recurrence of the block `mamba3`.
 
-Rotation angles of keys and queries depend on the input.
+Each key is written at two positions (the trapezoidal rule). Rotation angles of keys and queries depend on the
+input.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ def run_trapezoid(
     state: Tensor | None,
     keep: bool,
 ) -> tuple[Tensor, Tensor | None]:
-    """Run the recurrence of Mamba3 in chunks, where each key is written at two positions.
+    """Run the recurrence of Mamba3 in chunks.
+
+    Each key is written at two positions:
 
     S_t = exp(`log_decay`_t) (S_{t−1} + `later`_{t−1} k_{t−1} v_{t−1}ᵀ) + `now`_t k_t v_tᵀ. q and k are
     (batch, length, heads, keys), v (batch, length, heads, values), and the rest (batch, length, heads). The
@@ -64,9 +67,10 @@ def run_trapezoid(
 
 
 class TrapezoidGates(Initialisable):
-    """The step sizes, decays, shares λ and rotation angles that `mamba3` computes from its input.
+    """The quantities that `mamba3` computes from its input for each position.
 
-    The offsets of step sizes are initialised as in `HeadRates`.
+    They are step sizes, decays, shares λ and rotation angles. The offsets of step sizes are initialised as in
+    `HeadRates`.
     """
 
     weight_roles = roles(step_offset=WeightRole.RATE)
@@ -120,7 +124,10 @@ class Mamba3(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Rotate keys and queries by the sum of the angles so far, and write each key at two positions."""
+        """Rotate keys and queries, and run the recurrence.
+
+        The rotation angles add up along the sequence. Each key is written at two positions.
+        """
         steps, log_decay, shares, angles = (each.to(v.dtype) for each in self.gates(x))
         parts = qk.unbind(2)
         if self.norms is not None:

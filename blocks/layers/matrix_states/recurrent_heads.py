@@ -1,4 +1,7 @@
-"""Common parts of blocks with a matrix state for each head: linear maps, short convolution, norm, gate."""
+"""Common parts of blocks with a matrix state for each head.
+
+These are linear maps, short convolutions, norms and gates.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +24,12 @@ KEY_EPSILON = 1e-6
 
 
 class LinearRecurrence(Block):
-    """Base class of blocks with queries, keys and values, a recurrence for each head, and an output map.
+    """Base class of blocks that run a recurrence on keys and values.
 
-    Keys and queries have as many heads as values, or a single shared one of width `shared_keys`. A position
-    has as many keys and values as it `writes`. Padding follows a sequence and cannot change it; it is zeroed,
-    so that it cannot overflow.
+    Each head has its own recurrence, which queries read; a linear map joins the heads' outputs. Keys and
+    queries have as many heads as values, or a single shared one of width `shared_keys`. A position has as
+    many keys and values as it `writes`. Padding follows a sequence and cannot change it; it is zeroed, so
+    that it cannot overflow.
     """
 
     state_is_bounded: ClassVar[bool] = True

@@ -1,8 +1,9 @@
-"""Chunked computation of S_t = a_t S_{t−1} + Δ_t k_t v_tᵀ, y_t = q_tᵀ S_t + d v_t; heads share q and k.
+"""Linear recurrence whose heads share queries and keys, computed in chunks.
 
-It is `chunked_recurrence` with a custom gradient. Products of shared queries and keys are computed once for
-all heads. Training keeps the summands, the states after each chunk and the outputs, and recomputes the decays
-of pairs. The gradient of a log decay needs no pairs: later outputs grow with it, and earlier writes shrink.
+It is S_t = a_t S_{t−1} + Δ_t k_t v_tᵀ, y_t = q_tᵀ S_t + d v_t, as in `chunked_recurrence`, but with a custom
+gradient. Products of shared queries and keys are computed once for all heads. Training keeps the summands,
+the states after each chunk and the outputs, and recomputes the decays of pairs. The gradient of a log decay
+needs no pairs: later outputs grow with it, and earlier writes shrink.
 """
 
 from __future__ import annotations
@@ -48,9 +49,10 @@ def sum_with_shared_keys(
 
 
 class SharedKeySums(torch.autograd.Function):
-    """Autograd function of this module's recurrence; it returns outputs, and the state after each chunk.
+    """Autograd function of this module's recurrence.
 
-    The state after the last chunk is returned only with `keep`.
+    It returns the outputs, and the state after each chunk. The state after the last chunk is returned only
+    with `keep`.
     """
 
     generate_vmap_rule = True
@@ -113,7 +115,7 @@ class SharedKeySums(torch.autograd.Function):
 
 
 class _Chunks(NamedTuple):
-    """The queries, keys and log decays of a recurrence over whole sequences, split into chunks of positions.
+    """Queries, keys and log decays, split into chunks of positions.
 
     `low` is the precision of matrix products. Queries and keys are (chunks, batch, size, keys). `total`,
     (chunks, batch, heads, size), is the log decay since the chunk's start.
@@ -169,15 +171,18 @@ class _Chunks(NamedTuple):
         return _decay(self.total[first:])
 
     def left_values(self, values: Tensor, count: int) -> Tensor:
-        """Multiply values by their decay up to the end of their chunk, (…, size, heads * values).
+        """Return the values as they are left at the end of their chunk, (…, size, heads * values).
 
-        Only the first `count` chunks are computed.
+        They are multiplied by their decay. Only the first `count` chunks are computed.
         """
         return (_by_size(values[:count]) * self.decay_to_end(count)).to(self.low).flatten(-2)
 
 
 def _within_gradients(chunks: _Chunks, values: Tensor, grad_reads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the gradients of queries, keys and values due to pairs of positions in the same chunk."""
+    """Return the gradients of queries, keys and values within each chunk.
+
+    They come from pairs of positions in the same chunk.
+    """
     decay = chunks.pairwise_decay()
     grad_scores = _hide_later((grad_reads @ values.mT * decay).sum(2)).to(chunks.low)
     grad_values = (chunks.weights(decay).mT @ grad_reads).transpose(2, 3)
@@ -185,10 +190,10 @@ def _within_gradients(chunks: _Chunks, values: Tensor, grad_reads: Tensor) -> tu
 
 
 def _decay_gradient(grown: Tensor, grad_states: Tensor | None, states: Tensor, size: int) -> Tensor:
-    """Return the gradient of log decays (batch, length, heads), given the gradient of their running sums.
+    """Return the gradient of log decays, (batch, length, heads).
 
-    `grown` is the gradient of the running sums without the contribution of the states after chunks, which is
-    added here.
+    `grown` is the gradient of the running sums of log decays, without the contribution of the states after
+    chunks, which is added here.
     """
     length = grown.shape[1]
     if grad_states is not None:
@@ -201,7 +206,10 @@ def _decay_gradient(grown: Tensor, grad_states: Tensor | None, states: Tensor, s
 
 
 def _propagate(written: Tensor, decay: Tensor, state: Tensor | None) -> Tensor:
-    """Return the state after each chunk, given what each chunk writes, its decay, and the initial state."""
+    """Return the state after each chunk.
+
+    `written` is what each chunk adds to the state, and `state` is the initial state.
+    """
     found: list[Tensor] = []
     for place, added in enumerate(written.to(decay.dtype).unbind(0)):
         state = added if state is None else torch.addcmul(added, state, decay[place])
@@ -212,10 +220,11 @@ def _propagate(written: Tensor, decay: Tensor, state: Tensor | None) -> Tensor:
 def _propagate_gradients(
     grad_before: Tensor, grad_states: Tensor | None, decay: Tensor, states: Tensor, first: int
 ) -> tuple[Tensor | None, Tensor]:
-    """Return the gradient of the initial state, if there is one, and the gradients of states after chunks.
+    """Return the gradients of the initial state and of the states after chunks.
 
-    `grad_before` are the gradients that the outputs give to the states before chunks, from the chunk `first`
-    on. `grad_states` are the gradients of the returned states.
+    The first is None if there is no initial state. `grad_before` are the gradients that the outputs give to
+    the states before chunks, from the chunk `first` on. `grad_states` are the gradients of the returned
+    states.
     """
     found: list[Tensor] = []
     grad_before = grad_before.to(decay.dtype)
@@ -256,5 +265,5 @@ def _hide_later(scores: Tensor) -> Tensor:
 
 
 def _decay(exponent: Tensor) -> Tensor:
-    """Return the exponential of log decays (…, heads, size), rearranged to (…, size, heads, 1)."""
+    """Return exp(`exponent`), rearranged from (…, heads, size) to (…, size, heads, 1)."""
     return exponent.clamp(min=_LEAST_EXPONENT).exp().mT.unsqueeze(-1)

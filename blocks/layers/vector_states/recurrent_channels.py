@@ -1,4 +1,4 @@
-"""Blocks with a state for each channel: the recurrences, and the linear maps before and after them."""
+"""Recurrent blocks with a state for each channel."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from .scans import read_states, scan
 
 
 class RecurrentChannels(Block):
-    """Base class of blocks that map inputs to channels, run a recurrence on them, and map the result.
+    """Base class of blocks that run a recurrence on channels.
 
-    The block is causal, so padding after a sequence has no effect; it is zeroed, so that it cannot overflow.
+    Linear maps come before and after the recurrence. The block is causal, so padding after a sequence has no
+    effect; it is zeroed, so that it cannot overflow.
     """
 
     state_is_bounded: ClassVar[bool] = True
@@ -112,7 +113,10 @@ class BlockMaps(Initialisable):
         return weight.shape[1]
 
     def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
-        """Split `weight` into one matrix for each group and map, and `bias` into one row for each map."""
+        """Split a tensor into linear maps.
+
+        `weight` gives one matrix for each group and map, and `bias` one row for each map.
+        """
         if name == "bias":
             return tensor.unbind()
         return [part for group in tensor.unbind() for part in group.chunk(self.maps, -1)]
@@ -155,7 +159,10 @@ class RealGatedLinearRecurrence(RecurrentChannels):
         self.rates = DecayRates(self.channels)
 
     def recur(self, u: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Run the recurrence; √(1−a_t²) scales the input, so that states have the same variance as inputs."""
+        """Run the recurrence on inputs scaled by √(1−a_t²).
+
+        So states have the same variance as inputs.
+        """
         r, i = torch.sigmoid(self.gates(u).to(self.rates.weight.dtype)).unbind(0)
         log_decay = -RATE_POWER * functional.softplus(-self.rates.weight) * r
         # expm1 computes 1 − a² without cancellation where the decay a is near 1
@@ -218,9 +225,10 @@ class SelectiveStateSpace(RecurrentChannels):
 
 
 class HeadTransitions(Initialisable):
-    """The maps from the previous output of each head to its four gates, and the offsets of the gates.
+    """The maps from a head's previous output to its gates.
 
-    The offsets of a sigmoid forget gate are evenly spaced from 3 to 6 over the heads, the others are 0.
+    Each head has four gates. The offsets of a sigmoid forget gate are evenly spaced from 3 to 6 over the
+    heads, the others are 0.
     """
 
     weight_roles = roles(weight=WeightRole.MATRIX, offset=WeightRole.BIAS)
@@ -295,7 +303,10 @@ class ScalarLSTM(Block):
         return self.output((y if self.norm is None else self.norm(y)).flatten(2)), kept
 
     def _step(self, mapped: Tensor, *state: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return the next state: output, cell, normaliser and stabiliser, each (heads, batch, head_width)."""
+        """Return the next state.
+
+        It has output, cell, normaliser and stabiliser, each (heads, batch, head_width).
+        """
         h, c, n, m = state
         z, i, f, o = (mapped + torch.bmm(h, self.transitions.weight)).to(c.dtype).chunk(4, -1)
         log_forget = functional.logsigmoid(f) if self.bounded else f

@@ -1,4 +1,4 @@
-"""Computation of the states h_t = a_t ⊙ h_{t−1} + b_t (element by element) at all positions.
+"""Scans, which compute all states of the recurrence h_t = a_t ⊙ h_{t−1} + b_t.
 
 A scan returns all states. If only outputs are needed, they are read from the states, which are not all
 stored.
@@ -60,7 +60,10 @@ class DiagonalScan(torch.autograd.Function):
 
 
 def scan(decay: Tensor, added: Tensor, state: Tensor | None = None) -> Tensor:
-    """Return h_t = decay_t ⊙ h_{t−1} + added_t, (batch, length, …), from a `state` (batch, …) or zero."""
+    """Return all states h_t = decay_t ⊙ h_{t−1} + added_t, (batch, length, …).
+
+    The initial state is `state` (batch, …) or zero.
+    """
     if state is not None:
         first = added[:, :1] + decay[:, :1] * state.unsqueeze(1)
         added = torch.cat([first, added[:, 1:]], 1)
@@ -131,7 +134,10 @@ class SelectiveRead(torch.autograd.Function):
     def backward(  # pyright: ignore -- two outputs
         ctx: SavedContext, grad_reads: Tensor, grad_ends: Tensor
     ) -> tuple[Tensor | None, ...]:
-        """Return the gradients of the inputs, computed piece by piece from the end of the sequence."""
+        """Return the gradients of the inputs.
+
+        They are computed piece by piece from the end of the sequence.
+        """
         steps, u, rates, k, q, before, ends = ctx.saved_tensors
         grad_state, grad_rates = torch.zeros_like(before), torch.zeros_like(rates)
         pieces = list(_pieces(steps, u, k, q, grad_reads))
@@ -151,9 +157,10 @@ class SelectiveRead(torch.autograd.Function):
 def _piece_gradient(
     piece: tuple[Tensor, ...], rates: Tensor, first: Tensor, grad_after: Tensor, negative: bool
 ) -> tuple[tuple[Tensor, ...], Tensor, Tensor]:
-    """Return the gradients of a piece's inputs (steps, u, k and q), of the rates, and of the initial state.
+    """Return the gradients for one piece.
 
-    `first` is the state before the piece, `grad_after` the gradient of the state after it.
+    They are those of its inputs (steps, u, k and q), of the rates, and of the initial state. `first` is the
+    state before the piece, `grad_after` the gradient of the state after it.
     """
     steps, u, k, q, grad_reads = piece
     decay = _decays(steps, rates, negative)
@@ -176,10 +183,10 @@ def _piece_gradient(
 def read_states(
     steps: Tensor, u: Tensor, rates: Tensor, k: Tensor, q: Tensor, *, state: Tensor | None, negative: bool
 ) -> tuple[Tensor, Tensor]:
-    """Run a selective state space from `state` or zero; return all outputs, and the last state.
+    """Run a selective state space, and return all outputs and the last state.
 
-    Rates are at most 0; decays are from 0 to 1, or from −1 if `negative`. The computation is in the precision
-    of the steps, even under autocast.
+    It begins at `state` or zero. Rates are at most 0; decays are from 0 to 1, or from −1 if `negative`. The
+    computation is in the precision of the steps, even under autocast.
     """
     u, k, q = (each.to(steps.dtype) for each in (u, k, q))
     if state is None:
@@ -210,15 +217,16 @@ def _pieces(*rows: Tensor) -> zip[tuple[Tensor, ...]]:
 
 
 def _decays(steps: Tensor, rates: Tensor, negative: bool) -> Tensor:
-    """Return the factor by which each state decays at each position, (batch, piece, channels, state)."""
+    """Return the decay of each state at each position, (batch, piece, channels, state)."""
     decay = (steps.unsqueeze(-1) * rates).exp()
     return 2 * decay - 1 if negative else decay
 
 
 def _states(decay: Tensor, written: Tensor, k: Tensor, before: Tensor) -> Tensor:
-    """Return the states at all positions of a piece of the sequence, given the state before the piece.
+    """Return the states at all positions of a piece.
 
-    Each position adds the product of its value `written` and its key k.
+    `before` is the state before the piece. Each position adds the product of its value `written` and its key
+    k.
     """
     if decay.shape[1] > PIECE:
         return scan(decay, written.unsqueeze(-1) * k.unsqueeze(2), before)
@@ -230,7 +238,10 @@ def _states(decay: Tensor, written: Tensor, k: Tensor, before: Tensor) -> Tensor
 
 
 def _state_gradients(decay: Tensor, grad_reads: Tensor, q: Tensor, grad_after: Tensor) -> Tensor:
-    """Return the gradients of a piece's states, given the gradients of outputs and of the next state."""
+    """Return the gradients of a piece's states.
+
+    `grad_reads` is the gradient of the outputs, and `grad_after` that of the state after the piece.
+    """
     if decay.shape[1] > PIECE:
         grad = grad_reads.unsqueeze(-1) * q.unsqueeze(2)
         grad = torch.cat([grad[:, :-1], (grad[:, -1] + grad_after).unsqueeze(1)], 1)

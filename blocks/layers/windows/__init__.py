@@ -1,4 +1,4 @@
-"""Attention within a window, as functions of tensors: several computations with equal results.
+"""Attention within a window, computed by several methods with equal results.
 
 - `pieces` defines the arguments, and computes the definition by plain products, on any device and under any
   transformation. On a CPU torch's fused attention only supports scores by content.

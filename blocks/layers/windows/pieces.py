@@ -1,7 +1,8 @@
-"""Attention within a window: its inputs, its pieces, and its computation by plain products.
+"""Attention within a window: its inputs, and its plain computation.
 
-A distance is measured from a query back to a key, negative for keys to its right. Plain products work on any
-device and in any transformation; torch's fused attention keeps a sum for each query instead of its weights.
+A distance is measured from a query back to a key, negative for keys to its right. The plain computation uses
+matrix products, which work on any device and in any transformation; torch's fused attention keeps a sum for
+each query instead of its weights.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ MAX_UNFUSED_BF16_LENGTH = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryChunk:
-    """A piece of a window: queries from `start` to `stop`, and the keys that any of these queries sees.
+    """A piece of a window: some queries, and the keys that they see.
 
-    All positions count from the first key of the sequence. Distances from queries to keys range from
-    `min_distance` to `max_distance`.
+    The queries are from `start` to `stop`. All positions count from the first key of the sequence. Distances
+    from queries to keys range from `min_distance` to `max_distance`.
     """
 
     start: int
@@ -56,18 +57,24 @@ class QueryChunk:
 
     @property
     def shift(self) -> int:
-        """Return how many of the piece's distances, taken from the first query, end before the first key."""
+        """Return how many distances of the first query lie before the first key."""
         return self.max_distance - (self.start - self.key_start)
 
     @property
     def padded_width(self) -> int:
-        """Return the length to which `skew` pads each row of scores, so that a view can shift the rows."""
+        """Return the padded length of a row of scores in `skew`.
+
+        With this length, a view can shift the rows.
+        """
         distances = self.query_count + self.distance_count - 1 - self.shift
         return max(self.key_count + max(self.shift, 1), distances)
 
 
 def iter_chunks(length: int, past: int, min_distance: int, max_distance: int) -> Iterator[QueryChunk]:
-    """Split `length` queries after `past` keys into pieces, and yield each with the keys that it sees."""
+    """Split queries into pieces, and yield each with the keys that it sees.
+
+    There are `length` queries after `past` keys.
+    """
     for begin in range(past, past + length, CHUNK_LENGTH):
         end = min(begin + CHUNK_LENGTH, past + length)
         first = max(0, begin - max_distance)
@@ -83,11 +90,12 @@ def iter_chunks(length: int, past: int, min_distance: int, max_distance: int) ->
 
 
 class WindowInputs(NamedTuple):
-    """The inputs of window attention: q, k, v (heads, batch, positions, head_width) and optional tensors.
+    """The tensors that window attention reads.
 
-    Queries are scaled, and are at the positions of the last keys. `vectors` (distances, head_width) belong to
-    distances, the greatest first; `fading` (heads, 1, 1, distances) is added to scores; every query sees
-    `extra_keys` and `extra_values` (heads, n, head_width). `mask` (batch, keys) is true where a key is valid.
+    q, k and v are (heads, batch, positions, head_width). Queries are scaled, and are at the positions of the
+    last keys. `vectors` (distances, head_width) belong to distances, the greatest first; `fading` (heads, 1,
+    1, distances) is added to scores; every query sees `extra_keys` and `extra_values` (heads, n, head_width).
+    `mask` (batch, keys) is true where a key is valid.
     """
 
     q: Tensor
@@ -112,7 +120,7 @@ class WindowInputs(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowForm:
-    """The plan of a window attention: the pieces of the sequence, and options such as the cap of scores.
+    """The pieces and the options of a window attention.
 
     `pos_values` adds vectors of distances to values; `cap` limits the products q · k, and 0 means no limit;
     `first_sees_nothing` says that the first query of a sequence sees no key. With dropout, kept weights are
@@ -127,11 +135,17 @@ class WindowForm:
 
     @property
     def max_distance(self) -> int:
-        """Return the greatest distance in any piece, which is the distance of the first position vector."""
+        """Return the greatest distance in any piece.
+
+        The first position vector belongs to it.
+        """
         return max(piece.max_distance for piece in self.pieces)
 
     def distances(self, piece: QueryChunk) -> slice:
-        """Return the slice of a piece's distances in the descending list of all distances."""
+        """Return where a piece's distances are in the list of all distances, as a slice.
+
+        The list is in descending order.
+        """
         first = self.max_distance - piece.max_distance
         return slice(first, first + piece.distance_count)
 
@@ -146,10 +160,11 @@ for none."""
 
 
 def skew(by_distance: Tensor, piece: QueryChunk, padding: float | None = None) -> Tensor:
-    """Reshape scores (…, queries, distances) to (…, queries, keys); keys outside the window get padding.
+    """Reshape scores by distance (…, queries, distances) to scores by key (…, queries, keys).
 
-    Row t of the result is shifted by t positions against row 0. With rows one element longer than their
-    stride this is a view; elements beyond a row's end are padding, by default a masked score.
+    Keys outside the window get padding. Row t of the result is shifted by t positions against row 0. With
+    rows one element longer than their stride this is a view; elements beyond a row's end are padding, by
+    default a masked score.
     """
     rows, width = piece.query_count, piece.padded_width
     value = masked_score(by_distance) if padding is None else padding
@@ -168,7 +183,10 @@ def unskew(weights: Tensor, piece: QueryChunk) -> Tensor:
 
 
 def masked_score(scores: Tensor) -> float:
-    """Return a finite score with a softmax weight of zero. A query without keys then gives no NaN."""
+    """Return the score of a hidden key.
+
+    Its softmax weight is zero. It is finite, so that a query without keys gives no NaN.
+    """
     # a quarter, because a few such scores are added up where several masks hide the same key
     return torch.finfo(scores.dtype).min / 4
 
@@ -195,7 +213,7 @@ def window_products(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> T
 
 
 def _by_distance(form: WindowForm, given: WindowInputs, q: Tensor, piece: QueryChunk) -> Tensor:
-    """Return the part of the scores that depends on distances, (heads or 1, batch or 1, queries, distances).
+    """Return the scores by distance, (heads or 1, batch or 1, queries, distances).
 
     They come from distance vectors and from learned spans. The greatest distance comes first.
     """
@@ -209,7 +227,7 @@ def _by_distance(form: WindowForm, given: WindowInputs, q: Tensor, piece: QueryC
 
 
 def _of_heads(rows: Tensor, maps: Tensor) -> Tensor:
-    """Multiply each head's rows (heads, batch, queries, n) by the head's own matrix (heads, n, m)."""
+    """Multiply (heads, batch, queries, n) by a matrix for each head, (heads, n, m)."""
     return (rows.flatten(1, 2) @ maps).view(*rows.shape[:-1], maps.shape[-1])
 
 

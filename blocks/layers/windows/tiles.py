@@ -1,4 +1,4 @@
-"""Attention within a window, in tiles that stay in a processor's cache, with its own backward pass.
+"""Attention within a window, in tiles that fit in a processor's cache.
 
 A tile has the scores of some queries of a head, (rows, keys and extra keys). One product writes the scores by
 content, and another product the scores of the extra keys. The product with the vectors of distances adds to a
@@ -36,7 +36,7 @@ def window_tiles(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tens
 
 
 class _Tile(NamedTuple):
-    """The queries of one head in one piece, for some sequences of the batch."""
+    """Some queries of one head: those of one piece, in some sequences of the batch."""
 
     form: WindowForm
     given: WindowInputs
@@ -53,7 +53,7 @@ class _Tile(NamedTuple):
 
     @property
     def is_band(self) -> bool:
-        """Return whether each query has a key at every distance of the piece: the window is a full band.
+        """Return whether each query has a key at every distance of the piece.
 
         Then `band` can return a view with a column for each distance, and nothing is copied.
         """
@@ -75,13 +75,16 @@ class _Tile(NamedTuple):
 
     @property
     def vectors(self) -> Tensor | None:
-        """Return the vectors of the piece's distances, (sequences, distances, head_width), if any."""
+        """Return the distance vectors of the piece, (sequences, distances, head_width), if any."""
         vectors = self.given.vectors
         return None if vectors is None else vectors[self.distances].expand(self.shape[0], -1, -1)
 
     @property
     def distances(self) -> slice:
-        """Return the slice of the piece's distances in the descending list of all distances."""
+        """Return where the piece's distances are in the list of all distances, as a slice.
+
+        The list is in descending order.
+        """
         return self.form.distances(self.piece)
 
     def of_queries(self, numbers: Tensor) -> Tensor:
@@ -94,16 +97,16 @@ class _Tile(NamedTuple):
         return numbers[self.head, self.batch, self.piece.key_start : self.piece.key_stop]
 
     def within(self, numbers: Tensor) -> Tensor:
-        """Return a view of a tile's scores or weights without the columns of extra keys.
+        """Return the columns of the window's keys, as a view of scores or weights.
 
         `numbers` has the shape of the tile.
         """
         return numbers[:, :, : self.piece.key_count]
 
     def outside(self, numbers: Tensor) -> Tensor:
-        """Return a view of a tile's scores or weights for extra keys only, (sequences · queries, n).
+        """Return the columns of the extra keys, as a view (sequences · queries, n).
 
-        `numbers` has the shape of the tile.
+        `numbers` are scores or weights in the shape of the tile.
         """
         return numbers.view(-1, numbers.shape[-1])[:, self.piece.key_count :]
 
@@ -117,7 +120,10 @@ class _Tile(NamedTuple):
         return numbers.as_strided(shape, strides, numbers.storage_offset())
 
     def by_distance(self, numbers: Tensor) -> Tensor:
-        """Return a tile's scores or weights for keys in the window, by distance; as a view if possible."""
+        """Return a tile's scores or weights by distance, as a view if possible.
+
+        Extra keys are left out.
+        """
         return self.band(numbers) if self.is_band else unskew(self.within(numbers), self.piece)
 
     def score(self, q: Tensor, scores: Tensor) -> None:
@@ -132,7 +138,7 @@ class _Tile(NamedTuple):
             within.masked_fill_(~keys, masked_score(scores))
 
     def _add_distances(self, q: Tensor, scores: Tensor) -> None:
-        """Add to a tile's `scores` the part that depends on distances, and mask keys outside the window."""
+        """Add the scores by distance to `scores`, and mask keys outside the window."""
         vectors, fading = self.vectors, self.given.fading
         remaining = None if fading is None else fading[self.head, 0, :, self.distances]
         if not self.is_band:
@@ -166,10 +172,10 @@ class _Tile(NamedTuple):
 
 
 def _outside(piece: QueryChunk, like: Tensor) -> tuple[Tensor, Tensor]:
-    """Return two masks to add to the scores of a piece: one for its first keys, and one for its last keys.
+    """Return a mask for a piece's first keys, and one for its last keys.
 
-    They hide keys outside the window, in a tile whose `is_band` is true. Query t does not see the first t
-    keys, nor the keys after its nearest key.
+    Added to scores, they hide keys outside the window, in a tile whose `is_band` is true. Query t does not
+    see the first t keys, nor the keys after its nearest key.
     """
     rows, beyond = piece.query_count, piece.key_count - piece.distance_count
     hidden = like.new_full((rows, max(rows, beyond)), masked_score(like))
@@ -265,9 +271,9 @@ class _Tiles(torch.autograd.Function):
 
 
 def _gradients_of(given: WindowInputs) -> WindowInputs:
-    """Return zeros in the shapes of the inputs, to which the backward pass adds their gradients.
+    """Return zero gradients in the shapes of the inputs.
 
-    Their memory layout is the one that the matrix products need.
+    The backward pass adds to them. Their memory layout is the one that the matrix products need.
     """
     k, v, vectors, extra_keys, extra_values = map(
         _across, (given.k, given.v, given.vectors, given.extra_keys, given.extra_values)
@@ -279,9 +285,9 @@ def _gradients_of(given: WindowInputs) -> WindowInputs:
 
 
 def _across(numbers: Tensor | None) -> Tensor | None:
-    """Return zeros in a tensor's shape, stored column by column; None for None.
+    """Return zeros in a tensor's shape, stored column by column.
 
-    Columns a power of two apart would evict each other from a cache.
+    The result is None for None. Columns a power of two apart would evict each other from a cache.
     """
     if numbers is None:
         return None
@@ -331,16 +337,20 @@ def _by_weights(tile: _Tile, dy: Tensor, buffer: Tensor) -> Tensor:
 
 
 def _add_to_values(tile: _Tile, into: WindowInputs, dy: Tensor, weights: Tensor) -> None:
-    """Add a tile's part to the gradients of values, extra values and, with `pos_values`, distance vectors."""
+    """Add a tile's part to the gradients of all values.
+
+    These are values, extra values and, with `pos_values`, distance vectors.
+    """
     _add_by_key(tile, (into.v, into.extra_values), dy, weights)
     if tile.form.pos_values and into.vectors is not None:
         _add_by_distance(tile, into.vectors, dy, tile.by_distance(weights))
 
 
 def _add_to_scores(tile: _Tile, into: WindowInputs, q: Tensor, ds: Tensor) -> None:
-    """Add a tile's part to the gradients of queries, keys, extra keys, distance vectors, fading factors.
+    """Add a tile's part to the gradients of everything that scores depend on.
 
-    `ds` is the gradient of the scores.
+    These are queries, keys, extra keys, distance vectors and fading factors. `ds` is the gradient of the
+    scores.
     """
     _add_by_key(tile, (into.k, into.extra_keys), q, ds)
     within, keys = tile.within(ds), tile.of_keys(tile.given.k)
@@ -360,9 +370,10 @@ def _add_to_scores(tile: _Tile, into: WindowInputs, q: Tensor, ds: Tensor) -> No
 
 
 def _add_by_key(tile: _Tile, into: tuple[Tensor, Tensor | None], rows: Tensor, numbers: Tensor) -> None:
-    """Add rowsᵀ · numbers to `into`: the gradients of the keys and of the extra keys, or of their values.
+    """Add rowsᵀ · numbers to the gradients of the keys, or of their values.
 
-    `rows` has a vector for each query, and `numbers` a number for each query and key of the tile.
+    `into` has these gradients and those of the extra keys. `rows` has a vector for each query, and `numbers`
+    a number for each query and key of the tile.
     """
     keys, extra = into
     found = torch.bmm(rows.mT, numbers)

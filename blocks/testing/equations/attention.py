@@ -1,4 +1,7 @@
-"""Reference implementation of windowed attention, which collects keys one by one for each query and head."""
+"""Reference implementation of windowed attention.
+
+It collects keys one by one for each query and head.
+"""
 
 import math
 
@@ -26,7 +29,7 @@ def attend(query, seen, cap=0.0):
 
 
 def window(block, head, t, keys, values, *, causal, span, itself, ramp, pos_values):
-    """Return the key, value and weight factor of each position that position t sees in one head.
+    """Return what position t sees in one head, as (key, value, weight factor) for each position.
 
     The factor multiplies the exponential of the score: 1, or less on the ramp of a learned span.
     """
@@ -65,9 +68,9 @@ def project_heads(weight, x, heads):
 
 
 def _queries_and_windows(block, x, heads, *, causal, relative=True, **settings):
-    """Return queries (heads, length, head_width), and the keys and values that each query sees.
+    """Return queries (heads, length, head_width), and what each of them sees.
 
-    For each head and position, these are the (key, value, factor) of each position that the query sees.
+    For each head and position, this is the (key, value, factor) of each position that the query sees.
     """
     q = project_heads(block.query.weight, x, block.heads)
     k, v = (project_heads(weight, x, heads) for weight in block.key_value.weight.chunk(2))
@@ -89,7 +92,10 @@ def _windows(block, k, v, *, causal, relative, span, adaptive=False, ramp=32, po
 
 
 def turned(rows):
-    """Rotate pairs of neighbouring channels of each row (…, width) by angles that grow with its position."""
+    """Rotate pairs of neighbouring channels of each row (…, width).
+
+    The angles grow with the row's position.
+    """
     width = rows.shape[-1]
     rates = 1e4 ** -(torch.arange(0, width, 2, dtype=rows.dtype) / width)
     angles = torch.arange(rows.shape[-2], dtype=rows.dtype)[:, None] * rates
@@ -121,7 +127,10 @@ def sa(block, x, *, causal, heads, head_width, pos="none", span=0, temperature=1
 
 
 def bucket(distance, *, causal):
-    """Return the number of the bucket (range of distances) for a distance, as in T5's released program."""
+    """Return the number of a distance's bucket, as in T5's released program.
+
+    A bucket is a range of distances.
+    """
     side, offset = (32, 0) if causal else (16, 16 * (distance < 0))
     steps, exact = max(0, distance) if causal else abs(distance), side // 2
     if steps < exact:
@@ -131,7 +140,7 @@ def bucket(distance, *, causal):
 
 
 def biased(block, x, q, k, v, *, pos, causal, cap):
-    """Return softmax attention with a bias for each distance added to the scores."""
+    """Return softmax attention whose scores have a bias for each distance."""
     outputs, heads = [], len(q)
     for h in range(heads):
         rows = []

@@ -118,7 +118,10 @@ def sigmoid(x):
 
 
 def lstm_layer(layer, x, h, s):
-    """Return outputs, cells and gates of each step of a sequence (length, width) from a state (width,)."""
+    """Return outputs, cells and gates of each step.
+
+    The sequence x is (length, width), and the first state h and s is (width,) each.
+    """
     wi, wf, wg, wo = layer.weight_x.chunk(4)
     ui, uf, ug, uo = layer.weight_h.chunk(4)
     bi, bf, bg, bo = layer.bias.chunk(4)
@@ -132,7 +135,10 @@ def lstm_layer(layer, x, h, s):
 
 
 def gru_layer(layer, x, h):
-    """Return outputs and gates of each step of a sequence (length, width) from a state (width,)."""
+    """Return outputs and gates of each step.
+
+    The sequence x is (length, width), and the first state h is (width,).
+    """
     wr, wz, wn = layer.weight_x.chunk(3)
     ur, uz, un = layer.weight_h.chunk(3)
     br, bz, bn = layer.bias.chunk(3)

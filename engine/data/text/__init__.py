@@ -1,4 +1,6 @@
-"""Text corpora: tokenised once, and batched so that every token of a split is scored exactly once.
+"""Text corpora, tokenised and batched.
+
+A text is tokenised once, and every token of a split is scored exactly once.
 
 `corpus` opens the tokens of a text. `tokenization` encodes the bytes of a text, and `subwords` does so by
 SentencePiece. `symbols` has all other tokenizers, and decodes tokens. `batches` yields endless streams,

@@ -20,9 +20,10 @@ from ..token_files import Split, iter_shuffled
 
 
 class StreamBatch(NamedTuple):
-    """A batch of blocks of text, one for each row: inputs and targets, both (batch, block), int64.
+    """A batch of blocks of text, one for each row.
 
-    Every target is scored. `reset` is true at the start of the rows, where the model must clear its state.
+    Inputs and targets are both (batch, block), int64. Every target is scored. `reset` is true at the start of
+    the rows, where the model must clear its state.
     """
 
     inputs: Tensor
@@ -31,9 +32,9 @@ class StreamBatch(NamedTuple):
 
 
 class ScoredBatch(NamedTuple):
-    """A batch of blocks of text, one for each row, in which only some targets are scored.
+    """A batch of blocks of text in which only some targets are scored.
 
-    Inputs, targets and the mask `scored` are all (batch, block).
+    Each row has one block. Inputs, targets and the mask `scored` are all (batch, block).
     """
 
     inputs: Tensor
@@ -43,10 +44,11 @@ class ScoredBatch(NamedTuple):
 
 
 class LineBatch(NamedTuple):
-    """Whole lines, padded with 0; inputs and targets (batch, max length), lengths (batch,), int64.
+    """A batch of whole lines, padded with 0.
 
-    Row i is scored at its first `lengths[i]` positions. `words` counts the words of all rows, and `numbers`
-    (batch,) has the lines' indices in their split.
+    Inputs and targets are (batch, max length), lengths (batch,), int64. Row i is scored at its first
+    `lengths[i]` positions. `words` counts the words of all rows, and `numbers` (batch,) has the lines'
+    indices in their split.
     """
 
     inputs: Tensor
@@ -65,7 +67,7 @@ LINE_START = 0
 def iter_line_batches(
     split: Split, *, batch_size: int, max_length: int, seed: int, position: int = 0
 ) -> Iterator[LineBatch]:
-    """Yield batches of whole lines without end, beginning with batch number `position`.
+    """Yield batches of whole lines without end, from batch number `position` on.
 
     The order of each pass depends on the seed and the number of the pass. An incomplete last batch is
     dropped, as are empty lines and lines of more than `max_length` tokens, not counting the end mark.
@@ -80,9 +82,9 @@ def iter_line_batches(
 
 
 def iter_line_eval(split: Split, *, batch_size: int, max_length: int) -> Iterator[LineBatch]:
-    """Yield each line that is neither empty nor too long once, in batches ordered by length.
+    """Yield batches that together have each line once, ordered by length.
 
-    The last batch may be smaller.
+    Lines that are empty or too long are left out. The last batch may be smaller.
     """
     fitting = _fitting(split, max_length)
     order = fitting[torch.argsort(split.line_lengths[fitting], stable=True)].tolist()
@@ -104,9 +106,10 @@ def _batch(split: Split, chosen: Sequence[int]) -> LineBatch:
 
 
 def blocks_per_pass(tokens: Tensor, *, batch_size: int, context: int) -> int:
-    """Return the number of blocks in each row when a text is cut into `batch_size` rows of equal length.
+    """Return how many blocks each row of a text has.
 
-    A block has `context` tokens. Raise DataError for a text that is too short.
+    The text is cut into `batch_size` rows of equal length. A block has `context` tokens. Raise DataError for
+    a text that is too short.
     """
     blocks = (len(tokens) - 1) // batch_size // context
     if not blocks:
@@ -125,7 +128,7 @@ def iter_stream_batches(
     position: int = 0,
     offsets: torch.Generator | None = None,
 ) -> Iterator[StreamBatch]:
-    """Yield batches of a text stream without end, beginning with batch number `position`.
+    """Yield batches of a text stream without end, from batch number `position` on.
 
     The text is cut into `batch_size` equal consecutive rows, so a token is a target at most once in a pass.
     The first token and the end of a row that does not fill a block are never targets. Each pass after the
@@ -151,12 +154,13 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 def iter_packed_batches(
     sources: Sequence[tuple[float, Tensor]], *, batch_size: int, context: int, seed: int, position: int = 0
 ) -> Iterator[StreamBatch]:
-    """Yield batches without end, from batch number `position` on. Each row is a piece of one of the texts.
+    """Yield batches of pieces of several texts without end.
 
-    A piece has `context` tokens. `sources` are texts with their weights. A golden-ratio sequence assigns the
-    rows to sources, so that the shares of sources in any run of rows are close to the weights. A source is
-    read in passes: each takes all of its pieces once, in an order that depends on the seed and the number of
-    the pass. A piece may span documents.
+    Each row is a piece of `context` tokens from one of the texts. `position` is the number of the first
+    batch. `sources` are texts with their weights. A golden-ratio sequence assigns the rows to sources, so
+    that the shares of sources in any run of rows are close to the weights. A source is read in passes: each
+    takes all of its pieces once, in an order that depends on the seed and the number of the pass. A piece may
+    span documents.
     """
     weights = np.array([weight for weight, _ in sources])
     bounds = np.cumsum(weights / weights.sum())[:-1]
@@ -182,7 +186,7 @@ def iter_packed_batches(
 
 
 def _source_of_rows(bounds: NDArray[Any], start: int, stop: int) -> NDArray[Any]:
-    """Choose a text for each row of a batch, and return the index of the text.
+    """Return the index of a text for each row of a batch.
 
     Rows are numbered over all batches, from `start` to `stop`. `bounds` are the cumulative shares of all
     texts except the last.
@@ -216,7 +220,9 @@ def _offsets(most: int, generator: torch.Generator | None) -> Iterator[int]:
 def iter_stream_eval(
     tokens: Tensor, *, batch_size: int, context: int, warm_up: int = 0
 ) -> Iterator[ScoredBatch]:
-    """Yield blocks of a text for evaluation. Together they score each token except the first exactly once.
+    """Yield blocks that together score each token of a text exactly once.
+
+    Only the first token is not scored.
 
     Rows overlap: each row after the first begins `warm_up` tokens before its first scored token. With one
     row, or a warm-up of the model's reach, the scores equal the scores of one pass over the whole text. The
@@ -237,7 +243,10 @@ def iter_stream_eval(
 
 
 def _rows(tokens: Tensor, starts: list[int], length: int) -> Tensor:
-    """Return the pieces of a text that begin at `starts`, as int64 rows of equal length, padded with 0."""
+    """Return pieces of a text as rows of equal length, int64, padded with 0.
+
+    They begin at `starts`.
+    """
     rows = torch.zeros(len(starts), length, dtype=torch.int64)
     for row, start in enumerate(starts):
         text = tokens[start : start + length]

@@ -1,4 +1,7 @@
-"""A tokenised text corpus in memory-mapped files; the first process that needs the files writes them."""
+"""A tokenised text corpus, in memory-mapped files.
+
+The first process that needs the files writes them.
+"""
 
 from __future__ import annotations
 
@@ -56,16 +59,17 @@ class TokenisedCorpus:
 
     @property
     def train(self) -> Split:
-        """Return the training text; the corpus must have exactly one."""
+        """Return the only training text."""
         ((_, split),) = self.sources
         return split
 
 
 def open_corpus(task: LanguageModelSettings, folder: Path) -> TokenisedCorpus:
-    """Open the text that a `[task]` table names; `folder` is the folder of all data.
+    """Open the text of a `[task]` table.
 
-    The first call writes its tokens below `encoded/`; several processes may call it at once. Raise
-    CorpusError for a wrong table, and DataError if the text is missing or differs from the published text.
+    `folder` is the folder of all data. The first call writes its tokens below `encoded/`; several processes
+    may call it at once. Raise CorpusError for a wrong table, and DataError if the text is missing or differs
+    from the published text.
     """
     corpus, vocab = corpus_of_task(task), vocabulary_size(task)
     place = place_of_corpus(task, folder)
@@ -83,7 +87,10 @@ def open_corpus(task: LanguageModelSettings, folder: Path) -> TokenisedCorpus:
 def _open_documents(
     documents: OwnDocuments, task: LanguageModelSettings, folder: Path, place: Path
 ) -> TokenisedCorpus:
-    """Open a corpus of the user's own documents. In each split, documents keep the order of their files."""
+    """Open a corpus of the user's own documents.
+
+    In each split, documents keep the order of their files.
+    """
     corpus = documents.dataset
     about = prepared(place, corpus.name, partial(_write_documents, documents, task, folder))
     splits: dict[str, Split] = {}
@@ -103,7 +110,10 @@ def _open_documents(
 
 
 def _train_names(documents: OwnDocuments) -> list[str]:
-    """Return the names under which training documents are stored, one for each source: train, train1, …."""
+    """Return a name for each source of training documents: train, train1, ….
+
+    The documents are stored under these names.
+    """
     return ["train", *(f"train{number}" for number in range(1, len(documents.sources)))]
 
 
@@ -139,7 +149,10 @@ def _symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path, place: P
 
 
 def _known_symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path) -> TextSymbols:
-    """Return the vocabulary of a corpus that need not learn one: its alphabet, or a pretrained tokenizer."""
+    """Return the vocabulary of a corpus whose vocabulary is fixed.
+
+    It is the corpus's alphabet, or a pretrained tokenizer.
+    """
     documents = isinstance(task.corpus, OwnDocuments)
     if task.tokenizer is None or task.tokens != "pretrained":
         return TextSymbols(
@@ -208,7 +221,7 @@ def _write_documents(
 
 
 def _iter_documents(documents: OwnDocuments, folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield the documents of all files, each with the name of the split in which it is stored.
+    """Yield the documents of all files, each with the name of its split.
 
     The files for training come first, one source after another. Raise DataError if a file is missing or has
     changed.
@@ -227,7 +240,10 @@ def _iter_documents(documents: OwnDocuments, folder: Path) -> Iterator[tuple[str
 
 
 def _splits(corpus: Corpus, folder: Path) -> dict[str, bytes]:
-    """Return the text of each split of a corpus as bytes. A file with several splits is read only once."""
+    """Return the text of each split of a corpus as bytes.
+
+    A file with several splits is read only once.
+    """
     files: dict[SourceFile, bytes] = {}
     for part in corpus.splits.values():
         if part.source not in files:
@@ -236,7 +252,10 @@ def _splits(corpus: Corpus, folder: Path) -> dict[str, bytes]:
 
 
 def _learn_symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path, train: bytes) -> TextSymbols:
-    """Return the vocabulary of a text; learn it from the training split unless it is known."""
+    """Return the vocabulary of a text.
+
+    It is learnt from the training split unless it is known.
+    """
     if task.tokens == "words":
         known = build_vocabulary(train)
         if corpus.own:

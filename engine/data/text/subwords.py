@@ -39,18 +39,18 @@ def lowered(line: str) -> str:
 
 
 def separate_punctuation(line: str) -> str:
-    """Return a line in lower case, with hyphens inside words as ` @-@ ` and spaces around punctuation.
+    """Return a line in lower case, with spaces around punctuation.
 
-    The first paper trains on this form (section 4.1). Marks that already have this form stay: `<unk>`, `@-@`,
-    `@,@`, `@.@`.
+    A hyphen inside a word becomes ` @-@ `. The first paper trains on this form (section 4.1). Marks that
+    already have this form stay: `<unk>`, `@-@`, `@,@`, `@.@`.
     """
     return " ".join(_MARKS.sub(r" \1 ", _HYPHEN.sub(" @-@ ", line.lower())).split())
 
 
 def train_subwords(data: bytes, vocab_size: int, normalise: Normalise) -> bytes:
-    """Train a SentencePiece model of `vocab_size` pieces, which include special pieces and single bytes.
+    """Train a SentencePiece model of `vocab_size` pieces.
 
-    Raise DataError if that is impossible.
+    They include special pieces and single bytes. Raise DataError if that is impossible.
     """
     return train_pieces(
         (part for line in _lines(data) for part in _split_long_line(normalise(line))),
@@ -68,7 +68,10 @@ def train_subwords(data: bytes, vocab_size: int, normalise: Normalise) -> bytes:
 
 
 def subword_encoder(model: bytes, normalise: Normalise) -> TextEncoder:
-    """Return an encoder that normalises each line and encodes it as pieces and an end mark."""
+    """Return an encoder of normalised lines as pieces.
+
+    Each line ends with an end mark.
+    """
     processor = sentencepiece.SentencePieceProcessor()
     processor.LoadFromSerializedProto(model)
     kind = smallest_dtype(processor.GetPieceSize())
@@ -101,7 +104,10 @@ def subword_encoder(model: bytes, normalise: Normalise) -> TextEncoder:
 
 
 def _bytes_of_piece(processor: sentencepiece.SentencePieceProcessor, piece: int) -> int:
-    """Return how many bytes a piece stands for at the beginning of a text, without its leading space."""
+    """Return how many bytes a piece has without its leading space.
+
+    At the beginning of a text, it stands for these bytes.
+    """
     return 1 if processor.IsByte(piece) else len(processor.IdToPiece(piece).removeprefix("▁").encode())
 
 

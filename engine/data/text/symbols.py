@@ -55,7 +55,10 @@ class FileTokenizer(ABC):
 
     @abstractmethod
     def decode(self, tokens: Sequence[int]) -> bytes:
-        """Decode tokens to bytes. If the last character is incomplete, it may be decoded as U+FFFD."""
+        """Decode tokens to bytes.
+
+        If the last character is incomplete, it may be decoded as U+FFFD.
+        """
 
 
 class ByteTokenizer(FileTokenizer):
@@ -107,9 +110,9 @@ class JsonTokenizer(FileTokenizer):
 
 
 class RankTokenizer(FileTokenizer):
-    """Byte-level BPE tokenizer of tiktoken, from a file of token ranks and a pattern that splits text.
+    """Byte-level BPE tokenizer of tiktoken.
 
-    The rank of a token is also its number.
+    It is read from a file of token ranks; `pattern` splits a text. The rank of a token is also its number.
     """
 
     def __init__(self, content: bytes, pattern: str) -> None:
@@ -148,10 +151,11 @@ class RankTokenizer(FileTokenizer):
 
 
 class EncodedUnits(NamedTuple):
-    """Encoded lines or documents (units): their tokens with end marks, and the size of each unit.
+    """Encoded lines or documents, which are called units.
 
-    `lengths` counts the tokens of each unit, and `words` its words. `bytes` counts the units' bytes without
-    marks, and `lossless` is true if decoding restores the units.
+    `tokens` are those of all units, with end marks. `lengths` counts the tokens of each unit, and `words` its
+    words. `bytes` counts the units' bytes without marks, and `lossless` is true if decoding restores the
+    units.
     """
 
     tokens: IntArray
@@ -180,9 +184,10 @@ def encode_units(tokenizer: FileTokenizer, units: Sequence[bytes]) -> EncodedUni
 
 
 def tokenizer_encoder(tokenizer: FileTokenizer) -> TextEncoder:
-    """Return an encoder that encodes each line of a text separately, so that no token spans a line break.
+    """Return an encoder that encodes each line separately.
 
-    The text begins with an extra mark, so that its first token can be scored too.
+    So no token spans a line break. The text begins with an extra mark, so that its first token can be scored
+    too.
     """
 
     def encode(data: bytes) -> EncodedText:
@@ -194,12 +199,15 @@ def tokenizer_encoder(tokenizer: FileTokenizer) -> TextEncoder:
 
 
 def document_encoder(tokenizer: FileTokenizer) -> TextEncoder:
-    """Return an encoder that encodes a whole text as one document, with an end mark before and after it."""
+    """Return an encoder that encodes a whole text as one document.
+
+    There is an end mark before and after it.
+    """
     return lambda data: _as_text([encode_units(tokenizer, [data])], 0)
 
 
 def _as_text(parts: Sequence[EncodedUnits], end_bytes: int) -> EncodedText:
-    """Join encoded lines or documents to one encoded text that begins with an end mark.
+    """Join encoded lines or documents to one text that begins with an end mark.
 
     With this mark as input, the model also predicts the first token. `end_bytes` is the number of bytes of
     each unit's end, such as 1 for a line break.
@@ -263,12 +271,13 @@ END_OF_PIECES = 2
 
 @dataclass(frozen=True)
 class TextSymbols:
-    """The vocabulary of a text: its `kind`, such as characters, words or pieces, and its content as bytes.
+    """The vocabulary of a text.
 
-    The bytes are the alphabet, the words line by line, SentencePiece's model, or the file of a tokenizer,
-    whose kind is its format: `json`, or `ranks` with the `pattern` that splits a text. `separated` says that
-    the text to split into pieces has separated punctuation already, as WikiText has. With `documents` the
-    mark ends a document, and a line break is a character like any other.
+    `kind` is, for example, characters, words or pieces. `content` is the alphabet, the words line by line,
+    SentencePiece's model, or the file of a tokenizer, whose kind is its format: `json`, or `ranks` with the
+    `pattern` that splits a text. `separated` says that the text to split into pieces has separated
+    punctuation already, as WikiText has. With `documents` the mark ends a document, and a line break is a
+    character like any other.
     """
 
     kind: str
@@ -303,14 +312,18 @@ class TextSymbols:
 
     @property
     def begins_with_mark(self) -> bool:
-        """Return whether an encoded text begins with an end mark, so that even its first token is scored."""
+        """Return whether each encoded text begins with an end mark.
+
+        The first real token then has a context and is scored.
+        """
         return self.documents or self.kind in ("json", "ranks")
 
     @cached_property
     def encode_bytes(self) -> TextEncoder:
-        """Return an encoder of a text's bytes, either line by line or, with `documents`, as one document.
+        """Return an encoder of a text's bytes.
 
-        It adds an end mark to each line or document.
+        It encodes line by line or, with `documents`, the text as one document. It adds an end mark to each
+        line or document.
         """
         if self.documents:
             return document_encoder(self.tokenizer)
@@ -326,11 +339,14 @@ class TextSymbols:
         return subwords.subword_encoder(self.content, normalise)
 
     def encode_text(self, text: str) -> EncodedText:
-        """Encode a text, each line with its end. Raise DataError if a part of the text has no symbol."""
+        """Encode a text, each line with its end.
+
+        Raise DataError if a part of the text has no symbol.
+        """
         return self.encode_bytes(text.encode())
 
     def encode_beginning(self, text: str) -> list[int]:
-        """Encode an unfinished text, without an end mark after its last line or document."""
+        """Encode an unfinished text, without an end mark after it."""
         if not text:
             return []
         encoded = self.encode_text(text)
@@ -366,7 +382,10 @@ class TextSymbols:
 
     @cached_property
     def tokenizer(self) -> FileTokenizer:
-        """Return the tokenizer of these symbols: one read from a file, or else the tokenizer of bytes."""
+        """Return the tokenizer of these symbols.
+
+        It is read from a file if there is one; otherwise each byte is a token.
+        """
         if self.kind == "json":
             return JsonTokenizer(self.content)
         return RankTokenizer(self.content, self.pattern) if self.kind == "ranks" else ByteTokenizer()

@@ -1,4 +1,7 @@
-"""Tokenisation of a text's bytes. Each line ends with an end-of-line token, the end mark."""
+"""Tokenisation of a text's bytes.
+
+Each line ends with an end-of-line token, the end mark.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ IntArray = NDArray[Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedText:
-    """An encoded split: its tokens, the offset of each line in the tokens, and each line's number of words.
+    """The tokens of a split, with the offset and the number of words of each line.
 
     The offsets end with the end of the last line. Words are separated by spaces; a line's end counts as one
     more word, as in word perplexities. `bytes` counts each line's bytes in the original text, with its line
@@ -54,7 +57,7 @@ TextEncoder = Callable[[bytes], EncodedText]
 
 
 class LineLayout:
-    """Comparison of lines with their decoded tokens, which shows whether the lines can be restored.
+    """Comparison of lines with their decoded tokens.
 
     The text can be restored if all original lines equal the decoded lines or if, as in WikiText, all have one
     more space at both ends.
@@ -69,7 +72,10 @@ class LineLayout:
         return self._plain or self._padded
 
     def add(self, line: bytes, spelt: bytes) -> None:
-        """Compare a line with its decoded tokens `spelt`, both without a line break."""
+        """Compare a line with its decoded tokens `spelt`.
+
+        Both are without a line break.
+        """
         self._plain = self._plain and line == spelt
         self._padded = self._padded and line == (b" " + spelt + b" " if spelt else b" ")
 
@@ -80,18 +86,21 @@ def ensure_final_newline(data: bytes) -> bytes:
 
 
 def sentences_as_lines(data: bytes) -> bytes:
-    """Put each sentence of a text with separated punctuation, such as WikiText's, on its own line.
+    """Put each sentence of a text on its own line.
 
-    A sentence ends at a full stop, a question mark or an exclamation mark, not at the end of a line.
-    WikiText-103 has 7,831 sentences for validation and 8,958 for the test; the program of the first paper
-    counts 7,832 and 8,985 (WT3/feeder.py).
+    The text has separated punctuation, as WikiText has. A sentence ends at a full stop, a question mark or an
+    exclamation mark, not at the end of a line. WikiText-103 has 7,831 sentences for validation and 8,958 for
+    the test; the program of the first paper counts 7,832 and 8,985 (WT3/feeder.py).
     """
     text = _SPACES.sub(b" ", data.translate(_NEWLINE_TO_SPACE)).strip()
     return ensure_final_newline(_END_OF_SENTENCE.sub(rb" \1\n", text))
 
 
 def character_encoder(alphabet: bytes) -> TextEncoder:
-    """Return an encoder that maps a byte to its position in an alphabet, counted from 1; a line end is 0."""
+    """Return an encoder that maps each byte to its position in an alphabet.
+
+    Positions count from 1; a line end is 0.
+    """
     known = b"\n" + alphabet
     table = bytearray(256)
     for place, byte in enumerate(known):
@@ -121,7 +130,10 @@ def character_encoder(alphabet: bytes) -> TextEncoder:
 
 
 def build_vocabulary(train: bytes) -> list[bytes]:
-    """Return the end mark, then the words of a text by falling frequency; ties are sorted alphabetically."""
+    """Return the words of a text by falling frequency, after the end mark.
+
+    Words of equal frequency are sorted alphabetically.
+    """
     counts: Counter[bytes] = Counter()
     for chunk in _chunks(ensure_final_newline(train)):
         counts.update(chunk.split())
@@ -130,12 +142,18 @@ def build_vocabulary(train: bytes) -> list[bytes]:
 
 
 def limit_vocabulary(known: list[bytes], size: int) -> list[bytes]:
-    """Return a vocabulary of at most `size` symbols: the end mark, `<unk>`, and the most frequent words."""
+    """Return a vocabulary of at most `size` symbols.
+
+    They are the end mark, `<unk>`, and the most frequent words.
+    """
     return [END_OF_LINE, UNKNOWN, *(word for word in known[1:] if word != UNKNOWN)][:size]
 
 
 def word_encoder(known: list[bytes]) -> TextEncoder:
-    """Return an encoder of words; a word outside the vocabulary becomes `<unk>` if there is one."""
+    """Return an encoder of words.
+
+    A word outside the vocabulary becomes `<unk>` if there is one.
+    """
     places = {word: place for place, word in enumerate(known)}
     unknown = places.get(UNKNOWN)
 
@@ -184,7 +202,10 @@ def _offsets(ends: IntArray) -> IntArray:
 
 
 def _words_of_lines(data: bytes, ends: IntArray) -> IntArray:
-    """Return the number of words of each line. The end of a line counts as a word."""
+    """Return the number of words of each line.
+
+    The end of a line counts as a word.
+    """
     # a word begins at each byte that is no space and follows a space
     ink = np.frombuffer(data.translate(_NON_SPACE), np.bool_)
     begins = ink.copy()
