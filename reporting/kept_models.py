@@ -60,9 +60,10 @@ def kept_models(study: Study, store: Store) -> list[KeptModel]:
 
 
 def model_file_of_trial(store: Store, trial: str) -> Path:
-    """Return the file of a stored model. `trial` is the id of the model's trial, or the beginning of this id.
+    """Return the file of a stored model.
 
-    Raise KeptModelError unless exactly one trial matches.
+    `trial` is the id of the model's trial, or the beginning of the id. Raise KeptModelError unless exactly
+    one trial matches.
     """
     trials = store.trials(columns=KEY_COLUMNS)
     rows = trials.filter(pl.col("trial").str.starts_with(trial))

@@ -1,4 +1,6 @@
-"""Ablations that a reviewer may request and that a study lacks, as a list or as a study file.
+"""Ablations that a reviewer may request and that a study lacks.
+
+They are returned as a list or as a study file.
 
 Every request is a cell close to a model of the study: another recipe, or another value of one setting. A
 model is a recipe of the study, in the cell whose other levels are those of the baseline.
@@ -83,7 +85,7 @@ _CHOICES: Mapping[KeyPath, tuple[object, ...]] = {
 
 
 class MissingError(ActivememError):
-    """Error if the missing ablations of a study cannot be found, or cannot be written as a study file."""
+    """Error if the missing ablations of a study cannot be found or written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,7 +314,7 @@ def find_missing(study: Study) -> MissingAblations:
 
 
 def _recipe_factors(study: Study) -> list[str]:
-    """Return the factors that occur in the recipe and have texts as levels, such as blocks."""
+    """Return the factors that change a part of the recipe, such as a block."""
     names = study.template.names_at(RECIPE_PATH, study.factors)
     return [name for name in names if any(isinstance(level, str) for level in study.factors.get(name, ()))]
 
@@ -328,7 +330,7 @@ def _model_name(study: Study, names: Sequence[str], trial: Trial) -> str:
 
 
 def _base_cells(study: Study, cells: Sequence[Trial]) -> dict[str, Trial]:
-    """Map the name of each model to one of the model's cells. The model of the baseline comes first.
+    """Map each model's name to one of its cells, the baseline's model first.
 
     Of the model's cells, it is the one that shares the most levels with the baseline.
     """
@@ -349,9 +351,9 @@ def _base_cells(study: Study, cells: Sequence[Trial]) -> dict[str, Trial]:
 
 
 def _cell_of(study: Study, model: str, change: str, trial: Trial) -> RequestedCell:
-    """Convert a trial to a cell with the labels `model` and `change`, and fill all placeholders in the cell.
+    """Convert a trial to a cell with the labels `model` and `change`.
 
-    This includes the size that the study has computed to match costs.
+    All placeholders in the cell are filled, also the one for the size that makes costs equal.
     """
     absent = [name for name, level in trial.levels.items() if level == ABSENT]
     values = {name: level for name, level in trial.levels.items() if name not in absent}
@@ -373,7 +375,7 @@ def _cell_of(study: Study, model: str, change: str, trial: Trial) -> RequestedCe
 
 
 def _resolved(model: str, change: str, tables: Mapping[str, Any]) -> RequestedCell | None:
-    """Return the cell that these tables of settings define; None if the settings do not fit together."""
+    """Return the cell of these tables; None if their settings do not fit together."""
     try:
         settings = resolve_settings(Template(tables=tables), {})
     except InvalidTableError:
@@ -431,9 +433,9 @@ def _parts(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
 
 
 def _is_null(model: RequestedCell, recipe: Recipe) -> bool:
-    """Return whether a recipe differs from the model's recipe only in spans that have no effect.
+    """Return whether a changed recipe computes the same as the model's recipe.
 
-    A span (window) of a block has no effect if no sequence is longer.
+    It does so if they differ only in spans (windows) that are longer than every sequence.
     """
     settings = model.settings
     if settings.task.interface.past or settings.train.curriculum is not None:
@@ -466,10 +468,10 @@ def _simpler_blocks(model: RequestedCell, trained: set[str]) -> Iterator[Request
 
 
 def _simplest_change(model: RequestedCell, root: Node, block: BlockNode) -> RequestedCell | None:
-    """Return the model's cell with a block replaced by the nearest simpler block of the grammar.
+    """Return the model's cell with a simpler block in place of a block.
 
-    Return None if no simpler block has fewer parameters and no more FLOPs. Shared arguments keep their
-    values.
+    It is the nearest such block that has fewer parameters and no more FLOPs, or None. Shared arguments keep
+    their values.
     """
     weights, flops = parameter_count(model.settings), step_flops(model.settings)
     for other in _simpler_relatives(block):
@@ -500,7 +502,10 @@ def _replaced(node: Value, old: BlockNode, new: BlockNode) -> Value:
 
 
 def _rates(models: Sequence[RequestedCell], cells: Sequence[Trial]) -> Iterator[Request]:
-    """Yield requests for a third and three times the learning rate, unless the study varies the rate."""
+    """Yield requests for a third and three times the learning rate.
+
+    There are none if the study already varies the rate.
+    """
     baseline, *others = models
     rate = baseline.settings.train.optimizer.lr
     own = _recipe_of(baseline).identity
@@ -592,7 +597,10 @@ def _value_at(settings: TrialSettings, path: KeyPath) -> Any:  # noqa: ANN401 --
 
 
 def _near_lengths(value: int | tuple[int, int]) -> list[object]:
-    """Return half and twice a length; for a range, ranges with half and twice the upper end."""
+    """Return half and twice a length.
+
+    For a range, the upper end is halved and doubled.
+    """
     if isinstance(value, int):
         return [value // 2, 2 * value]
     low, high = value
@@ -619,14 +627,14 @@ def _labels(cell: RequestedCell, names: Sequence[str]) -> dict[str, str]:
 
 
 class _NoHoleError(Exception):
-    """Error if placeholders for single values cannot express how the tables of cells differ."""
+    """Error for cells that no placeholders for single values can express."""
 
 
 def _with_holes(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Merge the tables of all cells into one set of tables, and return it with the levels of each cell.
+    """Merge the tables of all cells into one set of tables with placeholders.
 
-    Placeholders replace the values in which the cells differ, and the levels of a cell fill them. Raise
-    MissingError if levels cannot express how the tables differ.
+    Placeholders replace the values in which the cells differ. Also return each cell's levels, which fill
+    them. Raise MissingError if levels cannot express how the tables differ.
     """
     levels: list[dict[str, Any]] = [{} for _ in cells]
     tables: dict[str, Any] = {}
@@ -643,9 +651,9 @@ def _with_holes(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[di
 
 
 def _completed(name: str, cell: RequestedCell, cells: Sequence[RequestedCell]) -> dict[str, Any]:
-    """Return a table of a cell, such as [train], with default values for keys that only other cells set.
+    """Return a table of a cell, such as [train], with the keys of all cells.
 
-    All cells then have the same keys, so that a placeholder can express their differences.
+    Missing keys get default values, so that a placeholder can express the cells' differences.
     """
     table = dict(cell.tables[name])
     if "name" in table and len({str(each.tables[name].get("name")) for each in cells}) > 1:
@@ -661,7 +669,7 @@ def _completed(name: str, cell: RequestedCell, cells: Sequence[RequestedCell]) -
 
 
 def _holed(values: Sequence[Any], path: KeyPath, levels: Sequence[dict[str, Any]]) -> Any:  # noqa: ANN401 -- TOML holds anything
-    """Merge the values of all cells at one path of the study file into one value with placeholders.
+    """Merge the values at one path of all cells into one value with placeholders.
 
     Where the values differ, put a placeholder, and add its level for each cell to `levels`.
     """
@@ -707,7 +715,10 @@ def _holed_table(
 
 
 def _labelled(tables: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Add a label to each table, so that the tables can be levels. Only equal tables have equal labels."""
+    """Add a label to each table, so that the tables can be levels.
+
+    Equal tables get the same label.
+    """
     distinct: list[Mapping[str, Any]] = []
     for table in tables:
         if table not in distinct:
@@ -726,7 +737,7 @@ def _hole(
     levels: Sequence[dict[str, Any]],
     every: Sequence[dict[str, Any]] | None = None,
 ) -> str:
-    """Add a factor to `levels`, with a level for each cell, and return the placeholder of the factor.
+    """Add a factor to each cell's `levels`, and return its placeholder.
 
     `every` has the levels of all cells, if some do not have the factor.
     """

@@ -55,7 +55,7 @@ def load_outcomes(store: Store, *studies: Study, omit: Collection[str] = ()) -> 
 
 
 def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies: Study) -> pl.DataFrame:
-    """Add values to `outcomes` that follow from metric histories: divergence, targets and bits per byte.
+    """Add values that are computed from metric histories, such as divergence.
 
     The column DIVERGED marks diverged trainings. The targets that the studies name become final metrics, and
     so do bits per byte where a row was stored without them.
@@ -95,7 +95,7 @@ def named_metrics(*studies: Study) -> set[str]:
 
 
 def omitted_trials(gaps: Counter[str], trials: int, probe: str) -> Iterator[str]:
-    """Yield a sentence that counts the trials without a value, separately for each reason.
+    """Yield sentences that count the trials without a value, one for each reason.
 
     `probe` is the command that runs the probes that are missing.
     """
@@ -167,7 +167,7 @@ def overrides_sentence(overrides: Sequence[str]) -> str:
 
 
 def match_sentence(study: Study) -> str:
-    """Return a sentence that names the costs that the study makes equal for all models (key `match`).
+    """Return a sentence on the costs that are equal for all models (key `match`).
 
     It includes the largest relative difference, rounded up to two digits. It is "" if the study does not
     match costs.
@@ -192,9 +192,10 @@ _MATCHED = {
 def device_fault(
     study: Study, outcomes: pl.DataFrame, timed: Collection[str], is_shown: Callable[[Trial], bool]
 ) -> str:
-    """Return a message if results that depend on the speed of a device come from several devices, else "".
+    """Return a message if timed results come from several devices, else "".
 
-    These are all trainings with a time budget, and the metrics `timed` of the trials for which `is_shown`.
+    Timed results depend on the speed of the device: trainings with a time budget, and the metrics `timed` of
+    the trials for which `is_shown`.
     """
     if outcomes["device"].n_unique() < 2:
         return ""
@@ -216,15 +217,18 @@ def device_fault(
 
 
 def stale_sentence(study: Study, outcomes: pl.DataFrame) -> str:
-    """Return a sentence on results that are left out because plug-ins have changed, or ""."""
+    """Return a sentence on results that are outdated, or "".
+
+    They are left out because plug-ins have changed.
+    """
     stale = find_stale_trials(study, outcomes)
     return one_line(f"{describe_stale(stale)} and excluded.") if stale else ""
 
 
 def unused_seeds_sentence(study: Study, table: TableKind, outcomes: pl.DataFrame) -> str:
-    """Return a sentence on stored trials of added seeds that a table leaves out; "" if there are none.
+    """Return a sentence on stored seeds that a table leaves out; "" if there are none.
 
-    A table that asks for seeds uses them, at levels that allow for it.
+    They are seeds that were added later. A table that asks for seeds uses them, at levels that allow for it.
     """
     if table.asks_for_seeds or study.search is not None:
         return ""
@@ -250,7 +254,10 @@ NEAR_CHANCE = 0.05
 
 
 def unsolved_sentence(lengths: Collection[float], settings: Iterable[TrialSettings]) -> str:
-    """Return a hint to train longer if no training solved the first length of its curriculum; else ""."""
+    """Return a hint to train longer; "" if it is not needed.
+
+    It is needed if no training solved the first length of its curriculum.
+    """
     if set(lengths) != {0.0}:
         return ""
     starts = {each.train.curriculum.start for each in settings if each.train.curriculum is not None}
@@ -261,7 +268,10 @@ def unsolved_sentence(lengths: Collection[float], settings: Iterable[TrialSettin
 
 
 def chance_of(metric: str, settings: TrialSettings) -> float | None:
-    """Return the value that guessing reaches in an accuracy metric. None if unknown, or for other metrics."""
+    """Return the accuracy that guessing reaches.
+
+    None if it is unknown, or if the metric is no accuracy.
+    """
     chance = settings.task.chance if isinstance(settings.task, GeneratedTask) else None
     if chance is None:
         return None
@@ -269,7 +279,10 @@ def chance_of(metric: str, settings: TrialSettings) -> float | None:
 
 
 def chance_sentence(metric: str, chance: float, values: Collection[float]) -> str:
-    """If all values are near chance, return a sentence that says that no model has learnt a task; else ""."""
+    """Return a sentence that no model has learnt a task; "" if one has.
+
+    That is so if all values are near chance.
+    """
     if not values or max(values) > chance + NEAR_CHANCE * (1 - chance):
         return ""
     far = f"{100 * NEAR_CHANCE:g} % of the way from guessing ({chance:.2g}) to 1"

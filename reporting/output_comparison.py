@@ -1,4 +1,4 @@
-"""Comparison of each trial's stored translations with a baseline's translations, by paired bootstrap."""
+"""Comparison of each trial's translations with a baseline's, by paired bootstrap."""
 
 from __future__ import annotations
 

@@ -68,9 +68,9 @@ def paper_tables(
     outcomes: pl.DataFrame,
     begun: Collection[str] = (),
 ) -> tuple[Table, ...]:
-    """Return each published table once for every study that repeats the table, with the study's numbers.
+    """Return each published table with the numbers of the studies that repeat it.
 
-    Only studies with a trial in `outcomes` are included. Studies of one size with the same columns and
+    There is a table for each study with a trial in `outcomes`. Studies of one size with the same columns and
     different rows are joined into one table, unless the values of a column are compared. A table for which
     there is no such study is returned once, with only its published numbers.
     """
@@ -112,9 +112,10 @@ def _join_tables(theirs: PublishedTable, tables: Sequence[tuple[bool, Table]]) -
 
 
 def _can_join(theirs: PublishedTable, first: Table, second: Table) -> bool:
-    """Return whether two studies' tables have equal columns, and no row of the paper's table in common.
+    """Return whether the tables of two studies can be joined into one.
 
-    Tables with bold cells or differences cannot be joined, because these compare rows.
+    They need equal columns, and must not measure the same row of the paper's table. Tables with bold cells or
+    differences cannot be joined, because these compare rows.
     """
     if any(
         cell.best or cell.difference_text for each in (first, second) for row in each.cells for cell in row
@@ -131,7 +132,7 @@ def _own_rows(theirs: PublishedTable, table: Table) -> set[str]:
 
 
 def _own_numbers(table: Table) -> list[int]:
-    """Return the indices of the rows that a study measured, without rows that only the paper has."""
+    """Return the indices of the rows that a study measured."""
     groups = table.groups or ("",) * len(table.rows)
     return [number for number, group in enumerate(groups) if group != PAPER_ONLY_HEADING]
 
@@ -183,7 +184,10 @@ def tables_of_paper(paper: str, store: Store | str | Path, name: str | None = No
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """The studies of a paper, with the latest attempts at their trials and the ids of unfinished trials."""
+    """The stored studies of a paper, with the outcomes of their trials.
+
+    `begun` has the ids of unfinished trials.
+    """
 
     studies: tuple[Study, ...]
     outcomes: pl.DataFrame
@@ -293,7 +297,7 @@ class PaperStudy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintedTable:
-    """A table of the paper: how many numbers it prints, and how many of them a study has measured.
+    """A table of the paper, with counts of printed and measured numbers.
 
     `full_size` counts the numbers that a study of the paper's size has measured. `small` counts those that
     only a small study has measured.
@@ -433,7 +437,7 @@ def _printed_table(theirs: PublishedTable, studies: Sequence[Study], outcomes: p
 
 
 def _claims(snapshots: Iterable[Snapshot]) -> Iterator[PaperClaim]:
-    """Yield each claim that is marked as the paper's, with the verdicts of all studies that test it."""
+    """Yield each of the paper's claims, with the verdicts of all studies that test it."""
     found: dict[str, list[tuple[Study, str, ClaimResult]]] = {}
     for each in snapshots:
         for checked in each.claims() if each.study.claims else ():

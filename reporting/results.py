@@ -111,9 +111,9 @@ class StudyResults:
 
     @property
     def points(self) -> SearchPoints | None:
-        """Return the points of a search that have no unfinished trials; None for a grid.
+        """Return the trained points of a search; None for a grid.
 
-        Points that cannot be ranked are included.
+        Points with unfinished trials are left out. Points that cannot be ranked are included.
         """
         return None if self.study.search is None else self.now.points
 
@@ -130,7 +130,7 @@ class StudyResults:
 
     @property
     def noise(self) -> list[str]:
-        """Return sentences on the smallest differences between points that the search can detect.
+        """Return sentences on the smallest differences that the search can detect.
 
         The noise is estimated from the points in the store.
         """
@@ -192,7 +192,7 @@ class StudyResults:
         return _engine("run.search.proposals").SearchService(self.study, self.store).propose(count)
 
     def tell(self, points: Iterable[object]) -> Iterator[HandInAnswer]:
-        """Add points to a search, and yield the answer to each.
+        """Add points to a search, and yield an answer for each.
 
         A point is a mapping with `values` or `recipe`, or the text of a JSON object. The next run trains the
         accepted points. Raise StudyError for a grid.
@@ -204,9 +204,10 @@ class StudyResults:
         return _engine("run.search.proposals").SearchService(self.study, self.store).hand_in_all(points)
 
     def coordinates(self, data: str | Path = "data") -> StudyCoordinates:
-        """Train each size of [ladder] for a few steps, and return how much the layers change at each width.
+        """Measure how much the layers change in a few steps of training, at each width.
 
-        Raise CoordinateError for a study without a ladder. Nothing is stored.
+        It trains each size of [ladder]. Raise CoordinateError for a study without a ladder. Nothing is
+        stored.
         """
         return _engine("probes.coordinates").check_coordinates(self.study, Path(data))
 
@@ -259,11 +260,11 @@ class StudyResults:
         return self.now.claims()
 
     def open_trials(self) -> frozenset[str]:
-        """Return the ids of the trials that no gate holds back now, including finished trials.
+        """Return the ids of the trials that may be trained now, or are finished.
 
-        A gate holds a trial back until a claim is confirmed. To train the open trials, call
-        `run_study(study, store, trial_ids=results.open_trials())`. Without `trial_ids`, `run_study` trains
-        only the trials that no gate can hold back.
+        A gate holds a trial back until a claim is confirmed. To train the open trials, call `run_study(study,
+        store, trial_ids=results.open_trials())`. Without `trial_ids`, `run_study` trains only the trials that
+        no gate can hold back.
         """
         opened = frozenset(each.id for each in self.study.trials)
         if self.study.gates is None:
@@ -271,10 +272,11 @@ class StudyResults:
         return opened - self.study.gates.held(self.now.confirmed)
 
     def next_seeds(self, *, seconds: float | None = None) -> NextSeeds | None:
-        """Return the trials with the seeds to add next: they decide the most open questions per hour.
+        """Return the trials with additional seeds that are most worth training.
 
-        Return None if more seeds would not help. The study needs `max_seeds`. Trials longer than `seconds`
-        are left out. `run_study` trains them: `run_study(study.with_trials(found.trials), store)`.
+        They decide the most open questions per hour. Return None if more seeds would not help. The study
+        needs `max_seeds`. Trials longer than `seconds` are left out. `run_study` trains them:
+        `run_study(study.with_trials(found.trials), store)`.
         """
         check_arguments(number_fault("seconds", seconds, least=0, whole=False, optional=True))
         from .added_seeds import next_seeds  # noqa: PLC0415 -- tables do without it
@@ -366,9 +368,10 @@ def _select_specs(
 
 
 def last_run_note(results: StudyResults, kind: str, verb: str = "render") -> str:
-    """Return a note for a study that was read from its last run, not from its file.
+    """Return a note that a study was read from its last run.
 
-    The note has the command that reads the file. It is "" for other studies.
+    The note has the command that reads the study's file instead. It is "" for a study that was read from its
+    file.
     """
     study, store = results.study, results.store
     record = store.records.load(study.name) if study.path is None else None
@@ -384,10 +387,11 @@ def open_study(
     results: str | Path | Store = "results",
     overrides: str | Sequence[str] = (),
 ) -> StudyResults:
-    """Return the results of a study, given its name or file (default: the study that ran last).
+    """Return the results of a study, given its name or file.
 
-    `results` is a store, its folder or its address; `overrides` are settings such as `train.epochs=2`. A name
-    stands for the study as it ran last, a path for the current file. Raises StudyError.
+    The default is the study that ran last. `results` is a store, its folder or its address; `overrides` are
+    settings such as `train.epochs=2`. A name stands for the study as it ran last, a path for the current
+    file. Raises StudyError.
     """
     overrides = [overrides] if isinstance(overrides, str) else overrides
     kinds = (str, Path, Study, type(None))

@@ -38,7 +38,7 @@ RESAMPLES, BOOTSTRAP_SEED = 9_999, 0
 
 
 class ScoreKeys(ResultKeys):
-    """Base class for tables and figures that compare methods over several tasks, with their keys."""
+    """Base class for tables and figures that compare methods over several tasks."""
 
     value: Names
     """the metric, or several; each metric on each task then counts as a separate task"""
@@ -51,7 +51,7 @@ class ScoreKeys(ResultKeys):
 
     @property
     def methods(self) -> tuple[str, str]:
-        """Return the key that names the factor of the methods, such as `rows`, and this factor."""
+        """Return the key for the factor of the methods, such as `rows`, and its value."""
         raise NotImplementedError
 
     @field_validator("value", "tasks")
@@ -63,7 +63,7 @@ class ScoreKeys(ResultKeys):
         return names
 
     def with_levels(self, design: Design) -> Self:
-        """Return a copy in which each name of a level, such as `small`, is replaced by its value."""
+        """Replace the names of levels, such as `small`, by their values, in a copy."""
         found, known = super().with_levels(design), design.known_levels
         tasks = task_names(self, known) if all(name in known for name in self.tasks) else ()
         bounds = {column_text(name, tasks): bounds for name, bounds in self.bounds.items()}
@@ -95,7 +95,7 @@ def task_names(spec: ScoreKeys, levels: Mapping[str, tuple[Level, ...]]) -> tupl
 
 
 def bounds_of(spec: ScoreKeys, metric: str, task: str) -> tuple[float, float] | None:
-    """Return the values of a metric that count as the scores 0 and 1 on a task; None if no values are set."""
+    """Return the metric values that get the scores 0 and 1 on a task; None if none are set."""
     found = spec.bounds.get(f"{metric}:{task}", spec.bounds.get(metric))
     return (found[0], found[1]) if found else None
 
@@ -151,12 +151,12 @@ class Scores:
     trials: tuple[str, ...]
 
     def lost(self, method: str) -> tuple[str, ...]:
-        """Return the tasks on which a method has no run with a value."""
+        """Return the tasks on which no run of a method has a value."""
         return tuple(task for task, runs in zip(self.tasks, self.runs[method], strict=True) if not runs)
 
     @property
     def run_counts(self) -> tuple[int, int]:
-        """Return the smallest and the largest number of runs of a method on a task.
+        """Return the smallest and the largest number of runs per method and task.
 
         Tasks on which a method has no run are ignored.
         """

@@ -1,4 +1,6 @@
-"""A study and the results in its store, read at one moment, from which all tables and figures are made.
+"""A study and the results in its store, read at one moment.
+
+All tables and figures are made from it.
 
 A store may grow while results are made. All results of one snapshot show the same moment.
 """
@@ -28,7 +30,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """A study and all outcomes in its store at one moment, including outcomes of other studies."""
+    """A study and all outcomes in its store at one moment.
+
+    They include the outcomes of other studies.
+    """
 
     study: Study
     store: Store
@@ -54,9 +59,9 @@ class Snapshot:
 
     @cached_property
     def confirmed(self) -> Sequence[str]:
-        """Return the names of the confirmed claims; empty if the study has no gates.
+        """Return the names of the confirmed claims.
 
-        The trials behind a gate may run once its claim is confirmed.
+        The trials behind a gate may run once its claim is confirmed. Without gates, the result is empty.
         """
         if not self.study.gates:
             return ()
@@ -66,7 +71,7 @@ class Snapshot:
 
     @cached_property
     def begun(self) -> Sequence[str]:
-        """Return the ids of the trials of a grid that have a checkpoint but no outcome."""
+        """Return the ids of a grid's trials that have a checkpoint but no outcome."""
         return started_trials(self.study, self.store, self.outcomes["trial"])
 
     @cached_property
@@ -76,7 +81,7 @@ class Snapshot:
 
     @cached_property
     def points(self) -> SearchPoints:
-        """Return the points of a search that have no unfinished trials."""
+        """Return the points of a search without unfinished trials."""
         from ..studies.searches.points import find_points  # noqa: PLC0415 -- a grid does without it
 
         return find_points(self.study, self.outcomes)
@@ -117,7 +122,7 @@ class Snapshot:
         return check_claims(self.study.with_later_seeds(), self.outcomes, metrics)
 
     def prediction(self, law: Extrapolation) -> tuple[float, float | None, float | None] | None:
-        """Return the value that a law predicts for a larger model, with its interval; None if unknown."""
+        """Return what a law predicts for a larger model, with an interval; None if unknown."""
         from .claims.check import needs_metrics, predict_by_law  # noqa: PLC0415 -- tables do without it
 
         metrics = self.metrics if needs_metrics(self.study) else None

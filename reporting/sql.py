@@ -80,7 +80,10 @@ def query(store: Store | str | Path, sql: str, limits: QueryLimits | None = None
 
 
 def _answer(sql: str, tables: Mapping[str, pl.LazyFrame], limits: QueryLimits) -> pl.DataFrame:
-    """Run a statement in a separate process, which reads only the tables that the statement names."""
+    """Run a statement in a separate process.
+
+    Only the tables that the statement names are read.
+    """
     with tempfile.TemporaryDirectory(prefix="activemem-query-") as folder:
         files, answer = dict[str, str](), Path(folder, "answer")
         for name, table in tables.items():

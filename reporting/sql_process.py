@@ -1,4 +1,6 @@
-"""The process that runs one SQL statement, within limits that the system enforces.
+"""The process that runs one SQL statement.
+
+The operating system enforces limits on its memory and time.
 
 It is started by its path, imports only Polars, and opens only the given tables. A statement that exhausts its
 memory or time does not harm the calling process.

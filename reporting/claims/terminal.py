@@ -162,7 +162,10 @@ def _degrees(checked: Sequence[ClaimResult]) -> str:
 
 
 def format_p(p: float) -> str:
-    """Format a p-value: `p = .03`, `p < .001`, or `p < .05` if rounding would hide that it is below .05."""
+    """Format a p-value, such as `p = .03` or `p < .001`.
+
+    It is `p < .05` if rounding would show `p = .05` for a smaller value.
+    """
     if p < 0.001:
         return "p < .001"
     if 0.0495 <= p < 0.05:
@@ -204,7 +207,10 @@ def format_seeds(finding: ComparisonResult, seeds: int, needed: int | None) -> s
 
 
 def format_missing(findings: Sequence[ComparisonResult]) -> tuple[str, ...]:
-    """Return a note for each reason why trials are missing, with the cells that lack them."""
+    """Return notes on missing trials, one for each reason.
+
+    Each note lists the affected cells.
+    """
     cells_by_gap: dict[str, list[str]] = {}
     for gap in dict.fromkeys(each for finding in findings for each in (*finding.gaps, *finding.notes)):
         cells_by_gap.setdefault(gap.what, []).append(gap.where)
@@ -215,9 +221,9 @@ def format_missing(findings: Sequence[ComparisonResult]) -> tuple[str, ...]:
 
 
 def _has_stricter_level(checked: ClaimResult) -> bool:
-    """Return whether Hochberg's correction for several comparisons widens the intervals of a claim.
+    """Return whether intervals are wider because several comparisons are tested at once.
 
-    It does so while not all comparisons of the claim are decided.
+    Hochberg's correction widens them until all comparisons of the claim are decided.
     """
     return checked.level > checked.level_of_look + 1e-9 and any(each.interval for each in checked.findings)
 
@@ -246,7 +252,7 @@ def _row(
     needed: int | None,
     notes: tuple[str, ...] = (),
 ) -> _ClaimRow:
-    """Return the row of a claim or of a comparison, with the numbers of `finding`.
+    """Return the row of a claim or of one of its comparisons.
 
     `head` has the verdict and the text of the row.
     """
@@ -277,7 +283,10 @@ def _numbers(rows: Sequence[_ClaimRow]) -> list[str]:
 
 
 def _unlearnt_sentences(study: Study, outcomes: pl.DataFrame) -> Iterator[str]:
-    """Yield a sentence for each metric of each task that no model in the claims' cells has learnt."""
+    """Yield sentences on tasks that no model has learnt.
+
+    There is a sentence for each metric of a task. Only models in the claims' cells count.
+    """
     groups: dict[tuple[str, str], list[Trial]] = {}
     quantities = _quantities(study)
     for metric in dict.fromkeys(each.metric for each in quantities):
@@ -299,7 +308,10 @@ def _unlearnt_sentences(study: Study, outcomes: pl.DataFrame) -> Iterator[str]:
 
 
 def _task_words(task: TaskSettings, others: Iterable[TaskSettings]) -> str:
-    """Return the name of a task, with the keys that distinguish it from others of this name."""
+    """Return the name of a task.
+
+    If other tasks have the same name, add the keys in which this task differs from them.
+    """
     own = task.model_dump()
     same = [each.model_dump() for each in others if each.name == task.name]
     keys = [f"{key} = {value}" for key, value in own.items() if any(each[key] != value for each in same)]
@@ -307,7 +319,10 @@ def _task_words(task: TaskSettings, others: Iterable[TaskSettings]) -> str:
 
 
 def _quantities(study: Study) -> list[Quantity]:
-    """Return all quantities (a metric in a cell) that the claims of a study compare, without repetition."""
+    """Return all quantities that the claims of a study compare.
+
+    A quantity is a metric in a cell.
+    """
     return list(dict.fromkeys(quantity for claim in study.claims for quantity in claim.quantities))
 
 
@@ -321,9 +336,9 @@ def _trials_of(study: Study, compared: Iterable[Quantity]) -> list[Trial]:
 
 
 def measured_sentences(study: Study) -> tuple[str, ...]:
-    """Return sentences on what metrics in claims measure, where this depends on the study's settings.
+    """Return sentences that explain the metrics in claims, such as `loss: loss, nats a token`.
 
-    For example, `loss: loss, nats a token`.
+    Only metrics whose meaning depends on the study's settings have a sentence.
     """
     compared = _quantities(study)
     settings = [trial.settings for trial in _trials_of(study, compared)]

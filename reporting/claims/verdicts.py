@@ -154,7 +154,7 @@ def count_verdicts(results: Iterable[ClaimResult], separator: str = ", ") -> str
 
 
 def combine_verdicts(statement: Statement, verdicts: Mapping[Comparison, Verdict]) -> Verdict:
-    """Return the verdict of a statement, which follows from the verdicts of its comparisons.
+    """Combine the verdicts of a statement's comparisons into one verdict.
 
     One refuted part refutes an AllOf, and one confirmed part confirms an AnyOf, regardless of the others.
     """
@@ -198,10 +198,10 @@ def deciding_comparison(
 def seeds_needed(
     statement: Statement, verdicts: Mapping[Comparison, Verdict], needed: Callable[[Comparison], int | None]
 ) -> int | None:
-    """Return how many seeds would decide a statement, given the seeds that each open comparison needs.
+    """Return how many seeds would decide a statement; None if unknown.
 
-    The result is the maximum over these parts, or None if the number of one part is unknown. A single part
-    may decide the statement sooner.
+    The result is the largest number that an undecided comparison needs. A single comparison may decide the
+    statement sooner.
     """
     match statement:
         case Comparison():
@@ -216,7 +216,7 @@ def seeds_needed(
 
 
 def _resolving_verdicts(statement: AllOf | AnyOf) -> tuple[Verdict, Verdict]:
-    """Return the verdict that one part alone can decide, then the verdict for which all parts must agree.
+    """Return the verdict that one part can decide alone, then the verdict that needs all parts.
 
     A single refuted part refutes "all of"; a single confirmed part confirms "any of".
     """

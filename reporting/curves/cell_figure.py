@@ -98,16 +98,16 @@ class CellFigure(CurveKind):
 
     @property
     def roles(self) -> dict[str, str]:
-        """Return the values of the keys x, y, series, panels and rows, by key, but only of keys that are set.
+        """Return a mapping from `x`, `y`, `series`, `panels` and `rows` to their values.
 
-        A value is a factor or another name, such as `epoch`.
+        A value is a factor or another name, such as `epoch`. Keys that are not set are left out.
         """
         found = {role: getattr(self, role, None) for role in _ROLES}
         return {role: name for role, name in found.items() if name is not None}
 
     @property
     def accent_factor(self) -> str | None:
-        """Return the factor whose level the key `accent` names.
+        """Return the factor that has the level in `accent`.
 
         That level is drawn in colour.
         """
@@ -115,9 +115,9 @@ class CellFigure(CurveKind):
 
     @property
     def level_keys(self) -> Mapping[str, str | None]:
-        """Return the factor of the level, for each key whose value is a level (`accent`), by key.
+        """Return a mapping from `accent` to the factor of its level.
 
-        It is empty for figures without this key.
+        The mapping is empty for figures without this key.
         """
         return {"accent": self.accent_factor} if "accent" in type(self).model_fields else {}
 
@@ -127,7 +127,10 @@ class CellFigure(CurveKind):
         return self.x in TIME_AXES and "epoch" in self.special.get("x", ())
 
     def timed_metrics(self) -> list[str]:
-        """Return the metrics that depend on the speed of the device, and the axis x if it shows seconds."""
+        """Return the metrics that depend on the speed of the device.
+
+        They include the axis x if it shows seconds.
+        """
         return [*super().timed_metrics(), *([self.x] if self.is_course and is_timed(self.x) else [])]
 
     @property
@@ -162,7 +165,7 @@ class CellFigure(CurveKind):
         return faults
 
     def key_faults(self) -> Iterator[KeyFault]:
-        """Yield a fault for each key that is set without another key that it needs."""
+        """Yield a fault for each key that lacks another key."""
         if self.rows is not None and self.panels is None:
             yield ("rows",), "rows of panels need columns: add the key panels"
 
@@ -229,7 +232,10 @@ class CellFigure(CurveKind):
         raise NotImplementedError
 
     def has_own_scales(self, metric: Metric) -> bool:
-        """Return whether each panel has its own scales, so that panels are not comparable by eye."""
+        """Return whether each panel has its own scales.
+
+        Such panels are not comparable by eye.
+        """
         del metric
         return False
 
@@ -272,7 +278,7 @@ class CellFigure(CurveKind):
 
     @property
     def count_places(self) -> tuple[str, ...]:
-        """Return the columns of the figure's values that identify a mark, such as a point or a bar.
+        """Return the columns that identify a mark, such as a point or a bar.
 
         Values with equal entries in these columns share one mark.
         """
@@ -313,7 +319,7 @@ class SeriesFigure(CellFigure):
 
     @property
     def accent_factor(self) -> str | None:
-        """Return the factor whose level the key `accent` names: the factor of the key `series`."""
+        """Return the factor that has the level in `accent`: the factor of the series."""
         return self.series
 
 
@@ -356,9 +362,10 @@ class FigureCells:
         )
 
     def panels(self) -> tuple[Panel, ...]:
-        """Return the panels of the figure, one for each pair of a level of `panels` and a level of `rows`.
+        """Return the panels of the figure, row by row.
 
-        Without these keys there is a single panel.
+        There is one panel for each combination of a level of `panels` and a level of `rows`. Without these
+        keys there is a single panel.
         """
         frame, columns = self.samples.frame, self.full_names(self.spec.panels) or ("",)
         places = product(self.full_names(self.spec.rows) or ("",), columns)
@@ -405,9 +412,10 @@ class FigureCells:
 
     @cached_property
     def positions(self) -> tuple[Mapping[object, float], tuple[tuple[float, str], ...]]:
-        """Return the axis position of each entry in the column `x`, and the ticks of the horizontal axis.
+        """Return the positions on the horizontal axis, then the ticks.
 
-        If the ticks are empty, the axis gets ticks at round numbers.
+        The positions are a mapping from entries in the column `x`. If the ticks are empty, the axis gets
+        ticks at round numbers.
         """
         name = self.spec.x
         if self.spec.is_course:
@@ -448,9 +456,10 @@ class FigureCells:
         return next((cell.value for cell in cells if cell is not None), None)
 
     def _resolved_levels(self, at: Mapping[str, object]) -> Iterator[tuple[str, int]]:
-        """Yield each factor whose level is known for one mark of the figure, with the index of this level.
+        """Yield the factors with a known level at a mark, each with the index of the level.
 
-        The position of the mark fixes the level, or the factor has only one selected level.
+        A level is known from the position of the mark, or because it is the only selected level of its
+        factor.
         """
         panel, columns = at.get("panel"), len(self.levels.get(self.spec.panels or "", ())) or 1
         # panels are numbered row by row

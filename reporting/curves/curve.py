@@ -107,7 +107,7 @@ class Content:
 
     @property
     def is_accented(self) -> bool:
-        """Return whether the panel shows only one line, and this line has the accent colour."""
+        """Return whether the only line of the panel has the accent colour."""
         return False
 
     @classmethod
@@ -167,9 +167,9 @@ class Curve:
 
     @property
     def columns(self) -> int | None:
-        """Return the number of panels side by side, if the rows of panels have names; else None.
+        """Return the number of panels side by side; None if the layout may choose it.
 
-        Without names, the layout chooses the number.
+        The layout chooses it for figures without row names.
         """
         return sum(panel.row == self.panels[0].row for panel in self.panels) if self.panels[0].row else None
 

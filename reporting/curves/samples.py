@@ -71,7 +71,10 @@ class Samples:
 
     @property
     def awaits_probe(self) -> bool:
-        """Return whether the probe (a measurement after training) has not yet run for some trained trial."""
+        """Return whether a trained trial still lacks its probe.
+
+        A probe is a measurement after training.
+        """
         return self.gaps[ValueStatus.PENDING] > 0
 
 
@@ -136,10 +139,10 @@ def _labels(spec: CellFigure, metrics: pl.DataFrame) -> dict[str, dict[str, str]
 def _noted(
     spec: CellFigure, frame: pl.DataFrame, metrics: pl.DataFrame, labels: Mapping[str, Mapping[str, str]]
 ) -> dict[int, dict[int, str]]:
-    """Return the texts that show a second metric in the notes below a heat map, by panel and index.
+    """Return the texts below a heat map that show a second metric, by panel and index.
 
-    A text has the label of the index, the label of the next index, and the mean of a second metric. The shown
-    metric names the second metric in its field `noted`.
+    A text has the label of the index, the label of the next index, and the mean of the second metric. The
+    shown metric names the second metric in its field `noted`.
     """
     metric = find_metric(spec.value)
     role = next((role for role, name in spec.roles.items() if name == INDEX_AXES[-1]), None)
@@ -164,7 +167,7 @@ def _by_index(metrics: pl.DataFrame, family: str) -> pl.DataFrame:
 def _locate_trials(
     spec: CellFigure, levels: Mapping[str, tuple[Level, ...]], trials: Sequence[Trial]
 ) -> tuple[pl.DataFrame, tuple[Mapping[str, Level], ...]]:
-    """Return the position of each selected trial in the figure, and the levels of each cell.
+    """Return each trial's position in the figure, and the levels of each cell.
 
     The position is the index of the trial's level on the panels, on the series, and on the x and y axes.
     """
@@ -220,7 +223,7 @@ def _values(
 def _with_spent(
     course: pl.DataFrame, currency: Currency, placed: pl.DataFrame, outcomes: pl.DataFrame
 ) -> pl.DataFrame:
-    """Add a column to the history of a metric: the training cost up to each step, such as tokens.
+    """Add a column with the training cost up to each step, such as tokens.
 
     Trials of a cell take the same tokens and operations. Their seconds are averaged, so that their values
     have the same position.
@@ -239,7 +242,7 @@ def _with_spent(
 
 
 def _indexed_values(spec: CellFigure, outcomes: pl.DataFrame, metrics: pl.DataFrame) -> pl.DataFrame:
-    """Return, for each trial, the last value of the metric at each index that an axis shows.
+    """Return each trial's last value at every index of the metric.
 
     A metric such as `attention[3,7]` has the indices 3 and 7. If no axis shows an index, the final value is
     used. Indices that are not on an axis are averaged within each trial, except in a box plot, which shows
@@ -262,7 +265,7 @@ def _indexed_values(spec: CellFigure, outcomes: pl.DataFrame, metrics: pl.DataFr
 
 
 def index_positions(indices: Sequence[str]) -> tuple[dict[object, float], tuple[tuple[float, str], ...]]:
-    """Return the axis position of each index of a metric (such as a test length), and the ticks of the axis.
+    """Return the axis positions of a metric's indices, such as test lengths, and the ticks.
 
     If all indices are plain numbers, they are the positions, and no ticks are returned. The position of a
     range such as `10-20` is its middle. Words are in alphabetical order, at equal distances.

@@ -1,6 +1,6 @@
-"""`aggregate`: a table with statistics of each method over all tasks and seeds, with bootstrap intervals.
+"""`aggregate`: a table with statistics of each method over all tasks and seeds.
 
-Runs are resampled within each task.
+Intervals are from a bootstrap, which resamples runs within each task.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""`box`: box plots of the values at each level, or at each index of a metric such as `attention[3]`.
+"""`box`: box plots of values, one for each level or each index of a metric.
+
+`attention[3]` is a metric with the index 3.
 
 Boxes are horizontal for levels and vertical for indices. The median is the thick line; a few values are drawn
 individually instead of their quartiles.
@@ -115,7 +117,10 @@ class Box:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boxes(Content):
-    """The boxes of a panel, in rows for levels, or side by side for indices such as `metric[1]`."""
+    """The boxes of a panel.
+
+    Boxes of levels are in rows. Boxes of indices, as in `metric[1]`, are side by side.
+    """
 
     boxes: tuple[Box, ...]
     rows: bool

@@ -161,7 +161,7 @@ class CellsTable(TableKind):
             yield ("untrained", name), name
 
     def with_levels(self, design: Design) -> Self:
-        """Return a copy of this table's keys in which names of levels are replaced by the levels.
+        """Replace the names of levels in this table's keys by the levels, in a copy.
 
         The keys include headings, the baseline and the paper's names.
         """

@@ -1,4 +1,4 @@
-"""`effects`: the effects of a grid's factors and their two-factor interactions on a metric.
+"""`effects`: the effects of factors and of their pairs on a metric.
 
 The table has effects, tests and shares; the figure has the mean at each level of every factor.
 """
@@ -161,7 +161,7 @@ def model_faults(
     *,
     interactions: bool,
 ) -> list[KeyFault]:
-    """Return the faults of the keys that define a linear model of the factors' effects.
+    """Return the faults of the keys that define a linear model.
 
     The factors are checked only if all names are known.
     """
@@ -193,7 +193,7 @@ def _factor_faults(select: Mapping[str, Any], design: Design, *, interactions: b
 def varied_factors(
     select: Mapping[str, Any], factors: Mapping[str, tuple[Level, ...]]
 ) -> dict[str, tuple[Level, ...]]:
-    """Return a mapping from each factor with several selected levels to these levels."""
+    """Return the factors with several selected levels, and these levels."""
     levels = selected_levels(select, factors)
     return {name: each for name, each in levels.items() if name != SEED and len(each) > 1}
 
@@ -283,9 +283,10 @@ def _factor_means(found: StudyModel, factors: Mapping[str, tuple[Level, ...]], m
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _EffectsColumn:
-    """One column of a table of effects: the linear model of a metric, and the effects that it estimates.
+    """A column of a table of effects.
 
-    A term is a factor or a pair of factors.
+    It has the linear model of one metric and the effects that the model estimates. A term is a factor or a
+    pair of factors.
     """
 
     metric: Metric
@@ -304,14 +305,20 @@ class _EffectsColumn:
 
     @property
     def mentions_interactions(self) -> bool:
-        """Return whether the column has an interaction: an estimated one, or one that an effect includes."""
+        """Return whether the column shows an interaction.
+
+        The interaction is either estimated, or not separable from another effect.
+        """
         return any(
             effect.contrasts or effect.aliases for term, effect in self.effects.items() if len(term) > 1
         )
 
     @property
     def detectable(self) -> list[float]:
-        """Return, for each factor with two levels, the smallest difference detected with 80 % power."""
+        """Return the smallest differences that are detected with 80 % power.
+
+        There is a difference for each factor with two levels.
+        """
         from ..statistics.decided_differences import SIGNIFICANCE_LEVEL  # noqa: PLC0415 -- loads NumPy
         from ..statistics.estimates import detectable  # noqa: PLC0415 -- as above
 
@@ -329,9 +336,10 @@ class _EffectsColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Row:
-    """A row of a table of effects: a factor, an interaction, a level, or a share that no factor explains.
+    """A row of a table of effects.
 
-    A factor with more than two levels also has a row for each level, where `level` is its index.
+    It is for a factor, an interaction, a level, or a share that no factor explains. A factor with more than
+    two levels also has a row for each level, where `level` is its index.
     """
 
     name: str
@@ -342,9 +350,10 @@ class _Row:
 
 
 def _rows(factors: Mapping[str, tuple[Level, ...]], columns: Sequence[_EffectsColumn]) -> Iterator[_Row]:
-    """Yield the rows of a table of effects: factors, interactions, and shares that no factor explains.
+    """Yield the rows of a table of effects.
 
-    A factor with more than two levels has a further row for each level.
+    Factors come first, then interactions, then shares that no factor explains. A factor with more than two
+    levels has a further row for each level.
     """
     for name, levels in factors.items():
         names = level_names(levels)
@@ -517,7 +526,10 @@ def _shares(columns: Sequence[_EffectsColumn]) -> Iterator[str]:
 
 
 def _left_out(subject: ResultSubject, columns: Sequence[_EffectsColumn]) -> Iterator[str]:
-    """Yield sentences on trials without a value, and on cells whose trial also belongs to another cell."""
+    """Yield sentences on trials that the table leaves out.
+
+    They lack a value, or another cell has the same trial.
+    """
     observations = [column.found.observations for column in columns]
     omitted = [list(subject.omitted(each.gaps, each.planned)) for each in observations]
     if all(each == omitted[0] for each in omitted):
@@ -532,7 +544,7 @@ def _left_out(subject: ResultSubject, columns: Sequence[_EffectsColumn]) -> Iter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactorMeans:
-    """The means of a metric at the levels of one factor, and a text on the effect of this factor."""
+    """The means of a metric at each level of a factor."""
 
     name: str
     text: str

@@ -1,4 +1,7 @@
-"""`front`: every point of a search, with two metrics as axes, and the Pareto front (the best trade-offs)."""
+"""`front`: the points of a search with two metrics as axes, and the best trade-offs.
+
+The best trade-offs form the Pareto front.
+"""
 
 from __future__ import annotations
 

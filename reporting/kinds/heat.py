@@ -1,4 +1,6 @@
-"""`heat`: heat maps in grey, darker for higher values, with numbers in the cells or a separate scale.
+"""`heat`: heat maps in grey, darker for higher values.
+
+Numbers are in the cells. If there are too many cells, a scale stands beside the map.
 
 All panels share one scale. A cell without a value is white and shows the reason.
 """
@@ -30,7 +32,10 @@ _MAX_SIDE = 240.0  # largest size of a map without numbers
 
 
 class HeatFigure(CellFigure):
-    """`[[curve]] kind = "heat"`: a heat map of the mean of a metric, with a factor or index on each axis."""
+    """`[[curve]] kind = "heat"`: a heat map of a metric's mean.
+
+    Each axis shows a factor or an index.
+    """
 
     kind: Literal["heat"]
     y: str | None = None

@@ -67,12 +67,12 @@ class SearchFigure(CurveKind):
         )
 
     def points_curve(self, study: Study, found: SearchPoints, metrics: Sequence[Metric]) -> Curve:
-        """Return this kind of figure for the search's points, with its own caption and its own notes."""
+        """Return the figure of a search's points."""
         raise NotImplementedError
 
 
 class IncumbentFigure(SearchFigure):
-    """`[[curve]] kind = "incumbent"`: the best value that a search has found after each of its points."""
+    """`[[curve]] kind = "incumbent"`: the best value so far, after each point of a search."""
 
     kind: Literal["incumbent"]
     x: Literal["points", "hours"] = "points"
@@ -142,9 +142,9 @@ def _trace(study: Study, found: SearchPoints, metric: Metric, *, hours: bool) ->
 
 
 def _baseline_point(found: SearchPoints, metric: Metric, start: FoundPoint) -> Point | None:
-    """Return the baseline's mean, with an interval that ends at the best value which luck alone explains.
+    """Return the baseline's mean, with an interval up to the value that luck alone would reach.
 
-    That is the expected best of so many points if all were as good as the baseline.
+    That value is the expected best of so many points if all were as good as the baseline.
     """
     from ..search.noise import lead_by_chance, measure_noise  # noqa: PLC0415 -- loads NumPy
 
@@ -157,7 +157,10 @@ def _baseline_point(found: SearchPoints, metric: Metric, start: FoundPoint) -> P
 
 
 def _steps(places: Sequence[float], values: Sequence[float]) -> Iterator[Point]:
-    """Yield the corners of a step line: each value is kept until the place where the next value begins."""
+    """Yield the corners of a step line.
+
+    Each value is kept until the place of the next one.
+    """
     for number, (place, value) in enumerate(zip(places, values, strict=True)):
         if number and value != values[number - 1]:
             yield Point(x=place, y=values[number - 1])
@@ -168,7 +171,7 @@ def _steps(places: Sequence[float], values: Sequence[float]) -> Iterator[Point]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointTrace(Content):
-    """The points of a search in order, the best value so far as a step line, and the baseline, if any.
+    """The points of a search in order, and the best value so far as a step line.
 
     The baseline's interval ends at the value that the best of equally many points would reach by chance.
     """

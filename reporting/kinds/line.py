@@ -1,4 +1,6 @@
-"""`line`: a metric over a factor's levels, training time or an index of the metric, as lines with bands.
+"""`line`: lines of a metric, with bands that show the spread.
+
+The horizontal axis shows a factor's levels, training time or an index of the metric.
 
 Lines differ in shade and dashes as well as in colour. Names follow the order of the lines' ends. Overlapping
 names are moved apart, and a thin leader connects a moved name to its line. Published numbers are diamonds.

@@ -1,4 +1,6 @@
-"""`pareto`: a dot for each cell, with cost and result as axes, and the Pareto front as a coloured line.
+"""`pareto`: a dot for each cell, with cost and result as axes.
+
+A coloured line is the Pareto front.
 
 Dots on the front are filled, the others hollow. Each name is next to the last cell of its series. If
 possible, it covers neither dots nor lines.
@@ -108,7 +110,7 @@ class ParetoFigure(SeriesFigure):
 
 
 def _point_name(cells: FigureCells, series: int, cell: int) -> str:
-    """Return the name of a dot: the level of the factor in `series`, at the dot's cell.
+    """Return the name of a dot: its level of the factor in `series`.
 
     Without that key, the name consists of the levels of all factors that vary.
     """

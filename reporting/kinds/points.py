@@ -91,7 +91,7 @@ class PointsTable(TableKind):
 
 
 def _as_sought(metric: Metric, found: SearchPoints) -> Metric:
-    """Return a metric whose better direction (lower or higher) is the one that the search optimises.
+    """Return a metric with the direction (lower or higher) that the search optimises.
 
     A metric that the search does not optimise is unchanged.
     """

@@ -97,9 +97,9 @@ def _lines(spec: ProfileFigure, subject: ResultSubject, scores: Scores) -> Itera
 def _points(
     runs: Sequence[Sequence[float]], thresholds: Sequence[float], spec: ProfileFigure, sign: int
 ) -> Iterator[Point]:
-    """Yield the share of runs that are better than each threshold, with the interval of this share.
+    """Yield the share of runs above each threshold, with its interval.
 
-    There is no interval if on every task all runs are on the same side of the threshold.
+    Above means better. There is no interval if on every task all runs are on the same side of the threshold.
     """
     from ..statistics.stratified_bootstrap import aggregate_all, share_above  # noqa: PLC0415 -- loads NumPy
 

@@ -106,7 +106,10 @@ class LawKeys(ResultKeys):
 
 
 class ScalingTable(LawKeys, TableKind):
-    """`[[table]] kind = "scaling"`: the power law of each series, and its predictions for held-out cells."""
+    """`[[table]] kind = "scaling"`: the power law of each series.
+
+    The table also has the law's predictions for held-out cells.
+    """
 
     value: Names
     """the metric"""
@@ -223,7 +226,10 @@ class LawCells:
     unfit: int
 
     def of(self, series: str) -> tuple[LawCell, ...]:
-        """Return the cells of one series (a level of the factor `series`), given the key of this level."""
+        """Return the cells of one series.
+
+        `series` is the key of a level of the factor `series`.
+        """
         return tuple(cell for cell in self.cells if cell.series == series)
 
 
@@ -254,7 +260,10 @@ def law_cells(spec: LawKeys, subject: ResultSubject) -> LawCells:
 
 
 def fit_law(spec: LawKeys, cells: Sequence[LawCell]) -> FittedLaw | None:
-    """Fit a power law to the cells of a series, without its held-out cells."""
+    """Fit a power law to the cells of a series.
+
+    Held-out cells are not used.
+    """
     from ..statistics.power_law import (  # noqa: PLC0415 -- loads NumPy
         MIN_OFFSET_CELLS,
         error_of_means,
@@ -271,7 +280,10 @@ def fit_law(spec: LawKeys, cells: Sequence[LawCell]) -> FittedLaw | None:
 
 
 def fitted_cells(spec: LawKeys, cells: Sequence[LawCell]) -> Sequence[LawCell]:
-    """Return the cells of a series to which a law is fitted. The most expensive cells are held out."""
+    """Return the cells to which the law of a series is fitted.
+
+    The most expensive cells are held out.
+    """
     return cells[: max(0, len(cells) - spec.held_out)]
 
 
@@ -394,9 +406,10 @@ def _point(cell: LawCell) -> Point:
 
 
 def _law(law: FittedLaw, costs: Sequence[float], fitted: int) -> Law:
-    """Return a fitted law with two lines for the figure: one over the fitted cells, and a predicted one.
+    """Return a fitted law with its lines for the figure.
 
-    `costs` are those of all cells in rising order; the first `fitted` of them were fitted.
+    One line is over the fitted cells, the other is the prediction beyond them. `costs` are those of all cells
+    in rising order; the first `fitted` of them were fitted.
     """
     last = costs[fitted - 1]
     return Law(
@@ -412,7 +425,10 @@ def _law(law: FittedLaw, costs: Sequence[float], fitted: int) -> Law:
 def _line(
     find: Callable[[float], tuple[float, float | None, float | None]], first: float, last: float, n: int
 ) -> Iterator[Point]:
-    """Yield points of a law at costs from `first` to `last`. `find` returns the value and its interval."""
+    """Yield points of a law at costs from `first` to `last`.
+
+    `find` returns the value at a cost, with its interval.
+    """
     for step in range(_STEPS + 1):
         x = first * (last / first) ** (step / _STEPS)
         y, low, high = find(x)

@@ -1,4 +1,7 @@
-"""`speedup`: a table with the baseline's cost to reach a target, divided by the cost of each row."""
+"""`speedup`: a table of how much cheaper each row reaches a target than the baseline.
+
+The number is the baseline's cost divided by the row's cost.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +108,7 @@ class SpeedupTable(TableKind):
 def _column(
     spec: SpeedupTable, subject: ResultSubject, name: str, levels: Sequence[Level], notes: Footnotes
 ) -> list[Cell]:
-    """Return the table cells in the column of one target, one for each row."""
+    """Return the column of one target, with a table cell for each row."""
     values = trial_values(subject.study.name, [each.id for each in subject.trials], subject.outcomes, name)
     known = {row["trial"]: row for row in values.iter_rows(named=True)}
     per_epoch = cost_per_epoch(name, subject.outcomes)
@@ -136,7 +139,7 @@ def _column(
 
 
 def _remarks(whys: Sequence[str]) -> Iterator[str]:
-    """Yield a remark for each reason why seeds of a row have no cost to reach the target."""
+    """Yield a remark for each reason why seeds missed the target."""
     for why in dict.fromkeys(whys):
         yield f"{whys.count(why)} of its seeds {why}"
 

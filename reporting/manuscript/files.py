@@ -71,7 +71,9 @@ def _encode(lines: Iterable[str]) -> bytes:
 
 
 def _study_files(paper: Manuscript, now: Snapshot) -> Iterator[tuple[str, bytes]]:
-    """Yield the path and content of each file that has a table or a figure of a study.
+    """Yield the path and content of each generated file of a study.
+
+    A file has a table or a figure.
 
     Figures need results in the store.
     """

@@ -67,7 +67,10 @@ class PaperHeader(StrictModel):
 
 
 class PaperKeys(StrictModel):
-    """The contents of paper.toml. In `tables`, `figures` and `numbers`, the keys are names of studies."""
+    """The contents of paper.toml.
+
+    In `tables`, `figures` and `numbers`, the keys are names of studies.
+    """
 
     paper: PaperHeader
     """the studies of the paper, and the places of files"""
@@ -174,9 +177,9 @@ def _load_studies(diagnostics: Diagnostics, folder: Path, keys: PaperKeys, store
 
 
 def _read_numbers(diagnostics: Diagnostics, keys: PaperKeys, study: Study) -> list[Claim]:
-    """Return the numbers of a study that the paper quotes, each as the left side of a claim.
+    """Return the numbers of a study that the paper quotes. Report numbers with faults.
 
-    Claims are used since they are computed with intervals. Report numbers with faults.
+    Each number is the left side of a claim, since claims are computed with intervals.
     """
     texts, path = keys.numbers.get(study.name, {}), ("numbers", study.name)
     if texts and study.search is not None:
@@ -203,7 +206,9 @@ def _read_numbers(diagnostics: Diagnostics, keys: PaperKeys, study: Study) -> li
 
 
 def _numbers(checked: ClaimResult, claim: Claim, now: Snapshot) -> Iterator[tuple[str, PaperNumber]]:
-    """Yield what a paper can quote about a number: the value, `.low`, `.high` (interval), `.n` (seeds).
+    """Yield everything that a paper can quote about a number.
+
+    `.low` and `.high` are its interval, `.n` counts the seeds.
 
     The prediction of a law has the interval of a table of laws. A number that is computed from such a
     prediction has none, since its spread over seeds leaves out the error of the law.

@@ -72,9 +72,10 @@ def _length(line: str) -> int:
 
 
 def _copies(numbers: Mapping[str, PaperNumber], built: Mapping[str, str]) -> dict[str, str]:
-    """Return, by numeral, the error message for each numeral that counts as copied by hand.
+    """Return a mapping from numerals that are copies to error messages.
 
-    A numeral is a copy if it equals a number's current value, or its value when the files were built.
+    A numeral counts as copied by hand if it equals a number's current value, or its value when the files were
+    built.
     """
     found = dict[str, str]()
     now = {name: number.text or "" for name, number in numbers.items()}

@@ -94,7 +94,9 @@ def _file_name(study: Study, curve: Curve) -> str:
 
 
 def figure_float(study: Study, curve: Curve, file: str, drawn: bytes) -> str:
-    """Return a LaTeX float for a figure that is drawn as a PDF file, with the label `fig:STUDY-FIGURE`.
+    """Return a LaTeX float for a figure, with the label `fig:STUDY-FIGURE`.
+
+    `drawn` is the figure's PDF file.
 
     A wide figure spans both columns; no figure is wider than the surrounding text.
     """

@@ -1,4 +1,6 @@
-"""The report of a study, as one HTML page. The values of each section fill the section's template.
+"""The report of a study, as one HTML page.
+
+Each section has a template, which its values fill.
 
 The page has no date of writing. So two pages of one store are equal, and two pages differ only if their
 stores or the program differ.

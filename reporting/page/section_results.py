@@ -73,7 +73,7 @@ def best(inputs: Snapshot) -> Mapping[str, object] | None:
 
 
 def failures(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return the reasons of failures with their counts, and every failed trial with its levels."""
+    """Return the counted reasons of failures, and every failed trial with its levels."""
     return failed_trials(inputs, inputs.own_outcomes.filter(status="failed"))
 
 
@@ -101,7 +101,7 @@ _KINDS = ("version", "commit", "torch_version", "cuda_version", "python_version"
 
 
 def provenance(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return how many trials each program version trained on each device, the earliest first.
+    """Return how many trials each program version trained on each device.
 
     Trials that other studies trained are counted by study.
     """

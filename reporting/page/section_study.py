@@ -110,9 +110,10 @@ def settings(inputs: Snapshot) -> Mapping[str, object] | None:
 
 
 def _matched_settings(study: Study) -> Iterator[tuple[str, list[str]]]:
-    """Yield the keys of [study] that make costs equal, and the size that was solved for each cell.
+    """Yield the settings that make the costs of models equal.
 
-    Yield nothing if the study has no key `match`.
+    They are keys of [study], and the size that was solved for each cell. Yield nothing if the study has no
+    key `match`.
     """
     if (size := study.design.matched_size) is None:
         return
@@ -140,7 +141,10 @@ def _matched_settings(study: Study) -> Iterator[tuple[str, list[str]]]:
 
 
 def iter_settings(inputs: Snapshot) -> Iterator[TrialSettings]:
-    """Yield the settings of a grid, or those of the trained trials of a search, once for all seeds."""
+    """Yield settings of trials, once for all seeds.
+
+    In a search, only trained trials count.
+    """
     if inputs.study.search is None:
         trials = inputs.study.trials
     else:
@@ -182,7 +186,10 @@ def reproduce(inputs: Snapshot) -> Mapping[str, object]:
 
 
 def study_file_name(study: Study) -> str:
-    """Return the name by which commands find a study: the name of a shipped study, or a file name."""
+    """Return the name by which commands find a study.
+
+    It is the name of a shipped study, or a file name.
+    """
     try:
         shipped = find_study_file(study.name).read_text(encoding="utf-8") == study.text
     except (StudyError, OSError):

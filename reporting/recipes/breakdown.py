@@ -1,4 +1,7 @@
-"""The costs and the reach of each part of a recipe. The reach is how far a part looks back and ahead."""
+"""The costs and the reach of each part of a recipe.
+
+The reach is how far a part looks back and ahead.
+"""
 
 from __future__ import annotations
 
@@ -160,7 +163,7 @@ def heading(recipe: Recipe, before: str = "") -> str:
 
 
 def conditions(analysis: Analysis, sizes: Sizes) -> str:
-    """Describe the model for which costs are computed: causal or bidirectional, and its sizes."""
+    """Describe the model that the costs are for: causal or bidirectional, and its sizes."""
     return f"{'causal' if analysis.causal else 'bidirectional'}, {sizes.describe()}"
 
 

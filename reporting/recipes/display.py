@@ -70,7 +70,7 @@ class RecipeComparison:
         return [replace(each, parts=(), difference=difference(each)) for each in every]
 
     def __str__(self) -> str:
-        """Return a text with the recipes by letter, then a table with a column of numbers for each.
+        """Return the recipes by letter, then a table with a column for each.
 
         The columns are side by side if they fit.
         """
@@ -152,7 +152,7 @@ _GAP = 3
 
 
 class _ComparedFigure(NamedTuple):
-    """A line in a comparison of recipes: its name, and functions that compute and format its numbers."""
+    """A line in a comparison of recipes, such as their parameters."""
 
     name: str
     value_of: Callable[[Analysis], float]

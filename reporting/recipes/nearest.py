@@ -44,7 +44,7 @@ class NearestError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredResult:
-    """The results of a recipe under one set of settings, over trainings that differ only in the seed.
+    """The results of a recipe under one set of settings, over all seeds.
 
     `mean` and `sd` of `metric` are over the `n` finished trainings that have this metric, and null if there
     are none. `ended` counts the trainings by status.
@@ -80,7 +80,9 @@ def nearest_recipes(
     task: str | None = None,
     metric: str | None = None,
 ) -> list[NearRecipe]:
-    """Return up to `count` stored recipes with results that are most similar to a recipe, nearest first.
+    """Return the stored recipes that are most similar to a recipe, nearest first.
+
+    There are at most `count`, all with results.
 
     Equally near recipes are in the order of their first training. Recipes with a block of a plug-in that is
     not loaded are left out. `task` and `metric` restrict the results to one task, or to those with the
@@ -194,9 +196,10 @@ def _d_model(row: Mapping[str, Any]) -> int:
 
 
 def _main_metric(done: Sequence[Mapping[str, float]]) -> str | None:
-    """Return the metric to show for stored trainings, one for which either higher or lower is better.
+    """Return the metric to show for stored trainings.
 
-    It is the first in catalog order; the training loss is used only if there is no other metric.
+    It is the first in catalog order for which higher or lower is better. The training loss is used only if
+    there is no other metric.
     """
     names = [name for name in METRICS if any(name in each for each in done)]
     directed = [name for name in names if METRICS[name].higher_is_better is not None]

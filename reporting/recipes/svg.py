@@ -123,13 +123,19 @@ class _StreamLayout:
                     self._add(part, part.label, x + 22, "f")
 
     def _draw_inputs(self, part: ModelPart, x: float) -> None:
-        """Draw a line from each other stream that a part reads to this part. The streams are on its left."""
+        """Draw lines to a part from the other streams that it reads.
+
+        These streams are on its left.
+        """
         for label in (part.predecessors or ())[1:]:
             left, end = self.ends[label]
             self.strokes.append(_path(f"M{left} {end}V{self.y - 8}q0 8 8 8H{x}"))
 
     def _draw_repeated(self, part: ModelPart, x: float) -> None:
-        """Draw a repeated part: a row with the costs of all copies, then one copy, marked by a bracket."""
+        """Draw a repeated part: a row for all copies, then one copy.
+
+        The row has the costs of all copies. A bracket marks the copy.
+        """
         self._add(part, part.label, x + 22, "f")
         start = self.y - 10
         self.series(_spread(part), x)
@@ -185,7 +191,10 @@ def _drawing_order(parts: tuple[ModelPart, ...]) -> Iterator[ModelPart]:
 
 
 def _brackets(parts: tuple[ModelPart, ...]) -> int:
-    """Return how deeply repetitions are nested in these parts. A bracket is drawn for each level."""
+    """Return the number of nested brackets that these parts need.
+
+    Each level of repetition needs a bracket.
+    """
     inner = (
         (part.kind is PartKind.COPIES) + _brackets(part.parts)
         for part in parts
@@ -195,7 +204,7 @@ def _brackets(parts: tuple[ModelPart, ...]) -> int:
 
 
 def _spread(part: ModelPart) -> tuple[ModelPart, ...]:
-    """Return the parts of one copy of a repeated part, with the costs of all copies.
+    """Return the parts of one copy, but with the costs of all copies.
 
     Their costs are scaled up, so that they add up to the total.
     """

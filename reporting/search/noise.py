@@ -1,4 +1,4 @@
-"""The noise of a search, and how much of the best points' lead over the baseline this noise explains.
+"""The noise of a search, and the lead over the baseline that it explains.
 
 The variance within points with several seeds is pooled. If T points all equal the baseline, the best of them
 still leads it because of noise. Dunnett's one-sided criterion (1955) bounds this lead in 95 of 100 searches.
@@ -44,7 +44,7 @@ class Noise:
     points: int
 
     def lead(self, count: int, seeds: int, other: int) -> float:
-        """Return the lead that the best of `count` equal points has over another point by chance (95 %).
+        """Return the lead over another point that luck gives to the best of `count` equal points.
 
         In 95 % of searches, the lead is smaller. The other point, such as the baseline, has `other` seeds;
         each of the `count` points has `seeds` seeds.
@@ -52,7 +52,7 @@ class Noise:
         return self.sd * chance_lead(count, seeds, other, self.degrees)
 
     def visible(self, seeds: int) -> float:
-        """Return the smallest difference of two points that is detected with a power of 80 %.
+        """Return the smallest difference of two points that is detected with 80 % power.
 
         Each point has `seeds` seeds.
         """
@@ -86,7 +86,9 @@ def find_baseline(study: Study, found: SearchPoints) -> FoundPoint | None:
 
 
 def find_plateau(found: SearchPoints, goal: SearchObjective, noise: Noise) -> list[int] | None:
-    """Return the numbers of the points whose distance to the best point may be noise alone.
+    """Return the numbers of the points that may be as good as the best point.
+
+    Their distance to the best point may be noise alone.
 
     The points are numbered from 1 in the order of training.
 
@@ -135,7 +137,9 @@ def noise_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterat
 
 
 def lead_by_chance(found: SearchPoints, baseline: FoundPoint, noise: Noise) -> float | None:
-    """Return the largest lead over the baseline that the best of the other points has by chance (95 %).
+    """Return the lead over the baseline that luck alone may give to the best point.
+
+    In 95 % of searches, the lead by luck is smaller.
 
     Return None if there are no other points.
     """
@@ -174,7 +178,7 @@ def plan_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterato
 
 @lru_cache(maxsize=256)
 def chance_lead(count: int, seeds: int, other: int, degrees: int) -> float:
-    """Return the lead that the best of `count` equal means has over another mean by chance (95 %).
+    """Return the lead over another mean that luck gives to the best of `count` equal means.
 
     The unit is the standard deviation of one value. A share LEVEL of searches among equal points stays below
     this lead. Each mean averages `seeds` values, the other mean `other` values. The standard deviation is
@@ -213,7 +217,7 @@ FLOOR_LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseFloor:
-    """The largest difference between two cells that seeds alone are likely to cause.
+    """The largest difference between two cells that may come from their seeds alone.
 
     It is computed from the spread between seeds, pooled over all cells with several seeds. `difference` is
     detected with a chance of POWER when two cells with `seeds` each are compared. The spread is an average,
@@ -231,7 +235,7 @@ class NoiseFloor:
 
 
 def noise_floor(outcomes: pl.DataFrame, metric: str, seeds: int) -> NoiseFloor | None:
-    """Estimate the noise floor of a metric: the difference that two cells can show by their seeds alone.
+    """Estimate the largest difference between two cells that may come from their seeds alone.
 
     Each cell has `seeds` seeds. Return None if no cell in `outcomes` has several seeds.
     """
@@ -258,7 +262,10 @@ def noise_floor(outcomes: pl.DataFrame, metric: str, seeds: int) -> NoiseFloor |
 
 
 def cell_of(settings: str) -> str:
-    """Return a key that is equal for trials that differ only in the seed or in the version of activemem."""
+    """Return a key for the cell that has these settings.
+
+    Trials with equal keys differ only in the seed or in the version of activemem.
+    """
     try:
         return trial_id(settings_from_json(settings).with_seed(0))
     except (ValueError, KeyError):  # a metric of a plug-in that is not loaded

@@ -1,4 +1,6 @@
-"""The study that confirms a search's result: it trains the best points and the baseline on fresh seeds.
+"""The study that tests a search's best points on fresh seeds.
+
+It also trains the baseline on these seeds.
 
 The best of many noisy points owes part of its lead to noise. So claims about the best points are decided by
 trainings that the search has not seen.
@@ -46,7 +48,7 @@ _KEPT = ("paper", "keep_weights", "keep_checkpoints")
 
 
 class PromotionError(ActivememError):
-    """Error if a study of the best points cannot be written; the message says what is missing."""
+    """Error if a study of the best points cannot be written."""
 
 
 def winners_text(study: Study, found: SearchPoints, *, best: int, seeds: int = FRESH_SEEDS) -> str:
@@ -116,7 +118,10 @@ def fresh_seeds(study: Study, count: int) -> list[int]:
 
 
 def trial_tables(study: Study, data: Mapping[str, Any], recipe: str) -> list[str]:
-    """Return the tables [model], [task], [train] and [decode] of a search as TOML, with a new recipe."""
+    """Return the tables of a search as TOML, with a new recipe.
+
+    They are [model], [task] and [train], and [decode] if there is one.
+    """
     tables = {name: dict(data[name]) for name in TRIAL_TABLES}
     tables["model"]["recipe"] = recipe
     named = [*TRIAL_TABLES, *(["decode"] if "decode" in data else [])]
@@ -139,7 +144,9 @@ def outer_names(study: Study) -> set[str]:
 
 
 def sources_table(study: Study, data: Mapping[str, Any], added: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the table [source] of the new study file: the origin of each copied and each new setting.
+    """Yield the table [source] of the new study file.
+
+    It has the origin of each setting, copied or new.
 
     Yield nothing if the search has no such table.
     """
@@ -186,7 +193,7 @@ def _header(study: Study, data: Mapping[str, Any], winners: int, seeds: int) -> 
 
 
 def _fixed(study: Study) -> dict[str, Level]:
-    """Return the levels of the fixed factors of a search, if placeholders outside the recipe use them."""
+    """Return the fixed factors that are used outside the recipe, with their levels."""
     own = (*study.dimensions, SEED)
     made = (EPOCHS, LENGTH, DATA) if study.fidelity is not None else ()  # the file has no holes for these
     return {
@@ -282,7 +289,7 @@ def _cell_of(goal: SearchObjective, point: str, across: Sequence[str]) -> str:
 
 
 def column_names(study: Study) -> list[str]:
-    """Return the names of the columns with which tables and lists describe a search's points.
+    """Return the names of the columns that describe a search's points.
 
     They are the recipe, if the search varies it, and the dimensions outside the recipe.
     """
@@ -315,7 +322,7 @@ class _Steps:
 
 
 def path_text(study: Study, found: SearchPoints, *, seeds: int = FRESH_SEEDS) -> str:
-    """Return a study file that tries the changes from the baseline to the best point step by step."""
+    """Return a study file that goes from the baseline to the best point, change by change."""
     baseline, ranked = study.baseline, found.ranked()
     if not baseline:
         raise PromotionError(f"expected [study] baseline in {study.name}, where the path starts; got none")
@@ -409,9 +416,9 @@ def _steps(study: Study, start: Mapping[str, Level], end: Mapping[str, Level]) -
 def _recipe_steps(
     root: Node, start: Mapping[str, Level], end: Mapping[str, Level], taken: Collection[str]
 ) -> tuple[str, dict[str, tuple[Level, Level]]]:
-    """Return a recipe with a placeholder wherever the two points `start` and `end` have different values.
+    """Return a recipe with placeholders where two points differ.
 
-    The second result has the two values of each placeholder.
+    The second result has the two values of each placeholder: that of `start` and that of `end`.
     """
     settled = [settled_values(root, lambda name, _, point=point: point[name]) for point in (start, end)]
     levels: dict[str, tuple[Level, Level]] = {}
@@ -444,10 +451,10 @@ def _plain(value: Value) -> Level:
 def _level(
     level: Level, own: Mapping[str, Level], other: Mapping[str, Level], fragments: Mapping[str, str]
 ) -> Level:
-    """Fill the placeholders of a recipe part, except placeholders for dimensions that both points have.
+    """Fill the placeholders of a part of a recipe.
 
-    `own` and `other` are the values of the two points. A value with operators is put in parentheses, unless
-    it is the whole level.
+    Placeholders for dimensions that both points have are left. `own` and `other` are the values of the two
+    points. A value with operators is put in parentheses, unless it is the whole level.
     """
     if not isinstance(level, str):
         return level
@@ -469,7 +476,7 @@ def _holes(level: Level) -> list[str]:
 
 
 def _closure(names: Collection[str], levels: Mapping[str, tuple[Level, ...]]) -> set[str]:
-    """Return these placeholders, and all placeholders that occur in their levels, at any depth."""
+    """Return these placeholders, and those inside their levels, at any depth."""
     found, waiting = set[str](), list(names)
     while waiting:
         name = waiting.pop()

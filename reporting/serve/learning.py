@@ -55,7 +55,10 @@ class TrialLine:
 
 
 def own_metrics(study: Study) -> list[str]:
-    """Return the main metrics of a study: a search's objectives, or the metrics in a grid's first table."""
+    """Return the main metrics of a study.
+
+    They are a search's objectives, or the metrics in a grid's first table.
+    """
     if study.search is not None:
         return [each.name for each in study.search.objectives]
     return [name for table in study.tables[:1] for path, name in table.named_metrics() if path[0] == "value"]
@@ -90,7 +93,7 @@ def row_levels(row: Mapping[str, Any]) -> dict[str, Level]:
 
 
 def trial_words(study: Study, trials: Sequence[Mapping[str, Level]]) -> list[str]:
-    """Return a short text for each trial: the levels that distinguish it from the other trials.
+    """Return a short text for each trial, with its distinguishing levels.
 
     Words are shortened, and a number comes after the name of its factor. A search has no list of levels, so
     its points are described by the levels in which they differ from each other.
@@ -112,7 +115,7 @@ def trial_words(study: Study, trials: Sequence[Mapping[str, Level]]) -> list[str
 
 
 def metric_words(metrics: Mapping[str, float], own: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """Return the names and values of the metrics to show: first the metrics in `own`, then other metrics.
+    """Return the names and values of the metrics to show, those in `own` first.
 
     At most MAX_METRICS are returned.
     """
@@ -229,10 +232,11 @@ def trains_for_epochs(study: Study) -> bool:
 
 
 def learning_curves(now: StudyNow, courses: pl.DataFrame, metric: str | None) -> LearningCurves | None:
-    """Return the curves of a metric (default: the first available metric); None while there are no curves.
+    """Return the learning curves of a metric; None while there are none.
 
-    `courses` are the stored metrics of the study's trials, without indexed metrics. While nothing trains, the
-    plots show the trials that ended last. A trial that ended after one epoch has no curve.
+    The default is the first available metric. `courses` are the stored metrics of the study's trials, without
+    indexed metrics. While nothing trains, the plots show the trials that ended last. A trial that ended after
+    one epoch has no curve.
     """
     progress = study_progress(now)
     begun = [each for each in (*progress.running, *progress.stopped) if each.note and each.note.course]
@@ -270,7 +274,9 @@ def small_plots(
     first: str,
     live: bool,
 ) -> LearningCurves | None:
-    """Return a small plot of one metric for each trial, with shared axes; None without a curve.
+    """Return a small plot for each trial, with shared axes; None without a curve.
+
+    All plots show one metric.
 
     `shown` has, for each metric, the id, the words, the curve and the epochs of each trial. By default the
     metric is one of the trial `first`.

@@ -41,7 +41,10 @@ class PointLine:
 
 
 def point_lines(now: StudyNow, found: SearchPoints) -> list[PointLine]:
-    """Return a line for each point in the order of time; points that train for the first time come last."""
+    """Return a line for each point in the order of time.
+
+    Points that train for the first time come last.
+    """
     training: dict[PointKey, PointLine] = {}
     for each in now.begun:
         levels = {name: level for name, level in each.trial.levels.items() if name in now.study.dimensions}
@@ -77,7 +80,7 @@ def _state(point: FoundPoint) -> str:
 def points_page(
     now: StudyNow, search: SearchSettings, found: SearchPoints, *, order: str | None, page: int
 ) -> Mapping[str, object] | None:
-    """Return the values of one page of the list; None without points.
+    """Return the values for one page of the list of points; None without points.
 
     `order` is the name of a column that sorts the points, with a minus for descending numbers (default: the
     newest first). Points without a value in this column come last.

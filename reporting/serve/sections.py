@@ -1,4 +1,6 @@
-"""The sections of a study's page, each made from the study's current state and the page's address.
+"""The sections of a study's page.
+
+A section is made from the current state of the study and the page's address.
 
 The report's functions make the tables, claims and failures, so that a page and a report agree.
 """
@@ -63,7 +65,10 @@ TEMPLATES.filters["address"] = lambda view, **changes: view.address(**changes)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """The choices in a page's address: a metric, a state of trials, and the parts and order of long lists."""
+    """The choices in a page's address.
+
+    They are a metric, a state of trials, and the parts and order of long lists.
+    """
 
     metric: str | None = None
     state: str | None = None
@@ -74,7 +79,7 @@ class View:
 
     @classmethod
     def of_query(cls, query: Mapping[str, str]) -> View:
-        """Return the view that the query of an address (`?…`) selects.
+        """Return the choices in the query of an address (`?…`).
 
         Unknown and invalid parameters are ignored.
         """
@@ -101,7 +106,7 @@ class StudyValues:
     """
 
     def __init__(self, now: StudyNow, earlier: StudyValues | None = None) -> None:
-        """Take over the values that `earlier` has computed, if both moments have the same outcomes.
+        """Reuse the values of `earlier` if the outcomes have not changed.
 
         Loaded curves are always reused.
         """
@@ -112,7 +117,7 @@ class StudyValues:
 
     @cached_property
     def inputs(self) -> Snapshot:
-        """Return a snapshot of the study, as the argument of the functions of the report."""
+        """Return a snapshot of the study, for the functions of the report."""
         study, store = self.now.study, self.now.store
         outcomes = pl.concat([self.now.outcomes, self.now.others])
         # rows are read without the metrics of probes unless these are named

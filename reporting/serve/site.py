@@ -91,9 +91,9 @@ class LivePage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedText:
-    """A cached text with its version, and the inputs that it was made from.
+    """A cached text.
 
-    It is not made again before `fresh_until`.
+    `depends` are the inputs that it was made from. It is not made again before `fresh_until`.
     """
 
     text: str
@@ -175,7 +175,7 @@ class Site:
         return self._missing(path) if page is None else Response(content=self._page(page, path, query))
 
     def live_page(self, path: str, query: Mapping[str, str]) -> LivePage | None:
-        """Return the page at an address if the page changes with the store; None for other addresses."""
+        """Return the page at an address; None if the page does not change with the store."""
         snapshot = self._reader.current()
         match path.strip("/").split("/"):
             case [""]:
@@ -248,7 +248,10 @@ class Site:
         return version, _in_section("studies", "Studies", version, body)
 
     def _headline(self, now: StudyNow) -> str:
-        """Return a study's main result in a sentence, from a cache while its outcomes are unchanged."""
+        """Return a study's main result in a sentence.
+
+        The sentence is cached while the outcomes are unchanged.
+        """
         name = now.study.name
         with self._making[name]:
 

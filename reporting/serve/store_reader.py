@@ -1,4 +1,4 @@
-"""Reader of a store for all viewers of its pages.
+"""Reader of a store, shared by all viewers of its pages.
 
 It reads the store again only when files have changed. Without a viewer nothing is read. A check costs a
 folder listing, at most once a second. After a slow read the next one waits, so that pages take little from a
@@ -43,7 +43,10 @@ When a trial begins, the leases are read at once.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BegunTrial:
-    """An unfinished trial; `held` is true while a process still trains it."""
+    """An unfinished trial.
+
+    `held` is true while a process still trains it.
+    """
 
     trial: Trial
     note: CheckpointNote | None
@@ -83,12 +86,15 @@ class StudyNow:
 
     @property
     def key(self) -> str:
-        """Return a text that changes whenever the study's outcomes or unfinished trials change."""
+        """Return a text that changes with the study's outcomes and unfinished trials."""
         return f"{self.rows}-{self.begun_key}"
 
     @property
     def trials(self) -> tuple[Trial, ...]:
-        """Return all trials of a grid, with trials of added seeds; for a search, only unfinished trials."""
+        """Return the known trials.
+
+        They are all trials of a grid, with added seeds, or the unfinished trials of a search.
+        """
         if self.study.search is not None:
             return tuple(each.trial for each in self.begun)
         return (*self.study.trials, *self.added)
@@ -214,7 +220,7 @@ class StoreReader:
         )
 
     def _later_trials(self, study: Study) -> list[Trial]:
-        """Return the trials that a study gets if all later seeds are added."""
+        """Return the trials that all later seeds would add to a study."""
         known = self._later.get(study.name)
         if known is None or known[0] is not study:
             own = {trial.id for trial in study.trials}
@@ -235,7 +241,7 @@ class StoreReader:
         return [trial for trial in recorded if trial is not None and trial.study == study.name]
 
     def _recorded_trial(self, trial: str) -> Trial | None:
-        """Return the trial in the checkpoint folder of this id; None if the folder is unreadable."""
+        """Read a trial from its checkpoint folder; return None if that fails."""
         if trial not in self._trials:
             try:
                 found = read_unfinished(self._store.files.checkpoint_dir(trial))
@@ -245,7 +251,9 @@ class StoreReader:
         return self._trials[trial]
 
     def _note(self, trial: str, written: int) -> CheckpointNote | None:
-        """Return the note with the progress of an unfinished trial, written by the process that trains it.
+        """Return the progress of an unfinished trial.
+
+        The process that trains the trial writes it as a note.
 
         The note's file is read again only if it has changed.
         """

@@ -1,4 +1,7 @@
-"""The page of one trial: its state, metrics, curve beside other seeds, and settings."""
+"""The page of one trial: its state, metrics, learning curve and settings.
+
+The curve is shown beside the curves of other seeds.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ def has_trial(now: StudyNow, trial: str) -> bool:
 def trial_values(
     now: StudyNow, trial: str, courses: pl.DataFrame, metric: str | None
 ) -> Mapping[str, object]:
-    """Return the values that the page of a trial shows, by their names in the page's template.
+    """Return the values for the template of a trial's page, by name.
 
     `courses` are the stored metrics of the study's trials. The curves are those of `metric` (default: the
     first available metric), one for each seed of the trial's cell.
@@ -79,7 +82,10 @@ def _without_seed(levels: Mapping[str, Level]) -> dict[str, Level]:
 def _seed_curves(
     now: StudyNow, shown_trial: str, seeds: Mapping[str, Level], courses: pl.DataFrame, metric: str | None
 ) -> LearningCurves | None:
-    """Return learning curves of a trial and of the other seeds of its cell, ended or still training."""
+    """Return the learning curves of all seeds of a trial's cell.
+
+    They may have ended or still be training.
+    """
     stored = courses.filter(pl.col("trial").is_in(list(seeds)))
     found: dict[str, dict[str, Points]] = {}
     for (name, trial), rows in stored.group_by("name", "trial", maintain_order=True):
@@ -100,7 +106,10 @@ def _seed_curves(
 
 
 def _repeat_command(study: Study, levels: Mapping[str, Level], state: str) -> str:
-    """Return the command that trains a trial of a grid again; "" for a search, which proposes its points."""
+    """Return the command that trains a trial of a grid again.
+
+    It is "" for a search, which chooses its points itself.
+    """
     if study.search is not None:
         return ""
     only = [

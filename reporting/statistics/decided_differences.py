@@ -1,4 +1,4 @@
-"""Decisions on differences between cells: whether a difference exists, or is smaller than a margin.
+"""Decisions on whether two cells differ, or whether they differ by less than a margin.
 
 A difference is tested at several looks with growing numbers of seeds. Two tests cover all looks, each
 corrected for the other differences (Holm 1979), and each keeps its own level. One tests whether the
@@ -28,7 +28,9 @@ _TINY = 1e-5  # below this the quadrature is inaccurate
 
 @lru_cache(maxsize=1024)
 def look_level(counts: tuple[int, ...], alpha: float) -> float:
-    """Return the significance level of a single look (interim test) for a total error rate of `alpha`.
+    """Return the significance level of each look (interim test).
+
+    All looks together then have the error rate `alpha`.
 
     `counts` are the numbers of pairs at the looks, which need not be evenly spaced (Pocock 1977). Without an
     effect the sum of n normal differences is a Brownian motion. Its chance to stay within z √n at all looks
@@ -49,7 +51,7 @@ def look_level(counts: tuple[int, ...], alpha: float) -> float:
 
 @lru_cache(maxsize=4096)
 def p_over_looks(counts: tuple[int, ...], p: float) -> float:
-    """Correct a p-value for the number of looks (interim tests); `p` is the smallest one of all looks.
+    """Correct the smallest p-value of all looks (interim tests) for their number.
 
     The result is the chance, without an effect, that any look has a p-value as small as this. For tiny p it
     is p times the number of looks.
@@ -63,7 +65,10 @@ def p_over_looks(counts: tuple[int, ...], p: float) -> float:
 
 
 def _chance_of_crossing(counts: Sequence[int], z: float) -> float:
-    """Return the chance that a Brownian motion leaves ± z √n at any of the times n in `counts`."""
+    """Return the chance that a Brownian motion crosses its bounds at any look.
+
+    The bounds are ± z √n at the times n in `counts`.
+    """
     import numpy as np  # noqa: PLC0415 -- a table without tests does not need it
     from scipy.special import ndtr  # noqa: PLC0415 -- as above
 
@@ -103,7 +108,9 @@ TalliesByLook = Sequence[Values]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecidedDifference:
-    """The difference between two cells, with the decision of all looks (interim tests) so far.
+    """The difference between two cells, and whether it is decided.
+
+    A difference is tested at several looks (interim tests).
 
     `shown` is the difference at the look that decided it, or at the last look that both cells have reached.
     `last` is the difference at the last look, and `looks` the number of looks so far. `p` covers all looks
@@ -123,7 +130,7 @@ class DecidedDifference:
 
     @property
     def is_decided(self) -> bool:
-        """Return whether the difference is shown to exist, or to be smaller than the margin."""
+        """Return whether the cells are shown to differ, or to differ by less than the margin."""
         return self.differs or self.is_within
 
 
@@ -145,7 +152,9 @@ def differences_at_looks(
     counts: Sequence[int],
     margin: float | None = None,
 ) -> DifferencesAtLooks:
-    """Return, at each look (interim test), the difference of each pair: first cell minus second cell.
+    """Return the difference of each pair of cells at each look (interim test).
+
+    It is the first cell minus the second.
 
     Intervals have the level of one look. `counts` are the numbers of seeds of all looks. The variance at a
     look is estimated from the seeds that each cell has at this look.
@@ -171,7 +180,7 @@ def differences_at_looks(
 def decide(
     found: Sequence[Sequence[Difference]], counts: Sequence[int], choices: Sequence[int] | None = None
 ) -> list[DecidedDifference | None]:
-    """Decide for each difference whether it exists, and whether it is negligible (within its margin).
+    """Decide which differences exist, and which are negligible (within their margin).
 
     The entry of a difference without any look is None. If a difference was chosen among several, `choices`
     has their number. The p is multiplied by this number, because any candidate could have been chosen
@@ -190,7 +199,7 @@ def decide(
 
 @dataclass(frozen=True, slots=True)
 class _Tested:
-    """The result of one test of a difference over all looks (interim tests).
+    """The result of one test of a difference, over all looks (interim tests).
 
     `p` is corrected for the looks and for the other differences, and is None without values. `first` is the
     first significant look, and `level` the significance level of a single look.
@@ -204,7 +213,10 @@ class _Tested:
 def _tested(
     p_values: Sequence[Sequence[float | None]], counts: tuple[int, ...], choices: Sequence[int]
 ) -> list[_Tested]:
-    """Test each difference over all looks, and correct for the number of differences (Holm 1979)."""
+    """Test each difference over all looks.
+
+    The p-values are corrected for the number of differences (Holm 1979).
+    """
     known = [number for number, looks in enumerate(p_values) if any(p is not None for p in looks)]
     looked = {number: [1.0 if p is None else p for p in p_values[number]] for number in known}
     raised = [min(1.0, choices[number] * p_over_looks(counts, min(looked[number]))) for number in known]
@@ -230,9 +242,10 @@ def _first_below(p_values: Sequence[float], limit: float) -> int:
 
 
 def _decided(looks: Sequence[Difference], zero: _Tested, within: _Tested) -> DecidedDifference:
-    """Combine the two tests of a difference: `zero` (it exists) and `within` (it is negligible).
+    """Combine the two tests of a difference.
 
-    If both are significant, `shown` is the difference at the look that showed that it exists.
+    `zero` tests whether it exists, and `within` whether it is negligible. If both are significant, `shown` is
+    the difference at the look that showed that it exists.
     """
     first = within.first if zero.first is None else zero.first
     return DecidedDifference(

@@ -1,4 +1,4 @@
-"""The mean of a few values with its spread, and tests of differences that are paired by seed.
+"""Means of a few values, and tests of differences that are paired by seed.
 
 The tests come with corrections for multiple tests, and with the number of pairs that they need. Results are
 bit-identical for any order of the values, and in any process. SciPy is loaded by the first call that needs
@@ -21,7 +21,7 @@ LEVEL = 0.95
 
 
 class StatisticsError(ActivememError):
-    """Error for values that allow no result; the message has the expected and the actual values."""
+    """Error for values that allow no result, such as an empty list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Estimate:
     n: int
 
     def within(self, bounds: tuple[float, float]) -> Estimate:
-        """Return the estimate with its interval clipped to the values that are possible, such as [0, 1]."""
+        """Clip the interval to possible values, such as [0, 1]."""
         if self.low is None or self.high is None:
             return self
         # the interval keeps its center, even where a plug-in goes beyond the bounds of its metric

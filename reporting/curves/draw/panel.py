@@ -119,9 +119,9 @@ def tick_texts(numbers: Sequence[float]) -> list[str]:
 
 
 def _step(positive: Sequence[float]) -> float:
-    """Return the distance between 0 and the smallest positive number on a logarithmic axis, in powers of ten.
+    """Return the distance between 0 and the smallest positive number on a logarithmic axis.
 
-    It is the mean distance between adjacent numbers.
+    It is the mean distance between adjacent numbers, in powers of ten.
     """
     places = sorted({math.log10(number) for number in positive})
     return max((places[-1] - places[0]) / (len(places) - 1), 0.1) if len(places) > 1 else 1.0
@@ -244,10 +244,9 @@ def place_labels(
 def _candidate(
     x: float, y: float, width: float, height: float, toward: float
 ) -> tuple[LabelPosition, Rectangle]:
-    """Return the position of a label beside the point x, y, and the rectangle that the label covers.
+    """Return a label position beside the point x, y, and the rectangle of the label.
 
-    The label is on the side of the point that `toward` indicates: right if positive, left if negative, else
-    centred.
+    The label is right of the point if `toward` is positive, left if negative, else centred.
     """
     side = "center" if abs(toward) < 0.1 else "left" if toward > 0 else "right"
     left = x - {"left": 0.0, "center": width / 2, "right": width}[side]
@@ -351,7 +350,7 @@ class Plot:
             self.axes.tick_params(labelleft=False)
 
     def _spaced_tick_texts(self, ticks: Sequence[tuple[float, str]], *, across: bool) -> list[str]:
-        """Return the tick labels; a label that would overlap the previous label is empty."""
+        """Return the tick labels, empty where two labels would overlap."""
         texts, end = [], -math.inf
         for at, text in ticks:
             scale = self.layout.x

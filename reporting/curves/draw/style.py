@@ -1,4 +1,6 @@
-"""The style of figures: one font, thin lines, and greys with one accent colour or a colour per line.
+"""The style of figures: one font, thin lines, and few colours.
+
+Lines are grey with one accent colour, or each has its own colour.
 
 Matplotlib's user settings are ignored. Colour is never the only distinction: the accent is also wider or
 bold, and lines differ in shade and dashes, so grey prints lose nothing. Text is measured in the font itself,
