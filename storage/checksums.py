@@ -45,7 +45,6 @@ class _CheckedFile(io.FileIO):
         self.checksum = 0
 
     def write(self, data: Any, /) -> int:  # noqa: ANN401 -- a buffer, which has no type before Python 3.12
-        """Write bytes; return their number."""
         # before writing, because the data are still in the processor's cache
         before, self.checksum = self.checksum, zlib.crc32(data, self.checksum)
         written = super().write(data)

@@ -87,7 +87,6 @@ def writer_runs(name: str) -> bool | None:
 
 
 def _short(machine: str) -> str:
-    """Shorten a machine's identifier to twelve characters for a file name."""
     return sha256(machine.encode()).hexdigest()[:12]
 
 

@@ -1,4 +1,4 @@
-"""Leases, which are claims on attempts.
+"""Leases: claims on attempts at trials.
 
 They prevent two drivers with the same store from training the same trial. A driver is a process that runs a
 study. Attempt N at a trial belongs to the process that creates the file `leases/TRIAL-N`; only one process
@@ -99,10 +99,10 @@ class LeaseState:
 
     @property
     def lists_are_current(self) -> bool:
-        """Return whether a listing surely shows all that the owner has stored.
+        """Return whether a listing of the store is up to date for this owner.
 
-        This is true on the owner's machine. On other machines, NFS may show an outdated folder for a short
-        time.
+        It then shows everything that the owner has stored. This is true on the owner's machine. On other
+        machines, NFS may show an outdated folder for a short time.
         """
         return (
             self.gone
@@ -297,9 +297,9 @@ def this_process(run: str) -> Owner:
 
 
 def remove_old_leases(layout: Layout) -> None:
-    """Remove the leases of trials that have not changed for `KEPT_S` seconds.
+    """Remove all leases of a trial if none has changed for `KEPT_S` seconds.
 
-    A trial keeps all its leases if one of them has changed. The store's clock measures this time.
+    The store's clock measures this time.
     """
     by_trial: dict[str, list[tuple[Path, float]]] = {}
     layout.place.list_names(layout.leases)

@@ -227,7 +227,7 @@ class FolderPlace(Place):
             path.replace(target)
 
     def now(self) -> float:
-        """Return the time of a new file.
+        """Return the current time, as the time of a new file.
 
         On a network file system, the clock of the server sets it.
         """

@@ -84,10 +84,6 @@ class Quarantine:
             _log.warning("%s is skipped: %s", path.relative_to(self.layout.root), reason)
 
     def _note(self, line: str) -> None:
-        """Add a line to the notes in the quarantine.
-
-        Errors are ignored, because the notes are not essential.
-        """
         notes = self.layout.quarantine / "notes.txt"
         with contextlib.suppress(OSError):
             self.layout.place.fetch_file(notes)

@@ -350,7 +350,7 @@ class Store:
         return chosen.sort(SORT_KEYS["metrics"], maintain_order=True).collect()
 
     def outputs(self, trials: Collection[str] | None = None, *, tuned: bool = False) -> pl.DataFrame:
-        """Return the generated lines of these trials (by default all).
+        """Return the generated outputs of these trials (by default all).
 
         They are outputs for the test split. There is a row for each line, sorted by trial and line, with the
         settings of the decoding search: those of the task or, with `tuned`, those that were tuned later.

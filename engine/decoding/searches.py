@@ -222,10 +222,11 @@ class Hypotheses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """The 2 · beam best continuations of each sentence's unfinished outputs, best first.
+    """The best continuations of each sentence's unfinished outputs.
 
-    The tensors are (sentences, 2 * beam). `parents` are the rows that are continued. Missing continuations
-    have a score of minus infinity. At least half of all continuations do not end.
+    There are 2 · beam of them, best first. The tensors are (sentences, 2 * beam). `parents` are the rows that
+    are continued. Missing continuations have a score of minus infinity. At least half of all continuations do
+    not end.
     """
 
     sentences: Tensor  # (sentences,)
@@ -377,7 +378,10 @@ class LengthLine:
         return cls(slope=slope, constant=(written - slope * total) / count)
 
     def estimate(self, lengths: Tensor) -> Tensor:
-        """Estimate output lengths from source lengths (rows,), rounded up; an estimate may be below 1."""
+        """Estimate output lengths from source lengths (rows,).
+
+        They are rounded up, and may be below 1.
+        """
         found = [math.ceil(self.slope * length + self.constant) for length in lengths.tolist()]
         return torch.tensor(found, device=lengths.device)
 
@@ -508,7 +512,7 @@ def _best_sizes(
 
 
 def _chunks(sizes: Tensor, positions: int) -> Iterator[Tensor]:
-    """Yield the indices of rows in chunks of similar sizes, the shortest first.
+    """Yield indices of rows in padded chunks, the shortest rows first.
 
     A padded chunk has at most `positions` positions, unless it is a single row. After each chunk freed memory
     is returned to the system. On a CPU oneDNN caches prepared convolutions for each shape, and shrinking

@@ -1,4 +1,7 @@
-"""Export of a trained model as a program that runs without activemem, verified against the model."""
+"""Export of a trained model as a program that runs without activemem.
+
+Its outputs are compared with those of the model.
+"""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class NextSymbols:
 
     @torch.no_grad()
     def read(self, symbols: Tensor) -> Tensor:
-        """Append `symbols`, (texts, n), to the texts; return the log-probabilities of the next symbol.
+        """Append symbols (texts, n) to the texts, and return the next log-probabilities.
 
         The result is (texts, vocab).
         """

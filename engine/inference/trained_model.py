@@ -124,10 +124,10 @@ class TrainedModel:
         return answer_lines(self.file, self.module, lines)
 
     def generate(self, beginning: str = "", **sampling: Unpack[SamplingKeywords]) -> Iterator[str]:
-        """Yield the text that follows a beginning, piece by piece; `Sampling` explains the keywords.
+        """Yield the text that follows a beginning, piece by piece.
 
-        Raise UseError if the model is no language model, GenerationError for wrong settings, and DataError if
-        a part of the text has no symbol.
+        `Sampling` explains the keywords. Raise UseError if the model is no language model, GenerationError
+        for wrong settings, and DataError if a part of the text has no symbol.
         """
         model, symbols, task = self._language_model()
         settings, beginning = Sampling(**sampling), _checked_text(beginning)

@@ -1,4 +1,7 @@
-"""The interface of an objective: the data of a trial, its loss, and its metrics after each epoch."""
+"""The interface of an objective.
+
+An objective has the data of a trial, its loss, and its metrics after each epoch.
+"""
 
 from __future__ import annotations
 
@@ -186,9 +189,10 @@ class Objective(ABC, Generic[ModelOf]):
 
     @abstractmethod
     def loss(self, model: ModelOf, part: int, parts: int) -> Tensor:
-        """Return the loss of one part of the current batch; the mean over all parts is the batch's loss.
+        """Return the loss of one part of the current batch.
 
-        The observer, if there is one, gets the inputs, outputs and targets.
+        The mean over all parts is the batch's loss. The observer, if there is one, gets the inputs, outputs
+        and targets.
         """
 
     def _show(self, inputs: Tensor, outputs: Tensor, targets: Tensor) -> None:
@@ -207,7 +211,10 @@ class Objective(ABC, Generic[ModelOf]):
         return None
 
     def outputs(self) -> WrittenOutputs | None:
-        """Return outputs for the test split after the last epoch, or None if this kind of task has none."""
+        """Return outputs for the test split, or None if there are none.
+
+        They are computed after the last epoch.
+        """
         return None
 
     @abstractmethod
@@ -215,7 +222,10 @@ class Objective(ABC, Generic[ModelOf]):
         """Return batches of test examples, for probes of the trained model."""
 
     def symbols(self) -> dict[str, Any] | None:
-        """Describe how text becomes symbols, in plain values; None if the task has no text."""
+        """Describe how text becomes symbols; None if the task has no text.
+
+        The description has only plain values.
+        """
         return None
 
     @abstractmethod
@@ -343,5 +353,8 @@ class RegisteredMetrics:
 
 
 def reported_number(value: SupportsFloat | None) -> float:
-    """Return a plug-in's value as a number; NaN for None, which means no value."""
+    """Return a plug-in's value as a number.
+
+    None, which means no value, becomes NaN.
+    """
     return math.nan if value is None else float(value)

@@ -1,7 +1,8 @@
-"""Objectives of tasks that draw examples: fresh examples for training steps, fixed ones for evaluation.
+"""Objectives of tasks that draw their examples.
 
-`GeneratedObjective` takes its examples from the task's settings, which may be a plug-in's.
-`AlgorithmicObjective` draws sequences whose length grows with a curriculum or is random.
+Training steps get fresh examples, evaluations always the same ones. `GeneratedObjective` takes its examples
+from the task's settings, which may be a plug-in's. `AlgorithmicObjective` draws sequences whose length grows
+with a curriculum or is random.
 """
 
 from __future__ import annotations
@@ -243,7 +244,7 @@ class TaggingExamplesObjective(GeneratedObjective):
     """
 
     def causal_view(self) -> CausalView | None:
-        """Return the data of the causality test, with the longest example of the dev and test sets.
+        """Return the longest dev or test example for testing causality.
 
         Return None if the task is not causal. After a bottleneck every output may depend on the whole input,
         but the body's output for a token may not.
@@ -370,7 +371,10 @@ class AlgorithmicObjective(FreshObjective[Batch]):
         return cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
-        """Return the metrics after an epoch. After the last epoch, include metrics at each test length."""
+        """Return the metrics after an epoch.
+
+        After the last epoch, include metrics at each test length.
+        """
         measured = self._evaluate_epoch(model)
         return measured | self._test(model) if last and self._settings.test_lengths else measured
 

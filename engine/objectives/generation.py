@@ -1,4 +1,4 @@
-"""Generation of a model's outputs for the test split of its task, and their scores."""
+"""Generated outputs of a model for the test split, and their scores."""
 
 from __future__ import annotations
 
@@ -70,7 +70,10 @@ class TreeCosts(OutputCosts):
         return type(self)(words, tags=tags, brackets=brackets)
 
     def total(self, sentences: Tensor, symbols: Tensor) -> Tensor:
-        """Return the costs of outputs (rows, longest) of these sentences (rows,)."""
+        """Return the cost (rows,) of each output.
+
+        `symbols` (rows, longest) are the outputs, and `sentences` (rows,) the indices of their sentences.
+        """
         tags, open_brackets = self._tags[symbols].sum(1), self._brackets[symbols].sum(1)
         return _cost((self._words[sentences] - tags).abs(), open_brackets.abs())
 
@@ -101,9 +104,10 @@ MAX_LENGTH_MARGIN = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoding:
-    """Settings of the search for outputs: the size of the beam, and the penalties that rank hypotheses.
+    """Settings of the search for outputs.
 
-    `sizes` chooses the output lengths to try with a model that needs the length in advance.
+    They are the size of the beam, and the penalties that rank hypotheses. `sizes` chooses the output lengths
+    to try with a model that needs the length in advance.
     """
 
     beam: int = 1
@@ -164,7 +168,10 @@ class PairData:
 
     @cached_property
     def length_line(self) -> LengthLine:
-        """Return a line that estimates target lengths from source lengths, fitted to training pairs."""
+        """Return a line that estimates target lengths from source lengths.
+
+        It is fitted to the training pairs.
+        """
         sources, targets = self.train.source.line_lengths, self.train.target.line_lengths
         # + 1 for the end symbol
         kept = torch.maximum(sources, targets) <= self.max_length + 1
@@ -235,7 +242,7 @@ def generate(
     device: torch.device,
     parts: int = 1,
 ) -> list[list[int]]:
-    """Return the outputs that the model generates for a split's sources, in the order of the split.
+    """Generate an output for each source of a split, in the order of the split.
 
     The batches are those of `iter_scored_pairs`.
     """

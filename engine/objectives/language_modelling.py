@@ -59,11 +59,12 @@ class LanguageObjective(StreamedObjective[Model, TextBatch]):
         self._task, self._text = settings.task, open_corpus(settings.task, folder)
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
-        """Score the first `dev_tokens` of the dev split; after the last epoch, score all of dev and test.
+        """Return the scores of the dev split and, after the last epoch, of the test split.
 
-        Metrics are the loss in nats per token and bits per byte of the original text, unless tokens lose some
-        of it. Bits per character or perplexity per word are given with and without line ends. Lines also have
-        a loss per position.
+        Before the last epoch, only the first `dev_tokens` of the dev split are scored. Metrics are the loss
+        in nats per token and bits per byte of the original text, unless tokens lose some of it. Bits per
+        character or perplexity per word are given with and without line ends. Lines also have a loss per
+        position.
         """
         limit = None if last else self._task.dev_tokens
         measured = self._measures(model, self._truncate(self._text.dev, limit), "dev")

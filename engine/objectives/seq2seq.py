@@ -80,11 +80,12 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
         return loss * weight / int(batch.target_lengths.sum())
 
     def evaluate(self, model: TransductionModel, *, last: bool) -> Metrics:
-        """Score the first `dev_tokens` of the dev split; after the last epoch, score all of dev and test.
+        """Return the scores of the dev split and, after the last epoch, of the test split.
 
-        The metrics with teacher forcing are the loss in nats per symbol, perplexity per word, and the share
-        of symbols that the model ranks first. If the targets' text is known, bits per byte are added. The
-        test split also gets the scores of the generated outputs.
+        Before the last epoch, only the first `dev_tokens` of the dev split are scored. The metrics with
+        teacher forcing are the loss in nats per symbol, perplexity per word, and the share of symbols that
+        the model ranks first. If the targets' text is known, bits per byte are added. The test split also
+        gets the scores of the generated outputs.
         """
         limit = None if last else self._pairs.dev_tokens
         measured = self._scores(model, self._pairs.dev, "dev", limit)

@@ -1,6 +1,7 @@
-"""Construction of the optimiser of a study's [train] table: torch's, activemem's, or a plug-in's.
+"""Construction of the optimiser that a [train] table names.
 
-Groups of weights, selected by name patterns, have their own learning rates and decays, or are frozen.
+It is an optimiser of torch, of activemem, or of a plug-in. Groups of weights, selected by name patterns, have
+their own learning rates and decays, or are frozen.
 
 Lion takes steps of constant size, along the sign of averaged gradients (Chen et al. 2023, algorithm 2). Muon
 orthogonalises the updates of matrices and updates all other weights like AdamW (Jordan et al. 2024). It
@@ -32,7 +33,10 @@ from ..core.models import meta_model
 
 
 class Lion(torch.optim.Optimizer):
-    """Lion optimiser: steps along the sign of a mix of momentum and gradient, with AdamW's weight decay."""
+    """Lion optimiser, with AdamW's weight decay.
+
+    It steps along the sign of a mix of momentum and gradient.
+    """
 
     def __init__(
         self,
@@ -217,9 +221,10 @@ class ParameterGroupError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSize:
-    """Size of a parameter group in one model: its numbers of weight tensors and of parameters.
+    """Size of a parameter group in one model.
 
-    `weights` tensors match the group. They have `numbers` parameters, and the model has `of`.
+    It counts the weight tensors and the parameters. `weights` tensors match the group. They have `numbers`
+    parameters, and the model has `of`.
     """
 
     group: ParameterGroupSettings

@@ -243,7 +243,10 @@ class Weights:
                 weight.grad = None
 
     def move(self) -> None:
-        """Take one step of the optimiser, with the clipping of gradients or steps that [train] sets."""
+        """Take one step of the optimiser.
+
+        Gradients or steps are clipped as [train] sets it.
+        """
         train = self._train
         if train.clip_norm is not None:
             nn.utils.clip_grad_norm_(self.model.parameters(), train.clip_norm)
@@ -255,7 +258,7 @@ class Weights:
             take_clipped_step(self.optimizer, self.model, train.clip_step_norm)
 
     def after_step(self) -> None:
-        """Update what depends on the weights after a step: their average, and values cached in blocks."""
+        """Update the average of the weights, and values cached in blocks."""
         self.model.after_optimiser_step()
         if self._average:
             self._average.after_step()

@@ -162,7 +162,7 @@ class GridCohorts:
         return least if self._num_ended >= workers else min(least, self._left / workers)
 
     def _gather_alike(self, workers: int) -> int:
-        """Move the jobs that can share a pack with the next job behind it.
+        """Put all jobs that can share a pack with the next job right after it.
 
         Return their number, the next job included.
         """
@@ -437,11 +437,6 @@ class Lockstep:
         return events
 
     def _step(self) -> Iterator[Event]:
-        """Train one more epoch, and yield the events.
-
-        The outcomes of ended trials are not stored yet. Stop after the event that another process has a
-        trial, or that the machine fails.
-        """
         is_starting = any(attempt.epoch is None for attempt in self._open())
         # the first turn only starts the trials
         for _ in range(1 + is_starting):
@@ -463,7 +458,7 @@ class Lockstep:
 
 
 def collect(events: Iterator[Event], seconds: float) -> list[Event]:
-    """Return the events of about this many seconds.
+    """Collect events for about this many seconds.
 
     The list is empty if the iterator has no more events.
     """

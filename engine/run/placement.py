@@ -241,13 +241,6 @@ def _measure_both(settings: TrialSettings, machine: Machine) -> tuple[float, flo
 
 
 def _measure_step(settings: TrialSettings, machine: Machine) -> float:
-    """Return the seconds of one training step of a trial.
-
-    This time includes the evaluation after an epoch, divided by the number of steps of the epoch.
-
-    The fastest step counts, so that other load on the machine does not matter. The evaluation after an epoch
-    is measured only for short steps, because it takes as long as many of them.
-    """
     device = torch.device(machine.device)
     is_cpu = device.type == "cpu"
     # on a CPU, waiting for other processes must not count; a GPU works while the thread waits

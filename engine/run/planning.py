@@ -172,10 +172,6 @@ def _describe_bf16(plan: Plan, machine: Machine) -> str:
 
 
 def _group_sizes(study: Study) -> list[GroupSize]:
-    """Return the sizes of the weight groups in each model of a study.
-
-    Torch is loaded only if the study has groups.
-    """
     settings = [trial.common for trial in study.trials or study.boundary_trials()]
     if not any(each.train.groups for each in settings):
         return []

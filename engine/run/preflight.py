@@ -65,7 +65,7 @@ def check_leaks(all_settings: Iterable[TrialSettings]) -> None:
 
 
 def check_reaches(all_settings: Iterable[TrialSettings]) -> None:
-    """Raise PluginError if a plug-in's block exceeds its stated reach.
+    """Raise PluginError if a plug-in's block sees farther than it states.
 
     A block's reach is the distance of the inputs on which an output depends.
     """

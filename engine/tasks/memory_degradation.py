@@ -49,7 +49,10 @@ class SequenceSplits:
 
 
 def generate_splits(spec: DegradationProblem, seed: int) -> SequenceSplits:
-    """Generate the training, dev and test sequences of a problem; the same seed gives the same sequences."""
+    """Generate the training, dev and test sequences of a problem.
+
+    The same seed gives the same sequences.
+    """
     drawn = _different(spec, seed, spec.sequences + spec.test_sequences)
     sequences = Sequences(_add_markers(drawn), _add_markers(_answer(spec, seed, drawn)))
     train = round(spec.sequences * (1 - spec.dev_fraction))

@@ -61,9 +61,10 @@ class Claims:
         self._read_at, self._sweep = (-math.inf, -math.inf), b""
 
     def claim(self, job: Job) -> tuple[Job, Lease] | ClaimedElsewhere:
-        """Claim a job's trial; return the numbered job and the lease.
+        """Claim a job's trial, and return its lease.
 
-        If another process has the trial or has ended it, return an event that says so.
+        With the lease, return the job with its attempt number. If another process has the trial or has ended
+        it, return an event that says so.
         """
         trial = job.trial.id
         claimed = self._leases.claim(trial, job.attempt, gone=job.gone)

@@ -237,7 +237,10 @@ class Training:
             self.trained.clear_gradients()
 
     def add_gradients(self, part: int) -> Tensor:
-        """Add the gradients from one part of the batch; return its share of the loss."""
+        """Add the gradients from one part of the batch.
+
+        Return the part's share of the batch's loss.
+        """
         train = self.settings.train
         watching = self.terms.watching(self.objective) if self.terms else nullcontext()
         with watching, self.objective.autocast():

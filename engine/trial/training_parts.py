@@ -330,7 +330,10 @@ class LossTermError(ActivememError):
 
 
 class Scored(NamedTuple):
-    """What the loss of one part of a batch is computed from."""
+    """Inputs, outputs and targets of one part of a batch.
+
+    The loss is computed from them.
+    """
 
     inputs: Tensor
     outputs: Tensor

@@ -201,7 +201,7 @@ class OptimizerSettings(NamedSettings):
 
     @property
     def state_per_weight(self) -> int:
-        """The number of values that the optimiser stores for a parameter, at most.
+        """The largest number of values that the optimiser stores for a parameter.
 
         Such a value is, for example, a moment. It is used to estimate memory.
         """

@@ -60,7 +60,7 @@ class Proposal:
 
 
 class PointAnswer(StrEnum):
-    """What happened to a submitted search point: accepted, waiting, known or refused."""
+    """Answer to a submitted search point: accepted, waiting, known or refused."""
 
     ACCEPTED = "accepted"  # the next run trains it
     WAITING = "waiting"  # submitted before, or begun by a run

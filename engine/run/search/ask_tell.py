@@ -219,11 +219,12 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
 
 
 def restored_attributes(sampler: optuna.samplers.BaseSampler, ended: int) -> dict[str, int]:
-    """Return the attribute with the generation of a stored point.
+    """Return the attributes of a stored point for Optuna's genetic samplers.
 
-    Only Optuna's genetic samplers need it. `ended` is the number of points that ended before this one.
-    Genetic samplers note the generation on each trial that they propose. For points from the store, the
-    generation follows from the order in which they ended. Other samplers need no attribute.
+    The attribute is the point's generation. Only Optuna's genetic samplers need it. `ended` is the number of
+    points that ended before this one. Genetic samplers note the generation on each trial that they propose.
+    For points from the store, the generation follows from the order in which they ended. Other samplers need
+    no attribute.
     """
     genetic = sampler.genetic if isinstance(sampler, RestartableSampler) else None
     if genetic is None or genetic.population_size is None:
@@ -426,7 +427,7 @@ class RungStudies:
         return self._studies[0]
 
     def add(self, found: FrozenTrial, rung: int) -> None:
-        """Add a search point that has ended on a rung to the Optuna study of this rung."""
+        """Add an ended search point to the Optuna study of its rung."""
         self._studies[rung].add_trial(found)
         self._complete[rung] += found.state == TrialState.COMPLETE
         self._note_elsewhere(found, rung)

@@ -71,7 +71,7 @@ class SearchPoint:
 
 @dataclass(frozen=True, slots=True)
 class PointEnd:
-    """How a search point has ended.
+    """The end of a search point: its state, last epoch and objectives.
 
     A failed point has no values. `excess` is how far the point exceeds each limit on a trained value.
     """

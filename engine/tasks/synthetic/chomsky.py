@@ -28,9 +28,9 @@ MODULUS, END, UNKNOWN = 5, 2, 11
 
 
 def draw_chomsky(task: ChomskySettings, count: int, test_set: str | None, generator: Generator) -> Examples:
-    """Draw strings with empty tokens at the end, at which the answer is predicted.
+    """Draw strings, each followed by empty tokens.
 
-    Tokens after the answer are not scored.
+    The model predicts the answer at the empty tokens. Tokens after the answer are not scored.
     """
     lengths = draw_lengths(task, count, test_set, generator)
     problem = PROBLEMS[task.problem]
@@ -130,9 +130,10 @@ def _equation(length: int, draws: Draws) -> Written:
 
 
 def _missing(length: int, draws: Draws) -> Written:
-    """Draw a string twice in a row, with one symbol missing, which is the target.
+    """Draw a string twice in a row, with one symbol missing.
 
-    A placeholder marks its position. If the length is odd, an empty symbol is added at the end.
+    The missing symbol is the target. A placeholder marks its position. If the length is odd, an empty symbol
+    is added at the end.
     """
     string = _symbols(length // 2, draws) * 2
     missing = next(draws) % len(string)

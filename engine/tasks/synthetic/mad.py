@@ -129,9 +129,9 @@ def _copying(task: MadSettings, generator: Generator, training: bool) -> tuple[T
 
 
 def _memorization(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
-    """Draw keys with a marker after each, at which the key's value is the target.
+    """Draw keys, each followed by a marker.
 
-    Values are the same in all sequences.
+    The target at a marker is the key's value. Values are the same in all sequences.
     """
     del training
     by_heart = torch.randperm(task.usual - task.keys, generator=torch.Generator().manual_seed(_MAP_SEED))

@@ -112,7 +112,7 @@ def suggest(trial: optuna.Trial, name: str, dimension: Dimension) -> Level:
 
 
 def distribution(dimension: Dimension) -> BaseDistribution:
-    """Return the Optuna distribution of a dimension of the recipe language."""
+    """Return the Optuna distribution for a dimension of a search."""
     match dimension:
         case IntegerDimension():
             return IntDistribution(
@@ -316,7 +316,7 @@ class SearchObservations(Proposals):
 
 
 def goodness(trial: FrozenTrial, sign: int) -> tuple[bool, int, float]:
-    """Return a sort key for an ended Optuna trial; the best trial has the highest key.
+    """Return a sort key for an ended Optuna trial, highest for the best.
 
     `sign` is -1 if lower values of the objective are better, else 1.
     """
