@@ -1,6 +1,6 @@
 """The built-in blocks as Python objects.
 
-They are joined to recipes, as in `4 * (sa >> ff(512))`. Editors read types and defaults from
+They are joined into recipes, as in `4 * (sa >> ff(512))`. Editors read types and defaults from
 `block_names.pyi`, which `python tests/grammar/test_block_names.py` writes from the vocabulary. Blocks of
 other packages: `block("name")`.
 """

@@ -38,7 +38,10 @@ class PositionKind:
 
 
 class NoPosition(PositionKind):
-    """No positional encoding."""
+    """No positional encoding.
+
+    Without a block that mixes positions, the model ignores the input's order.
+    """
 
     adds_vectors = False
 

@@ -21,7 +21,7 @@ MAX_LENGTH = 10_000
 
 
 class Expression(ABC):
-    """Base class of Python objects that can be joined to recipes by `+`, `>>` and `*`.
+    """Base class of Python objects that `+`, `>>` and `*` join into recipes.
 
     A joined expression is checked at once; a fault raises the RecipeError of its text.
     """

@@ -167,7 +167,7 @@ def _check_states(encoder: Value, decoder: Value) -> str | None:
 
 
 def _always_mixes(node: Value) -> bool:
-    """Return whether a part mixes positions with any options of its choices.
+    """Return whether a part mixes positions with every option of its choices.
 
     A hole counts as mixing, because its content is not known yet.
     """

@@ -81,7 +81,7 @@ def rebuild(node: Value, new_children: Sequence[Value]) -> Value:
 
 
 def count_derivations(value: Value) -> int:
-    """Return in how many ways the search dimensions of a part can get values.
+    """Count the ways to give values to the search dimensions of a part.
 
     Several derivations may give equal recipes. A range of real numbers counts as one value.
     """
@@ -120,9 +120,10 @@ def derive(value: Value, index: int) -> Value:
 
 
 def find_derivation(space: Value, member: Value, start: int = 0) -> Derivation | None:  # noqa: PLR0911 -- one return for each kind
-    """Find values for the search dimensions with which `space` becomes `member`.
+    """Find the choices that turn `space` into `member`.
 
-    Return the first such values, or None if there are none. The dimensions are numbered from `start` on.
+    They are values for its search dimensions. Return the first such values, or None if there are none. The
+    dimensions are numbered from `start` on.
     """
     match space, member:
         case ChoiceDimension(), _:
@@ -149,9 +150,9 @@ def find_derivation(space: Value, member: Value, start: int = 0) -> Derivation |
 
 
 def _find_each(spaces: Sequence[_Placed], members: Sequence[Value]) -> Derivation | None:
-    """Find values with which each of `spaces` becomes the member at the same index.
+    """Find the choices that turn each of `spaces` into the member at the same index.
 
-    Return None if there are no such values.
+    Return None if there are none.
     """
     derivation: Derivation = {}
     for (space, start), member in zip(spaces, members, strict=True):
@@ -167,7 +168,7 @@ def _find_parts(
     members: tuple[Value, ...],
     failed: set[tuple[tuple[_Placed, ...], tuple[Value, ...]]],
 ) -> Derivation | None:
-    """Find values with which the parts `todo` become the parts `members`.
+    """Find the choices that turn the parts `todo` into the parts `members`.
 
     Both are the parts of a sum or of a series. Return None if there are none. The order of the parts matters
     in a series, but not in a sum. An option that is a sum in a sum, or a series in a series, gives several

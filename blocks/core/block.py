@@ -103,7 +103,7 @@ class Block(nn.Module, ABC):
         """Map (batch, length, width) to the same shape; `mask` (batch, length) is false at padding."""
 
     def forward_with_past(self, x: Tensor, past: Tensor) -> Tensor:
-        """Return the outputs at x when the inputs before it are known.
+        """Return the outputs at x, given the inputs before it.
 
         x is (batch, length, width), and `past` is the earlier inputs (batch, p, width). p is
         `context_length`, or less if the stream began p positions ago. Only for blocks of causal models.

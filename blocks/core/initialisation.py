@@ -62,7 +62,7 @@ class Weight:
 
     @property
     def fan_in(self) -> int:
-        """Return the fan-in of a matrix, which is its number of inputs; 1 for other weights."""
+        """Return the fan-in (number of inputs) of a matrix; 1 for other weights."""
         if self.role is not WeightRole.MATRIX:
             return 1
         parameter = self.module._parameters[self.name]
@@ -290,9 +290,9 @@ def glorot(weight: Tensor, inputs: int, outputs: int, generator: torch.Generator
 
 @torch.no_grad()
 def widen_output(output: Linear, base: int, rule: Init) -> None:
-    """Rescale the weight of an output layer to the base width of maximal updates.
+    """Rescale an output layer's weight, as if the model had the width `base`.
 
-    The result is as if it had been drawn for a model of width `base` (Yang et al. 2022, Table 8).
+    Yang et al. 2022, Table 8.
     """
     if output.std is None:
         outputs = output.out_features if rule == "glorot" else 0

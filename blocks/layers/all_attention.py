@@ -157,7 +157,10 @@ class SingleHead(PersistentAttention):
         return heads, (1, count, heads * head_width)
 
     def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """Add two attentions: to the window, and of one wide head to the persistent vectors."""
+        """Add attention to the window and attention to the persistent vectors.
+
+        A single wide head attends to the persistent vectors.
+        """
         y = merge_heads(self.window(q, k, v, mask))
         if self.persistent is None:
             return y

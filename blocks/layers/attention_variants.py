@@ -19,7 +19,7 @@ from .pair_positions import PairPositions
 
 
 def attend_fading(q: Tensor, k: Tensor, v: Tensor, log_gates: Tensor, *, scale: float) -> Tensor:
-    """Return causal attention whose weights fade by gates.
+    """Return causal attention with gates.
 
     Each position's gate reduces the weights of all earlier keys. q, k, v and the result are (batch, heads,
     length, head_width). `log_gates` (batch, heads, length) are the logarithms of the gates.
@@ -117,9 +117,9 @@ class DifferenceShare(Initialisable):
 
 @register_block("diff_attn")
 class DifferentialAttention(Block):
-    """Block `diff_attn`: the difference of two softmaxes weights the values (Ye et al. 2024).
+    """Block `diff_attn`: attention with the difference of two softmaxes (Ye et al. 2024).
 
-    The second softmax is multiplied by λ. Values are twice as wide as keys.
+    The weights are one softmax minus λ times another softmax. Values are twice as wide as keys.
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:

@@ -25,7 +25,10 @@ GATES: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def _silu_gradient(grad_silu: Tensor, x: Tensor) -> Tensor:
-    """Return the gradient of SiLU, which can be differentiated again, unlike torch's."""
+    """Return the gradient of SiLU, in a differentiable form.
+
+    Torch's own gradient cannot be differentiated.
+    """
     if not torch.is_grad_enabled():
         return torch.ops.aten.silu_backward(grad_silu, x)
     share = torch.sigmoid(x)

@@ -107,7 +107,9 @@ _NEGATIVE_SLOPES = {ACTIVATIONS["relu"]: 0.0, ACTIVATIONS["leaky_relu"]: 0.01}
 def try_fused_pooling(
     entry: Linear, body: ResidualStack, inputs: Tensor, mask: Tensor | None
 ) -> Tensor | None:
-    """Compute body(entry(inputs), mask) faster, (batch, 1, width), or return None.
+    """Compute body(entry(inputs), mask) faster; return None if this is not possible.
+
+    The result is (batch, 1, width).
 
     The method needs a body that begins with `activation >> pool`.
 

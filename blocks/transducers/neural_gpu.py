@@ -60,9 +60,10 @@ class ImageCGRU(Initialisable):
         self.tape = nn.Parameter(torch.empty(3 * maps, kernel, kernel, maps)) if taped else None
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw orthogonal kernels, and biases with which a unit keeps most of its input.
+        """Draw orthogonal kernels, and set the gates' biases.
 
-        In each of the three convolutions, the kernels for the image and for the tape are drawn together.
+        With these biases a unit keeps most of its input. In each of the three convolutions, the kernels for
+        the image and for the tape are drawn together.
         """
         maps, kernel = self.candidate.shape[:2]
         inputs = maps if self.tape is None else 2 * maps

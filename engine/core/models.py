@@ -304,10 +304,10 @@ def rebuild(file: ModelFile) -> AnyModel:
 
 
 def _unshared(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Return each distinct weight on the CPU under one name, and a map of other names to it.
+    """Return each distinct weight under one name, with a map of the other names.
 
-    Tied embeddings, for example, are one weight with two names. Safetensors refuses to store tensors that
-    share memory.
+    The weights are on the CPU. Tied embeddings, for example, are one weight with two names. Safetensors
+    refuses to store tensors that share memory.
     """
     tensors, aliases, first = dict[str, Tensor](), dict[str, str](), dict[tuple[Any, ...], str]()
     for name, weight in weights.items():

@@ -1,4 +1,4 @@
-"""Checks of which files of a dataset are on this machine."""
+"""Checks of a dataset's local files."""
 
 from __future__ import annotations
 

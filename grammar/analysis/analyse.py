@@ -139,7 +139,7 @@ class ModelPart:
 
 
 def sum_parts(label: str, kind: PartKind, parts: tuple[ModelPart, ...], reach: Reach) -> ModelPart:
-    """Join parts to one part, and add up their costs.
+    """Join parts into one part, and add up their costs.
 
     Parameters that several of the parts share count once.
     """
@@ -157,7 +157,7 @@ def sum_parts(label: str, kind: PartKind, parts: tuple[ModelPart, ...], reach: R
 
 
 def series(label: str, parts: tuple[ModelPart, ...]) -> ModelPart:
-    """Join parts to a series, and add up their costs and reaches."""
+    """Join parts into a series, and add up their costs and reaches."""
     left, right = sum(part.reach.left for part in parts), sum(part.reach.right for part in parts)
     return sum_parts(label, PartKind.SERIES, parts, Reach(left=left, right=right))
 
@@ -234,7 +234,7 @@ class Analysis:
 
     @property
     def window(self) -> int:
-        """Return how many numbers generation keeps apart from `state`.
+        """Return how many numbers generation keeps in addition to `state`.
 
         They do not grow with the past. An example is a recurrent state.
         """

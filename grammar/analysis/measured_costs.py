@@ -91,7 +91,7 @@ def _meter() -> Any:  # noqa: ANN401 -- a module that this folder may not import
 
 
 def _measured(config: ModelConfig) -> ModelConfig:
-    """Return a copy of the config that is equal for all configs with equal costs.
+    """Normalise a config, so that configs with equal costs become equal.
 
     Settings that do not affect costs get fixed values, so that these configs share one cache entry.
     """

@@ -78,7 +78,10 @@ class Window:
 
     @property
     def shared_key(self) -> str:
-        """Return the key of the position vectors, which blocks with equal windows share."""
+        """Return the key of the shared position vectors.
+
+        Blocks with equal windows share them.
+        """
         itself = ", self=true" if self.causal and self.includes_self else ""
         return f"positions of span={self.span}, head_width={self.head_width}{itself}"
 
@@ -140,7 +143,7 @@ def _check(settings: Settings) -> str | None:
 
 
 def _check_heads(settings: Settings) -> str | None:
-    """Return a message if the numbers of heads do not fit together or a head cannot be rotated.
+    """Return a message if the settings of the heads do not fit together.
 
     `kv_heads` must divide `heads`, and `pos=rope` needs heads of even width.
     """

@@ -47,7 +47,7 @@ def _reach(settings: Settings, context: CostContext) -> Reach:
 
 
 def _kernel_inputs(settings: Settings, context: CostContext) -> int:
-    """Return the number of values in the last k - 1 inputs, which generation keeps."""
+    """Return the size of the last k - 1 inputs, which generation keeps."""
     return (as_int(settings, "k") - 1) * context.width
 
 

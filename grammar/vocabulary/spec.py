@@ -111,7 +111,7 @@ class CostContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """How many tokens to the left and right of a position affect the output there.
+    """Numbers of tokens to the left and right that can affect an output.
 
     UNBOUNDED means no limit.
     """

@@ -167,7 +167,7 @@ def join_chunks(y: Tensor, length: int) -> Tensor:
 
 
 def pairwise_decay(total: Tensor) -> Tensor:
-    """Return how far each write has decayed at each later position, (…, size, size).
+    """Return the decay factor of each write at each later position, (…, size, size).
 
     `total` (…, size) are the running sums of the log decays. The last dimension is that of the writes. The
     factor is zero at positions before the write.

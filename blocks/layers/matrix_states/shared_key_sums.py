@@ -171,9 +171,9 @@ class _Chunks(NamedTuple):
         return _decay(self.total[first:])
 
     def left_values(self, values: Tensor, count: int) -> Tensor:
-        """Return the values as they are left at the end of their chunk, (…, size, heads * values).
+        """Return the values after decay to the end of their chunk, (…, size, heads * values).
 
-        They are multiplied by their decay. Only the first `count` chunks are computed.
+        Only the first `count` chunks are computed.
         """
         return (_by_size(values[:count]) * self.decay_to_end(count)).to(self.low).flatten(-2)
 

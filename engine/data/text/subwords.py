@@ -68,9 +68,9 @@ def train_subwords(data: bytes, vocab_size: int, normalise: Normalise) -> bytes:
 
 
 def subword_encoder(model: bytes, normalise: Normalise) -> TextEncoder:
-    """Return an encoder of normalised lines as pieces.
+    """Return an encoder from lines to pieces.
 
-    Each line ends with an end mark.
+    Each line is normalised first, and ends with an end mark.
     """
     processor = sentencepiece.SentencePieceProcessor()
     processor.LoadFromSerializedProto(model)
