@@ -300,7 +300,6 @@ def _recomputed_in(mode: TorchFunctionMode, model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def _plugin_errors_of(model: nn.Module) -> Iterator[None]:
-    """Return a context that raises PluginError when a plug-in's block fails."""
     try:
         yield
     except Exception as error:

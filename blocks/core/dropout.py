@@ -181,7 +181,6 @@ def _draw(call: RandomCall, generator: Generator, device: torch.device) -> Tenso
 
 
 def _draw_on_gpu(ones: Tensor, rate: float, generator: Generator) -> Tensor:
-    """Apply dropout to `ones` on a GPU, with the given generator."""
     # torch's dropout takes no generator, so the process's generator gets the state of this one for one call
     index = generator.device.index  # None for a generator made for "cuda"
     process = torch.cuda.default_generators[torch.cuda.current_device() if index is None else index]

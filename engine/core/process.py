@@ -186,7 +186,6 @@ class _Alarm:
         self.armed = False
 
     def arm(self) -> None:
-        """Set the timer to the earlier deadline, or switch it off if there is none."""
         at = min(self.limit_at, self.stop_at)
         # a delay of 0 switches the timer off, so a deadline that has passed gets a small delay
         delay_s = 0.0 if math.isinf(at) else max(at - time.monotonic(), 1e-3)
