@@ -14,10 +14,13 @@ _MAX_SHORT_HELP = 1000  # the whole first sentence, which is wrapped
 
 
 class PanelCommand(TyperCommand):
-    """A command whose help lists each option under the heading in its attribute `rich_help_panel`."""
+    """A command whose help shows options under headings.
+
+    The heading of an option is its attribute `rich_help_panel`.
+    """
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 -- classes that Typer keeps to itself
-        """Write the arguments, the options without a heading, and then the options below each heading."""
+        """Write the arguments, the plain options, and then the options below each heading."""
         panels: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         for parameter in self.get_params(ctx):
             if (row := parameter.get_help_record(ctx)) is not None:
@@ -27,9 +30,9 @@ class PanelCommand(TyperCommand):
 
 
 class PanelGroup(TyperGroup):
-    """A group whose help lists each command under the heading in its attribute `rich_help_panel`.
+    """A group whose help shows commands under headings.
 
-    Options come last.
+    The heading of a command is its attribute `rich_help_panel`. Options come last.
     """
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 -- classes that Typer keeps to itself

@@ -1,4 +1,7 @@
-"""The machine's settings, in order of precedence: command line, environment, activemem.toml, defaults."""
+"""The machine's settings, from several places.
+
+The command line takes precedence over the environment, then come activemem.toml and the defaults.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +99,10 @@ class MachineSettings(StrictModel):
     @field_validator("data")
     @classmethod
     def validate_folder(cls, text: str) -> str:
-        """Raise ValueError for the address of an object store; this setting must be a folder."""
+        """Raise ValueError unless a setting is a folder.
+
+        The address of an object store is no folder.
+        """
         if is_address(text):
             raise ValueError(f"expected a folder that this machine has mounted, got {text!r}")
         return text
@@ -182,7 +188,7 @@ class ResolvedSettings:
 
     @property
     def store(self) -> Store:
-        """Return the store in the folder, or at the address, that the setting `results` names."""
+        """Return the store at the folder or address in the setting `results`."""
         from ..storage import Store
 
         return Store(self.results)
@@ -309,14 +315,17 @@ def _fault_in_file(document: Document, problem: ValidationProblem) -> StudyFault
 def _given(
     name: str, describe_source: Callable[[str], str], values: Mapping[str, Any], unknown: Sequence[str] = ()
 ) -> _Layer:
-    """Return settings from a place without line numbers. Each fault begins with the setting's source."""
+    """Return settings from a place without line numbers.
+
+    Each fault begins with the setting's source.
+    """
     wrong = [f"{describe_source(str(each.path[0]))}: {each.message}" for each in _iter_problems(values)]
     faults = tuple(StudyFault(message=each) for each in [*unknown, *wrong])
     return _Layer(name, describe_source, values, faults)
 
 
 def _ray(environment: Mapping[str, str]) -> _Layer:
-    """Return the setting `address` that the variable RAY_ADDRESS gives, if any.
+    """Return the setting `address` from the variable RAY_ADDRESS, if it is set.
 
     It is used if the other settings name no cluster.
     """
@@ -347,7 +356,7 @@ def _option(name: str) -> str:
 
 
 def _value(name: str, text: str) -> float | bool | str | list[str]:
-    """Convert the text of an environment variable to its setting's type: number, boolean, paths or text.
+    """Convert the text of an environment variable to the type of its setting.
 
     A text that does not fit is returned unchanged.
     """

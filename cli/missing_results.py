@@ -24,12 +24,18 @@ if TYPE_CHECKING:
 
 
 def no_results_note(study: Study, store: Store) -> str:
-    """Return the message that no trial of a study has ended, with the command that trains the study."""
+    """Return a message that no trial of a study has ended.
+
+    It has the command that trains the study.
+    """
     return f"no trial of {study.name} has ended in {_store_and_command(study, store)}"
 
 
 def no_models_note(study: Study, store: Store) -> str:
-    """Return the message that a store has no model of a study, with the command to train and keep models."""
+    """Return a message that a store has no model of a study.
+
+    It has the command that trains models and keeps them.
+    """
     setting = "" if study.header.keep_weights else "set keep_weights = true in [study], then "
     return f"no model of {study.name} is in {_store_and_command(study, store, setting)}"
 
@@ -40,7 +46,10 @@ def _store_and_command(study: Study, store: Store, setting: str = "") -> str:
 
 
 def failure_help(study: Study, store: Store) -> list[str]:
-    """Return lines with the commands that show the tracebacks of failed trials and that retry them."""
+    """Return commands that help after failed trials, each on a line.
+
+    One shows the tracebacks, the other retries the trials.
+    """
     page = command_line(
         "report",
         "build",
@@ -55,7 +64,10 @@ def failure_help(study: Study, store: Store) -> list[str]:
 def train_command(
     study: Study, store: Store, *, max_trials: int | None = None, retry_failed: bool = False
 ) -> str:
-    """Return the command that trains a study and stores the results in `store`, with the same plug-ins."""
+    """Return the command that trains a study and stores the results in `store`.
+
+    It loads the same plug-ins.
+    """
     return command_line(
         "study",
         "run",
@@ -69,7 +81,10 @@ def train_command(
 
 
 def _study_argument(study: Study, store: Store) -> str:
-    """Return how a command names a study: by name if it comes with activemem, else by its file."""
+    """Return the name or file by which a command finds a study.
+
+    It is the name if the study comes with activemem.
+    """
     shipped = shipped_studies().get(study.name)
     if (path := study.path) is None:
         recorded = (store.records.load(study.name) or {}).get("path")
@@ -80,9 +95,9 @@ def _study_argument(study: Study, store: Store) -> str:
 
 
 def note_missing_results(results: StudyResults, status: StudyStatus | None = None) -> bool:
-    """Print a note to standard error if no trial of a study has ended; return whether it was printed.
+    """Print a note to standard error if no trial of a study has ended.
 
-    The store is read unless the study's `status` is given.
+    Return whether it was printed. The store is read unless the study's `status` is given.
     """
     study, store = results.study, results.store
     stored = study_outcomes(study, read_statuses(store, study))["trial"] if status is None else status.stored

@@ -157,7 +157,7 @@ BudgetOption = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """The options of `study run` as the user gave them, and the plug-ins of the command."""
+    """The options of `study run` as the user gave them."""
 
     study: str
     overrides: Sequence[str] | None
@@ -178,14 +178,14 @@ class RunOptions:
     plugin: Sequence[str]
 
     def command(self, overrides: Sequence[str]) -> str:
-        """Return the command that continues this run, with these overrides of the study's keys."""
+        """Return the command that continues this run, with these overrides."""
         given = asdict(self)
         for name in ("study", "overrides", "as_json"):
             del given[name]
         return command_line("study", "run", self.study, set=overrides, ray=self.local is False, **given)
 
     def budget_s(self) -> float | None:
-        """Return how many seconds `--until-decided` may train added seeds; None if there is no limit.
+        """Return how many seconds added seeds may train; None without a limit.
 
         Raise BadParameter for options that contradict each other. Seeds can only be added to whole studies.
         """

@@ -41,7 +41,7 @@ def print_stderr(text: str, *, styled: bool = False) -> None:
 
 
 def print_waiting(text: str) -> None:
-    """Write a note such as "loading torch" to standard error if standard error is a terminal."""
+    """Write a note such as "loading torch" if standard error is a terminal."""
     if sys.stderr.isatty():
         print_stderr(f"{text} …")
 

@@ -1,4 +1,6 @@
-"""Pages: classes for the JSON output of commands, and for the entries in it.
+"""Pages: classes for the JSON output of commands.
+
+Entries in this output are pages too.
 
 A page is built from a result's attributes by name, and its JSON Schema and its reference are generated from
 it. If a result has all that a program needs, the page contains the result itself.
@@ -67,14 +69,17 @@ class RecipeName(Page):
 
 
 class SpaceSize(Page):
-    """The number of architectures that a recipe describes; it is an upper bound if `exact` is false."""
+    """The number of architectures that a recipe describes.
+
+    It is an upper bound if `exact` is false.
+    """
 
     architectures: int | Literal["infinite"]
     exact: bool
 
     @classmethod
     def of(cls, count: Cardinality) -> Self:
-        """Convert a count of the architectures in a search space to output."""
+        """Convert a number of architectures to JSON output."""
         return cls(architectures="infinite" if count.infinite else count.forms, exact=count.exact)
 
 
@@ -99,7 +104,7 @@ class RecipeComparePage(Page):
 
 
 class BudgetWithin(Page):
-    """The share of a space's architectures that are within the limits of parameters and FLOPs.
+    """The share of architectures that are within the limits of parameters and FLOPs.
 
     `drawn` is the number of architectures in the sample; it is 0 if all were checked.
     """
@@ -111,7 +116,10 @@ class BudgetWithin(Page):
 
 
 class RecipeSamplePage(Page):
-    """The output of `recipe sample`: architectures of a recipe. `within` is the share within the limits."""
+    """The output of `recipe sample`: architectures of a recipe.
+
+    `within` is the share of architectures within the limits.
+    """
 
     recipe: str
     space: SpaceSize
@@ -234,7 +242,10 @@ class ConfigShowPage(Page):
 
 
 class PlannedTrialEntry(Page):
-    """A planned trial. `goes_on` is the shorter trial from which this trial resumes, or null."""
+    """A planned trial.
+
+    `goes_on` is the shorter trial from which this trial resumes, or null.
+    """
 
     id: str
     levels: Mapping[str, Level]
@@ -280,7 +291,10 @@ class StudyPlanPage(Page):
 
     @classmethod
     def of(cls, plan: Plan, noise: Sequence[str] = ()) -> Self:
-        """Return the page of a plan; `noise` describes the smallest differences that a search can detect."""
+        """Return the page of a plan.
+
+        `noise` describes the smallest differences that a search can detect.
+        """
         study, machine = plan.study, plan.machine
         design = study.design
         same = ("total", "subset_size", "counts", "elsewhere", "estimate", "models", "over_budget", "stale")
@@ -348,7 +362,10 @@ class ReachedEntry(Page):
 
 
 class WaitingEntry(Page):
-    """A trial of a point that was added with `study tell`, and that has not started yet."""
+    """A trial that waits for its first start.
+
+    Its point was added with `study tell`.
+    """
 
     trial: str
     values: Mapping[str, Level]
@@ -381,7 +398,10 @@ class StudyStatusEntry(Page):
 
     @classmethod
     def of(cls, study: str, title: str, status: StudyStatus, **more: Any) -> Self:  # noqa: ANN401 -- fields of pages
-        """Return the page with a study's status. `more` has the values of a subclass's own fields."""
+        """Return the page with a study's status.
+
+        `more` has the values of a subclass's own fields.
+        """
         counts = status.counts
         return cls(
             study=study,
@@ -418,13 +438,19 @@ class UnreadableStudy(Page):
 
 
 class StudyListPage(Page):
-    """The output of `study list`: every study with its status, or the reason why it cannot be read."""
+    """The output of `study list`: every study with its status.
+
+    A study that cannot be read has the reason instead.
+    """
 
     studies: Sequence[StudyStatusEntry | UnreadableStudy]
 
     @classmethod
     def of(cls, found: Mapping[str, tuple[str, StudyStatus] | StudyError]) -> Self:
-        """Return the page for these studies. `found` maps each name to a title and status, or to an error."""
+        """Return the page for these studies.
+
+        `found` maps each name to a title and status, or to an error.
+        """
         entries = [
             UnreadableStudy(study=name, error=str(one))
             if isinstance(one, StudyError)
@@ -435,14 +461,16 @@ class StudyListPage(Page):
 
 
 class LeftOutEntry(Page):
-    """A reason why a search does not rank some of its points, and the number of these points."""
+    """A reason why a search does not rank points, with their number."""
 
     points: int
     reason: str
 
 
 class RunEntry(Page):
-    """The end of a run. `stopped` is true after an interrupt; `reason` is any other cause of an early end.
+    """The end of a run.
+
+    `stopped` is true after an interrupt; `reason` is any other cause of an early end.
 
     `given_up` lists abandoned trials, whose workers died too often; `resume` is the command to continue, if
     trials are left.
@@ -455,7 +483,10 @@ class RunEntry(Page):
 
     @classmethod
     def of(cls, summary: Summary | None, resume: str) -> Self:
-        """Return the entry for a run, given its summary. The summary is None after an early interrupt."""
+        """Return the entry for a run.
+
+        `summary` is None after an early interrupt.
+        """
         if summary is None:
             return cls(resume=resume)
         ended = not (summary.stopped or summary.stop_reason)
@@ -554,7 +585,7 @@ class ProbeRunPage(Page):
 
 
 class ProbeComparePage(Page):
-    """The output of `probe compare`: the tested differences between the outputs of models and a baseline."""
+    """The output of `probe compare`: differences between each model's outputs and a baseline's."""
 
     differences: Sequence[Mapping[str, Any]]
 
@@ -575,7 +606,10 @@ class CurveRenderPage(Page):
 
 
 class ReportBuildPage(Page):
-    """The output of `report build`: its files. The last file is the page or the section itself."""
+    """The output of `report build`: its files.
+
+    The last file is the page or the section itself.
+    """
 
     study: str
     files: Sequence[Path]
@@ -594,7 +628,10 @@ class ClaimCheckPage(Page):
 
 
 class PaperEntry(Page):
-    """Results for a published paper; `cells` are the cells of its tables with the measured numbers."""
+    """Results for a published paper.
+
+    `cells` are the cells of its tables with the measured numbers.
+    """
 
     paper: str
     printed: Sequence[PrintedTable]
@@ -689,7 +726,10 @@ class ModelShowPage(Page):
 
 
 def _without_content(symbols: Any) -> Any:  # noqa: ANN401 -- plain data
-    """Return nested data without its entries named `content`, which hold the bytes of vocabularies."""
+    """Remove all entries named `content` from nested data, in a copy.
+
+    They hold the bytes of vocabularies.
+    """
     if isinstance(symbols, dict):
         return {name: _without_content(value) for name, value in symbols.items() if name != "content"}
     return symbols
@@ -723,9 +763,10 @@ class PassportCheck(Page):
 
 
 class PassportPage(Page):
-    """The output of `block verify`: all checks of a block, and the layer it was compared with, if any.
+    """The output of `block verify`: all checks of a block.
 
-    `passed` is true if no check has failed, and `comparable` is false if the two could not be compared.
+    `against` is the layer that the block was compared with, if any. `passed` is true if no check has failed,
+    and `comparable` is false if the two could not be compared.
     """
 
     block: str
@@ -743,7 +784,10 @@ class StoreCleanPage(Page):
 
 
 def all_pages() -> Mapping[str, type[Any]]:
-    """Return, for each command with JSON output, the class of this output, or of one line of JSON lines."""
+    """Return the class of each command's JSON output.
+
+    Some commands print JSON lines; the class is then that of a line.
+    """
     return {
         "recipe check": RecipeCheckPage,
         "recipe render": RecipeName,
@@ -799,14 +843,17 @@ def all_pages() -> Mapping[str, type[Any]]:
 
 
 class _NullableNumbers(GenerateJsonSchema):
-    """Generator of JSON Schemas in which numbers may be null, since JSON has no infinity and no NaN."""
+    """Generator of JSON Schemas in which numbers may be null.
+
+    JSON has neither infinity nor NaN.
+    """
 
     def float_schema(self, schema: FloatSchema) -> JsonSchemaValue:
         return super().float_schema(schema) | {"type": ["number", "null"]}
 
 
 def pages_schema() -> dict[str, Any]:
-    """Return one JSON Schema for the JSON output of all commands, with a property for each command."""
+    """Return a JSON Schema with a property for each command's JSON output."""
     pages: list[tuple[str, JsonSchemaMode, TypeAdapter[Any]]] = [
         (command, "serialization", TypeAdapter(page)) for command, page in all_pages().items()
     ]

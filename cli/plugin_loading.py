@@ -1,4 +1,7 @@
-"""Loading of plug-ins that a command's options, the environment or activemem.toml name."""
+"""Loading of plug-ins.
+
+A command's options, the environment or activemem.toml name them.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ def plugin_option() -> Any:  # noqa: ANN401 -- a class that Typer keeps to itsel
 
 
 def load_configured() -> None:
-    """Load the plug-ins that the environment names. If it names none, load those in activemem.toml."""
+    """Load the plug-ins that the environment names, else those in activemem.toml."""
     if find_settings_file(Path.cwd()) is None and not os.environ.get(PLUGINS_VARIABLE):
         return
     from .machine_settings import configured_plugins
@@ -69,10 +72,10 @@ def given_plugins(context: typer.Context) -> list[str]:
 
 
 def plugin_hint(message: str) -> str:
-    """Return a hint about `--plugin` after an error about an unknown name; "" after other errors.
+    """Return a hint to load a plug-in, after an error about an unknown name.
 
-    A name that resembles a known one is more probably misspelt. If plug-in files are loaded, the hint lists
-    them, because none of them registers the name.
+    After other errors it is "". A name that resembles a known one is more probably misspelt. If plug-in files
+    are loaded, the hint lists them, because none of them registers the name.
     """
     found = _UNKNOWN_NAME.search(message)
     if not found:
@@ -95,7 +98,10 @@ def report_broken_plugins(already: tuple[BrokenPlugin, ...] = ()) -> None:
 
 
 def _load_given(context: typer.Context, value: list[str] | None) -> None:
-    """Load the plug-ins that the options name; raise PluginError with the faults of all broken ones."""
+    """Load the plug-ins in the options of a command.
+
+    Raise PluginError with the faults of all broken ones.
+    """
     context.find_root().meta[_GIVEN] = value or []
     faults: list[str] = []
     for path in value or []:

@@ -12,6 +12,6 @@ TOKEN_VARIABLE = ENV_PREFIX + "TOKEN"
 
 
 def find_settings_file(folder: Path) -> Path | None:
-    """Return the path of activemem.toml in a folder or in the nearest folder above; None without a file."""
+    """Find activemem.toml in a folder or in the nearest folder above."""
     places = (each / SETTINGS_FILE_NAME for each in (folder.resolve(), *folder.resolve().parents))
     return next((place for place in places if place.is_file()), None)

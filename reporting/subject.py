@@ -1,4 +1,4 @@
-"""Data frames of trials with levels and results, and the trials that one table or figure shows."""
+"""Data frames of trials, and the trials that one table or figure shows."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def final_values(outcomes: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
 
 
 def levels_frame(cells: Sequence[tuple[str, Mapping[str, Level]]]) -> pl.DataFrame:
-    """Return a frame with a row for each trial: its id in the column `trial`, and a column for each factor.
+    """Return a frame with a row for each trial and a column for each factor.
+
+    The column `trial` has the trial's id.
 
     The column of a factor has numbers or booleans if all levels are numbers or booleans, otherwise text. The
     column is null where a cell does not have the factor. The column is called `factor_NAME` if the store or a
@@ -54,7 +56,7 @@ def levels_frame(cells: Sequence[tuple[str, Mapping[str, Level]]]) -> pl.DataFra
 
 
 def stored_levels(outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return the levels of all trials in the store, of any study: a row for each trial."""
+    """Return the levels of all stored trials of any study, one row each."""
     cells = outcomes.select("trial", "factors").iter_rows()
     return levels_frame([(trial, json.loads(factors)) for trial, factors in cells])
 
@@ -67,12 +69,17 @@ def study_levels(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def factor_column(factor: str) -> str:
-    """Return the name of a factor's column: `factor_NAME` if another column has the factor's name."""
+    """Return the name of a factor's column.
+
+    It is `factor_NAME` if another column has the factor's name.
+    """
     return f"factor_{factor}" if factor in _RESERVED_COLUMNS else factor
 
 
 def trials_frame(outcomes: pl.DataFrame, levels: pl.DataFrame) -> pl.DataFrame:
-    """Add each trial's status, metrics and other stored columns to the rows of `levels`.
+    """Add the stored results of each trial to its levels.
+
+    They are the status, the metrics and other stored columns.
 
     Trials without an outcome are left out.
     """
@@ -133,7 +140,7 @@ class Observation:
 
     @property
     def seed(self) -> int:
-        """Return the trial's seed; values of two cells are paired if their seeds are equal."""
+        """Return the trial's seed, by which the values of two cells are paired."""
         return int(self.levels[SEED])
 
 
@@ -194,7 +201,10 @@ class ResultSubject:
         return found
 
     def metric(self, name: str, digits: Mapping[str, int] | None = None) -> tuple[Metric, str]:
-        """Return a metric, with a title that fits the settings of these trials, and a text for headings."""
+        """Return a metric with a suitable title, and a text for headings.
+
+        The title fits the settings of these trials.
+        """
         return with_true_title(find_metric(name, digits), self.settings)
 
     def observe(self, metric: str) -> Observations:
@@ -211,9 +221,9 @@ class ResultSubject:
         return Observations(values=tuple(values), gaps=gaps, trials=ids, cells=cells)
 
     def fixed(self, shown: Iterable[str | None]) -> Mapping[str, Level]:
-        """Return the level of each factor that varies in the study but is constant in these trials.
+        """Return the levels that are the same in all of these trials, by factor.
 
-        Factors in `shown` are left out.
+        The factors have several levels in the study. Factors in `shown` are left out.
         """
         named = [name for name in shown if name is not None]
         return fixed_levels([trial.levels for trial in self.trials], named, self.study.design)
@@ -223,7 +233,7 @@ class ResultSubject:
         return [f"At {describe_levels(fixed)}."] if fixed else []
 
     def difference(self, metrics: Sequence[Metric]) -> list[str]:
-        """Return a sentence on metrics that these trials measure differently, such as at other lengths.
+        """Return a sentence on metrics that differ between these trials, such as in their lengths.
 
         The result is empty if there are no such metrics.
         """
@@ -266,7 +276,7 @@ class StudyModel:
 
 
 def model_factors(subject: ResultSubject, metric: str, *, interactions: bool) -> StudyModel:
-    """Fit a linear model of the varying factors to the values of a metric, and return it."""
+    """Fit a linear model of how the varying factors affect a metric."""
     from .statistics.factor_effects import FactorModel, TermColumns  # noqa: PLC0415 -- loads NumPy
 
     observations = subject.observe(metric)

@@ -36,9 +36,9 @@ class TrackedTrial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackedEnd:
-    """The end of a trial: its status, final metrics and time, and why it failed or stopped early.
+    """The end of a trial, with its status and final metrics.
 
-    `reason` is None if the status is "done".
+    `reason` says why it failed or stopped early. It is None if the status is "done".
     """
 
     status: str
@@ -77,7 +77,10 @@ class Tracker(ABC):
 
     @abstractmethod
     def known(self, trial: TrackedTrial) -> Known:
-        """Return the epochs and the status of a trial that the tracker has. The trial must not be open."""
+        """Return the epochs and the status that the tracker has of a trial.
+
+        The trial must not be open.
+        """
 
     @abstractmethod
     def begin(self, trial: TrackedTrial, at: float) -> None:
@@ -109,7 +112,10 @@ TRACKER_NAMES = ("tensorboard", "mlflow", "wandb", "trackio")
 
 
 def open_trackers(places: Mapping[str, str]) -> dict[str, Tracker]:
-    """Open the named trackers at their locations; raise TrackingError with the faults of all trackers."""
+    """Open the named trackers at their locations.
+
+    Raise TrackingError with the faults of all trackers.
+    """
     faults = [fault for name in places if (fault := library_fault(name))]
     opened: dict[str, Tracker] = {}
     for name, place in places.items() if not faults else ():
@@ -125,7 +131,7 @@ def open_trackers(places: Mapping[str, str]) -> dict[str, Tracker]:
 
 
 def library_fault(name: str) -> str | None:
-    """Return why the library of a program cannot be used here; None for a usable library."""
+    """Return why a tracker's library cannot be used here; None if it can."""
     if name not in TRACKER_NAMES:
         return f"there is no tracker '{name}'{nearest_hint(name, TRACKER_NAMES)}"
     if (found := find_spec(name)) is None or found.origin is None:  # a folder `wandb` here is not the library

@@ -17,7 +17,7 @@ from .feed import tracked_trial
 
 
 def tracked_tables(study: Study, store: Store) -> list[TrackedTable]:
-    """Return all tables of a study with the results in a store; empty if the study file has no tables."""
+    """Return all tables of a study, with the results in a store."""
     shown = StudyResults(study, store).tables() if study.tables else []
     return [
         TrackedTable(name=each.name, markdown=each.render("markdown"), csv=each.render("csv"))
@@ -27,7 +27,10 @@ def tracked_tables(study: Study, store: Store) -> list[TrackedTable]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyExport:
-    """The numbers of exported trials, epochs and tables, and of trials that the tracker already had."""
+    """Counts of exported trials, epochs and tables.
+
+    `known` counts the trials that the tracker already had.
+    """
 
     trials: int
     epochs: int
@@ -69,7 +72,7 @@ def _export(study: Study, store: Store, tracker: Tracker) -> StudyExport:
 def _export_trial(
     trial: Trial, row: Mapping[str, Any], course: Mapping[int, Mapping[str, float]], tracker: Tracker
 ) -> int | None:
-    """Send the data of a trial that the tracker lacks, and return the number of sent epochs.
+    """Send what the tracker lacks of a trial, and return the number of sent epochs.
 
     Return None if the tracker already has all data.
     """

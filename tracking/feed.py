@@ -54,7 +54,10 @@ class _NewTables:
 
 @dataclass(frozen=True, slots=True)
 class _Update:
-    """An update for a tracker: an event of a trial with its time, or new tables of a study."""
+    """An update for a tracker.
+
+    It is an event of a trial with its time, or new tables of a study.
+    """
 
     event: Event | _NewTables
     trial: TrackedTrial | None = None
@@ -62,7 +65,7 @@ class _Update:
 
 
 class TrackerThread:
-    """Thread that passes updates to a tracker, in the order in which `put` receives them.
+    """Thread that passes updates to a tracker, in order.
 
     A tracker that raises an exception is reported once in the log, and tried again later. No epoch is sent
     twice, because the tracker says first which epochs it has.
@@ -148,7 +151,7 @@ class TrackerThread:
                     self._tracker.pause(trial)
 
     def _known(self, trial: TrackedTrial, before: int, at: float) -> set[int]:
-        """Open a trial if it is not open, and return the epochs that the tracker already has.
+        """Open a trial if needed, and return the epochs that the tracker has of it.
 
         It should have all epochs up to `before`.
         """
@@ -173,7 +176,10 @@ class Tracking(Relay):
         self._threads = [TrackerThread(name, tracker) for name, tracker in trackers.items()]
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Remember these trials, because events name trials only by their ids."""
+        """Remember these trials.
+
+        Events name trials only by their ids.
+        """
         self._trials |= {trial.id: tracked_trial(trial) for trial in trials}
         super().on_planned(trials)
 
@@ -204,7 +210,10 @@ class Tracking(Relay):
 def tracking(
     listener: Listener, trackers: Mapping[str, Tracker], tell: Callable[[str], None]
 ) -> Iterator[Tracking]:
-    """Track a study within a context. At the end, `tell` gets a line for each tracker that lacks data."""
+    """Track a study within a context.
+
+    At the end, `tell` gets a line for each tracker that lacks data.
+    """
     tracked = Tracking(listener, trackers)
     try:
         yield tracked
@@ -218,7 +227,7 @@ _NOT_IN_NAMES = re.compile(r"[^\w.=+-]+", re.ASCII)
 
 
 def tracked_trial(trial: Trial) -> TrackedTrial:
-    """Return a trial in the form for trackers, which is a flat list of settings.
+    """Return a trial as trackers take it: with a flat list of settings.
 
     Settings have names such as `train.batch_size`; the levels of the trial are also settings.
     """
@@ -235,7 +244,10 @@ def tracked_trial(trial: Trial) -> TrackedTrial:
 
 
 def _flat(prefix: str, values: Mapping[str, Any]) -> Iterator[tuple[str, Setting]]:
-    """Yield every setting that is not None: its dotted name and its value. Lists become JSON text."""
+    """Yield the dotted name and the value of every setting that is not None.
+
+    Lists become JSON text.
+    """
     for name, value in values.items():
         if isinstance(value, dict):
             yield from _flat(f"{prefix}{name}.", value)

@@ -1,4 +1,7 @@
-"""Export of a stored search to an Optuna storage, which Optuna's own programs can read."""
+"""Export of a stored search to an Optuna storage.
+
+Optuna's own programs can read it.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ _DIRECTIONS: Mapping[str, Literal["minimize", "maximize"]] = {"min": "minimize",
 
 
 def export_search(study: Study, store: Store, place: str) -> StudyExport:
-    """Write every ended point of a search into an SQLite file, as a trial of Optuna.
+    """Write the ended points of a search into an SQLite file, as Optuna trials.
 
     Points that the file already has are skipped. A point that has ended again since its export, for example
     because a failure was retried, is added a second time. Raises TrackingError.
@@ -81,9 +84,10 @@ def _add_points(
 
 
 def _cut_short(trial: optuna.trial.FrozenTrial, rung: int) -> None:
-    """Mark an Optuna trial as pruned. It stands for a search point that stopped at a low rung.
+    """Mark an Optuna trial as pruned.
 
-    Its value becomes the intermediate value at this rung, the highest one that the point reached.
+    It stands for a search point that stopped at a low rung. Its value becomes the intermediate value at this
+    rung, the highest one that the point reached.
     """
     if trial.state == TrialState.COMPLETE:
         trial.intermediate_values = {rung: trial.values[0]}
@@ -92,7 +96,7 @@ def _cut_short(trial: optuna.trial.FrozenTrial, rung: int) -> None:
 
 @contextmanager
 def _opened(study: Study, place: str) -> Iterator[optuna.Study]:
-    """Open the Optuna study that has the name of our study, for the time of this context.
+    """Open the Optuna study with the name of our study, within a context.
 
     Create it if the file does not have it, and close the file at the end.
     """
@@ -134,7 +138,7 @@ def _find(study: Study, storage: optuna.storages.RDBStorage, place: str) -> optu
 
 
 def _notes(point: SearchPoint, attempts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the attributes of a point for Optuna, such as the mean of each metric over the point's seeds."""
+    """Return a point's attributes for Optuna, such as its mean metrics."""
     metrics: dict[str, list[float]] = {}
     for row in attempts:
         for each in row["metrics"]:
@@ -151,5 +155,5 @@ def _notes(point: SearchPoint, attempts: Sequence[Mapping[str, Any]]) -> dict[st
 
 
 def _local(moment: datetime) -> datetime:
-    """Return a time in this machine's time zone, since Optuna stores local times."""
+    """Return a time in this machine's time zone, as Optuna stores it."""
     return moment.astimezone().replace(tzinfo=None)

@@ -1,4 +1,4 @@
-"""`activemem block`: a check that a block's module computes what its specification states."""
+"""`activemem block`: a check of a block against its specification."""
 
 from __future__ import annotations
 

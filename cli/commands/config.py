@@ -1,4 +1,4 @@
-"""`activemem config`: the settings of this machine, and where each of them is set."""
+"""`activemem config`: the settings of this machine, and where they are set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`activemem model`: use of the stored trained models."""
+"""`activemem model`: commands that use stored models."""
 
 from __future__ import annotations
 
@@ -224,13 +224,19 @@ def export(
 
 
 def _lines_of_stdin() -> Iterator[str]:
-    """Yield the lines of standard input as they arrive; raise ActivememError for a line that is not UTF-8."""
+    """Yield the lines of standard input as they arrive.
+
+    Raise ActivememError for a line that is not UTF-8.
+    """
     for number, line in enumerate(sys.stdin.buffer, start=1):
         yield _decode(line, f"standard input, line {number:,}")
 
 
 def _decode(data: bytes, where: str) -> str:
-    """Decode UTF-8 text with universal line breaks; raise ActivememError with the first invalid byte."""
+    """Decode UTF-8 text with universal line breaks.
+
+    Raise ActivememError with the first invalid byte.
+    """
     try:
         return data.decode().replace("\r\n", "\n")
     except UnicodeDecodeError as error:

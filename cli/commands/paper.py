@@ -1,4 +1,4 @@
-"""`activemem paper`: results for a published paper, and the tables and numbers of a paper of your own."""
+"""`activemem paper`: results for a published paper, or for a paper of your own."""
 
 from __future__ import annotations
 
@@ -133,7 +133,10 @@ def check(
 
 
 def _read(paper: Path, results: str | None) -> Manuscript:
-    """Read a paper's file, and print a note on each missing result. Exit with 1 if no study has results."""
+    """Read a paper's file, and print a note on each missing result.
+
+    Exit with 1 if no study has results.
+    """
     from ...reporting.manuscript.paper_file import read_manuscript
     from ...reporting.results import StudyResults
     from ..machine_settings import load_settings

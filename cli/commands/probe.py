@@ -1,4 +1,4 @@
-"""`activemem probe`: measurements of a study's trained models, without training them again."""
+"""`activemem probe`: measurements of stored models, without further training."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def compare(
 
 
 def _open_with_weights(name: str, store: Store) -> StudyResults:
-    """Return a study as it last ran; exit with a message if it has no finished trial with stored weights."""
+    """Return a study as it last ran, or exit if it has no stored weights."""
     from ...reporting.results import open_study
     from ...studies.planning.status import stored_outcomes, study_outcomes
     from ..missing_results import train_command
@@ -183,7 +183,10 @@ def _open_with_weights(name: str, store: Store) -> StudyResults:
 def _print_probes(
     study: Study, probes: Iterator[ProbeResult], verb: str = "probed"
 ) -> list[tuple[str, ProbeResult]]:
-    """Print a line for each new result, and a line of counts. Return all results, each after its status."""
+    """Print a line for each new result, then a line of counts.
+
+    Return all results, each after its status.
+    """
     from ..views.trial_lines import TrialNameColumns
 
     found: list[tuple[str, ProbeResult]] = []

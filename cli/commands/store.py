@@ -59,7 +59,10 @@ def clean(*, dry_run: DryOption = False, results: ResultsOption = None, as_json:
 
 
 def _open_store(results: str | None) -> Store:
-    """Return the store of a command; raise StoreError if --results names a folder that does not exist."""
+    """Return the store of a command.
+
+    Raise StoreError if --results names a folder that does not exist.
+    """
     from ...storage import StoreError
     from ..machine_settings import load_settings
 
@@ -72,7 +75,9 @@ def _open_store(results: str | None) -> Store:
 def _report_faults(
     store: Store, results: str | None, moved: tuple[Finding, ...] | None, *, as_json: bool
 ) -> None:
-    """Check a store, and print the files that a repair has moved (`moved`), then all faults.
+    """Check a store, and print all faults.
+
+    Files that a repair has moved (`moved`) are printed first.
 
     Raise StoreError if --results names a folder or an address that has no file of a store.
     """

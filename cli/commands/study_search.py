@@ -1,4 +1,4 @@
-"""More commands of `activemem study`: settings, missing ablations, new files, and searches."""
+"""More commands of `activemem study`, such as `show`, `missing` and `propose`."""
 
 from __future__ import annotations
 
@@ -268,7 +268,9 @@ def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
 
 
 def _compared(study: Study) -> list[str]:
-    """Return the metrics by which cells are compared: a search's objectives, or a grid's table metrics.
+    """Return the metrics by which cells are compared.
+
+    They are a search's objectives, or the metrics in a grid's tables.
 
     Costs are left out, since seeds hardly change them.
     """
@@ -323,7 +325,7 @@ def tell(study: StudyFile, *, overrides: OverridesOption = None, results: Result
 
 
 def _search_of(study: str, overrides: list[str] | None, results: str | None) -> StudyResults:
-    """Return a study with its store. The study is as its file is now, not as it was in its last run."""
+    """Read a study from its file, and return it with its store."""
     from ...reporting.results import StudyResults
     from ...studies.study import load_study
     from ..machine_settings import load_settings

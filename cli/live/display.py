@@ -60,7 +60,7 @@ RAY_AGAIN_MESSAGE = "starting Ray again (attempt {attempt}): its processes excee
 
 
 def format_counts(ended: Counter[str], total: int, running: int, left_s: float | None) -> str:
-    """Describe ended and running trials, and the remaining time. For example `61/144 1 running ETA 39 s`."""
+    """Format the counts of trials and the remaining time: `61/144   1 running   ETA 39 s`."""
     words = [f"{running} running"]
     words += [f"{ended[status]} {status}" for status in ("failed", "pruned") if ended[status]]
     eta = "–" if left_s is None else format_duration(left_s)
@@ -85,7 +85,9 @@ def format_ended(
     columns: TrialNameColumns,
     headline: Headline,
 ) -> str:
-    """Return a line for an ended trial: the number of ended trials, and the trial's status, names and result.
+    """Return a line for an ended trial.
+
+    It has the number of ended trials, and the trial's status, names and result.
 
     The result is the study's own metric with its best value so far. Without one, it is the length and
     accuracy of the trial, or the main metric of its task.
@@ -109,7 +111,7 @@ def format_continued(event: Started, trial: Trial, columns: TrialNameColumns) ->
 
 
 def format_others(others: Sequence[ClaimedElsewhere]) -> str:
-    """Describe the processes that train the trials for which this run waits.
+    """Describe the processes for which this run waits.
 
     For example `another driver trains 3 of them: process 71 on node2`.
     """
@@ -152,9 +154,10 @@ def drawing(console: Console, render: Callable[[], Group]) -> Iterator[None]:
 
 
 def draw(name: str, share: float, counts: str, lines: Iterable[str]) -> Group:
-    """Return the display of a running study: a line with name, progress bar and counts, then `lines`.
+    """Return the display of a running study: a progress bar, then `lines`.
 
-    `share` is the completed share of the bar, between 0 and 1.
+    The line of the bar also has the study's name and counts. `share` is the completed share of the bar,
+    between 0 and 1.
     """
     bar = ProgressBar(total=1, completed=share, complete_style="green")
     heading = Table.grid(padding=(0, 1))
@@ -167,7 +170,10 @@ def draw(name: str, share: float, counts: str, lines: Iterable[str]) -> Group:
 
 
 class LineDisplay(Listener):
-    """Display for logs and pipes: a line for each ended trial, and a line when the run waits."""
+    """Display for logs and pipes, with a line for each ended trial.
+
+    There is also a line when the run waits.
+    """
 
     def __init__(self, progress: StudyProgress, names: TrialNameColumns, headline: Headline) -> None:
         self._progress, self._columns, self._headline = progress, names, headline
@@ -199,7 +205,10 @@ class LineDisplay(Listener):
         self.print_line(RAY_MESSAGE if attempt == 1 else RAY_AGAIN_MESSAGE.format(attempt=attempt))
 
     def stopping(self) -> None:
-        """Print that the run stops. A signal handler calls this method, so it must not use a stream."""
+        """Print that the run stops.
+
+        A signal handler calls this method, so it must not use a stream.
+        """
         # a stream may be in the middle of a write, and then raises an error for a second one
         os.write(sys.stderr.fileno(), f"{STOPPING_MESSAGE}\n".encode())
 
@@ -243,7 +252,10 @@ class LineDisplay(Listener):
 
 
 class Display(LineDisplay):
-    """The live display. The drawing thread calls `render`; the study's thread calls all other methods."""
+    """The live display of a running study on a terminal.
+
+    The drawing thread calls `render`; the study's thread calls all other methods.
+    """
 
     def __init__(
         self,
@@ -268,16 +280,25 @@ class Display(LineDisplay):
         self._last = line
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Count these trials as planned; the display no longer says that it waits for other processes."""
+        """Count these trials as planned.
+
+        The display no longer says that it waits for other processes.
+        """
         super().on_planned(trials)
         self._others = ()
 
     def stopping(self) -> None:
-        """Show that the run stops; a signal handler calls this method, so it must not wait for the lock."""
+        """Show that the run stops.
+
+        A signal handler calls this method, so it must not wait for the lock.
+        """
         self._stopping = True
 
     def waiting(self, others: Sequence[ClaimedElsewhere]) -> None:
-        """Show which other processes train the remaining trials, until this process has work again."""
+        """Show which other processes train the remaining trials.
+
+        It is shown until this process has work again.
+        """
         self._others = tuple(others)
 
     def render(self) -> Group:
@@ -296,7 +317,10 @@ class Display(LineDisplay):
 
 @contextmanager
 def download_progress() -> Iterator[download.Progress]:
-    """Yield a function that shows the progress of downloads on standard error during the context."""
+    """Show the progress of downloads on standard error within a context.
+
+    The context yields a function that reports progress.
+    """
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:

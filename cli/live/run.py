@@ -79,7 +79,7 @@ class RunRequest:
         return self.options.command(self.study.overrides)
 
     def command(self, *words: str) -> str:
-        """Return another command about the study in its store, such as `table render`."""
+        """Return another command for the same study and store, such as `table render`."""
         options = self.options
         return command_line(*words, self.study.name, results=options.results, plugin=options.plugin)
 
@@ -136,7 +136,10 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
 
 
 def _open_trackers(settings: ResolvedSettings) -> Mapping[str, Tracker]:
-    """Open the trackers that the settings name. If they name none, load nothing of `tracking`."""
+    """Open the trackers in the settings.
+
+    Without any, `tracking` is not imported.
+    """
     if not settings.track:
         return {}
     from ...tracking.contract import open_trackers
@@ -201,7 +204,10 @@ def _print_where_to_look(request: RunRequest, now: StudyStatus) -> bool:
 
 
 def print_first_table(request: RunRequest, store: Store) -> None:
-    """Print the first table of a completed study, as far as it fits the height of the terminal."""
+    """Print the first table of a completed study.
+
+    It is cut to the height of the terminal.
+    """
     results = StudyResults(follow_rounds(request.study, store), store)
     if not results.study.tables or results.status.num_remaining:
         return
@@ -261,10 +267,10 @@ def check_can_add_seeds(study: Study) -> None:
 def run_until_decided(
     request: RunRequest, settings: ResolvedSettings, budget_s: float | None
 ) -> Summary | None:
-    """Run a study, and add seeds until its claims and differences are decided. Return the last summary.
+    """Run a study, and add seeds until its claims and differences are decided.
 
-    `budget_s` limits the training seconds of all added trials. The summary is None if an interrupt ended the
-    run at once.
+    Return the last summary. `budget_s` limits the training seconds of all added trials. The summary is None
+    if an interrupt ended the run at once.
     """
     summary = run_stages(request, settings)
     study, spent = follow_rounds(request.study, settings.store), 0.0  # the run may have continued its rounds
@@ -292,7 +298,7 @@ def run_until_decided(
 
 
 def run_stages(request: RunRequest, settings: ResolvedSettings) -> Summary | None:
-    """Run a study in stages: first the trials before all gates, then the trials that each gate opens.
+    """Run a study in stages: first what no gate holds back, then what each gate opens.
 
     Return the last summary. The cost of a stage is printed before the stage starts. A study without gates has
     one stage. The summary is None if an interrupt ended the run at once.
@@ -332,7 +338,10 @@ def _announcement(found: NextSeeds) -> str:
 
 
 def _print_decisions(results: StudyResults, spent: float, left_s: float | None) -> None:
-    """Print which claims and differences are decided, and why no seeds are added for the undecided ones."""
+    """Print how many claims and differences are decided.
+
+    For undecided ones, print why no seeds are added.
+    """
     claims, (decided, every) = results.check_claims(), results.decided_differences()
     parts = [f"claims {count_verdicts(claims)}"] if claims else []
     if asks_for_seeds(results.study):
@@ -382,7 +391,10 @@ def run_from_options(options: RunOptions) -> Summary | None:
 
 
 def _print_notes(study: Study, store: Store) -> None:
-    """Print warnings about the study's own data, and notes on names and paths that may be mistyped."""
+    """Print warnings about the study's own data, and notes on possible typing errors.
+
+    The notes are about names and paths.
+    """
     own = study.own_corpus.summary if study.own_corpus else None
     for text in own.warnings if own else ():
         print_stderr("\n".join(labelled_lines("warning", text, output_width())))

@@ -103,7 +103,10 @@ def _display(now: StudyNow) -> Iterator[_Show]:
 
 
 class _Drawn:
-    """Live display of a study that another process runs. The drawing thread calls `render`."""
+    """Live display of a study that another process runs.
+
+    The drawing thread calls `render`.
+    """
 
     def __init__(self, console: Console) -> None:
         self._console = console

@@ -102,7 +102,10 @@ def block_entry(spec: Spec) -> BlockEntry:
 
 
 def format_block(block: nodes.BlockNode, context: CostContext) -> str:
-    """Format all facts about a block, with its cost and reach in a model of the size in `context`."""
+    """Format the facts about a block, with its cost and reach in an example model.
+
+    The sizes of the model are in `context`.
+    """
     spec = spec_of(block.name)
     text, kind = signature(spec), f"{spec.role}, {spec.owner}"
     gap = WIDTH - len(text) - len(kind)

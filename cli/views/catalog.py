@@ -118,7 +118,10 @@ def _names(kind: str) -> Iterable[str]:
 
 
 def _titles(kind: str) -> dict[str, str]:
-    """Return a short description of each design, or of each kind of table or figure, by name."""
+    """Return a short description of each name of a kind.
+
+    The kind is the designs, the kinds of tables, or the kinds of figures.
+    """
     if kind == "designs":
         return {name: find_design(name).title for name in DESIGNS}
     return {  # the first line of the docstring is `[[table]] kind = "points"`: then what the table shows
@@ -128,7 +131,7 @@ def _titles(kind: str) -> dict[str, str]:
 
 
 def kinds_with(name: str, kinds: Sequence[str], *, is_key: bool) -> list[str]:
-    """Return the kinds (blocks, tasks, metrics …) in which a name or a block's text is found.
+    """Return the kinds (blocks, tasks, metrics …) that have this name.
 
     If none has the name, and no key of study files (`is_key`), raise ActivememError with the nearest name. A
     text that is not a name, such as `conv(k=20)`, is a block.

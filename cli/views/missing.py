@@ -70,7 +70,7 @@ def format_missing(
 
 
 def request_words(request: Request) -> str:
-    """Describe a requested ablation on one line: its change, then its model or its number of models."""
+    """Describe a requested ablation on one line: its change, then its models."""
     models = list(dict.fromkeys(cell.model for cell in request.cells))
     if request.kind == "seeds":
         return f"{request.change} in {plural(len(request.cells), 'cell')}"
@@ -78,7 +78,10 @@ def request_words(request: Request) -> str:
 
 
 def _tokens_clause(study: Study, request: Request) -> str:
-    """Return the tokens per parameter if a changed setting leaves those of the study's ladder, else ""."""
+    """Return a clause on the tokens per parameter; "" if it is not needed.
+
+    It is needed if a changed setting leaves the ratio of the study's ladder.
+    """
     if study.ladder is None or request.kind not in ("setting", "baseline"):
         return ""
     found: list[float] = []
@@ -94,7 +97,7 @@ def _tokens_clause(study: Study, request: Request) -> str:
 
 
 def cost_words(costs: Sequence[RequestCost]) -> tuple[str, str, str]:
-    """Return the trials, the FLOPs and the time of all of these requests."""
+    """Return the number of trials, the FLOPs and the time of these requests."""
     flops, estimate = sum(cost.flops for cost in costs), total_time(cost.estimate for cost in costs)
     prefix, scale = si_prefix(flops)
     if estimate.seconds is None:

@@ -37,7 +37,10 @@ def format_sheet(sheet: PaperSheet, width: int, *, tables: bool) -> str:
 
 
 def sheet_to_markdown(sheet: PaperSheet, *, tables: bool) -> str:
-    """Return the results for a paper as Markdown tables, without times, which depend on this machine."""
+    """Return the results for a paper as Markdown tables.
+
+    Times are left out, because they depend on this machine.
+    """
     summary, lines = _summary(sheet), list[str]()
     lines += [f"**{summary[0]}**", "", *(f"- {line}" for line in summary[1:])]
     for header, rows in ((section.header, section.rows) for section in _sections(sheet, times=False)):
@@ -96,7 +99,10 @@ def _sections(sheet: PaperSheet, *, times: bool = True) -> Iterator[_Section]:
 
 
 def _verdicts(found: Sequence[StudyVerdict]) -> str:
-    """Describe the verdicts on a claim: `confirmed, n = 3` for one, counts for several, a dash for none."""
+    """Describe the verdicts on a claim, as in `confirmed, n = 3`.
+
+    Several verdicts are counted. Without any, the text is a dash.
+    """
     if not found:
         return "–"
     if len(found) == 1:
@@ -114,7 +120,7 @@ def _cost(study: PaperStudy, *, times: bool) -> str:
 
 
 def _columns(section: _Section, width: int) -> Iterator[str]:
-    """Yield the lines of a section, with the first column wrapped to the remaining width."""
+    """Yield the lines of a section in columns, wrapping the first column."""
     cells = (section.header, *section.rows)
     widths = [max(len(row[place]) for row in cells) for place in range(1, len(section.header))]
     left = max(_MIN_TEXT, width - 2 - sum(widths) - _GAP * len(widths))

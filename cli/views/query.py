@@ -1,4 +1,6 @@
-"""The result of a query: columns for people, or Markdown, CSV, JSON, or a file.
+"""The result of a query, as text or as a file.
+
+On a terminal it is in columns. Markdown, CSV and JSON are for programs.
 
 Columns are shortened: long texts are cropped, numbers have six digits. The other formats have all digits, and
 Parquet has the types, too.
@@ -24,7 +26,10 @@ _MAX_TEXT_WIDTH = 48
 
 
 def format_answer(answer: pl.DataFrame, text_format: Literal["rich", "markdown", "csv"]) -> str:
-    """Return the result of a query as text in a format; `rich` has aligned columns for people."""
+    """Return the result of a query as text.
+
+    The format `rich` has aligned columns for people.
+    """
     match text_format:
         case "rich":
             return format_columns(answer, output_width())
@@ -35,7 +40,10 @@ def format_answer(answer: pl.DataFrame, text_format: Literal["rich", "markdown",
 
 
 def save(answer: pl.DataFrame, path: Path) -> None:
-    """Write a query's result to a file, in the format of the suffix; raise QueryError for other suffixes."""
+    """Write a query's result to a file.
+
+    The suffix decides the format. Raise QueryError for an unknown suffix.
+    """
     writers: Mapping[str, Callable[[BytesIO], object]] = {
         ".parquet": answer.write_parquet,
         ".csv": lambda file: file.write(_csv(answer).encode()),
@@ -50,7 +58,10 @@ def save(answer: pl.DataFrame, path: Path) -> None:
 
 
 def format_columns(answer: pl.DataFrame, width: int) -> str:
-    """Format a query's result in aligned columns. Columns that do not fit the width follow below."""
+    """Format a query's result in aligned columns.
+
+    Columns that do not fit the width follow below.
+    """
     blocks = [
         "\n".join(block) + "\n" for block in side_by_side([_column(each) for each in answer], width=width)
     ]
@@ -78,7 +89,10 @@ def _column(series: pl.Series) -> list[str]:
 
 
 def _text(value: object) -> str:
-    """Return a value of a query result as text on one line. A fraction has six digits; null is empty."""
+    """Return a value of a query's result as text on one line.
+
+    A fraction has six digits; null is empty.
+    """
     match value:
         case None:
             return ""

@@ -11,7 +11,10 @@ from ...studies.text.units import WIDTH, plural
 
 
 def format_settings(study: Study, *, sources: bool) -> str:
-    """Return the lines of `study show`: each setting with its value and, if `sources` is true, its source."""
+    """Return a line for each setting of a study, with its value.
+
+    The source of the value follows if `sources` is true.
+    """
     sheet = study.source_sheet
     lines = [*wrap(f"{study.name} · {study.title}", WIDTH), ""]
     width = max(len(each.name) for each in sheet.settings)

@@ -41,13 +41,16 @@ def format_failures(reasons: Sequence[tuple[str, int]]) -> list[str]:
 
 
 def explain_failures(study: Study, store: Store, now: StudyStatus) -> list[str]:
-    """Return a line for each reason why trials failed, and commands for details and retries."""
+    """Return the reasons why trials failed, and commands that help, each on a line."""
     lines = format_failures(now.failure_reasons)
     return [*lines, *failure_help(study, store)] if lines else []
 
 
 def format_unfinished(study: Study, now: StudyStatus) -> list[str]:
-    """Return a line for each begun trial, the latest first: its progress, and its last activity."""
+    """Return a line for each begun trial, the latest first.
+
+    It has the trial's progress and its last activity.
+    """
     if not (now.progress or now.begun or now.waiting):
         return []
     trials = {**{trial.id: trial for trial in study.trials}, **now.begun}
@@ -72,7 +75,10 @@ def _objective_column(objective: SearchObjective, best: Sequence[BestPoint], pla
 
 
 def format_best_points(study: Study, found: SearchPoints | None) -> list[str]:
-    """Return a line for each of a search's best points, and for each reason why points are not ranked."""
+    """Return a line for each of a search's best points.
+
+    Lines on points that are not ranked follow, one for each reason.
+    """
     if study.search is None or found is None:
         return []
     best = best_of(study.search, found)
@@ -95,7 +101,10 @@ def format_best_points(study: Study, found: SearchPoints | None) -> list[str]:
 
 
 def studies_with_status(store: Store) -> dict[str, tuple[str, StudyStatus] | StudyError]:
-    """Return, by name, the title and status of each study, or the error of a study that cannot be read."""
+    """Return the title and status of each study, by name.
+
+    A study that cannot be read has its error instead.
+    """
     studies = outline_studies(store)
     outcomes = read_statuses(store, *(each for each in studies.values() if isinstance(each, Study)))
     return {

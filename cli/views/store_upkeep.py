@@ -11,7 +11,9 @@ from ...studies.text.units import format_bytes, plural
 
 
 def format_check(store: Store, found: StoreCheck, *, repaired: bool) -> list[str]:
-    """Return the result of a store check as lines: totals, findings, and commands that mend the store.
+    """Return the result of a store check as lines.
+
+    They are totals, findings, and commands that mend the store.
 
     After a repair, the files that it has quarantined come first.
     """
@@ -28,7 +30,10 @@ def format_check(store: Store, found: StoreCheck, *, repaired: bool) -> list[str
 
 
 def format_clean(found: Sequence[Finding], *, dry: bool) -> list[str]:
-    """Return a list of the removed files, or of the files to remove in a dry run, with their size."""
+    """List the removed files with their size.
+
+    In a dry run, they are the files to remove.
+    """
     if not found:
         return ["no leftovers"]
     size = format_bytes(sum(finding.bytes for finding in found))
@@ -37,7 +42,10 @@ def format_clean(found: Sequence[Finding], *, dry: bool) -> list[str]:
 
 
 def format_forgotten(gone: Forgotten) -> list[str]:
-    """Return a list of the removed parts of a study, or of the parts to remove in a dry run."""
+    """List the removed parts of a study.
+
+    In a dry run, they are the parts to remove.
+    """
     if not gone.trials:
         return [f"{gone.study}: the store has none of its trials"]
     verb = "removed" if gone.removed else "would be removed"

@@ -50,14 +50,17 @@ class KeyEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeysPage:
-    """The keys of study files that have the same name."""
+    """All keys of study files with one name, such as `width` in `[model]` and in `[[table]]`."""
 
     kind: Literal["keys"] = "keys"
     keys: Sequence[KeyEntry]
 
 
 class KeyFact(NamedTuple):
-    """A key of study files. Its name leaves out the table, and has dots between the keys of inline tables."""
+    """A key of study files.
+
+    Its name leaves out the table, and has dots between the keys of inline tables.
+    """
 
     name: str
     field: FieldInfo
@@ -65,7 +68,9 @@ class KeyFact(NamedTuple):
 
 
 def iter_keys(model: type[StrictModel], prefix: str = "") -> Iterator[KeyFact]:
-    """Yield the keys of a table of study files, given the Pydantic class of this table.
+    """Yield the keys of a table of study files.
+
+    `model` is the Pydantic class of this table.
 
     A key that takes inline tables is followed by the keys of these tables.
     """
@@ -84,7 +89,10 @@ def tables_in(kind: Any) -> list[type[StrictModel]]:  # noqa: ANN401 -- a type o
 
 
 def find_keys(name: str) -> list[KeyEntry]:
-    """Return the keys with this name, such as `grow_at`, `train.keep` or `[train] keep`; none if unknown."""
+    """Return the keys with this name, such as `grow_at` or `train.keep`.
+
+    `[train] keep` is another spelling of `train.keep`.
+    """
     wanted = ".".join(name.replace("[", " ").replace("]", " ").split())
     owners: dict[tuple[str, ...], list[str]] = {}
     for table, owner, model in _iter_tables():

@@ -48,7 +48,10 @@ class TrialNameColumns:
         self.add(trials)
 
     def add(self, trials: Iterable[Trial]) -> None:
-        """Fit names and column widths to further trials, so that all names stay different and aligned."""
+        """Add trials, and fit the names and column widths to them.
+
+        All names stay different and aligned.
+        """
         self._points |= {tuple(levels.items()): levels for levels in map(_levels, trials)}
         points = tuple(self._points.values())
         factors = sorted(dict.fromkeys(chain.from_iterable(points)), key=_SEED.__eq__)
@@ -96,7 +99,7 @@ def format_level(level: Level) -> str:
 
 
 def brief_name(factor: str) -> str:
-    """Return the last part of a factor's name, with its number, if any: `k.2` for `conv.k.2`."""
+    """Return the last part of a factor's name, such as `k.2` for `conv.k.2`."""
     parts = factor.split(".")
     return ".".join(parts[-2:]) if parts[-1].isdigit() else parts[-1]
 
@@ -106,7 +109,7 @@ def _levels(trial: Trial) -> dict[str, Level]:
 
 
 def _informative_factors(points: Sequence[Mapping[str, Level]], seen: _LevelsByFactor) -> _LevelsByFactor:
-    """Return the factors whose levels distinguish trials, each with its levels.
+    """Return the factors that distinguish trials, with their levels.
 
     Factors with one level are left out, and so are factors whose level follows from another factor's words.
     """
@@ -130,7 +133,10 @@ def _is_implied_by(factor: str, other: str, points: Sequence[Mapping[str, Level]
 
 
 def _full_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
-    """Return a text for each level: words and recipes unchanged, numbers as in `lr=0.001`."""
+    """Return a full text for each level, such as `lr=0.001` for a number.
+
+    Words and recipes are unchanged.
+    """
     name = "seed " if factor == _SEED else f"{brief_name(factor)}="
     return {
         level: ""
@@ -156,7 +162,7 @@ def _short_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
 
 
 def _unnamed_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
-    """Return the texts of `_short_texts`, but with bare numbers: `0.001` instead of `lr=0.001`.
+    """Return the texts of `_short_texts`, but with numbers alone: `0.001` for `lr=0.001`.
 
     Seeds and booleans keep the name.
     """
@@ -241,7 +247,7 @@ _MAIN_METRICS = ("dev_bpc", "dev_perplexity", "dev_accuracy", "dev_mae", "dev_lo
 
 
 class Headline:
-    """The metric that is shown while a study runs, with the best value of any trial.
+    """The metric that is shown while a study runs, with the best value so far.
 
     It is the metric that a search optimises, or the one that the first table shows. A trial that does not
     report this metric shows the first metric of other tables that it does report. Without a search and
@@ -289,7 +295,7 @@ class Headline:
 
 
 def headline_of(study: Study, outcomes: pl.DataFrame) -> Headline:
-    """Return the headline of a study, with the best value among a store's outcomes."""
+    """Return the headline of a study, with the best value in a store."""
     headline = Headline(study)
     if headline.name is None:
         return headline
@@ -305,7 +311,7 @@ def main_metric(settings: TrialSettings) -> str | None:
 
 
 def _table_metrics(study: Study) -> list[Metric]:
-    """Return the metrics that the tables of a study show and that its trials report.
+    """Return the metrics in the tables of a study that its trials report.
 
     Costs, targets and metrics of changes are left out.
     """
@@ -314,7 +320,10 @@ def _table_metrics(study: Study) -> list[Metric]:
 
 
 def _metric_of(study: Study) -> tuple[Metric | None, int]:
-    """Return a study's headline metric and its direction: 1 if higher is better, −1 if lower, else 0."""
+    """Return a study's headline metric and its direction.
+
+    The direction is 1 if higher is better, −1 if lower is better, else 0.
+    """
     if study.search is not None:
         objective = study.search.objectives[0]
         return METRICS.get(objective.name), 1 if objective.maximise else -1

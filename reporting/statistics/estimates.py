@@ -65,7 +65,10 @@ def estimate(values: Iterable[float], *, spread: Spread = "sd") -> Estimate:
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the mean of values. It is the same in every bit, whatever the order of the values."""
+    """Return the mean of values.
+
+    Every bit is the same for any order of the values.
+    """
     return math.fsum(values) / len(values)
 
 
@@ -79,7 +82,10 @@ def sample_sd(values: Sequence[float]) -> float | None:
 
 @lru_cache(maxsize=1024)
 def t_quantile(level: float, count: float) -> float:
-    """Return the half-width, in standard errors, of the t interval for the mean of `count` values."""
+    """Return the half-width of a t interval for the mean of `count` values.
+
+    The unit is the standard error.
+    """
     from scipy.special import stdtrit  # noqa: PLC0415 -- a table of deviations does not need it
 
     return float(stdtrit(count - 1, (1 + level) / 2))
@@ -108,11 +114,11 @@ _SAMPLED_PATTERNS = 19_999  # random sign patterns, if there are too many
 
 
 def paired_p(first: Mapping[int, float], second: Mapping[int, float], *, test: Test = "permutation") -> float:
-    """Return the two-sided p-value of values paired by seed; raise StatisticsError if they share no seed.
+    """Return the two-sided p-value of values that are paired by seed.
 
     The permutation test flips the signs of the differences. Wilcoxon's test flips the signs of the ranks of
     the non-zero differences. Up to n = 20 all 2 ** n sign patterns are enumerated, for larger n a fixed
-    random sample.
+    random sample. Raise StatisticsError without a common seed.
     """
     seeds = sorted(first.keys() & second.keys())
     if not seeds:
@@ -124,7 +130,7 @@ def paired_p(first: Mapping[int, float], second: Mapping[int, float], *, test: T
 
 
 def smallest_p(n: int) -> float:
-    """Return the smallest p-value that an exact test of n pairs can give, such as 0.25 with three pairs."""
+    """Return the smallest p-value of an exact test of n pairs, such as 0.25 for n = 3."""
     return min(1.0, 2 * 0.5**n)
 
 
@@ -144,7 +150,7 @@ def signed_rank_sum(differences: Sequence[float]) -> float:
 
 
 def _signed_ranks(differences: Sequence[float]) -> list[float]:
-    """Rank the non-zero differences by absolute size, and give each rank the sign of its difference."""
+    """Rank the non-zero differences by size, and keep their signs."""
     from scipy.stats import rankdata  # noqa: PLC0415 -- slow to load, and few ask for this test
 
     sizes = [difference for difference in differences if difference]
@@ -194,14 +200,14 @@ def holm_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def holm_levels(p_values: Sequence[float], alpha: float) -> tuple[float, ...]:
-    """Return, for each p-value, the significance level that Holm's procedure compares it with."""
+    """Return the significance level of each p-value in Holm's procedure."""
     ranked = sorted(range(len(p_values)), key=p_values.__getitem__)
     ranks = {index: rank for rank, index in enumerate(ranked)}
     return tuple(alpha / (len(p_values) - ranks[index]) for index in range(len(p_values)))
 
 
 def hochberg_threshold(p_values: Sequence[float], alpha: float) -> float:
-    """Return the threshold up to which p-values are significant in Hochberg's procedure (1988).
+    """Return the largest significant p-value in Hochberg's procedure (1988).
 
     The result is `alpha` if all p-values are significant, and `alpha / n` if only one can be significant.
     """
@@ -256,7 +262,10 @@ def pairs_needed(
 
 
 def _power(effect_size: float, n: int, degrees: float, level: float) -> float:
-    """Return the power of a t test of n pairs for an effect of `effect_size` standard deviations."""
+    """Return the power of a t test of n pairs.
+
+    The effect is `effect_size` standard deviations.
+    """
     from scipy.special import nctdtr  # noqa: PLC0415 -- a table without tests does not need it
 
     return 1.0 - float(nctdtr(degrees, effect_size * math.sqrt(n), t_quantile(level, degrees + 1)))

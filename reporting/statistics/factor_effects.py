@@ -25,7 +25,7 @@ _ROUNDING = 1e-12  # smaller deviations relative to the values count as zero
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contrast:
-    """An estimate of a difference between levels, or of a mean, with its error and interval.
+    """An estimate of a mean, or of a difference between levels.
 
     Its standard error and its interval are None if they are unknown.
     """
@@ -219,7 +219,7 @@ class FactorModel:
 
     @cached_property
     def _biases(self) -> Mapping[Term, tuple[Term, ...]]:
-        """Map each term of the model to the omitted interactions that would bias its estimate.
+        """Map each term to the omitted interactions that would bias it.
 
         The model omits interactions that the observations cannot estimate.
         """
@@ -228,7 +228,7 @@ class FactorModel:
 
     @cached_property
     def _by_seed(self) -> Floats | None:
-        """Return the coefficients of the model fitted to each seed alone: a row for each seed.
+        """Fit the model to each seed alone, and return a row of coefficients for each.
 
         Return None if the data of a seed are not enough to estimate all terms.
         """
@@ -286,7 +286,7 @@ class FactorModel:
         return Contrast(value=value, error=error, low=value - half, high=value + half)
 
     def _inflation(self, term: Term) -> float:
-        """Return the variance of a term's effects, divided by the variance in the linear model; at least 1.
+        """Return a factor by which the linear model underestimates a term's variance; at least 1.
 
         The variance of the effects is estimated in two ways: from the effects of each seed, and from the
         noise of the cells that each effect compares (White 1980). The squared residuals are scaled up for
@@ -306,7 +306,7 @@ class FactorModel:
 
 
 def _within_cells(columns: TermColumns, y: Floats) -> tuple[Floats, int] | None:
-    """Subtract from each value the mean of its cell and the effect of its seed.
+    """Subtract the mean of its cell and the effect of its seed from each value.
 
     The second result is the number of degrees of freedom of these values. Return None if it is below 1. The
     values are the least-squares residuals of a model of cell means and seeds.
@@ -346,7 +346,7 @@ _TOLERANCE = 1e-8  # rounding error of codes of 0 and 1
 
 @dataclass(frozen=True)
 class TermColumns:
-    """The columns of the model's matrix (design matrix) for each term.
+    """The columns of each term in the design matrix of the model.
 
     `levels` has, for each factor, the level index of every observation. A factor has at least two observed
     levels. `seeds` has the block index of every observation.
@@ -373,7 +373,10 @@ class TermColumns:
 
     @cached_property
     def blocks(self) -> Floats:
-        """Return the columns of the model's matrix that stand for seeds. A single seed has no columns."""
+        """Return the columns of the seeds in the model's matrix.
+
+        A single seed has no columns.
+        """
         return _coded(self.seeds, max(self.seeds) + 1)
 
     def of(self, term: Term) -> Floats:
@@ -393,7 +396,7 @@ class TermColumns:
         return np.hstack([*first, *map(self.of, terms)])
 
     def places(self, terms: Sequence[Term], *, blocks: bool = True) -> dict[Term, slice]:
-        """Map each term to the slice of its columns in the matrix that `model` returns."""
+        """Map each term to its columns in the matrix that `model` returns."""
         start, found = 1 + (self.blocks.shape[1] if blocks else 0), dict[Term, slice]()
         for term in terms:
             found[term] = slice(start, start + self.degrees(term))
@@ -405,7 +408,7 @@ class TermColumns:
         return int(np.prod([self.counts[name] - 1 for name in term]))
 
     def contrasts(self, term: Term) -> Floats:
-        """Return the matrix that converts a term's coefficients to the differences that are displayed.
+        """Return the matrix that converts a term's coefficients to displayed differences.
 
         A factor of two levels has one contrast: the second level minus the first. Two such factors also have
         one contrast: the difference of one factor at the second level of the other factor, minus its
@@ -418,7 +421,7 @@ class TermColumns:
         return self.effects(term)
 
     def effects(self, term: Term) -> Floats:
-        """Return the matrix that converts a term's coefficients to the effect of each level.
+        """Return the matrix that converts a term's coefficients to effects of levels.
 
         For two factors, the result is the effect of each combination of levels.
         """
@@ -430,7 +433,7 @@ class TermColumns:
 
     @cached_property
     def cells(self) -> TermColumns:
-        """Return the columns of a model with one observation for each cell, all with the same seed.
+        """Return the columns for one observation of each cell, all with the same seed.
 
         A cell is an observed combination of levels.
         """
@@ -439,13 +442,13 @@ class TermColumns:
         return TermColumns(levels=levels, seeds=[0] * len(found), with_interactions=self.with_interactions)
 
     def is_complete(self, term: Term) -> bool:
-        """Return whether every combination of the levels of a term's factors is observed."""
+        """Return whether all combinations of the term's levels are observed."""
         seen = set(zip(*(self.levels[name] for name in term), strict=True))
         return seen == set(product(*(range(self.counts[name]) for name in term)))
 
 
 def estimable_terms(columns: TermColumns, terms: Sequence[Term], among: Sequence[Term]) -> tuple[Term, ...]:
-    """Return the terms whose coefficients can be estimated in a model that has all terms in `among`."""
+    """Return the terms that can be estimated in a model with all terms in `among`."""
     model, places = columns.model(among), columns.places(among)
     # a coefficient can be estimated if pinv(X) X maps it to itself, that is, if its row is the identity's
     kept = np.linalg.pinv(model, rcond=_TOLERANCE) @ model
@@ -454,7 +457,7 @@ def estimable_terms(columns: TermColumns, terms: Sequence[Term], among: Sequence
 
 
 def partners(columns: TermColumns, term: Term) -> tuple[Term, ...]:
-    """Return each other term whose effect the observations cannot separate from the effect of `term`.
+    """Return the terms that the observations cannot tell apart from `term`.
 
     Each of them is confounded with `term` on its own. Terms that are confounded with it only together are not
     returned.
@@ -472,7 +475,7 @@ def partners(columns: TermColumns, term: Term) -> tuple[Term, ...]:
 def biases(
     columns: TermColumns, kept: Sequence[Term], left_out: Sequence[Term]
 ) -> dict[Term, tuple[Term, ...]]:
-    """Map each term of the model to the omitted terms that bias its estimate (Box and Hunter 1961)."""
+    """Map each term to the omitted terms that bias its estimate (Box and Hunter 1961)."""
     cells = columns.cells
     model, places = cells.model(kept), cells.places(kept)
     if not left_out:
@@ -487,7 +490,10 @@ def biases(
 
 
 def _are_confounded(cells: TermColumns, given: Sequence[Term], one: Term, other: Term) -> bool:
-    """Return whether the effects of two terms are inseparable in a model that also has the terms `given`."""
+    """Return whether the effects of two terms are inseparable.
+
+    The model also has the terms `given`.
+    """
     # the ranks of separable terms add up
     base = matrix_rank(cells.model(given))
     parts = sum(matrix_rank(cells.model([*given, each])) - base for each in (one, other))
@@ -500,7 +506,7 @@ def matrix_rank(model: Floats) -> int:
 
 
 def _coded(numbers: Sequence[int], count: int) -> Floats:
-    """Return the columns of a factor in the matrix of a linear model (sum coding).
+    """Return a factor's columns in the matrix of a linear model (sum coding).
 
     A column is 1 for its own level, −1 for the last level, and 0 for the others.
     """

@@ -1,4 +1,6 @@
-"""Tests of differences between cells with few seeds, with one variance estimated from all cells.
+"""Tests of differences between cells with few seeds.
+
+They use one variance, which is estimated from all cells.
 
 With three seeds a permutation test cannot reach 0.05, and a paired t test has two degrees of freedom.
 Similarly trained cells have similar variances. So the variance of a difference is pooled over all pairs of
@@ -26,7 +28,7 @@ _ROUNDING = 1e-12  # rounding error of sums of floats, relative to the largest v
 
 
 def permutation_decides(n: int, tests: int, alpha: float = 1.0) -> bool:
-    """Return whether a permutation test of n pairs can reach a p-value that is small enough to be useful.
+    """Return whether a permutation test of n pairs can reach a useful p-value.
 
     After a correction for `tests` tests, its smallest p-value must be at most `alpha`, and at most 0.01.
     """
@@ -35,7 +37,7 @@ def permutation_decides(n: int, tests: int, alpha: float = 1.0) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """The pooled variance of a difference between two cells with the same seed.
+    """The variance of a difference between two cells with the same seed.
 
     It is estimated from all cells, with `degrees` degrees of freedom.
     """
@@ -79,7 +81,7 @@ def _beyond_rounding(variance: float, cells: Sequence[Values]) -> float:
 def _squares_of_pairs(
     ones: Sequence[Values], others: Sequence[Values] | None, units: Sequence[int]
 ) -> tuple[int, float]:
-    """Return the degrees of freedom and the sum of squares for the differences between all pairs of cells.
+    """Return the degrees of freedom and the sum of squares over all pairs of cells.
 
     A pair has a difference for each unit, and its squares are around the mean of these differences. Each of
     `ones` is paired with each of `others`; without `others`, `ones` are paired with each other. There may be
@@ -107,7 +109,7 @@ def _centred(values: Sequence[float]) -> list[float]:
 
 
 def own_or_pooled(own: float, n: int, pool: Pool) -> tuple[float, float]:
-    """Return the larger of the own and the pooled variance of a comparison, and its degrees of freedom.
+    """Return the larger of two variances, own or pooled, with its degrees of freedom.
 
     The comparison has n pairs. If its own variance is larger, the pooled degrees of freedom fall with the
     square of the ratio of both variances, but not below n − 1.
@@ -163,7 +165,9 @@ def differences_between(
     level: float = 0.95,
     margin: float | None = None,
 ) -> Differences:
-    """Return the difference of each pair of cells: the mean of first minus second over shared units (seeds).
+    """Return the difference of each pair of cells: the mean of first minus second.
+
+    The mean is over the units (seeds) that both cells have.
 
     A difference is None if the cells share no unit. Each p is uncorrected. Interval and p are unknown if no
     pair of cells shares two units, or if the values do not vary.
@@ -224,7 +228,7 @@ def _by_permutation(pairs: Sequence[float], level: float, margin: float | None) 
 
 
 def _p_within(middle: float, margin: float | None, p_against: Callable[[float], float]) -> float | None:
-    """Return the p-value of the hypothesis that the difference is `margin` or more, in either direction.
+    """Return the p-value against a difference of `margin` or more in either direction.
 
     A small p-value shows that the difference is smaller than the margin (Schuirmann 1987).
     """

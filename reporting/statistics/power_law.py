@@ -119,10 +119,10 @@ class OffsetLaw:
 
 
 def error_of_means(cells: Sequence[Sequence[float]]) -> float:
-    """Return the standard deviation of the cells' mean logarithms, from the spread of their seeds.
+    """Return the standard deviation of a cell's mean logarithm.
 
-    Each cell has the values of its seeds. The variance of a seed is pooled over the cells; return 0 if each
-    cell has one seed.
+    It is estimated from the spread of the seeds, pooled over the cells. Each cell has the values of its
+    seeds. Return 0 if each cell has one seed.
     """
     logs = [[math.log(value) for value in cell] for cell in cells]
     degrees = sum(len(each) - 1 for each in logs)
@@ -133,7 +133,9 @@ def error_of_means(cells: Sequence[Sequence[float]]) -> float:
 
 
 def fit_power_law(points: Sequence[tuple[float, float]], least_error: float = 0.0) -> PowerLaw | None:
-    """Fit y = a xᵇ by least squares on the logarithms of x and y, which must be above 0.
+    """Fit y = a xᵇ by least squares on logarithms.
+
+    All x and y must be above 0.
 
     `least_error` is the smallest possible error, such as the standard deviation of a cell's mean over its
     seeds: few cells may lie on the law by chance. Return None for fewer than two different x. A cell is one
@@ -164,7 +166,9 @@ def fit_power_law(points: Sequence[tuple[float, float]], least_error: float = 0.
 
 
 def fit_offset_law(points: Sequence[tuple[float, float]], least_error: float = 0.0) -> OffsetLaw | None:
-    """Fit a power law with an offset of at least 0; return None for fewer than three different x.
+    """Fit a power law with an offset of at least 0.
+
+    Return None for fewer than three different x.
 
     `least_error` is that of `fit_power_law`.
 
@@ -202,7 +206,7 @@ def fit_offset_law(points: Sequence[tuple[float, float]], least_error: float = 0
 def _grid(
     u: Numbers, y: Numbers, steeps: tuple[float, float], shares: tuple[float, float]
 ) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-    """Return a grid of exponents and offset shares, and for each pair the best law and its squared error.
+    """Return the best law at each point of a grid of exponents and offset shares.
 
     The four arrays are exponents, shares, the best logarithm of `top` for each pair, and the sum of squared
     residuals.
@@ -220,10 +224,10 @@ def _zoom(values: Numbers, place: int, bounds: tuple[float, float]) -> tuple[flo
 
 
 def _confidence_region(u: Numbers, y: Numbers, lowest: float, slack: float) -> _ConfidenceRegion:
-    """Return the laws whose sum of squared errors is at most `lowest` + `slack`: a confidence region.
+    """Return a confidence region: the laws with a small enough sum of squared errors.
 
-    Each has an exponent, an offset share, the logarithm of its value at the largest x, and half of the range
-    of this logarithm.
+    The sum may be up to `lowest` + `slack`. Each law has an exponent, an offset share, the logarithm of its
+    value at the largest x, and half of the range of this logarithm.
     """
     # without the last term, an exact fit would leave no law but for rounding errors
     most = lowest + slack + _ROUNDING**2
@@ -237,9 +241,9 @@ def _confidence_region(u: Numbers, y: Numbers, lowest: float, slack: float) -> _
 
 
 def _within(left: Numbers, most: float) -> Choice:
-    """Return a mask that selects the laws whose sum of squared residuals (`left`) is at most `most`.
+    """Return a mask that selects the laws with small enough residuals.
 
-    If there are none, the best law is selected.
+    Their sums of squares (`left`) are at most `most`. If there are none, the best law is selected.
     """
     return left <= max(most, float(left.min()))
 

@@ -1,4 +1,6 @@
-"""Speedups: ratios of two cells' costs to reach a target, with intervals.
+"""Speedups: ratios of the costs with which two cells reach a target.
+
+Each has an interval.
 
 The ratio of two cells is paired by seed, and computed on logarithms: its centre is the geometric mean of the
 seeds' ratios, with the t interval of the mean logarithm. As for a claim, its variance is the larger of the
@@ -23,10 +25,10 @@ from .pooled_differences import Pool, Values, own_or_pooled, pooled_variance
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetCosts:
-    """The cost at which each training of a cell reached the target, by seed.
+    """The costs of a cell's trainings up to the target, by seed.
 
-    `limits` has the total costs of trainings that missed the target. `resolution` is each training's cost
-    between two evaluations.
+    `reached` has the costs at which trainings met the target. `limits` has the total costs of trainings that
+    missed the target. `resolution` is each training's cost between two evaluations.
     """
 
     reached: Mapping[int, float]
@@ -35,7 +37,7 @@ class TargetCosts:
 
     @property
     def middles(self) -> dict[int, float]:
-        """Return an estimate of each training's exact cost to reach the target, by seed.
+        """Estimate the exact cost at which each training reached the target, by seed.
 
         The estimate is the middle between two costs: at the first evaluation that met the target, and at the
         evaluation before.
@@ -44,7 +46,7 @@ class TargetCosts:
 
     @property
     def rounding(self) -> float:
-        """Return the variance of the cost's logarithm that comes from the gaps between evaluations."""
+        """Return how much variance the gaps between evaluations add to the log of the cost."""
         # an error that is uniform over a gap of width w has the variance w² / 12
         return mean([(self.resolution[seed] / value) ** 2 for seed, value in self.middles.items()]) / 12
 
@@ -65,7 +67,7 @@ class SpeedupEstimate:
 
 
 def speedups(cells: Sequence[TargetCosts], baseline: int) -> list[SpeedupEstimate | None]:
-    """Return the speedup of each cell over the baseline, which is the cell with the index `baseline`.
+    """Return the speedup of each cell over the cell with the index `baseline`.
 
     An item is None for the baseline itself and for an unknown speedup. A speedup is unknown if the cells
     share no seed, or if trainings of both cells missed the target.
@@ -117,9 +119,10 @@ def format_ratio(ratio: float, decimals: int) -> str:
 
 
 def _bounded(cell: TargetCosts, baseline: TargetCosts) -> SpeedupEstimate | None:
-    """Return a bound of the speedup if trainings of exactly one of the two cells missed the target.
+    """Return a bound of the speedup if one of the two cells missed the target.
 
-    Return None otherwise, or if the cells share no seed.
+    It missed the target if any of its trainings did. Return None if both cells did or neither, or if they
+    share no seed.
     """
     own, theirs = ({**each.reached, **each.limits} for each in (cell, baseline))
     seeds = sorted(own.keys() & theirs.keys())

@@ -82,17 +82,18 @@ def median_of_tasks(runs: Sequence[Floats]) -> Floats:
 
 
 def optimality_gap(target: float, *, sign: int = 1) -> Statistic:
-    """Return a statistic: the mean distance of runs to a target that they miss.
+    """Return a statistic that measures how far runs are below a target.
 
-    Runs beyond the target count as 0. Lower is better if `sign` is −1.
+    It is the mean distance. Runs beyond the target count as 0. Lower is better if `sign` is −1.
     """
     return Statistic(lambda runs: mean_of_tasks([np.maximum(sign * (target - each), 0.0) for each in runs]))
 
 
 def share_above(threshold: float, *, sign: int = 1, deciding: int | None = None) -> Statistic:
-    """Return a statistic: the share of runs that are better than a threshold, averaged over tasks.
+    """Return a statistic that measures the share of runs above a threshold.
 
-    `deciding` is the number of tasks on which this share is not fixed; by default all tasks.
+    Above means better. The share is averaged over tasks. `deciding` is the number of tasks on which it is not
+    fixed; by default all tasks.
     """
     return Statistic(
         lambda runs: mean_of_tasks([(sign * each > sign * threshold).astype(float) for each in runs]),
@@ -125,9 +126,10 @@ def aggregate_all(
 def probability_of_improvement(
     runs: Runs, baseline: Runs, *, sign: int = 1, resamples: int, seed: int
 ) -> Aggregate:
-    """Return the chance that a run is better than a baseline's run on the same task, averaged over tasks.
+    """Return the chance that a run is better than a baseline's run on the same task.
 
-    Ties count half (Mann and Whitney 1947). The runs of both methods are resampled.
+    The chance is averaged over tasks. Ties count half (Mann and Whitney 1947). The runs of both methods are
+    resampled.
     """
     tasks = len(runs)
     generator = np.random.default_rng(seed)
@@ -159,7 +161,7 @@ def _task_means(runs: Sequence[Floats]) -> Floats:
 
 
 def _wins(runs: Sequence[Floats], baseline: Sequence[Floats], sign: int) -> Floats:
-    """Return the share of pairs (run, baseline run) in which the run is better, averaged over tasks.
+    """Return how often a run is better than a baseline's run, averaged over tasks.
 
     Ties count half.
     """
@@ -178,9 +180,10 @@ _SEED_VARIABLE = "SACREBLEU_SEED"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootstrapScore:
-    """The BLEU score of a system: its value, its mean over resamples, and half of its 95 % interval.
+    """The BLEU score of a system, with a bootstrap interval.
 
-    `p` is the two-sided p of its difference from the baseline; None for the baseline itself.
+    `mean` is the mean over resamples, and `half_width` half of the 95 % interval. `p` is the two-sided p of
+    its difference from the baseline; None for the baseline itself.
     """
 
     bleu: float
@@ -198,7 +201,7 @@ def paired_bootstrap(
     samples: int = SAMPLES,
     seed: int = SEED,
 ) -> list[BootstrapScore]:
-    """Return the BLEU score of the baseline, then of each system, all for the same sentences.
+    """Return the BLEU scores of the baseline and of each system, for the same sentences.
 
     All systems are resampled with the same sentences. Raise StatisticsError if numbers of lines differ, or if
     the seed is below 1.
@@ -238,7 +241,10 @@ def _bootstrap_score(found: Result) -> BootstrapScore:
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Set the environment variable of sacreBLEU's seed within a context; restore the variable at the end."""
+    """Set the seed of sacreBLEU within a context.
+
+    It is an environment variable, which is restored at the end.
+    """
     before = os.environ.get(_SEED_VARIABLE)
     os.environ[_SEED_VARIABLE] = str(seed)
     try:

@@ -92,7 +92,7 @@ class TableCells:
         return table
 
     def _chances(self) -> dict[tuple[int, int], tuple[str, float]]:
-        """Return, for each cell that shows an accuracy, its task and the accuracy of random guessing.
+        """Return the task and the accuracy of random guessing for each cell with an accuracy.
 
         The keys are row and column indices. Cells whose guessing accuracy is unknown are left out.
         """
@@ -115,12 +115,12 @@ class TableCells:
 
     @cached_property
     def footnotes(self) -> Footnotes:
-        """Return the collection to which the cells add their footnotes."""
+        """Return the footnotes of the table. Its cells add them."""
         return Footnotes()
 
     @cached_property
     def changes(self) -> Changes | None:
-        """Return the changes to a baseline, one for each row; None if the rows are levels of a factor."""
+        """Return the change to the baseline in each row; None if rows are levels of a factor."""
         return read_changes(self.spec, self.study.design) if self.spec.rows == CHANGES else None
 
     @cached_property
@@ -130,7 +130,7 @@ class TableCells:
 
     @cached_property
     def looks(self) -> tuple[tuple[int, ...], ...]:
-        """Return, for each look (interim test), the seeds whose results the look uses."""
+        """Return the seeds that each look (interim test) uses."""
         grows = bool(self.spec.smallest_difference) and SEED not in self.spec.select
         return seeds_at_looks(self.study.seeds, self.study.later_seeds if grows else ())
 
@@ -241,12 +241,15 @@ class TableCells:
 
     @cached_property
     def look_tallies(self) -> TalliesByLook:
-        """Return the values of each cell, separately for each look (interim test) that it has reached."""
+        """Return the values of each cell, one tally for each look (interim test).
+
+        A cell has only the looks that it has reached.
+        """
         return {place: looks for place, looks in self._tallied[0].items() if place[2] in self.spec.value}
 
     @cached_property
     def fallbacks(self) -> Mapping[tuple[str, str], Tally]:
-        """Return the values of the metric that the key `otherwise` names, by row and column.
+        """Return the values of the metric in `otherwise`, by row and column.
 
         Cells without a value of their own metric show it.
         """
@@ -255,12 +258,15 @@ class TableCells:
 
     @cached_property
     def untrained(self) -> Mapping[tuple[str, str], str]:
-        """Return, by row and column, a remark on each cell whose trainings did not learn."""
+        """Return remarks on cells whose trainings did not learn, by row and column."""
         return untrained_remarks(self.spec, self.study.name, self.trials, self.outcomes)
 
     @cached_property
     def over_budget(self) -> Collection[tuple[str, str]]:
-        """Return the row and column of each cell that was not trained because it exceeds the budget."""
+        """Return the cells that were not trained because they exceed the budget.
+
+        A cell is given by its row and column.
+        """
         spec = self.spec
         return {
             (level_text(levels[spec.rows]), level_text(levels[spec.columns]) if spec.columns else "")
@@ -269,7 +275,7 @@ class TableCells:
 
     @cached_property
     def baseline(self) -> str:
-        """Return the description of the baseline (a row or a change) to which differences refer."""
+        """Return the name of the baseline (a row or a change) of the differences."""
         return self.changes.describe_baseline() if self.changes else level_name(self.spec.baseline or "")
 
     @cached_property
@@ -317,7 +323,7 @@ class TableCells:
 
     @cached_property
     def bold_cells(self) -> tuple[BoldCells, ...]:
-        """Return, for each column, its best cells, which are shown in bold."""
+        """Return the best cells of each column, which are bold."""
         return tuple(
             find_bold_cells(
                 [self._place(row.level, column) for row in self.rows],
@@ -332,7 +338,7 @@ class TableCells:
 
     @cached_property
     def tallies(self) -> Mapping[CellKey, Tally]:
-        """Return the values that each cell shows, which are the values at the cell's last look."""
+        """Return the values that each cell shows: those of its last look."""
         return {place: looks[-1] for place, looks in self.look_tallies.items()}
 
     @cached_property
@@ -399,9 +405,9 @@ class TableCells:
         return f"> {metric.format(tally.bound)}" if tally.limits else tally.placeholder
 
     def _fallback_cell(self, row: str, column: TableColumn) -> Cell | None:
-        """Return a cell with the metric of the key `otherwise`, for use if the column's metric has no value.
+        """Return a cell that shows the metric in `otherwise`; None if it has no value.
 
-        Return None if this metric has no value either.
+        It replaces a cell whose own metric has no value.
         """
         tally = self.fallbacks.get((row, column.level))
         estimate = tally.estimate(self.spec.spread) if tally else None
@@ -447,9 +453,9 @@ def _difference_text(difference: Difference | None, metric: Metric, significance
 
 
 def spread_texts(estimate: Estimate | None, metric: Metric, spread: Spread) -> tuple[str, str]:
-    """Return the spread of an estimate (the text after `±`) and its interval as texts.
+    """Return an estimate's spread (the text after `±`), then its interval.
 
-    At least one of them is empty.
+    At least one of the two texts is empty.
     """
     if estimate is None or estimate.spread is None or estimate.low is None or estimate.high is None:
         return "", ""
@@ -462,7 +468,9 @@ def spread_texts(estimate: Estimate | None, metric: Metric, spread: Spread) -> t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRow:
-    """One row of the table: its level, its name, and the heading of its group.
+    """One row of the table, with its level and its name.
+
+    `group` is the heading above its group of rows.
 
     The heading is "" if the row has none.
     """
@@ -474,7 +482,7 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableColumn:
-    """One column of the table: its metric, its level, and the headings above it.
+    """One column of the table, with its metric and its level.
 
     The level is "" if each column is a metric. `headings` are the lines above the column's name `head`, the
     outermost first; some may be empty.
@@ -487,12 +495,18 @@ class TableColumn:
 
     @property
     def name(self) -> str:
-        """Return the name of this column in the paper's table: its level or, without one, its metric."""
+        """Return the name that this column has in the paper's table.
+
+        It is the level or, without one, the metric.
+        """
         return self.level or self.metric.name
 
 
 def metric_head(metric: Metric, words: str) -> str:
-    """Return the heading of a metric's column: name, settings, and an arrow that points to better values."""
+    """Return the heading of a metric's column.
+
+    It has the name, the settings, and an arrow that points to better values.
+    """
     return one_line(metric.name) + (f" ({words})" if words else "") + better_arrow(metric)
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnDifferences:
-    """The differences in one column of a table, by row, and the result of each test.
+    """The differences in one column of a table, by row.
 
     `decided` has the decision on each difference. A tested difference has a p-value, corrected for `tests`.
     `families` is the number of groups with their own pooled variance. `detectable` are the differences that
@@ -71,7 +71,7 @@ def column_differences(
     choices: Mapping[str, int],
     counts: Sequence[int],
 ) -> ColumnDifferences:
-    """Return, for one column, the difference of each row from the row that `baselines` gives for it.
+    """Return the difference of each row in a column from its row in `baselines`.
 
     `baselines` maps a row to that other row: the baseline, or the previous row. If a row was kept as the best
     of several, `choices` has their number. `counts` are the numbers of seeds at the looks.
@@ -122,7 +122,7 @@ def column_differences(
 
 
 def _families(baselines: Mapping[str, str]) -> list[list[str]]:
-    """Group the rows that are compared with the same row, directly or through other rows.
+    """Group the rows that have a baseline in common, directly or through other rows.
 
     The rows of a group share a pooled variance.
     """
@@ -148,7 +148,7 @@ def significance_text(decided: DecidedDifference | None) -> str:
 def differences_sentences(
     columns: Sequence[ColumnDifferences], baseline: str, counts: Sequence[int]
 ) -> list[str]:
-    """Return the caption's sentences about the differences in parentheses and about their tests."""
+    """Return the caption's sentences about differences and their tests."""
     shown = [column for column in columns if column.by_row]
     if not shown:
         return []
@@ -192,7 +192,10 @@ def _margin_sentences(tested: Sequence[ColumnDifferences]) -> list[str]:
 
 
 def looks_sentence(counts: Sequence[int]) -> str:
-    """Return the caption's sentence on interim tests: at which numbers of seeds differences are tested."""
+    """Return the caption's sentence on interim tests.
+
+    It says at which numbers of seeds differences are tested.
+    """
     *first, last = counts
     level = look_level(tuple(counts), SIGNIFICANCE_LEVEL)
     return (
@@ -202,7 +205,9 @@ def looks_sentence(counts: Sequence[int]) -> str:
 
 
 def detectable_words(found: Sequence[tuple[Metric, float]], between: str = "") -> str:
-    """Describe the smallest difference of each metric that is detected with a power of 80 %.
+    """Describe the smallest differences that are detected with 80 % power.
+
+    There is one for each metric.
 
     Return "" if no such difference is known.
     """
@@ -219,7 +224,10 @@ def detectable_words(found: Sequence[tuple[Metric, float]], between: str = "") -
 
 
 def test_words(found: Sequence[Difference], over: str = "the column") -> str:
-    """Name the tests of these differences for a caption: the t test, the permutation test, or both."""
+    """Name the tests of these differences for a caption.
+
+    They are the t test, the permutation test, or both.
+    """
     degrees = sorted({each.degrees for each in found if each.degrees is not None and not each.is_permuted})
     if not degrees:
         return "paired permutation test"
@@ -230,7 +238,7 @@ def test_words(found: Sequence[Difference], over: str = "the column") -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoldCells:
-    """The best cells of a column, shown in bold, and the tests that found them.
+    """The best cells of a column, and the tests that found them.
 
     `pairs` is the number of pairs for which p is corrected, 0 without a test. `tested` are the differences of
     pairs. `detectable` is the difference that is detected with a power of 80 %; None if a permutation test
@@ -351,7 +359,7 @@ def caption_start(caption: str | None, metrics: Sequence[Metric]) -> str:
 
 
 def _average(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], tallies: Collection[Tally]) -> str:
-    """Describe over which seeds and levels each number is averaged; "" if there are no trials."""
+    """Describe the seeds and levels over which numbers are averaged; "" without trials."""
     counts = {factor: len(levels[factor]) for factor in spec.over if len(levels[factor]) > 1}
     seeds = len(levels[SEED])
     if not tallies:
@@ -401,7 +409,7 @@ def _best(
 
 
 def _rivals(spec: CellsTable, best: Sequence[BoldCells]) -> list[str]:
-    """Return a sentence on how many bold values are as good as the best value of their column.
+    """Return a sentence that counts the bold values that are as good as the best.
 
     As good means that the difference is below the margin, the smallest difference that matters. Return an
     empty list without a margin.
@@ -419,7 +427,7 @@ def _rivals(spec: CellsTable, best: Sequence[BoldCells]) -> list[str]:
 
 
 def note_unsolved(table: Table, settings: Iterable[TrialSettings]) -> Table:
-    """Return the table. If all solved lengths in it are 0, add a footnote to their cells."""
+    """Add a footnote if all solved lengths in a table are 0."""
     columns = [number for number, key in enumerate(table.keys) if key and key.metric == SOLVED_LENGTH]
     places = {
         (row, number)
@@ -433,7 +441,7 @@ def note_unsolved(table: Table, settings: Iterable[TrialSettings]) -> Table:
 
 
 def note_chance(table: Table, chances: Mapping[tuple[int, int], tuple[str, float]]) -> Table:
-    """Return the table. If no model is better than guessing on a task, add a footnote to the task's cells.
+    """Add a footnote to the cells of each task that no model has learnt.
 
     `chances` has, by row and column of a cell, its task and the accuracy that guessing reaches. No model has
     learnt a task if all of its cells have a value, and all values are near chance.
@@ -451,7 +459,10 @@ def note_chance(table: Table, chances: Mapping[tuple[int, int], tuple[str, float
 
 
 def add_footnote(table: Table, places: Collection[tuple[int, int]], sentence: str) -> Table:
-    """Return the table with a footnote at these cells, given by row and column."""
+    """Add a footnote to cells of a table.
+
+    `places` are their rows and columns.
+    """
     notes = Footnotes()
     for note in table.footnotes:
         notes.mark(note.text)

@@ -22,13 +22,16 @@ from .table import Cell, CellStatus, ColumnKey, Footnote, Table
 
 
 def every_table_becomes_text(name: str) -> None:
-    """Check that a format can render each example table, and gives equal tables the same text."""
+    """Check that a format renders each example table, twice to the same text."""
     for table in _tables():
         assert render(table, name) == render(table, name), "the text differs on a second rendering"
 
 
 def nothing_is_left_out(name: str) -> None:
-    """Check that a rendered table has all rows and columns, and all numbers in the right row."""
+    """Check that a rendered table has all rows, columns and numbers.
+
+    A number must not come before its row.
+    """
     table = next(_tables())
     text = render(table, name)
     for word in (*table.rows, *table.columns):
@@ -41,7 +44,7 @@ def nothing_is_left_out(name: str) -> None:
 
 
 def a_row_of_more_is_more(name: str) -> None:
-    """Check that a format renders a different text for a table with fewer rows."""
+    """Check that a table with fewer rows has a different text."""
     table = next(_tables())
     fewer = replace(table, rows=table.rows[:1], cells=table.cells[:1], groups=table.groups[:1])
     assert render(fewer, name) != render(table, name), "a row has no effect"

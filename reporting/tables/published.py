@@ -43,7 +43,7 @@ class PublishedMatch:
 def match_published(
     paper: PublishedTable, spec: PublishedSpec, rows: Sequence[TableRow], columns: Sequence[TableColumn]
 ) -> PublishedMatch:
-    """Match the rows and columns of a study's table with the rows and columns of a paper's table.
+    """Match the rows and columns of a study's table with those of a paper's table.
 
     Names given in the study file decide. Other names match if they are equal, or if they name the same
     blocks. The name of a column with a metric and a level is `METRIC:LEVEL` or, for the first metric, just
@@ -71,7 +71,10 @@ def match_published(
 
 
 def difference_from_baseline(number: PublishedNumber, baseline: PublishedNumber | None) -> str:
-    """Return the difference of two printed numbers, with their decimals; "" if one is not a number."""
+    """Return the difference of two printed numbers; "" if one is not a number.
+
+    It keeps their decimals.
+    """
     if baseline is None or number is baseline or not (number.text and baseline.text):
         return ""
     # decimal arithmetic keeps the printed digits, as in 0.30 − 0.10 = 0.20
@@ -81,7 +84,7 @@ def difference_from_baseline(number: PublishedNumber, baseline: PublishedNumber 
 def add_paper_only(
     table: Table, match: PublishedMatch, rows: Sequence[TableRow], columns: Sequence[TableColumn]
 ) -> Table:
-    """Return the table with further rows and columns that only the paper has.
+    """Add the rows and columns that only the paper has to a table.
 
     They follow the study's own rows and columns, under a heading. These rows and columns keep the paper's
     names and order; their cells are UNPLANNED.

@@ -55,7 +55,7 @@ class CellStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """A cell of a table: the summary of all trials that belong to its row and its column.
+    """A cell of a table: a summary of its trials.
 
     `text` is the centre, or a word if there is none; `spread` is the number after a ±, and `interval` the
     text of an interval. `difference_text` is the `difference` from the baseline, with half the width of its
@@ -87,7 +87,10 @@ class Cell:
 
     @property
     def full_text(self) -> str:
-        """Return the cell's value, spread, interval and difference from the baseline, as one text."""
+        """Return the cell's value and all that is shown after it, as one text.
+
+        These are the spread, the interval and the difference from the baseline.
+        """
         parts = (
             self.text,
             f"± {self.spread}" if self.spread else "",
@@ -117,7 +120,10 @@ def interval_cell(
     text: str = "",
     marks: tuple[str, ...] = (),
 ) -> Cell:
-    """Return a cell with a number and its interval, if any; `form` formats the number and both bounds."""
+    """Return a cell with a number and its interval, if any.
+
+    `form` formats the number and both bounds.
+    """
     low, high = bounds or (None, None)
     half = None if low is None or high is None else (high - low) / 2
     return Cell(
@@ -139,7 +145,10 @@ class Footnote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnKey:
-    """The metric and the level that identify a column. The level is "" if the columns are metrics."""
+    """The metric and the level of a column.
+
+    The level is "" if the columns are metrics.
+    """
 
     metric: str
     level: str
@@ -220,16 +229,19 @@ class Table:
         return tuple((heading, tuple(numbers)) for heading, numbers in runs)
 
     def heading_spans(self) -> tuple[tuple[tuple[str, int], ...], ...]:
-        """Return the lines of headings above the columns, as pairs of a heading and its number of columns."""
+        """Return the lines of headings above the columns.
+
+        Each heading comes with the number of columns below it.
+        """
         paths = list(zip(*self.column_headings, strict=True))
         return tuple(tuple(heading_runs(paths, depth)) for depth in range(len(self.column_headings)))
 
 
 def heading_runs(paths: Sequence[tuple[str, ...]], depth: int) -> Iterator[tuple[str, int]]:
-    """Yield the headings of one line (`depth`) above the columns, each with its number of columns.
+    """Yield the headings of one line above the columns, each with its number of columns.
 
-    `paths` has all headings of each column, the outermost first. A heading ends where a heading above it
-    ends, and an empty heading has a single column.
+    The line is `depth`. `paths` has all headings of each column, the outermost first. A heading ends where a
+    heading above it ends, and an empty heading has a single column.
     """
     places = range(len(paths))
     # an empty heading is grouped by its index, so that it does not join an empty neighbour
@@ -247,7 +259,10 @@ class Footnotes:
         self._marks: dict[str, str] = {}
 
     def mark(self, sentence: str) -> str:
-        """Return the mark of a footnote with this sentence. New marks are a to z, then aa, ab and so on."""
+        """Add a footnote if it is new, and return its mark.
+
+        Marks are a to z, then aa, ab and so on.
+        """
         number, letters = len(self._marks) + 1, ""
         # letters have no zero: z is followed by aa
         while number:

@@ -1,4 +1,7 @@
-"""The values of a metric in the trials of each cell, and the reasons for missing values."""
+"""The values of each table cell, and the reasons for missing values.
+
+They are values of one metric, from the cell's trials.
+"""
 
 from __future__ import annotations
 
@@ -54,14 +57,20 @@ class Tally:
 
     @property
     def status(self) -> CellStatus:
-        """Return the status of the table cell: done, partly done, or the reason for having no values."""
+        """Return the status of the table cell, such as done or partly done.
+
+        Without values, the status is the reason for this.
+        """
         if self.values:
             return CellStatus.DONE if len(self.values) == self.trials else CellStatus.PARTIAL
         return CellStatus(self._gap_status)
 
     @property
     def is_infinite(self) -> bool:
-        """Return whether the mean is infinite, or unknown because a training ended before its target."""
+        """Return whether the mean is infinite, or unbounded.
+
+        It is unbounded if a training ended before its target.
+        """
         return bool(self.limits) or self._gap_status is ValueStatus.INFINITE
 
     @property
@@ -75,7 +84,10 @@ class Tally:
 
     @property
     def values_by_unit(self) -> dict[int, float]:
-        """Return the values by unit (usually the seed). Paired tests compare values of the same unit."""
+        """Return a mapping from units (usually seeds) to values.
+
+        Paired tests compare values of the same unit.
+        """
         return dict(zip(self.units, self.values, strict=True))
 
     def estimate(self, spread: Spread = "sd") -> Estimate | None:
@@ -87,11 +99,14 @@ class Tally:
 
     @property
     def bound(self) -> float:
-        """Return a lower bound of the mean if some trials ended before they reached their target."""
+        """Return a lower bound of the mean.
+
+        It is used if some trials ended before they reached their target.
+        """
         return mean((*self.reached, *self.limits))
 
     def remarks(self, noun: str = "seeds") -> list[str]:
-        """Return a sentence for each reason why trials of this cell have no value.
+        """Return sentences on why trials have no value, one for each reason.
 
         There is no sentence if all trials share one reason, which the cell shows.
         """
@@ -124,11 +139,11 @@ _SELF_EXPLANATORY = (
 def tally_trials(
     spec: CellsTable, study: str, trials: Sequence[Trial], outcomes: pl.DataFrame, begun: Collection[str] = ()
 ) -> dict[CellKey, tuple[Tally, ...]]:
-    """Return the tallies of all cells that have trials. A tally holds the values of one cell.
+    """Return the tally of each cell that has trials.
 
-    A cell has one tally. With `pick`, it has one for each combination of the levels of the factors in `over`.
-    `outcomes` has the store's latest attempts, `begun` the trials that have begun and may have ended since.
-    If the columns are metrics, the column in a cell's key is "".
+    A tally has the values of one cell. With `pick`, a cell has a tally for each combination of the levels of
+    the factors in `over`. `outcomes` has the store's latest attempts, `begun` the trials that have begun and
+    may have ended since. If the columns are metrics, the column in a cell's key is "".
     """
     located = _locate_trials(trials, spec.rows, spec.columns, spec.over)
     tallies: dict[CellKey, tuple[Tally, ...]] = {}
@@ -146,7 +161,7 @@ def tally_trials(
 def tallies_by_look(
     first: Mapping[CellKey, Tally], later: Sequence[Mapping[CellKey, Tally]]
 ) -> dict[CellKey, tuple[Tally, ...]]:
-    """Return the tallies of each cell, one for each look (interim test) that the cell has reached.
+    """Return the tallies of each cell, one for each look (interim test) so far.
 
     A look is reached when all added trials have a value. `later` has the tallies of all trials up to each
     later look. For the next look, trials that ended without a value are listed.
@@ -237,11 +252,11 @@ _WHY_EMPTY: Mapping[CellStatus | None, str] = {CellStatus.MISSING: "not run", Ce
 def pick_best(
     spec: CellsTable, tallies_by_place: Mapping[CellKey, tuple[Tally, ...]]
 ) -> tuple[dict[CellKey, Tally], dict[CellKey, str]]:
-    """Pick, for each cell, the best levels of the factors in `over`, and return the values at these levels.
+    """Pick the best levels of the factors in `over`, and return their values.
 
-    The second result maps cells to remarks: how many levels have no value. A cell without such levels has no
-    remark. The first of several equal levels counts. If no level has a value, the trials of all levels are
-    merged.
+    Each cell has its own best levels. The second result maps cells to remarks: how many levels have no value.
+    A cell without such levels has no remark. The first of several equal levels counts. If no level has a
+    value, the trials of all levels are merged.
     """
     best: dict[CellKey, Tally] = {}
     remarks: dict[CellKey, str] = {}
@@ -287,7 +302,7 @@ def _best(spec: CellsTable, ranked: Sequence[tuple[Tally, ...]]) -> int | None:
 def untrained_remarks(
     spec: CellsTable, study: str, trials: Sequence[Trial], outcomes: pl.DataFrame
 ) -> dict[tuple[str, str], str]:
-    """Return, by row and column, a remark on trainings that ended without learning.
+    """Return remarks on cells with trainings that did not learn, by row and column.
 
     The table's key `untrained` has a bound for each metric. A training has not learnt if its value is worse
     than this bound.

@@ -1,4 +1,7 @@
-"""Tracker for MLflow. A study is an experiment; it has a run for each trial and one for its tables."""
+"""Tracker for MLflow.
+
+A study is an experiment. It has a run for each trial, and one for its tables.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +112,7 @@ class MlflowRuns(Tracker):
         self._client.set_terminated(id_, "FINISHED")
 
     def close(self) -> None:
-        """Do nothing: all requests have been answered already."""
+        """Do nothing, since all requests have been answered."""
 
     def _experiment(self, study: str) -> str:
         if study not in self._experiments:

@@ -1,4 +1,7 @@
-"""Tracker for TensorBoard. It writes a folder of event files for each trial, and one for the tables."""
+"""Tracker for TensorBoard.
+
+It writes a folder of event files for each trial, and one for the tables.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +73,10 @@ class TensorBoardFiles(Tracker):
         self._close(trial)
 
     def show_tables(self, study: str, tables: Sequence[TrackedTable]) -> None:
-        """Write the tables as texts into one event file, which replaces the previous one."""
+        """Write the tables as texts into one event file.
+
+        The file replaces the previous one.
+        """
         folder = self._root / study / _TABLES
         old = list(folder.glob("events.*"))
         writer = self._writer(str(folder))

@@ -1,4 +1,6 @@
-"""Tracker for Trackio. A study is a project, with a run for each trial and one for its tables.
+"""Tracker for Trackio.
+
+A study is a project, with a run for each trial and one for its tables.
 
 Trackio stores projects in SQLite files. Trackio's own storage classes write the files without its server, so
 all data are on disk at once.
@@ -40,7 +42,10 @@ def open_tracker(place: str) -> Tracker:
 
 
 class TrackioProjects(Tracker):
-    """Tracker that writes runs to files of Trackio projects. An epoch is a step; final metrics are step 0."""
+    """Tracker that writes runs to files of Trackio projects.
+
+    An epoch is a step; final metrics are step 0.
+    """
 
     def __init__(self, storage: Any) -> None:  # noqa: ANN401 -- of a library that may not be here
         self._storage = storage
@@ -59,7 +64,7 @@ class TrackioProjects(Tracker):
         return Known(epochs=frozenset(epochs), status=config.get("status"))
 
     def begin(self, trial: TrackedTrial, at: float) -> None:
-        """Store the settings in memory until the first metrics are written."""
+        """Keep the settings in memory until the first metrics are written."""
         self._shown[trial.id] = dict(trial.settings)
 
     def log(self, trial: TrackedTrial, epoch: int, metrics: Mapping[str, float], at: float) -> None:
@@ -67,7 +72,10 @@ class TrackioProjects(Tracker):
         self._write(trial, epoch, metrics, at, f"{trial.id}-{epoch}")
 
     def end(self, trial: TrackedTrial, end: TrackedEnd) -> None:
-        """Write the final metrics as step 0, with the status and its reason among the settings."""
+        """Write the final metrics as step 0.
+
+        The settings then have the status and its reason.
+        """
         self._shown[trial.id] |= {"status": end.status, **({"reason": end.reason} if end.reason else {})}
         final = {f"{_FINAL}{name}": value for name, value in end.metrics.items()}
         self._write(trial, 0, final, end.at, f"{trial.id}-{end.status}-{end.at}")
@@ -89,7 +97,10 @@ class TrackioProjects(Tracker):
     def _write(
         self, trial: TrackedTrial, step: int, metrics: Mapping[str, float], at: float, once: str
     ) -> None:
-        """Write the metrics of one step, unless a row with the id `once` exists."""
+        """Write the metrics of one step, but only once.
+
+        `once` is the id of the row.
+        """
         self._storage.bulk_log(
             trial.study,
             trial.name,

@@ -1,4 +1,6 @@
-"""Tracker for Weights & Biases in offline mode. A study is a project, with a run for each trial.
+"""Tracker for Weights & Biases in offline mode.
+
+A study is a project, with a run for each trial.
 
 One more run has the tables of the study. Nothing is sent anywhere: the library writes a folder for each run,
 which its own `wandb sync` uploads. When a run resumes, it is written again with its earlier steps, and the
@@ -52,7 +54,7 @@ def open_tracker(place: str) -> Tracker:
 
 @dataclass(frozen=True, slots=True)
 class _StoredRun:
-    """The part of a run that is already on disk: its folders, the metrics of each step, and the summary."""
+    """The part of a run that is already on disk."""
 
     folders: list[Path] = field(default_factory=list[Path])
     steps: dict[int, dict[str, Any]] = field(default_factory=dict[int, dict[str, Any]])
@@ -61,9 +63,10 @@ class _StoredRun:
 
 @dataclass(frozen=True, slots=True)
 class _OpenRun:
-    """A run that is being written. At its end it replaces the folders of earlier attempts at this run.
+    """A run that is being written.
 
-    `before` has these folders, and the steps in them that have not been copied yet.
+    At its end it replaces the folders of earlier attempts at this run. `before` has these folders, and the
+    steps in them that have not been copied yet.
     """
 
     run: Any
@@ -72,7 +75,10 @@ class _OpenRun:
     """Whether the end of the file is on disk, which happens some time after `run.finish`."""
 
     def log(self, epoch: int, items: Mapping[str, float]) -> None:
-        """Copy the steps before this epoch from the earlier folders, then add the metrics of this epoch."""
+        """Add the metrics of an epoch.
+
+        Earlier steps are first copied from the earlier folders.
+        """
         self._rewrite(epoch)
         self.run.log(dict(items), step=epoch, commit=True)
 
@@ -174,7 +180,10 @@ class OfflineRuns(Tracker):
         return _OpenRun(new, before, lambda: any(each.HasField("exit") for each in self._records_of(path)))
 
     def _read(self, study: str, run: str) -> _StoredRun:
-        """Return the part of a run that is on disk. After a killed process, this is the readable part."""
+        """Return the part of a run that is on disk.
+
+        After a killed process, this is the readable part.
+        """
         found = _StoredRun()
         for path in sorted(self._place.glob(f"wandb/offline-run-*-{run}/run-{run}.wandb")):
             records = self._records_of(path)
@@ -193,7 +202,10 @@ class OfflineRuns(Tracker):
 
 
 def _items(items: Any) -> dict[str, Any]:  # noqa: ANN401 -- of a library that may not be here
-    """Return the items of a stored record by name, without W&B's own items except the time of a step."""
+    """Return the items of a stored record by name.
+
+    W&B's own items are left out, except the time of a step.
+    """
     named = {each.key or "/".join(each.nested_key): json.loads(each.value_json) for each in items}
     return {name: value for name, value in named.items() if name == "_timestamp" or not name.startswith("_")}
 

@@ -1,4 +1,7 @@
-"""A table as CSV in long form for programs: one line per cell, with unrounded numbers."""
+"""A table as CSV in long form, with one line per cell.
+
+Numbers are not rounded.
+"""
 
 from __future__ import annotations
 

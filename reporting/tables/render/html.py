@@ -1,4 +1,7 @@
-"""A table as a self-contained HTML figure in ASCII, for light and dark pages."""
+"""A table as a self-contained HTML figure, for light and dark pages.
+
+The HTML is in ASCII.
+"""
 
 from __future__ import annotations
 

@@ -48,7 +48,10 @@ def render(table: Table) -> str:
 
 
 def render_float(table: Table, form: CellForm) -> str:
-    """Return the LaTeX floats of a table; `form` writes the LaTeX code of its cells."""
+    """Return the LaTeX floats of a table.
+
+    `form` writes the LaTeX code of its cells.
+    """
     shown, fit = table, _fit(table)
     short = replace(table, rows=short_level_names(table.rows))
     if (short_fit := _fit(short)) < fit:
@@ -91,7 +94,10 @@ def _caption_lines(table: Table, *, is_first: bool) -> list[str]:
 
 
 def _floats(table: Table, *, is_small: bool) -> Iterator[list[Table]]:
-    """Split a table into floats that each fit on a page; yield the parts of each."""
+    """Split a table into floats that fit a page.
+
+    Each float is a list of parts of the table.
+    """
     line = SMALL * _LINE if is_small else _LINE
     parts: list[Table] = []
     used = 0.0
@@ -105,7 +111,7 @@ def _floats(table: Table, *, is_small: bool) -> Iterator[list[Table]]:
 
 
 def _pieces(table: Table, room: float) -> Iterator[Table]:
-    """Split the rows of a table into as few pieces as possible, each of which fits a page."""
+    """Split the rows of a table into as few pieces as fit on a page each."""
     begin = 0
     for end in range(1, len(table.rows) + 1):
         if end - begin > 1 and _num_lines(_rows_of(table, begin, end)) > room:
@@ -127,7 +133,7 @@ def _num_lines(table: Table) -> float:
 
 
 class _Fit(NamedTuple):
-    """Measures of how well a table fits a page, the most important first.
+    """Measures of how well a table fits a page, in order of importance.
 
     Smaller values are better.
     """
@@ -145,7 +151,10 @@ def _fit(table: Table) -> _Fit:
 
 
 def _blocks(table: Table) -> Iterator[Table]:
-    """Split a table into as few blocks of columns as fit a page in the smallest type."""
+    """Split the columns of a table into as few blocks as fit on a page each.
+
+    The blocks are set in the smallest type.
+    """
     room = PAGE_WIDTH / SMALLEST - _row_names_width(table)
     widths = [_column_width(table, number) for number in range(len(table.columns))]
     if sum(widths) <= room:
@@ -162,7 +171,7 @@ def _blocks(table: Table) -> Iterator[Table]:
 
 
 def _inseparable(table: Table, widths: Sequence[float], room: float) -> Sequence[int]:
-    """Return the sizes of groups of neighbouring columns that must stay in the same block.
+    """Return the sizes of the groups of columns that must stay together.
 
     A group is the columns below one heading. If such a group is wider than `room`, or if there are no
     headings, each column is a group.
@@ -243,9 +252,9 @@ def _heading_lines(table: Table, spans: Sequence[int]) -> list[str]:
 
 
 def _row(name: str, cells: Sequence[Cell], spans: Sequence[int], form: CellForm) -> list[str]:
-    """Return the LaTeX lines of a table row: the study's numbers, and below them the paper's numbers.
+    """Return the LaTeX lines of a table row.
 
-    A line without numbers is left out.
+    The study's numbers are in the first line, the paper's in the second. A line without numbers is left out.
     """
     ours = " & ".join(map(form.ours, cells, spans))
     published = rf"{' & '.join(map(form.published, cells, spans))} \\ \addlinespace"
@@ -270,18 +279,24 @@ def text_of(cell: Cell) -> str:
 
 
 def rest_of(cell: Cell) -> str:
-    """Return the text that follows a number and its spread: an interval, or a difference in parentheses."""
+    """Return the text after a number and its spread.
+
+    It is an interval, a difference in parentheses, both or nothing.
+    """
     difference = f"({cell.difference_text})" if cell.difference_text else ""
     return " ".join(part for part in (cell.interval, difference) if part)
 
 
 def spans_of(table: Table, number: int) -> int:
-    """Return the number of LaTeX columns of one table column: two if text follows its numbers, else one."""
+    """Return how many LaTeX columns a table column needs.
+
+    It is two if text follows its numbers, else one.
+    """
     return 1 + any(rest_of(row[number]) for row in table.cells)
 
 
 def over(text: str, span: int) -> str:
-    """Return the LaTeX code of a text that spans all LaTeX columns of one table column."""
+    """Return LaTeX code for a text over `span` columns."""
     return text if span == 1 else rf"\multicolumn{{{span}}}{{c}}{{{text}}}"
 
 
@@ -309,7 +324,10 @@ class CellForm:
         return over(text, span)
 
     def ours(self, cell: Cell, span: int) -> str:
-        """Return the LaTeX code of the study's number, of any text after it, and of its footnote marks."""
+        """Return the LaTeX code of the study's number and of all that follows it.
+
+        That is other text and footnote marks.
+        """
         if span == 1 or cell.estimate is None:
             return over(text_of(cell), span)
         number = f"{cell.text} ± {cell.spread}" if cell.spread else cell.text

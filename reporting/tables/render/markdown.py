@@ -36,7 +36,7 @@ def render(table: Table) -> str:
 
 
 def _head(table: Table, column: int) -> str:
-    """Return the name of a column, below the headings above the column, as one text.
+    """Join the headings of a column and its name into one text.
 
     The heading with the factor's name is left out if it already stands above the column to the left.
     """
@@ -52,7 +52,10 @@ def _line(cells: list[str]) -> str:
 
 
 def _is_text(cell: Cell) -> bool:
-    """Return whether a cell shows only the name of its best level, and no number."""
+    """Return whether a cell shows only a level, and no number.
+
+    The level is the best one of the cell.
+    """
     return bool(cell.picked) and cell.estimate is None
 
 

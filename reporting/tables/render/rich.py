@@ -1,4 +1,6 @@
-"""A table for a terminal: plain columns, the best in bold, published numbers below measured ones.
+"""A table for a terminal, in plain columns.
+
+The best values are bold. Published numbers are below measured ones.
 
 Plain text marks the best with asterisks. To keep `*` unambiguous, significance is marked by daggers.
 """
@@ -21,7 +23,7 @@ _STARS_EXPLAINED = re.compile(r"\*+: p < ")
 
 
 def _daggers(text: str) -> str:
-    """Replace each star that marks a significant difference by a dagger (†)."""
+    """Replace stars by daggers (†), as marks of significance."""
     return text.replace("*", "†")
 
 
@@ -80,7 +82,7 @@ def _body(table: Table, width: int, *, ansi: bool) -> list[str]:
 def _layout(
     table: Table, rows: Sequence[str], columns: Sequence[TextColumn], width: int
 ) -> tuple[tuple[str, ...], list[list[TextColumn]]]:
-    """Return the row names (indented below their headings), and the columns in groups that fit the width."""
+    """Return the indented row names, and the columns in groups that fit the width."""
     headings = table.groups or ("",) * len(rows)
     names = tuple(" " * INDENT * bool(heading) + row for heading, row in zip(headings, rows, strict=True))
     return names, list(_groups(columns, width - INDENT - _name_width(table, names)))
@@ -118,7 +120,7 @@ def _column(head: str, cells: Sequence[Cell], headings: tuple[str, ...], *, ansi
 
 
 def _texts(cells: Sequence[Cell]) -> list[str]:
-    """Return the texts of the cells of a column, padded so that their numbers are aligned."""
+    """Return the texts of a column's cells, padded to align their numbers."""
     spread, interval, difference = (
         max(map(len, parts), default=0)
         for parts in zip(*((cell.spread, cell.interval, cell.difference_text) for cell in cells), strict=True)
@@ -143,7 +145,9 @@ def _ansi(text: str, code: int, *, ansi: bool) -> str:
 
 
 def _groups(columns: Sequence[TextColumn], max_width: int) -> Iterator[list[TextColumn]]:
-    """Yield groups of as many columns as fit into `max_width`, but at least one column.
+    """Split columns into groups that fit into `max_width`.
+
+    A group has at least one column.
 
     A group ends where an outer heading ends, if possible.
     """
@@ -159,7 +163,7 @@ def _groups(columns: Sequence[TextColumn], max_width: int) -> Iterator[list[Text
 
 
 def _balance_groups(columns: Sequence[TextColumn], max_width: int) -> list[list[TextColumn]]:
-    """Split columns into as few groups as fit, with the widest group as narrow as possible."""
+    """Split columns into as few groups as fit, with similar widths."""
     fewest = _fill_groups(columns, max_width)
     # the narrowest limit with which no more groups are needed
     candidates = (_fill_groups(columns, limit) for limit in range(1, max_width))

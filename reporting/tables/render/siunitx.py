@@ -1,4 +1,7 @@
-"""A table as LaTeX whose numbers are aligned at their decimal points by siunitx, even in bold."""
+"""A table as LaTeX for the package siunitx.
+
+siunitx aligns numbers at their decimal points, even in bold.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,9 @@ def _number(cell: Cell) -> tuple[str, str, str] | None:
 
 
 class AlignedForm(CellForm):
-    """Writer of the LaTeX code of cells for siunitx, which aligns numbers at their decimal points.
+    """Writer of table cells as LaTeX code for siunitx.
+
+    siunitx aligns numbers at their decimal points.
 
     Texts that are not numbers are in braces.
     """
@@ -34,7 +39,9 @@ class AlignedForm(CellForm):
     )
 
     def columns(self, table: Table, number: int) -> str:
-        """Return the LaTeX column specification: a number column, and a text column if text follows.
+        """Return the LaTeX column specification of one table column.
+
+        Text after the numbers is in a column of its own.
 
         The number column has room for the longest number.
         """
@@ -49,11 +56,17 @@ class AlignedForm(CellForm):
         return f"S[table-format={sign}{whole}.{decimals}{f'({spread})' if spread else ''}]{behind}"
 
     def head(self, text: str, span: int) -> str:
-        """Return a column heading as LaTeX. In a column of numbers, siunitx needs braces around text."""
+        """Return a column heading as LaTeX.
+
+        In a column of numbers, siunitx needs braces around text.
+        """
         return over(text, span) if span > 1 else f"{{{text}}}"
 
     def ours(self, cell: Cell, span: int) -> str:
-        """Return a cell's number for siunitx, with footnote marks, or its text if it has no number."""
+        """Return a cell's number for siunitx, with footnote marks.
+
+        A cell without a number has its text.
+        """
         found = _number(cell)
         if found is None:
             return self.head(text_of(cell), span)
