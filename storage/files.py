@@ -94,9 +94,9 @@ def _short(machine: str) -> str:
 def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
     """Yield a temporary path, whose file or folder replaces `path` at the end.
 
-    At the end the contents are flushed, then the file is renamed, and the new name is flushed. So a crash of
-    the machine leaves the complete new version or the old one. The temporary path is in `folder`, by default
-    the folder of `path`. After an exception the temporary file is removed.
+    When the context ends, the contents are flushed, then the file is renamed, and the new name is flushed. So
+    a crash of the machine leaves the complete new version or the old one. The temporary path is in `folder`,
+    by default the folder of `path`. After an exception the temporary file is removed.
     """
     with writing_temporary(path, folder or path.parent) as temporary:
         yield temporary

@@ -93,7 +93,7 @@ def _replace(place: Place, dataset: str, partition: Path, contents: Mapping[Path
 def merge(dataset: str, contents: Mapping[Path, bytes]) -> pl.DataFrame:
     """Merge the rows of several files of a partition into one sorted frame.
 
-    Outdated copies are left out. They are in one chunk, because many small chunks are slow.
+    Outdated copies are left out. The rows are in one chunk, because many small chunks are slow.
     """
     found = scan(dataset, batches(contents), SCHEMAS[dataset].names()).collect().rechunk()
     frame = latest_copies(found.lazy()).drop(RANK)
@@ -466,9 +466,9 @@ class StoreUpkeep:
     def clean(self, *, dry: bool = False) -> tuple[Finding, ...]:
         """Remove and return the files that nothing uses any more.
 
-        A `dry` run removes nothing. These are unfinished files of dead processes, and checkpoints of trials
-        that have ended for good. The age of a file is measured by the clock that sets file times. The clock
-        of this machine may be days ahead, and new files of other machines would then look old.
+        A `dry` run removes nothing. Such files are unfinished files of dead processes, and checkpoints of
+        trials that have ended for good. The age of a file is measured by the clock that sets file times. The
+        clock of this machine may be days ahead, and new files of other machines would then look old.
         """
         layout, now = self._layout, None
         if not dry and layout.unfinished.is_dir():  # otherwise nothing has been written yet

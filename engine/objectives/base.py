@@ -68,8 +68,8 @@ def micro_batch_weight(count: int, part: int, parts: int) -> float:
 def scored_on_device(targets: Tensor, scored: Tensor, device: torch.device) -> tuple[Tensor, Tensor]:
     """Return the scored targets and their flat indices, on the device.
 
-    The mask `scored` marks them. Both results are (count,) and on the device. `targets` and `scored`, both
-    (batch, length), are on the host. Counting them on the host avoids waiting for a GPU.
+    The mask `scored` marks these targets. Both results are (count,). `targets` and `scored`, both (batch,
+    length), are on the host. Counting them on the host avoids waiting for a GPU.
     """
     places = find_places(scored)
     return on_device(targets.flatten()[places], device), on_device(places, device)

@@ -54,8 +54,8 @@ def objective_class(settings: TrialSettings) -> type[Objective[Any]]:
 def has_one_shape(settings: TrialSettings) -> bool:
     """Return whether all batches of a trial have the same shape.
 
-    Only then may the trial train in a pack. Its objective must be Stackable, and its batches of equal length
-    must have equal shapes.
+    Only then may the trial train in a pack. The objective must be Stackable, and batches of equal length must
+    have equal shapes.
     """
     if isinstance(settings.task, GeneratedTask) and not settings.task.has_one_shape:
         return False

@@ -62,9 +62,9 @@ def compare_widths(
 ) -> tuple[LayerChange, ...]:
     """Return how much the activations of each layer change in training, at each width.
 
-    They take `steps` steps with a constant learning rate. The change is averaged over the trials of a width.
-    All trials are trained on the CPU, and the activations are measured for the same inputs before and after
-    these steps. Raise CoordinateError for fewer than two widths, for models whose layers differ across
+    The models take `steps` steps with a constant learning rate. The change is averaged over the trials of a
+    width. All trials are trained on the CPU, and the activations are measured for the same inputs before and
+    after these steps. Raise CoordinateError for fewer than two widths, for models whose layers differ across
     widths, for models that read two sequences, and if activations are no longer finite.
     """
     if len(trials) < 2:

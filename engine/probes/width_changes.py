@@ -64,7 +64,8 @@ class ModelCoordinates:
 class StudyCoordinates:
     """Changes of the layers in a study's models, at each width.
 
-    The models took `steps` training steps. Its text is what `activemem study coordinates` prints.
+    The models took `steps` training steps. The text of this object is what `activemem study coordinates`
+    prints.
     """
 
     study: str

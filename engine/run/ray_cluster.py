@@ -77,10 +77,10 @@ class _Cohort:
 class CohortSearcher(_NeverPickled, Searcher):
     """Search algorithm for Ray Tune that hands out cohorts.
 
-    The cohorts come from a grid or a search. It also reports the end of each cohort to the source. A cohort
-    that has lost its worker is handed out again, as another trial of Tune: Tune's own retries give up a
-    cohort whose reused worker is lost before it begins the cohort. `errors` has one line for each cohort that
-    has lost too many workers.
+    The cohorts come from a grid or a search. The searcher also reports the end of each cohort to the source.
+    A cohort that has lost its worker is handed out again, as another trial of Tune: Tune's own retries give
+    up a cohort whose reused worker is lost before it begins the cohort. `errors` has one line for each cohort
+    that has lost too many workers.
     """
 
     def __init__(

@@ -124,7 +124,7 @@ class Patience:
 class BestEpoch:
     """The best epoch so far, with a copy of the model's weights.
 
-    The value of `metric` decides. The copy is on the CPU. These are the weights that were evaluated, which
+    The value of `metric` decides. The copy is on the CPU. Its weights are those that were evaluated, which
     are averages if the training averages weights. `value` is None before the first value that is not NaN.
     """
 

@@ -197,10 +197,10 @@ class Attempt:
     def advance(self) -> Event:
         """Take the next step of the attempt, and return its event.
 
-        The steps are to start the trial, to train an epoch, and to end the trial. It must not be called after
-        the end. A machine failure is an event that leaves the trial unchanged. While this process is
-        suspended, another one may take the trial over, and write and remove the same files. A failure in this
-        process is then caused by the other process. Raise StoppedMidway on a requested stop.
+        The steps are to start the trial, to train an epoch, and to end the trial. Do not call this after the
+        end. A machine failure is an event that leaves the trial unchanged. While this process is suspended,
+        another one may take the trial over, and write and remove the same files. A failure in this process is
+        then caused by the other process. Raise StoppedMidway on a requested stop.
         """
         try:
             while (event := self._next_event()) is None:

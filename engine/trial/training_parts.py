@@ -191,8 +191,8 @@ def to_device(state: Any, device: torch.device, but: Collection[Path] = (), path
 def own_states(states: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
     """Return the states of plug-ins for a checkpoint.
 
-    They have a list of the tensors that are on the CPU. A checkpoint is read onto the CPU, so only this list
-    shows which tensors belong there. It is left out if the device is the CPU.
+    With them is a list of their tensors that are on the CPU. A checkpoint is read onto the CPU, so only this
+    list shows which tensors belong there. It is left out if the device is the CPU.
     """
     on_cpu = [] if device.type == "cpu" else list(_paths_on_cpu(states, ()))
     return {"states": states, **({"on_cpu": on_cpu} if on_cpu else {})}

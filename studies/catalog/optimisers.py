@@ -203,7 +203,7 @@ class OptimizerSettings(NamedSettings):
     def state_per_weight(self) -> int:
         """The largest number of values that the optimiser stores for a parameter.
 
-        Such a value is, for example, a moment. It is used to estimate memory.
+        Such a value is, for example, a moment. The number is used to estimate memory.
         """
         return 2
 

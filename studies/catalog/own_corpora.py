@@ -143,7 +143,7 @@ class OwnDocuments(_Facts):
     def dataset(self) -> Corpus:
         """The same documents as a `Corpus`.
 
-        The readers of data expect this class. Its alphabet has all 256 bytes, because a document may contain
+        The readers of data expect this class. The alphabet has all 256 bytes, because a document may contain
         any of them, even line breaks.
         """
         described = _described(self, "your own documents")

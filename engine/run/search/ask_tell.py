@@ -221,10 +221,9 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
 def restored_attributes(sampler: optuna.samplers.BaseSampler, ended: int) -> dict[str, int]:
     """Return the attributes of a stored point for Optuna's genetic samplers.
 
-    The attribute is the point's generation. Only Optuna's genetic samplers need it. `ended` is the number of
-    points that ended before this one. Genetic samplers note the generation on each trial that they propose.
-    For points from the store, the generation follows from the order in which they ended. Other samplers need
-    no attribute.
+    Genetic samplers note the generation on each trial that they propose. For points from the store, the
+    generation follows from the order in which they ended: `ended` is the number of points that ended before
+    this one. Other samplers need no attribute.
     """
     genetic = sampler.genetic if isinstance(sampler, RestartableSampler) else None
     if genetic is None or genetic.population_size is None:

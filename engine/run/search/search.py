@@ -311,8 +311,8 @@ class Search:
     def _turn(self) -> Iterator[None]:
         """Within this context, let no other driver begin a search point.
 
-        Do nothing if all points have been begun. So several drivers together begin no more points than the
-        search has. The turn is a lease, which another driver takes over from a dead one. Raise MachineError
+        So several drivers together begin no more points than the search has. Once all points have been begun,
+        do nothing. The turn is a lease, which another driver takes over from a dead one. Raise MachineError
         if it cannot be claimed.
         """
         if len(self._tracked.begun) >= self._settings.trials:
@@ -441,7 +441,7 @@ class Search:
     def _end(self, tracked: TrackedPoint) -> None:
         """End a search point if all its trials have outcomes.
 
-        Then report it to Optuna. Otherwise, wait for the drivers that train the missing trials.
+        In this case, report it to Optuna. Otherwise, wait for the drivers that train the missing trials.
         """
         if self._missing(tracked.point):
             self._tracked.move(tracked, PointState.RUNNING_ELSEWHERE)
@@ -558,8 +558,8 @@ class Search:
     def _prune_with_others(self, point: SearchPoint) -> None:
         """Prune all begun trials of a search point if one of them was pruned.
 
-        This happens if a driver was killed while it stored them. If they trained on, they would be compared
-        with trials of fewer epochs.
+        A driver may have been killed after it had stored only some of them. If the others trained on, they
+        would be compared with trials of fewer epochs.
         """
         if self._points.was_pruned(point):
             missing = self._missing(point)

@@ -16,9 +16,9 @@ from .lengths import draw_lengths, only_last, pad_behind
 def draw_mqar(task: MqarSettings, count: int, test_set: str | None, generator: Generator) -> Examples:
     """Draw sequences of multi-query associative recall.
 
-    Keys with values come first, then keys as queries. Their shapes are those of a test set or of training. A
-    shape is a length and a number of pairs. With several training shapes, the shape of each sequence is drawn
-    by the shapes' weights.
+    Keys with values come first, then keys as queries. The sequences have the shapes of a test set or of
+    training. A shape is a length and a number of pairs. With several training shapes, the shape of each
+    sequence is drawn by the shapes' weights.
     """
     if test_set is not None:
         length, pairs = map(int, test_set.split("-"))

@@ -124,7 +124,7 @@ _MAX_UNORDERED = 4
 class EvolutionSampler(optuna.samplers.BaseSampler):
     """Sampler that mutates the best of a few points of the population.
 
-    The `sample` points are drawn at random. The first `population` search points are drawn at random. Pruned
+    These are `sample` points, drawn at random. The first `population` points of a search are random. Pruned
     points belong to the population, but never win. Failed points do not belong to it.
     """
 
