@@ -157,7 +157,10 @@ class Bucket:
                 return None
 
     def download(self, key: str, path: Path) -> ObjectInfo | None:
-        """Download an object to a file; return its listing entry, or None if the object does not exist."""
+        """Download an object to a file, and return its listing entry.
+
+        Return None if the object does not exist.
+        """
         with self._file_errors(key):
             try:
                 answer = self._server.get(self._data, self._name(key))

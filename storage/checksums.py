@@ -124,9 +124,10 @@ def add_model_checksum(data: bytes) -> bytes:
 
 
 def read_model(path: Path) -> tuple[dict[str, Any], bytes]:
-    """Verify a model's file; return its description and all bytes of the file.
+    """Verify a model's file, and return its description.
 
-    Raise `FileNotFoundError`, `UnreadableError`, or `DamagedError` if a byte has changed.
+    With the description, return all bytes of the file. Raise `FileNotFoundError`, `UnreadableError`, or
+    `DamagedError` if a byte has changed.
     """
     data = read_regular(path)
     if not _has_checksum(data):

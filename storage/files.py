@@ -38,7 +38,10 @@ def this_machine() -> str | None:
 
 
 def is_running(pid: int, started: str | None) -> bool:
-    """Return whether a process with this pid and start time runs on this machine; True if unknown."""
+    """Return whether a process with this pid and start time runs here.
+
+    Return True if this is unknown.
+    """
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):

@@ -136,7 +136,10 @@ class Lease:
         return not mine or self._place.exists(self._next)
 
     def beat(self) -> None:
-        """Renew the lease. If that fails, the lease expires unless a later renewal succeeds."""
+        """Renew the lease.
+
+        If that fails, the lease expires unless a later renewal succeeds.
+        """
         with suppress(OSError):
             self._place.touch(self._path, _BEAT)
 
@@ -147,7 +150,10 @@ class Lease:
             self._place.touch(self._path, ENDED)
 
     def release(self) -> None:
-        """Delete the lease of an attempt without an outcome; its number may then be claimed again."""
+        """Delete the lease of an attempt without an outcome.
+
+        Its number may then be claimed again.
+        """
         self.over = True
         if not self.is_lost():
             self._place.delete(self._path)

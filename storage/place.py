@@ -378,10 +378,10 @@ def all_names(folder: Path) -> set[str]:
 
 
 def entries(folder: Path, ending: str = "") -> list[Path]:
-    """Return the paths in a folder that end in `ending`, sorted; empty if there is no such folder.
+    """Return the paths in a folder that end in `ending`, sorted.
 
-    Unlike `Path.glob`, this function raises all other errors: rows that cannot be listed must not look as if
-    they were missing.
+    There are none if the folder does not exist. Unlike `Path.glob`, this function raises all other errors:
+    rows that cannot be listed must not look as if they were missing.
     """
     try:
         return sorted(path for path in folder.iterdir() if path.name.endswith(ending))
@@ -407,7 +407,10 @@ def validate_study_name(study: str) -> str:
 
 
 def validate_trial_id(trial: str) -> str:
-    """Return the id of a trial. Raise `StoreError` if it could lead out of the store's folders."""
+    """Return the id of a trial.
+
+    Raise `StoreError` if it could lead out of the store's folders.
+    """
     if fault := trial_id_fault(trial):
         raise StoreError(fault)
     return trial

@@ -386,12 +386,12 @@ class StoreUpkeep:
         )
 
     def merge_ended(self, study: str, *, at_least: int) -> int:
-        """Merge the data files of a study's ended attempts, if there are at least `at_least` of them.
+        """Merge the data files of a study's ended attempts.
 
-        Return how many files were merged. A run calls this method while it trains, because merged files are
-        not read again. An attempt has ended once its row exists; only probes are written later. So rows are
-        merged last, and a crash before that leaves work for the next merge. Other processes may compact at
-        the same time.
+        Do nothing if there are fewer than `at_least` of them. Return how many files were merged. A run calls
+        this method while it trains, because merged files are not read again. An attempt has ended once its
+        row exists; only probes are written later. So rows are merged last, and a crash before that leaves
+        work for the next merge. Other processes may compact at the same time.
         """
         layout, merged = self._layout, 0
         ended = {

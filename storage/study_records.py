@@ -131,9 +131,10 @@ class StudyRecords:
 
 
 def read_page(path: Path) -> _Page:
-    """Return the contents of a study record's file: the record, its version and the time of writing.
+    """Return the contents of a study record's file.
 
-    Raise `FileNotFoundError`, `UnreadableError`, `DamagedError`, and `StoreError` for an unknown version.
+    They are the record, its version and the time of writing. Raise `FileNotFoundError`, `UnreadableError`,
+    `DamagedError`, and `StoreError` for an unknown version.
     """
     page = decode_record(read_regular(path), _Page)
     if page.schema_ != RECORD_VERSION:

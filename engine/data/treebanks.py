@@ -1,4 +1,4 @@
-"""Treebanks: pairs of a sentence and its constituency tree in linear form (Vinyals et al. 2015).
+"""Treebanks: sentences with their constituency trees (Vinyals et al. 2015).
 
 Trees are read from Penn bracket format. A linear tree is one line of labelled brackets, with a tag for each
 word.

@@ -88,10 +88,10 @@ class OutputCosts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Race:
-    """Competition among the outputs of each sentence. Outputs that cannot win are dropped early.
+    """Competition among the outputs of each sentence.
 
-    `sentence` (rows,) maps rows to sentences. `best` (sentences,) is the best score of a finished output so
-    far, minus its cost.
+    Outputs that cannot win are dropped early. `sentence` (rows,) maps rows to sentences. `best` (sentences,)
+    is the best score of a finished output so far, minus its cost.
     """
 
     sentence: Tensor
@@ -114,9 +114,10 @@ class Race:
 def greedy_search(
     model: TransductionModel, sources: Tensor, bounds: Bounds, *, race: Race | None = None
 ) -> Outputs:
-    """Generate an output for each source (batch, n), symbol by symbol; finished rows are dropped.
+    """Generate an output for each source (batch, n), symbol by symbol.
 
-    With a race, outputs that cannot win may stay unfinished; their scores are minus infinity.
+    Finished rows are dropped. With a race, outputs that cannot win may stay unfinished; their scores are
+    minus infinity.
     """
     batch, device = len(sources), sources.device
     symbols = sources.new_full((batch, int(bounds.max_length.max())), PAD)
@@ -355,9 +356,10 @@ class BeamSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LengthLine:
-    """Linear estimate of an output's length from its source's length: slope · length + constant.
+    """Linear estimate of an output's length from its source's length.
 
-    Both lengths include the end symbol. The numbers are exact, so every machine rounds up to the same length.
+    The estimate is slope · length + constant. Both lengths include the end symbol. The numbers are exact, so
+    every machine rounds up to the same length.
     """
 
     slope: Fraction

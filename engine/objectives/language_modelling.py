@@ -209,10 +209,10 @@ class StreamObjective(LanguageObjective[StreamBatch]):
 
 
 class PackedObjective(LanguageObjective[StreamBatch]):
-    """Objective that cuts a text, or a mixture of texts, into independent pieces of equal length.
+    """Objective that cuts a text into independent pieces of equal length.
 
-    If documents are read separately, a step still has the same number of targets, and its tokens and FLOPs
-    are counted as for whole pieces.
+    The text may be a mixture of texts. If documents are read separately, a step still has the same number of
+    targets, and its tokens and FLOPs are counted as for whole pieces.
     """
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:

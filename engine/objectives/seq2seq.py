@@ -267,7 +267,10 @@ def sampling_share(train: TrainSettings, step: int) -> float:
 
 
 def _guess_places(model: TransductionModel, sources: Tensor, targets: Tensor, draws: GuessDraws) -> Tensor:
-    """Replace target symbols by the model's guesses from left to right. Later guesses see earlier ones."""
+    """Replace target symbols by the model's guesses from left to right.
+
+    Later guesses see earlier ones.
+    """
     # all pairs have the same places here, because `GuessDraws.of` was called with `together`
     places = draws.replaced[0].tolist()
     if not any(places):

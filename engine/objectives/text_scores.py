@@ -20,11 +20,12 @@ from .separate_documents import nll_of_documents
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Likelihood:
-    """Negative log-likelihood in nats, with the number of tokens, words and bytes that it covers.
+    """Negative log-likelihood of a text, in nats.
 
-    `bytes` counts the UTF-8 bytes of the original text, line ends included; it is 0 if the tokens do not
-    determine a text. A line end is a token and a word. Vocabularies that spell rare words have more tokens
-    than words, so only perplexities per word can be compared across vocabularies.
+    It also has the numbers of tokens, words and bytes that are covered. `bytes` counts the UTF-8 bytes of the
+    original text, line ends included; it is 0 if the tokens do not determine a text. A line end is a token
+    and a word. Vocabularies that spell rare words have more tokens than words, so only perplexities per word
+    can be compared across vocabularies.
     """
 
     nats: float

@@ -195,9 +195,10 @@ class Muon(torch.optim.Optimizer):
 
 
 def orthogonalise(matrix: Tensor) -> Tensor:
-    """Orthogonalise a matrix: keep its singular vectors, and move its singular values to 0.7–1.2.
+    """Orthogonalise a matrix.
 
-    It takes five Newton-Schulz iterations of a polynomial that is steep at 0 (Jordan et al. 2024).
+    Its singular vectors stay, and its singular values move to 0.7–1.2. This takes five Newton-Schulz
+    iterations of a polynomial that is steep at 0 (Jordan et al. 2024).
     """
     a, b, c = _COEFFICIENTS
     # the Gram matrix of the shorter side is the smaller one

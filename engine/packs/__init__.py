@@ -1,8 +1,8 @@
-"""Packs: groups of trials that train together, because their models and batches have equal shapes.
+"""Packs: groups of trials that train together.
 
-The results equal those of separate training, except for rounding. `packer` decides which trials fit together,
-and has them take their steps. `stacked_steps` computes the gradients by `torch.vmap`, and updates the
-weights.
+Their models and batches have equal shapes. The results equal those of separate training, except for rounding.
+`packer` decides which trials fit together, and has them take their steps. `stacked_steps` computes the
+gradients by `torch.vmap`, and updates the weights.
 """
 
 from ...lazy_exports import lazy_exports

@@ -315,7 +315,10 @@ class Worker:
         outcome.commit()  # at the start, since the files may change during training
 
     def attempts(self, jobs: Sequence[Job]) -> list[Attempt]:
-        """Return an attempt for each job. An attempt claims its trial when it starts."""
+        """Return an attempt for each job.
+
+        An attempt claims its trial when it starts.
+        """
         for run in {job.run for job in jobs} - self._claims.keys():
             self._claims[run] = Claims(self._store, run)
         return [

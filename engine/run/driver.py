@@ -1,4 +1,7 @@
-"""Driver of a study: it trains the missing trials, in this process or on Ray, until none is left."""
+"""Driver of a study, which trains the missing trials until none is left.
+
+They train in this process or on Ray.
+"""
 
 from __future__ import annotations
 
@@ -251,9 +254,10 @@ def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) 
 
 
 class RunCounter(Relay):
-    """Listener of a run: it counts ended trials, and requests a stop after too many failures.
+    """Listener of a run that counts the ended trials.
 
-    At intervals it merges the files of ended trials, so that a folder never holds thousands of files.
+    It requests a stop after too many failures. At intervals it merges the files of ended trials, so that a
+    folder never holds thousands of files.
     """
 
     def __init__(
@@ -268,7 +272,10 @@ class RunCounter(Relay):
 
     @property
     def has_failed_too_often(self) -> bool:
-        """Return whether this run has had at least `max_failures` failed trials; False without a limit."""
+        """Return whether this run has had at least `max_failures` failed trials.
+
+        Return False without a limit.
+        """
         failed = list(self.ended.values()).count("failed")
         return self._max_failures is not None and failed >= self._max_failures
 

@@ -54,10 +54,10 @@ class _WorkerLeavesError(Exception):
 
 
 def request_stop(run: str) -> None:
-    """Signal all workers of a run to stop at their next step; called by the driver.
+    """Signal all workers of a run to stop at their next step.
 
-    Ray's key-value store is used because it needs no process of its own, unlike a public Ray actor. Without
-    this signal, Tune stops workers only at the end of an epoch.
+    The driver calls this. Ray's key-value store is used because it needs no process of its own, unlike a
+    public Ray actor. Without this signal, Tune stops workers only at the end of an epoch.
     """
     with suppress(ImportError):
         from ray.experimental.internal_kv import _internal_kv_put  # noqa: PLC0415 -- private, so guarded

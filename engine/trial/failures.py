@@ -448,7 +448,10 @@ def in_smaller_parts(compute: Callable[[int], Result], parts: int, most: int) ->
 
 
 def evaluate_with_room(objective: Objective[ModelOf], model: ModelOf, *, last: bool) -> Metrics:
-    """Evaluate a model. If memory runs out, split its batches into more parts and evaluate again."""
+    """Evaluate a model, in smaller parts if memory runs out.
+
+    The batches are then split into more parts, and the model is evaluated again.
+    """
     before, first = objective.state(), objective.evaluation_parts
 
     def evaluate(parts: int) -> Metrics:

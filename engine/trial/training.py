@@ -231,7 +231,10 @@ class Training:
                 between_steps()
 
     def begin_step(self) -> None:
-        """Begin a training step. The training cannot be saved until `end_step`."""
+        """Begin a training step.
+
+        The training cannot be saved until `end_step`.
+        """
         self._is_torn, self.step = True, self.step + 1
         if not self.is_stacked:  # in a pack, only the stacked weights have gradients
             self.trained.clear_gradients()

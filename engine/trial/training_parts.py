@@ -86,7 +86,10 @@ class Schedule:
         return state | ({"recent": self._recent.state()} if self._settings.name == "recent" else {})
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Resume from a state that `state` returned; the optimiser's own state is restored separately."""
+        """Resume from a state that `state` returned.
+
+        The optimiser's own state is restored separately.
+        """
         self._steps = state["per_step"]["last_epoch"]
         self._plateau.load_state_dict(state["plateau"])
         if "recent" in state:

@@ -221,9 +221,10 @@ def register_dataset(dataset: Dataset) -> None:
 
 
 def dataset_owner(name: str) -> str:
-    """Return the plug-in file or package that registered a dataset, or `activemem` if it is built in.
+    """Return the plug-in file or package that registered a dataset.
 
-    A package is given with its version. Raise KeyError for an unknown dataset.
+    Return `activemem` if it is built in. A package is given with its version. Raise KeyError for an unknown
+    dataset.
     """
     return _datasets().owner(name)
 

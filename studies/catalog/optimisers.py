@@ -174,9 +174,10 @@ def register_schedule(name: str, *, source: str) -> Callable[[type[ScheduleT]], 
 
 
 def rates_depend_on_length(schedule: ScheduleSettings, steps: int) -> bool:
-    """Return whether a longer training would change the learning rates of the first `steps` steps.
+    """Return whether a longer training changes the first learning rates.
 
-    A plug-in's schedule counts as dependent after its warm-up.
+    These are the rates of the first `steps` steps. A plug-in's schedule counts as dependent after its
+    warm-up.
     """
     # + 1, because after each step the rate of the next step is set
     if schedule.name == "warmup_stable_decay" or isinstance(schedule, PluginSchedule):

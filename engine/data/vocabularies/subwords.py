@@ -58,9 +58,10 @@ def _reason(message: str) -> str:
 
 
 class SubwordVocabulary(Vocabulary):
-    """Vocabulary of subword pieces. A character that no piece covers is encoded as its UTF-8 bytes.
+    """Vocabulary of subword pieces.
 
-    Decoding returns a space for the character "▁".
+    A character that no piece covers is encoded as its UTF-8 bytes. Decoding returns a space for the character
+    "▁".
     """
 
     def __init__(self, model: bytes) -> None:
@@ -70,9 +71,10 @@ class SubwordVocabulary(Vocabulary):
 
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> SubwordVocabulary:
-        """Learn a vocabulary of `size` pieces; raise DataError if the sentences do not allow this size.
+        """Learn a vocabulary of `size` pieces.
 
-        The size includes the byte pieces and the special symbols.
+        Raise DataError if the sentences do not allow this size. The size includes the byte pieces and the
+        special symbols.
         """
         return cls(
             train_pieces(
