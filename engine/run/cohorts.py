@@ -249,7 +249,7 @@ class OutcomeBuffer:
         yield from self.flush()
 
     def flush(self) -> list[Event]:
-        """Store all buffered outcomes, and return the events of their trials' ends."""
+        """Store all buffered outcomes, and return their events."""
         return self._tell(self._flush)
 
     def _tell(self, flush: Callable[[], None]) -> list[Event]:
