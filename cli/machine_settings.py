@@ -101,7 +101,7 @@ class MachineSettings(StrictModel):
     def validate_folder(cls, text: str) -> str:
         """Raise ValueError unless a setting is a folder.
 
-        The address of an object store is no folder.
+        The address of an object store is not a folder.
         """
         if is_address(text):
             raise ValueError(f"expected a folder that this machine has mounted, got {text!r}")

@@ -270,7 +270,7 @@ def unsolved_sentence(lengths: Collection[float], settings: Iterable[TrialSettin
 def chance_of(metric: str, settings: TrialSettings) -> float | None:
     """Return the accuracy that guessing reaches.
 
-    None if it is unknown, or if the metric is no accuracy.
+    It is None if it is unknown, or if the metric is not an accuracy.
     """
     chance = settings.task.chance if isinstance(settings.task, GeneratedTask) else None
     if chance is None:
@@ -281,7 +281,7 @@ def chance_of(metric: str, settings: TrialSettings) -> float | None:
 def chance_sentence(metric: str, chance: float, values: Collection[float]) -> str:
     """Return a sentence that no model has learnt a task; "" if one has.
 
-    That is so if all values are near chance.
+    No model has learnt it if all values are near chance.
     """
     if not values or max(values) > chance + NEAR_CHANCE * (1 - chance):
         return ""

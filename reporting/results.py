@@ -111,7 +111,7 @@ class StudyResults:
 
     @property
     def points(self) -> SearchPoints | None:
-        """Return the trained points of a search; None for a grid.
+        """Return the finished points of a search; None for a grid.
 
         Points with unfinished trials are left out. Points that cannot be ranked are included.
         """

@@ -1,8 +1,7 @@
 """A study and the results in its store, read at one moment.
 
-All tables and figures are made from it.
-
-A store may grow while results are made. All results of one snapshot show the same moment.
+All tables and figures are made from it. A store may grow while results are made. All results of one snapshot
+show the same moment.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ class Snapshot:
 
     @cached_property
     def points(self) -> SearchPoints:
-        """Return the points of a search without unfinished trials."""
+        """Return the finished points of a search: those without unfinished trials."""
         from ..studies.searches.points import find_points  # noqa: PLC0415 -- a grid does without it
 
         return find_points(self.study, self.outcomes)

@@ -233,9 +233,9 @@ class ResultSubject:
         return [f"At {describe_levels(fixed)}."] if fixed else []
 
     def difference(self, metrics: Sequence[Metric]) -> list[str]:
-        """Return a sentence on metrics that differ between these trials, such as in their lengths.
+        """Return a sentence on metrics that these trials do not measure alike.
 
-        The result is empty if there are no such metrics.
+        For example, some measure at other lengths. The result is empty if there are no such metrics.
         """
         sentence = difference_sentence(metrics, self.settings)
         return [sentence] if sentence else []

@@ -1,9 +1,7 @@
 """The result of a query, as text or as a file.
 
-On a terminal it is in columns. Markdown, CSV and JSON are for programs.
-
-Columns are shortened: long texts are cropped, numbers have six digits. The other formats have all digits, and
-Parquet has the types, too.
+For people it is in columns, which are shortened: long texts are cropped, numbers have six digits. Markdown,
+CSV and JSON have all digits, and Parquet has the types, too.
 """
 
 from __future__ import annotations

@@ -107,9 +107,9 @@ class CellFigure(CurveKind):
 
     @property
     def accent_factor(self) -> str | None:
-        """Return the factor that has the level in `accent`.
+        """Return the factor of the highlighted level.
 
-        That level is drawn in colour.
+        The key `accent` names that level, which is drawn in colour.
         """
         return self.x
 
@@ -319,7 +319,7 @@ class SeriesFigure(CellFigure):
 
     @property
     def accent_factor(self) -> str | None:
-        """Return the factor that has the level in `accent`: the factor of the series."""
+        """Return the factor of the highlighted level, which is that of the series."""
         return self.series
 
 

@@ -1,9 +1,7 @@
 """`box`: box plots of values, one for each level or each index of a metric.
 
-`attention[3]` is a metric with the index 3.
-
-Boxes are horizontal for levels and vertical for indices. The median is the thick line; a few values are drawn
-individually instead of their quartiles.
+`attention[3]` is a metric with the index 3. Boxes are horizontal for levels and vertical for indices. The
+median is the thick line; a few values are drawn individually instead of their quartiles.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """`pareto`: a dot for each cell, with cost and result as axes.
 
-A coloured line is the Pareto front.
-
-Dots on the front are filled, the others hollow. Each name is next to the last cell of its series. If
-possible, it covers neither dots nor lines.
+A coloured line is the Pareto front. Dots on the front are filled, the others hollow. Each name is next to the
+last cell of its series. If possible, it covers neither dots nor lines.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def _length(line: str) -> int:
 
 
 def _copies(numbers: Mapping[str, PaperNumber], built: Mapping[str, str]) -> dict[str, str]:
-    """Return a mapping from numerals that are copies to error messages.
+    """Return an error message for each numeral that is copied by hand.
 
     A numeral counts as copied by hand if it equals a number's current value, or its value when the files were
     built.

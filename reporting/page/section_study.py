@@ -141,7 +141,7 @@ def _matched_settings(study: Study) -> Iterator[tuple[str, list[str]]]:
 
 
 def iter_settings(inputs: Snapshot) -> Iterator[TrialSettings]:
-    """Yield settings of trials, once for all seeds.
+    """Yield the settings of trials that differ in more than their seeds.
 
     In a search, only trained trials count.
     """

@@ -44,7 +44,7 @@ class Noise:
     points: int
 
     def lead(self, count: int, seeds: int, other: int) -> float:
-        """Return the lead over another point that luck gives to the best of `count` equal points.
+        """Return how far the best of `count` equal points may lead another point by luck.
 
         In 95 % of searches, the lead is smaller. The other point, such as the baseline, has `other` seeds;
         each of the `count` points has `seeds` seeds.
@@ -88,11 +88,8 @@ def find_baseline(study: Study, found: SearchPoints) -> FoundPoint | None:
 def find_plateau(found: SearchPoints, goal: SearchObjective, noise: Noise) -> list[int] | None:
     """Return the numbers of the points that may be as good as the best point.
 
-    Their distance to the best point may be noise alone.
-
-    The points are numbered from 1 in the order of training.
-
-    Return None for fewer than two points.
+    Their distance to the best point may be noise alone. The points are numbered from 1 in the order of
+    training. Return None for fewer than two points.
     """
     means = [(number, point, point.mean(goal.name)) for number, point in enumerate(found.points, 1)]
     known = [
@@ -137,11 +134,9 @@ def noise_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterat
 
 
 def lead_by_chance(found: SearchPoints, baseline: FoundPoint, noise: Noise) -> float | None:
-    """Return the lead over the baseline that luck alone may give to the best point.
+    """Return how far the best point may lead the baseline by luck.
 
-    In 95 % of searches, the lead by luck is smaller.
-
-    Return None if there are no other points.
+    In 95 % of searches, the lead by luck is smaller. Return None if there are no other points.
     """
     others = [point for point in found.complete if point is not baseline]
     if not others:
@@ -178,7 +173,7 @@ def plan_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterato
 
 @lru_cache(maxsize=256)
 def chance_lead(count: int, seeds: int, other: int, degrees: int) -> float:
-    """Return the lead over another mean that luck gives to the best of `count` equal means.
+    """Return how far the best of `count` equal means may lead another mean by luck.
 
     The unit is the standard deviation of one value. A share LEVEL of searches among equal points stays below
     this lead. Each mean averages `seeds` values, the other mean `other` values. The standard deviation is

@@ -207,9 +207,10 @@ def holm_levels(p_values: Sequence[float], alpha: float) -> tuple[float, ...]:
 
 
 def hochberg_threshold(p_values: Sequence[float], alpha: float) -> float:
-    """Return the largest significant p-value in Hochberg's procedure (1988).
+    """Return the significance threshold of Hochberg's procedure (1988).
 
-    The result is `alpha` if all p-values are significant, and `alpha / n` if only one can be significant.
+    P-values up to this threshold are significant. It is `alpha` if all p-values are significant, and `alpha /
+    n` if only one can be significant.
     """
     ordered = sorted(p_values, reverse=True)
     steps = (alpha / number for number, p in enumerate(ordered, 1) if p <= alpha / number)

@@ -168,9 +168,7 @@ def fit_power_law(points: Sequence[tuple[float, float]], least_error: float = 0.
 def fit_offset_law(points: Sequence[tuple[float, float]], least_error: float = 0.0) -> OffsetLaw | None:
     """Fit a power law with an offset of at least 0.
 
-    Return None for fewer than three different x.
-
-    `least_error` is that of `fit_power_law`.
+    Return None for fewer than three different x. `least_error` is that of `fit_power_law`.
 
     With u = x / (the largest x) the law is y = top · (s + (1 − s) u ** −α). α and s are searched on a grid
     that is refined several times. The logarithm of top is a mean.

@@ -1,10 +1,8 @@
-"""Speedups: ratios of the costs with which two cells reach a target.
+"""Speedups: how much cheaper one cell reaches a target than another.
 
-Each has an interval.
-
-The ratio of two cells is paired by seed, and computed on logarithms: its centre is the geometric mean of the
-seeds' ratios, with the t interval of the mean logarithm. As for a claim, its variance is the larger of the
-pooled variance and its own.
+A speedup is the ratio of two cells' costs to reach the target, with an interval. The ratio is paired by seed,
+and computed on logarithms: its centre is the geometric mean of the seeds' ratios, with the t interval of the
+mean logarithm. As for a claim, its variance is the larger of the pooled variance and its own.
 
 An evaluation that reaches the target only shows that the target was reached after the previous evaluation. So
 the middle between both evaluations counts, and the variance is at least the variance of this resolution.

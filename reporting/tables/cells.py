@@ -275,7 +275,7 @@ class TableCells:
 
     @cached_property
     def baseline(self) -> str:
-        """Return the name of the baseline (a row or a change) of the differences."""
+        """Return a description of the baseline, which is a row or a change."""
         return self.changes.describe_baseline() if self.changes else level_name(self.spec.baseline or "")
 
     @cached_property
@@ -470,9 +470,7 @@ def spread_texts(estimate: Estimate | None, metric: Metric, spread: Spread) -> t
 class TableRow:
     """One row of the table, with its level and its name.
 
-    `group` is the heading above its group of rows.
-
-    The heading is "" if the row has none.
+    `group` is the heading above its group of rows, or "".
     """
 
     level: str

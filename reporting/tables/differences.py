@@ -71,7 +71,7 @@ def column_differences(
     choices: Mapping[str, int],
     counts: Sequence[int],
 ) -> ColumnDifferences:
-    """Return the difference of each row in a column from its row in `baselines`.
+    """Return the difference of each row from its baseline, in one column.
 
     `baselines` maps a row to that other row: the baseline, or the previous row. If a row was kept as the best
     of several, `choices` has their number. `counts` are the numbers of seeds at the looks.

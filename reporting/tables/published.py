@@ -84,7 +84,7 @@ def difference_from_baseline(number: PublishedNumber, baseline: PublishedNumber 
 def add_paper_only(
     table: Table, match: PublishedMatch, rows: Sequence[TableRow], columns: Sequence[TableColumn]
 ) -> Table:
-    """Add the rows and columns that only the paper has to a table.
+    """Add the paper's additional rows and columns to a table.
 
     They follow the study's own rows and columns, under a heading. These rows and columns keep the paper's
     names and order; their cells are UNPLANNED.

@@ -67,9 +67,9 @@ class Tally:
 
     @property
     def is_infinite(self) -> bool:
-        """Return whether the mean is infinite, or unbounded.
+        """Return whether the mean is infinite or has only a lower bound.
 
-        It is unbounded if a training ended before its target.
+        It has only a lower bound if a training ended before its target.
         """
         return bool(self.limits) or self._gap_status is ValueStatus.INFINITE
 

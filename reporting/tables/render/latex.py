@@ -111,7 +111,10 @@ def _floats(table: Table, *, is_small: bool) -> Iterator[list[Table]]:
 
 
 def _pieces(table: Table, room: float) -> Iterator[Table]:
-    """Split the rows of a table into as few pieces as fit on a page each."""
+    """Split the rows of a table into pieces that fit on a page.
+
+    There are as few pieces as possible.
+    """
     begin = 0
     for end in range(1, len(table.rows) + 1):
         if end - begin > 1 and _num_lines(_rows_of(table, begin, end)) > room:
@@ -151,9 +154,9 @@ def _fit(table: Table) -> _Fit:
 
 
 def _blocks(table: Table) -> Iterator[Table]:
-    """Split the columns of a table into as few blocks as fit on a page each.
+    """Split the columns of a table into blocks that fit on a page.
 
-    The blocks are set in the smallest type.
+    There are as few blocks as possible, set in the smallest type.
     """
     room = PAGE_WIDTH / SMALLEST - _row_names_width(table)
     widths = [_column_width(table, number) for number in range(len(table.columns))]

@@ -1,8 +1,7 @@
 """A table for a terminal, in plain columns.
 
-The best values are bold. Published numbers are below measured ones.
-
-Plain text marks the best with asterisks. To keep `*` unambiguous, significance is marked by daggers.
+The best values are bold. Published numbers are below measured ones. Plain text marks the best with asterisks.
+To keep `*` unambiguous, significance is marked by daggers.
 """
 
 from __future__ import annotations
