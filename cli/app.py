@@ -30,7 +30,7 @@ _REPORTED = "activemem.reported_plugins"  # the broken plug-ins that a context h
 
 
 class _CommandGroup(PanelGroup):
-    """A group of commands, which all have the option `--plugin`."""
+    """A group of commands with the option `--plugin`."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 -- classes that Typer keeps to itself
         """Return the named command with the option `--plugin`.

@@ -56,7 +56,10 @@ class TrackSettings(StrictModel):
 
 
 class MachineSettings(StrictModel):
-    """The settings of a machine, such as its folders, its cluster, and the resources of each trial."""
+    """The settings of a machine, such as its folders and its cluster.
+
+    They include the resources of each trial.
+    """
 
     results: str = Field(default="results", min_length=1)
     """the store: a folder relative to this file, or s3://BUCKET/PREFIX"""
@@ -110,7 +113,10 @@ class MachineSettings(StrictModel):
     @field_validator("address")
     @classmethod
     def validate_address(cls, text: str | None) -> str | None:
-        """Check that a text looks like the address of a Ray cluster; reject addresses of Ray clients."""
+        """Check that a text looks like the address of a Ray cluster.
+
+        Addresses of Ray clients are rejected.
+        """
         if text and not _ADDRESS.fullmatch(text):
             client = "; run the command on a machine of the cluster" if text.startswith("ray://") else ""
             raise ValueError(f"expected auto or HOST:PORT, got {text!r}{client}")
@@ -150,7 +156,10 @@ class MachineSettings(StrictModel):
     @field_validator("cpus")
     @classmethod
     def validate_count(cls, count: float) -> float:
-        """Check that Ray can schedule this number of cores: a fraction below one, or a whole number."""
+        """Check that Ray can schedule this number of cores.
+
+        It must be a fraction below one, or a whole number.
+        """
         if count > 1 and not count.is_integer():
             raise ValueError(f"expected a whole number or a fraction below 1, got {count:g}")
         return count
@@ -195,7 +204,7 @@ class ResolvedSettings:
 
     @property
     def machine(self) -> Machine:
-        """Return the settings that trainings need: resources, limits, the cluster and the data folder."""
+        """Return the settings that trainings need, such as resources and the data folder."""
         values = self.values
         return Machine(
             cpus=values.cpus,
@@ -229,7 +238,9 @@ def load_settings(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> ResolvedSettings:
-    """Return the settings of a command that runs in a folder, by default the working directory.
+    """Return the settings of a command that runs in a folder.
+
+    By default, it is the working directory.
 
     None on the command line means that the option is missing. Raises SettingsError.
     """
@@ -253,7 +264,10 @@ def load_settings(
     values = MachineSettings(**found)
 
     def locate(name: str, written: str) -> Path:
-        """Return the path of a setting; a path in activemem.toml is relative to the folder of that file."""
+        """Return the path of a setting.
+
+        A path in activemem.toml is relative to the folder of that file.
+        """
         folder = path.parent if path and sources[name] == str(path) else Path()
         return folder / Path(written).expanduser()
 
@@ -273,7 +287,9 @@ def load_settings(
 def open_results(
     study: str | None, results: str | None, overrides: Sequence[str] | None = None
 ) -> StudyResults:
-    """Open a study, given by its name or by the path of its file, together with its store.
+    """Open a study together with its store.
+
+    The study is given by its name or by the path of its file.
 
     For a name, return the study as it last ran; for a path, as the file is now.
     """
@@ -335,7 +351,10 @@ def _ray(environment: Mapping[str, str]) -> _Layer:
 
 
 def _environment(environment: Mapping[str, str]) -> _Layer:
-    """Return the settings in environment variables such as ACTIVEMEM_CPUS; empty variables are ignored."""
+    """Return the settings in environment variables such as ACTIVEMEM_CPUS.
+
+    Empty variables are ignored.
+    """
     texts = {
         name: text
         for name, text in environment.items()

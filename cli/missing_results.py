@@ -1,4 +1,7 @@
-"""Messages about missing results and failed trials, with the commands that the user needs next."""
+"""Messages about missing results and failed trials.
+
+They have the commands that the user needs next.
+"""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def _adapter(page: type[object]) -> TypeAdapter[object]:
 
 
 class LogHandler(logging.Handler):
-    """Handler that writes log messages to standard error, for example those about damaged files."""
+    """Handler that writes log messages to standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print the message of a log record."""

@@ -56,7 +56,10 @@ if TYPE_CHECKING:
 
 
 class Page(BaseModel):
-    """Base class of the JSON output of commands, and of the entries in it."""
+    """Base class of the JSON output of commands.
+
+    Entries in this output are pages too.
+    """
 
     model_config = ConfigDict(frozen=True, from_attributes=True, populate_by_name=True)
 
@@ -84,7 +87,9 @@ class SpaceSize(Page):
 
 
 class RecipeCheckPage(Page):
-    """The output of `recipe check`: a recipe and its number of architectures, or all of its faults.
+    """The output of `recipe check`: a recipe with its number of architectures.
+
+    A wrong recipe has all of its faults instead.
 
     `holes` and `dimensions` name what the recipe leaves open: parts to fill in, and choices or ranges.
     """
@@ -216,7 +221,10 @@ class DataPage(Page):
 
 
 class FetchedEntry(Page):
-    """The downloaded files of a corpus; empty for a corpus that comes with activemem."""
+    """The downloaded files of a corpus.
+
+    There are none for a corpus that comes with activemem.
+    """
 
     name: str
     files: Sequence[Path]
@@ -328,7 +336,7 @@ class StudyPlanPage(Page):
 
 
 class StudySettingEntry(Page):
-    """A setting of a study, where its value comes from, and whether it is the default."""
+    """A setting of a study, with the source of its value."""
 
     name: str
     value: Any
@@ -338,7 +346,10 @@ class StudySettingEntry(Page):
 
 
 class StudyShowPage(Page):
-    """The output of `study show`: a study's settings, or the table of its best points (--best)."""
+    """The output of `study show`: a study's settings.
+
+    With --best, it is the table of its best points.
+    """
 
     study: str = Field(validation_alias="name")
     title: str
@@ -531,7 +542,7 @@ class StudyRenamePage(Page):
 
 
 class StudyExportPage(Page):
-    """The output of `study export`: what was exported from a study, and to which program.
+    """The output of `study export`: what was exported from a study.
 
     `exported` has the numbers of trials, epochs and tables, and of trials that the program already had
     (`known`).
@@ -566,13 +577,16 @@ class StudyMissingPage(Page):
 
 
 class StudyQueryPage(Page):
-    """The output of `study query`: the rows of the result. Each row maps columns to values."""
+    """The output of `study query`: the rows of the result.
+
+    Each row maps columns to values.
+    """
 
     rows: Sequence[Mapping[str, Any]]
 
 
 class ProbeRunPage(Page):
-    """The output of `probe run`: the numbers of new measurements and of measurements stored before.
+    """The output of `probe run`: counts of new and of earlier measurements.
 
     `left` has the reason for each skipped trial.
     """
@@ -755,7 +769,10 @@ class ModelScorePage(Page):
 
 
 class PassportCheck(Page):
-    """A check in a passport; `passed` is null if the check does not apply, or cannot be made."""
+    """A check in a passport.
+
+    `passed` is null if the check does not apply, or cannot be made.
+    """
 
     name: str
     passed: bool | None

@@ -48,7 +48,10 @@ def plugin_option() -> Any:  # noqa: ANN401 -- a class that Typer keeps to itsel
             ),
         ] = None,
     ) -> None:
-        """Declare the option `--plugin`, whose callback loads the plug-ins."""
+        """Declare the option `--plugin`.
+
+        Its callback loads the plug-ins.
+        """
 
     return next(option for option in typer.main.get_command(carrier).params if option.name == "plugin")
 
@@ -91,7 +94,10 @@ def plugin_hint(message: str) -> str:
 
 
 def report_broken_plugins(already: tuple[BrokenPlugin, ...] = ()) -> None:
-    """Print the plug-ins that cannot be used, except those that were reported before."""
+    """Print the plug-ins that cannot be used.
+
+    Those that were reported before are left out.
+    """
     for broken in broken_plugins():
         if broken not in already:
             print_stderr(f"plug-in that cannot be used: {broken}")

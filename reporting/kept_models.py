@@ -22,12 +22,15 @@ _MAX_NAMED = 5
 
 
 class KeptModelError(ActivememError):
-    """Error for a model that is not stored; the message lists the stored models."""
+    """Error for a model that is not stored.
+
+    The message lists the stored models.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptModel:
-    """A trial whose weights are in the store, with its levels and final metrics."""
+    """A trial with stored weights, with its levels and final metrics."""
 
     trial: str
     levels: Mapping[str, Level]

@@ -116,7 +116,7 @@ class RequestedCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One request that a reviewer may make, with the cells that must be trained for it."""
+    """One request that a reviewer may make, with the cells to train for it."""
 
     kind: RequestKind
     change: str
@@ -125,10 +125,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestCost:
-    """A request for an ablation: the change, its models, and its cost.
+    """A requested ablation with its cost.
 
-    `kind` is part, neighbour, baseline, setting or seeds. `trials` are the needed trials that are not in the
-    store, the study or an earlier request; `flops` and `estimate` are their costs.
+    `change` is the change, in the models `models`. `kind` is part, neighbour, baseline, setting or seeds.
+    `trials` are the needed trials that are not in the store, the study or an earlier request; `flops` and
+    `estimate` are their costs.
     """
 
     kind: RequestKind
@@ -160,7 +161,7 @@ class MissingAblations:
         return f"{self.study.name}-missing"
 
     def costs(self, store: Store, machine: Machine | None = None) -> list[RequestCost]:
-        """Return, for each request, the cost of the trials that the store lacks.
+        """Return the cost of each request: that of the trials that the store lacks.
 
         With a `Machine`, training times that are unknown are measured on it.
         """
@@ -178,7 +179,10 @@ class MissingAblations:
         estimator = TimeEstimator(outcomes, every, measure)
 
         def estimate(trial: Trial) -> TimeEstimate:
-            """Estimate a trial's time from the speed of the unchanged model, so that times are comparable."""
+            """Estimate a trial's time from the speed of the unchanged model.
+
+            So the times of all changes are comparable.
+            """
             if trial.settings.train.seconds is not None:
                 return estimator.estimate(trial)
             base = bases[str(trial.levels[MODEL])][0]
@@ -282,7 +286,10 @@ def _flops(settings: TrialSettings) -> float:
 
 
 def find_missing(study: Study) -> MissingAblations:
-    """Return the ablations of a grid that a reviewer may request; raise MissingError for a search."""
+    """Return the ablations of a grid that a reviewer may request.
+
+    Raise MissingError for a search.
+    """
     if study.search is not None:
         raise MissingError(
             f"{study.name} is a search: first write the study of its best points, with activemem study "
@@ -320,9 +327,10 @@ def _recipe_factors(study: Study) -> list[str]:
 
 
 def _model_name(study: Study, names: Sequence[str], trial: Trial) -> str:
-    """Return the name of a cell's model: the short names of its varying recipe parts.
+    """Return the name of a cell's model.
 
-    If no part varies, the name is the whole recipe.
+    It has the short names of the parts that vary in the recipe. If no part varies, the name is the whole
+    recipe.
     """
     varied = [(study.factors[name], trial.levels[name]) for name in names if len(study.factors[name]) > 1]
     parts = [short_level_names(levels)[levels.index(each)] for levels, each in varied if each != ABSENT]
@@ -409,7 +417,9 @@ def _with_recipe(model: RequestedCell, recipe: Recipe, change: str = "") -> Requ
 
 
 def _parts(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
-    """Yield, for each part of a model's recipe, a request for the model without this part.
+    """Yield requests for a model without one part of its recipe.
+
+    There is a request for each part.
 
     The new recipes are added to `trained`. An argument is a part if removing it adds no parameters. This
     includes parts that a block has by default.
@@ -454,7 +464,7 @@ def _is_null(model: RequestedCell, recipe: Recipe) -> bool:
 
 
 def _simpler_blocks(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
-    """Yield, for each block of a model, a request that replaces it by a simpler block.
+    """Yield requests that replace one block of a model by a simpler block.
 
     The new recipes are added to `trained`.
     """
@@ -486,7 +496,7 @@ def _simplest_change(model: RequestedCell, root: Node, block: BlockNode) -> Requ
 
 
 def _simpler_relatives(block: BlockNode) -> Iterator[BlockNode]:
-    """Yield simpler blocks that can be built from the arguments of this block, the nearest first."""
+    """Yield simpler blocks that take the arguments of this block, the nearest first."""
     given = dict(block.arguments)
     for name in spec_of(block.name).simpler:
         parameters = spec_of(name).parameters
@@ -495,7 +505,7 @@ def _simpler_relatives(block: BlockNode) -> Iterator[BlockNode]:
 
 
 def _replaced(node: Value, old: BlockNode, new: BlockNode) -> Value:
-    """Return a recipe in which every occurrence of one block is replaced by another block."""
+    """Replace every occurrence of a block in a recipe."""
     if isinstance(node, BlockNode):
         return new if identity(node) == identity(old) else node
     return rebuild(node, [_replaced(part, old, new) for part in children(node)])
@@ -561,7 +571,7 @@ def _settings(models: Sequence[RequestedCell], cells: Sequence[Trial]) -> Iterat
 
 
 def _other_values(path: KeyPath, settings: TrialSettings) -> list[object]:
-    """Return the values of a setting that a reviewer may ask for in place of the present one."""
+    """Return other values of a setting that a reviewer may ask for."""
     own: Any = _value_at(settings, path)
     if path in _BATCH:
         return [] if own is None else [max(1, own // 2), 2 * own]
@@ -569,7 +579,10 @@ def _other_values(path: KeyPath, settings: TrialSettings) -> list[object]:
 
 
 def _depth(recipe: Recipe) -> int | None:
-    """Return how often a recipe repeats its block (the number of layers); None without a repetition."""
+    """Return the number of layers, which is how often a recipe repeats its block.
+
+    None without a repetition.
+    """
     root = recipe.root.body if isinstance(recipe.root, TiedNode) else recipe.root
     return root.count if isinstance(root, RepeatNode) and isinstance(root.count, int) else None
 
@@ -608,7 +621,10 @@ def _near_lengths(value: int | tuple[int, int]) -> list[object]:
 
 
 def _more_seeds(study: Study, bases: Mapping[str, Trial], cells: Sequence[Trial]) -> Iterator[Request]:
-    """Yield one request: to train each cell with several seeds, since the study has only one."""
+    """Yield one request: to train each cell with several seeds.
+
+    It is for studies with a single seed.
+    """
     names = _recipe_factors(study)
     found: list[RequestedCell] = []
     for trial in cells:

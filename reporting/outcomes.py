@@ -120,7 +120,9 @@ COMMIT_DIGITS = 7
 
 
 def short_commit(commit: str) -> str:
-    """Shorten the hash of a commit, for example to 5d02964, or to 5d02964+a1b2c3d4 with local changes.
+    """Shorten the hash of a commit, for example to 5d02964.
+
+    With local changes, it is 5d02964+a1b2c3d4, for example.
 
     The part after the plus, which identifies local changes, is kept.
     """
@@ -129,12 +131,18 @@ def short_commit(commit: str) -> str:
 
 
 def torch_words(torch_version: str, cuda_version: str | None) -> str:
-    """Return the versions of torch and, for a training on a GPU, of CUDA as text."""
+    """Return the version of torch as text.
+
+    For a training on a GPU, it has the version of CUDA, too.
+    """
     return f"torch {torch_version}" + (f" with CUDA {cuda_version}" if cuda_version else "")
 
 
 def program_words(rows: pl.DataFrame) -> Iterator[str]:
-    """Yield the versions of activemem in these rows with their commits, then the versions of torch."""
+    """Yield the versions of activemem and torch in these rows.
+
+    Versions of activemem come first, with their commits.
+    """
     for version in rows["version"].unique().sort():
         commits = rows.filter(pl.col("version") == version)["commit"].drop_nulls()
         short = ", ".join(sorted({short_commit(each) for each in commits}))
@@ -145,7 +153,10 @@ def program_words(rows: pl.DataFrame) -> Iterator[str]:
 
 
 def provenance(trials: Collection[str], outcomes: pl.DataFrame) -> str:
-    """Describe the origin of the numbers: how many trials, which code, which machine and when."""
+    """Describe the origin of the numbers.
+
+    It says how many trials gave them, on which machine, with which code, and when.
+    """
     shown = ("version", "commit", "torch_version", "cuda_version", "device", "finished")
     known = outcomes.select("trial", *shown).filter(has_trial(trials))
     count = f"{len(known)}" if len(known) == len(trials) else f"{len(known)} of {len(trials)}"
@@ -158,7 +169,9 @@ def provenance(trials: Collection[str], outcomes: pl.DataFrame) -> str:
 
 
 def overrides_sentence(overrides: Sequence[str]) -> str:
-    """Return a sentence on the overridden settings for the caption of a table; "" if there are none.
+    """Return a sentence on the overridden settings, for a table's caption.
+
+    It is "" if there are none.
 
     Overridden levels are left out, since the table shows them.
     """

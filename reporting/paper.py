@@ -39,7 +39,10 @@ _ARROWS = {True: " ↑", False: " ↓", None: ""}
 
 
 def published_tables_of(paper: str, name: str | None = None) -> tuple[PublishedTable, ...]:
-    """Return all tables of a paper, or only the named table; raise TableError for an unknown name."""
+    """Return all tables of a paper, or only the named table.
+
+    Raise TableError for an unknown name.
+    """
     tables = {table.name: table for table in published_tables().values() if table.paper == paper}
     if not tables:
         papers = {known for known, _ in published_tables()}
@@ -50,7 +53,10 @@ def published_tables_of(paper: str, name: str | None = None) -> tuple[PublishedT
 
 
 def studies_of_paper(paper: str, store: Store) -> tuple[Study, ...]:
-    """Return the studies of a paper, sorted by name: shipped studies, and studies in a store."""
+    """Return the studies of a paper, sorted by name.
+
+    They are shipped studies, and studies in a store.
+    """
     texts = {
         path.stem: path.read_text(encoding="utf-8")
         for path in (Path(__file__).parents[1] / "studies").glob("*.toml")
@@ -176,7 +182,10 @@ def _join(theirs: PublishedTable, first: Table, second: Table) -> Table:
 
 
 def tables_of_paper(paper: str, store: Store | str | Path, name: str | None = None) -> list[Table]:
-    """Return the printed tables of a paper, or only the named table, with the results of studies."""
+    """Return the printed tables of a paper, with the results of studies.
+
+    With a `name`, only this table is returned.
+    """
     check_arguments(argument_fault("paper", paper, str, "the name of a paper"), store_fault(store))
     printed, stored = published_tables_of(paper, name), _Stored.of(paper, open_store(store))
     return list(paper_tables(printed, stored.studies, stored.outcomes, stored.begun))
@@ -264,7 +273,7 @@ def _arrow(theirs: PublishedTable, column: str) -> str:
 
 
 def _cell(number: PublishedNumber | None, notes: Footnotes, *, noted: bool) -> Cell:
-    """Return a table cell with a number of the paper and no number of a study.
+    """Return a table cell that only has a number of the paper.
 
     If `noted`, its remark is marked as a footnote.
     """
@@ -373,7 +382,10 @@ class PaperSheet:
         return [cell for table in self.tables for cell in iter_records(table)]
 
     def count_decided(self, *, small: bool) -> int:
-        """Return how many claims are decided (confirmed or refuted) by the small or the full-size studies."""
+        """Return how many claims are decided, which means confirmed or refuted.
+
+        Either the small or the full-size studies decide them.
+        """
         verdicts = (claim.small if small else claim.full_size for claim in self.claims)
         decided = {Verdict.CONFIRMED, Verdict.REFUTED}
         return sum(any(each.verdict in decided for each in found) for found in verdicts)
@@ -385,7 +397,10 @@ def papers() -> tuple[str, ...]:
 
 
 def paper_sheet(paper: str, store: Store | str | Path) -> PaperSheet:
-    """Return all results in a store for a paper; raise TableError for an unknown paper."""
+    """Return all results in a store for a paper.
+
+    Raise TableError for an unknown paper.
+    """
     check_arguments(argument_fault("paper", paper, str, "the name of a paper"), store_fault(store))
     if paper not in papers():
         raise TableError(f"unknown paper '{paper}'{nearest_hint(paper, papers())}")

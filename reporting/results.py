@@ -118,7 +118,10 @@ class StudyResults:
         return None if self.study.search is None else self.now.points
 
     def best_table(self, points: int = 10) -> Table:
-        """Return the best points of a search as a table; raise TableError for a grid."""
+        """Return the best points of a search as a table.
+
+        Raise TableError for a grid.
+        """
         from .tables.table import TableError  # noqa: PLC0415 -- a status does without it
 
         if self.study.search is None:
@@ -141,7 +144,9 @@ class StudyResults:
         return list(plan_sentences(self.study, found, find_metric(found.goals[0].name)))
 
     def promote(self, *, best: int = 1, seeds: int = 5, path: bool = False) -> str:
-        """Return the text of a study that tests a search's best points and its baseline on fresh seeds.
+        """Return a study file that tests a search's best points on fresh seeds.
+
+        The study also has the baseline.
 
         With `path`, the study starts from the baseline and makes one change after the other until it reaches
         the best point. Raises PromotionError if there is nothing to compare.
@@ -184,9 +189,9 @@ class StudyResults:
         return _engine("run.planning").plan_study(self.study, self.store, machine, selected)
 
     def propose(self, count: int = 1) -> list[Proposal]:
-        """Return the points that a search would try next, at most `count`; nothing is trained or stored.
+        """Return the points that a search would try next, at most `count`.
 
-        Raise StudyError for a grid.
+        Nothing is trained or stored. Raise StudyError for a grid.
         """
         check_arguments(number_fault("count", count, least=1))
         return _engine("run.search.proposals").SearchService(self.study, self.store).propose(count)
@@ -238,7 +243,10 @@ class StudyResults:
         return self.tables(name, published=published)[0]
 
     def tables(self, name: str | None = None, *, published: bool = True) -> list[Table]:
-        """Return all tables of the study file, or the named one; raise TableError if there is none."""
+        """Return all tables of the study file, or the named one.
+
+        Raise TableError if there is none.
+        """
         from .tables.table import TableError  # noqa: PLC0415 -- a status does without it
 
         specs = _select_specs(self, "table", self.study.tables, name, TableError)
@@ -250,7 +258,10 @@ class StudyResults:
         return self.curves(name)[0]
 
     def curves(self, name: str | None = None) -> list[Curve]:
-        """Return all figures of the study file, or the named one; raise CurveError if there is none."""
+        """Return all figures of the study file, or the named one.
+
+        Raise CurveError if there is none.
+        """
         from .curves.curve import CurveError  # noqa: PLC0415 -- a status does without it
 
         return self.now.curves(_select_specs(self, "curve", self.study.curves, name, CurveError))
@@ -297,7 +308,7 @@ class StudyResults:
 
     @property
     def claims(self) -> pl.DataFrame:
-        """Return a frame with the verdict on each claim of the study file, and the numbers that decide it.
+        """Return a frame with a row for each claim: its verdict and numbers.
 
         `effect`, `low` and `high` are null if there is nothing to compare, `p` if nothing was tested.
         """
@@ -311,7 +322,10 @@ class StudyResults:
         return kept_models(self.study, self.store)
 
     def best(self, metric: str) -> KeptModel:
-        """Return the stored model that is best by a metric; raise KeptModelError if there is none."""
+        """Return the stored model that is best by a metric.
+
+        Raise KeptModelError if there is none.
+        """
         from .kept_models import KeptModelError, best_first  # noqa: PLC0415 -- as above
 
         check_arguments(argument_fault("metric", metric, str, "the name of a metric"), error=KeptModelError)
@@ -342,7 +356,10 @@ class StudyResults:
 
 
 def _engine(module: str) -> Any:  # noqa: ANN401 -- a module
-    """Import a module of the engine, which only the methods that train or measure need."""
+    """Import a module of the engine.
+
+    Only methods that train or measure need it.
+    """
     return import_module(f"activemem.engine.{module}")
 
 

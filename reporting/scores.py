@@ -90,7 +90,10 @@ class ScoreKeys(ResultKeys):
 
 
 def task_names(spec: ScoreKeys, levels: Mapping[str, tuple[Level, ...]]) -> tuple[str, ...]:
-    """Return the names of the tasks: one for each combination of levels of the factors in `tasks`."""
+    """Return the names of the tasks.
+
+    There is a task for each combination of levels of the factors in `tasks`.
+    """
     return tuple(", ".join(task) for task in product(*(map(level_text, levels[name]) for name in spec.tasks)))
 
 

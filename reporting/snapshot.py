@@ -40,7 +40,9 @@ class Snapshot:
 
     @classmethod
     def of(cls, study: Study, store: Store, omit: Collection[str] = ()) -> Snapshot:
-        """Read the store, and return the snapshot; raise StoreError if the store cannot be read.
+        """Read the store, and return the snapshot.
+
+        Raise StoreError if the store cannot be read.
 
         The columns of the store in `omit` are not read.
         """
@@ -92,7 +94,9 @@ class Snapshot:
         published: bool = True,
         begun: Collection[str] | None = None,
     ) -> list[Table]:
-        """Return the tables for `specs` (default: the study's own). Raise TableError if one is invalid.
+        """Return the tables for `specs` (default: the study's own).
+
+        Raise TableError if one is invalid.
 
         `begun` replaces the begun trials that are found by their checkpoints.
         """
@@ -105,7 +109,10 @@ class Snapshot:
         ]
 
     def curves(self, specs: Sequence[CurveKind] | None = None) -> list[Curve]:
-        """Return the figures for `specs` (default: the study's own); raise CurveError if one is invalid."""
+        """Return the figures for `specs` (default: the study's own).
+
+        Raise CurveError if one is invalid.
+        """
         from .curves.curve import build_curve  # noqa: PLC0415 -- as above
 
         return [

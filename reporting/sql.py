@@ -35,7 +35,10 @@ _NARROW = (
 
 
 class QueryError(ActivememError):
-    """Error for a query that cannot be answered; the message says why."""
+    """Error for a query that cannot be answered.
+
+    The message says why.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def _limit(memory_bytes: int, seconds: float) -> None:
-    """Limit the memory and CPU time that this process may use, if the operating system supports it.
+    """Limit the memory and CPU time of this process, if the system supports it.
 
     The limit on memory is added to what the process already uses.
     """

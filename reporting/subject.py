@@ -37,7 +37,10 @@ _INT64_LIMIT = 2**63  # integers below this fit a column
 
 
 def final_values(outcomes: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
-    """Return the final values of metrics or costs: a row for each outcome, a column for each name."""
+    """Return the final values of metrics or costs.
+
+    There is a row for each outcome, and a column for each name.
+    """
     return outcomes.select("trial", *(final_value(name).alias(name) for name in dict.fromkeys(names)))
 
 
@@ -191,7 +194,10 @@ class ResultSubject:
 
     @cached_property
     def varied(self) -> dict[str, tuple[Level, ...]]:
-        """Return the factors, except the seed, that have several levels in the selected cells."""
+        """Return the factors with several levels in the selected cells.
+
+        The seed is left out.
+        """
         found = dict[str, tuple[Level, ...]]()
         for name, levels in self.levels.items():
             there = {level_key(trial.levels[name]) for trial in self.trials}

@@ -18,7 +18,10 @@ Setting = str | float | bool
 
 
 class TrackingError(ActivememError):
-    """Error for a tracker that cannot be used; the message names what is missing."""
+    """Error for a tracker that cannot be used.
+
+    The message names what is missing.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,11 +91,17 @@ class Tracker(ABC):
 
     @abstractmethod
     def log(self, trial: TrackedTrial, epoch: int, metrics: Mapping[str, float], at: float) -> None:
-        """Record the metrics of a new epoch; values need not be finite."""
+        """Record the metrics of a new epoch.
+
+        Values need not be finite.
+        """
 
     @abstractmethod
     def end(self, trial: TrackedTrial, end: TrackedEnd) -> None:
-        """Record the end of a trial, with final metrics as `final/NAME`, and close the trial."""
+        """Record the end of a trial, and close the trial.
+
+        Its final metrics are called `final/NAME`.
+        """
 
     @abstractmethod
     def pause(self, trial: TrackedTrial) -> None:

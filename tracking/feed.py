@@ -81,7 +81,10 @@ class TrackerThread:
         self._thread.start()
 
     def put(self, update: _Update) -> None:
-        """Queue an update without waiting. If the queue is full, drop the update."""
+        """Queue an update without waiting.
+
+        If the queue is full, drop the update.
+        """
         # the queue itself has no limit; its size is only approximate, which is enough
         if self._queue.qsize() < MAX_QUEUED:
             self._queue.put(update)
@@ -89,7 +92,9 @@ class TrackerThread:
             self._drop(update)
 
     def close(self) -> str | None:
-        """Send the queued updates, pause open trials and end the thread, within a time limit.
+        """Send the queued updates, and end the thread, within a time limit.
+
+        Open trials are paused.
 
         Return a sentence about data that the tracker has not received, or None.
         """
@@ -168,7 +173,10 @@ class TrackerThread:
 
 
 class Tracking(Relay):
-    """Listener in the driver's process that forwards events to trackers without waiting for them."""
+    """Listener that forwards events to trackers without waiting for them.
+
+    It is in the driver's process.
+    """
 
     def __init__(self, listener: Listener, trackers: Mapping[str, Tracker]) -> None:
         super().__init__(listener)

@@ -1,4 +1,6 @@
-"""Commands: one file for each group, which parses arguments and delegates.
+"""Commands, one file for each group.
+
+A command parses its arguments and delegates.
 
 `catalog` lists and shows all names for studies. The groups are `recipe`, `block`, `study`, `probe`,
 `model`, `table`, `curve`, `claim`, `paper`, `report`, `store`, `data` and `config`; `study_search` has

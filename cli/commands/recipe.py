@@ -1,4 +1,7 @@
-"""`activemem recipe`: commands that check, render, analyse and compare recipes from their text alone."""
+"""`activemem recipe`: commands that check, show and compare recipes.
+
+They only need the text of a recipe.
+"""
 
 from __future__ import annotations
 

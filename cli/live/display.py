@@ -189,7 +189,10 @@ class LineDisplay(Listener):
         self.print_line(line)
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Count these trials as planned, so that progress and columns include them."""
+        """Count these trials as planned.
+
+        Progress and columns then include them.
+        """
         with self._lock:
             self._progress.on_planned(trials)
             self._columns.add(trials)
@@ -225,7 +228,10 @@ class LineDisplay(Listener):
             self.print_line(f"{node.host:<{width}}   {node.cpus:>4g}   {node.gpus:>4g}{unfit}")
 
     def on_event(self, event: Event) -> None:
-        """Print a line about a trial that has ended, or that continues from an earlier run."""
+        """Print a line about a trial that has ended or continues.
+
+        It continues from an earlier run.
+        """
         continued = ended = ""
         with self._lock:
             self._progress.on_event(event, time.monotonic())

@@ -1,4 +1,4 @@
-"""The program of `study run`: trains a study with a live display, and prints a summary.
+"""The program of `study run`, with a live display and a summary.
 
 It also adds seeds until claims are decided, and runs studies with gates stage by stage. The summary has the
 command to continue.
@@ -192,7 +192,9 @@ def _print_summary(
 
 
 def _print_where_to_look(request: RunRequest, now: StudyStatus) -> bool:
-    """Print the command that renders the study's tables; return whether it was printed.
+    """Print the command that renders the study's tables.
+
+    Return whether it was printed.
 
     Print nothing if there are no tables or no results yet.
     """
@@ -361,7 +363,7 @@ def _print_decisions(results: StudyResults, spent: float, left_s: float | None) 
 
 
 def run_from_options(options: RunOptions) -> Summary | None:
-    """Run a study as the options say, and return its summary, if there is one.
+    """Run a study with these options, and return its summary, if there is one.
 
     If requested, also print JSON.
     """

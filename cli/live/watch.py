@@ -51,7 +51,10 @@ def watch_study(study: Study, store: Store) -> tuple[StudyNow, bool]:
 
 
 def print_end(now: StudyNow) -> bool:
-    """Print a summary of a study; return whether trials have failed."""
+    """Print a summary of a study.
+
+    Return whether trials have failed.
+    """
     results = StudyResults(now.study, now.store)
     status, points = results.status, results.points
     heading = wrap(f"{now.study.name}: {status.summary()}", WIDTH, subsequent_indent="  ")

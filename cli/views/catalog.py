@@ -34,7 +34,9 @@ from .study_keys import key_names
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskEntry:
-    """A task. Only some tasks have symbols, lengths and an example; these fields are null for others.
+    """A task.
+
+    Only some tasks have symbols, lengths and an example; these fields are null for others.
 
     `metrics` maps each metric to the key that adds it; "" if every trial has it.
     """
@@ -55,7 +57,10 @@ class TaskEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricEntry:
-    """A metric; `higher_is_better` is null if neither direction is better."""
+    """A metric.
+
+    `higher_is_better` is null if neither direction is better.
+    """
 
     kind: Literal["metrics"] = "metrics"
     name: str
@@ -68,7 +73,10 @@ class MetricEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameEntry:
-    """A name that study files can use, such as a norm or a sampler; `key` is the key that takes the name."""
+    """A name that study files can use, such as a norm or a sampler.
+
+    `key` is the key that takes the name.
+    """
 
     kind: str
     key: str
@@ -80,7 +88,10 @@ class NameEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameListPage:
-    """The output of `list`: the names of one kind; `problems` are plug-ins that cannot be used."""
+    """The output of `list`: the names of one kind.
+
+    `problems` are plug-ins that cannot be used.
+    """
 
     kind: str
     names: Sequence[blocks.BlockEntry | TaskEntry | MetricEntry | NameEntry]

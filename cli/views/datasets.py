@@ -29,7 +29,10 @@ def format_datasets(datasets: Sequence[DatasetEntry]) -> str:
 
 
 def format_check(dataset: DatasetEntry) -> str:
-    """Return the result of a check: one line, or one for each fault and each missing file."""
+    """Return the result of a check, with a line for each fault.
+
+    Each missing file has a line, too. Without faults, there is a single line.
+    """
     name = dataset.name
     if dataset.faults or (dataset.files and not dataset.here):
         missing = (f"{name}: expected {files}, got nothing" for files in dataset.missing)

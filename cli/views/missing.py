@@ -1,4 +1,7 @@
-"""Ablations that a reviewer may request, by kind, with the cost of each."""
+"""Ablations that a reviewer may request, as lines of text.
+
+They are sorted by kind, with the cost of each.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,9 @@ _SAME_TOKENS = 0.05  # a share by which whole steps may miss a ladder's tokens p
 def format_missing(
     missing: MissingAblations, costs: Sequence[RequestCost], *, width: int = WIDTH
 ) -> Iterator[str]:
-    """Yield lines about missing ablations that are not trained yet, under a heading for each kind.
+    """Yield lines about missing ablations, under a heading for each kind.
+
+    They are not trained yet.
 
     The total cost follows.
     """

@@ -1,4 +1,4 @@
-"""Text output about trained models: lists, the facts about one model, and scores of texts."""
+"""Text output about trained models."""
 
 from __future__ import annotations
 

@@ -21,14 +21,20 @@ _MIN_TEXT = 24  # columns for the first column of a section, however narrow the 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Section:
-    """Rows of text under a header; only the first column may be wrapped."""
+    """Rows of text under a header.
+
+    Only the first column may be wrapped.
+    """
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
 
 def format_sheet(sheet: PaperSheet, width: int, *, tables: bool) -> str:
-    """Return the results for a paper in columns, then its tables with measured and published numbers."""
+    """Return the results for a paper in columns, then its tables.
+
+    The tables have measured and published numbers.
+    """
     lines = _summary(sheet)
     for section in _sections(sheet):
         lines += ["", *_columns(section, width)]

@@ -1,4 +1,7 @@
-"""The status of a study: lines for failed and unfinished trials, and for the best points."""
+"""The status of a study as lines of text.
+
+There are lines for failed and unfinished trials, and for the best points.
+"""
 
 from __future__ import annotations
 

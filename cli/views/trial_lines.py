@@ -94,7 +94,10 @@ def _fits(columns: Mapping[str, _LevelTexts], max_width: int) -> bool:
 
 
 def format_level(level: Level) -> str:
-    """Return a level as text; a decimal number has at most four digits."""
+    """Return a level as text.
+
+    A decimal number has at most four digits.
+    """
     return f"{level:.4g}" if isinstance(level, float) else level_name(level)
 
 
@@ -172,7 +175,7 @@ def _unnamed_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
 
 
 def _strip_shared_words(names: Sequence[str]) -> Sequence[str]:
-    """Return names without their shared first and last words, such as `recall_` in `recall_addition`."""
+    """Remove the words that all names begin or end with, such as `recall_`."""
     if len(names) < 2 or not all(name.isidentifier() for name in names):
         return names
     words = [name.split("_") for name in names]
@@ -189,7 +192,7 @@ def _shared_prefix_length(words: Sequence[Sequence[str]]) -> int:
 def _shrink_columns(
     columns: Mapping[str, _LevelTexts], max_width: int, min_width: int
 ) -> dict[str, _LevelTexts]:
-    """Narrow the widest column, step by step, until all columns fit into `max_width`.
+    """Narrow the widest columns until all columns fit into `max_width`.
 
     No column becomes narrower than `min_width`, and the seed's column keeps its width.
     """
@@ -277,7 +280,10 @@ class Headline:
         return shown if self._best is None else [*shown, f"best trial {self._text(self._best)}"]
 
     def best_words(self) -> str:
-        """Return the best value so far as text, `best loss 0.398`; empty if there is none."""
+        """Return the best value so far as text, such as `best loss 0.398`.
+
+        It is empty if there is none.
+        """
         return (
             ""
             if self._metric is None or self._best is None
@@ -305,7 +311,7 @@ def headline_of(study: Study, outcomes: pl.DataFrame) -> Headline:
 
 
 def main_metric(settings: TrialSettings) -> str | None:
-    """Return the main metric of a trial on the dev split; None without a dev split."""
+    """Return the main metric of a trial on the dev split, if it has one."""
     measured = epoch_metrics(settings)
     return next((name for name in _MAIN_METRICS if name in measured), None)
 

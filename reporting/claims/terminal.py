@@ -1,4 +1,6 @@
-"""Text of claims for a terminal: a row for each claim, followed by rows for its comparisons.
+"""Text of claims for a terminal, with a row for each claim.
+
+Rows for its comparisons follow.
 
 confirmed on sort, where order matters most, convolution beats attention +34.0 [32.0, 36.0] p < .001 n = 3
 undecided sa is best on sort +1.3 [−4.0, 6.7] n = 3, 11 would do confirmed sa > cgru +22.0 [17.7, 26.3] p =
@@ -48,7 +50,10 @@ _MAX_CELLS_NAMED = 2  # further cells with the same gap are only counted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ClaimRow:
-    """The row of a claim or of a comparison: text on the left, numbers on the right, notes below."""
+    """The row of a claim or of a comparison.
+
+    Text is on the left, numbers are on the right, and notes below.
+    """
 
     indent: int
     verdict: str
@@ -174,7 +179,9 @@ def format_p(p: float) -> str:
 
 
 def format_numbers(finding: ComparisonResult, verdict: Verdict) -> tuple[str, list[str], str]:
-    """Format a comparison's effect, both ends of its interval and its p-value; leave out what is unknown.
+    """Format a comparison's effect, its interval and its p-value.
+
+    Unknown numbers are left out.
 
     Undecided comparisons have no p.
     """

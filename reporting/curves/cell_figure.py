@@ -1,4 +1,6 @@
-"""The base class of figures that show a study's cells. A cell is a combination of factor levels.
+"""The base class of figures that show a study's cells.
+
+A cell is a combination of factor levels.
 
 The base class has the common keys, the checks of these keys, and captions. The kinds `line`, `bar`, `box`,
 `heat` and `pareto` add their own keys and the content of their panels.
@@ -75,7 +77,7 @@ _ROLES = ("x", "y", "series", "panels", "rows")
 
 
 class CellFigure(CurveKind):
-    """Base class of figures that show the cells of a study, with the keys that all of them have."""
+    """Base class of figures that show the cells of a study, with shared keys."""
 
     value: str
     """the metric or cost; a family such as `bleu` is drawn over its index"""
@@ -123,7 +125,10 @@ class CellFigure(CurveKind):
 
     @property
     def is_course(self) -> bool:
-        """Return whether the figure shows learning curves, that is, whether x is a time in training."""
+        """Return whether the figure shows learning curves.
+
+        It does if x is a time in training.
+        """
         return self.x in TIME_AXES and "epoch" in self.special.get("x", ())
 
     def timed_metrics(self) -> list[str]:
@@ -135,14 +140,18 @@ class CellFigure(CurveKind):
 
     @property
     def needs_history(self) -> bool:
-        """Return whether the figure needs all stored values of its metric, not only the final values.
+        """Return whether the figure needs the whole history of its metric.
+
+        Otherwise the final values are enough.
 
         It does if an axis is a time in training or an index.
         """
         return self.is_course or not set(INDEX_AXES).isdisjoint(self.roles.values())
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
-        """Check this figure's table in the study file against the study's design, and return the faults.
+        """Check this figure's table in the study file, and return the faults.
+
+        The table must fit the study's design.
 
         Levels and the number of panels are checked only if the keys that name factors are valid.
         """
@@ -265,7 +274,7 @@ class CellFigure(CurveKind):
         yield from ()
 
     def value_notes(self, panels: Sequence[Panel], cells: FigureCells) -> Iterator[str]:
-        """Yield a note such as "Bar: mean of 3 seeds", which explains a mark and counts the seeds."""
+        """Yield a note on the marks, such as "Bar: mean of 3 seeds"."""
         counts = cells.samples.frame.group_by(self.count_places).len()["len"]
         low, high, what = min(counts), max(counts), self.center_mark(panels[0].content)
         if high == 1:
@@ -292,7 +301,10 @@ class CellFigure(CurveKind):
             yield from self.value_notes(panels, cells)
 
     def _default_caption(self, cells: FigureCells, fixed: Mapping[str, Level]) -> str:
-        """Return a default caption such as `Loss, by epoch; task sort`: metric, axes, fixed factors."""
+        """Return a default caption such as `Loss, by epoch; task sort`.
+
+        It has the metric, the axes and fixed factors.
+        """
         what = cells.metric.axis_title or cells.metric.title
         axes = [name for name in (self.roles.get("y"), self.x) if name is not None]
         over = " and ".join(in_sentence(cells.axis_title(name)).partition(",")[0] for name in axes)
@@ -304,7 +316,10 @@ class CellFigure(CurveKind):
 
 
 class SeriesFigure(CellFigure):
-    """Base class of figures that group cells in series. A series is drawn as a line, or in one colour."""
+    """Base class of figures that group cells in series.
+
+    A series is drawn as a line, or in one colour.
+    """
 
     series: str | None = None
     """the factor with one line for each level"""
@@ -384,7 +399,10 @@ class FigureCells:
         return Axis(title=self.axis_title(self.spec.x), log=getattr(self.spec, "logx", False), ticks=ticks)
 
     def axis_title(self, name: str) -> str:
-        """Return the title of an axis. An axis shows an index, a metric, a cost, a time or a factor."""
+        """Return the title of an axis.
+
+        The axis shows an index, a metric, a cost, a time or a factor.
+        """
         if name in INDEX_AXES:
             return dict(zip(INDEX_AXES, self.metric.index_titles, strict=False)).get(name, "Index")
         if self.spec.is_course and name == self.spec.x:
@@ -431,12 +449,12 @@ class FigureCells:
         return dict(enumerate(numbers)), tuple(sorted(zip(numbers, texts, strict=True)))
 
     def placeholders(self, panel: int) -> dict[tuple[object, object], str]:
-        """Return the texts that a panel shows where a value is missing, by row and column."""
+        """Return the texts in place of missing values in a panel, by row and column."""
         found = self.samples.placeholders.items()
         return {(y, x): word for (at, _, x, y), word in found if at == panel}
 
     def published_value(self, **at: object) -> float | None:
-        """Return the number that the paper published for one mark of the figure; None if there is none.
+        """Return the paper's number for one mark of the figure, if there is one.
 
         The keywords in `at` are the positions of the mark: its panel, series and x. Any of these levels may
         be the paper's row, and any its column (see `match_published_keys`); a table with one column is
@@ -492,7 +510,7 @@ def mean_interval(
 
 
 def grouped_values(frame: pl.DataFrame, *keys: str, of: tuple[str, ...] = ("value",)) -> list[tuple]:
-    """Return, for each group of rows with equal keys, a tuple of the keys and the group's values.
+    """Group the rows of a frame, and return the keys and values of each group.
 
     `keys` are the columns by which the rows are grouped. The values come from the column or columns in `of`,
     as a sorted list.
@@ -506,7 +524,10 @@ def grouped_values(frame: pl.DataFrame, *keys: str, of: tuple[str, ...] = ("valu
 
 
 def interval_point(x: float, found: tuple[float, float | None, float | None], n: int) -> Point:
-    """Return a point of a figure at `x`, with the mean and interval that `mean_interval` returned."""
+    """Return a point of a figure at `x`, with a mean and its interval.
+
+    `found` is a result of `mean_interval`.
+    """
     value, low, high = found
     return Point(x=float(x), y=value, low=low, high=high, n=n)
 

@@ -1,4 +1,7 @@
-"""The data of a figure: every point, interval, text and tick, in frozen dataclasses without matplotlib."""
+"""The data of a figure, in frozen dataclasses without matplotlib.
+
+They have every point, interval, text and tick.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +35,17 @@ INDEX_AXES = ("index", "index2")
 
 
 class CurveError(ActivememError):
-    """Error for a figure whose specification has faults; the message lists all of them."""
+    """Error for a figure whose specification has faults.
+
+    The message lists all faults.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """One axis of a figure; `ticks` are pairs of a position and its label.
+    """One axis of a figure.
+
+    `ticks` are pairs of a position and its label.
 
     An axis without `ticks` gets ticks at round numbers when it is drawn. A logarithmic axis shows 0 as one
     more position before the smallest number.

@@ -1,4 +1,7 @@
-"""The values that a figure shows: a table with each value, its trial and its position in the figure."""
+"""The values that a figure shows, in a table.
+
+Each has its trial and its position in the figure.
+"""
 
 from __future__ import annotations
 

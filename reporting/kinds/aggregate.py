@@ -32,7 +32,7 @@ BETTER = "better"
 
 
 class AggregateTable(ScoreKeys, TableKind):
-    """`[[table]] kind = "aggregate"`: statistics of each method's scores over all tasks and seeds."""
+    """`[[table]] kind = "aggregate"`: statistics of methods over all tasks and seeds."""
 
     kind: Literal["aggregate"]
     rows: str

@@ -82,7 +82,9 @@ class BarFigure(CellFigure):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bars(Content):
-    """The bars of one panel: one for every level of a factor, in the order of the study.
+    """The bars of one panel, with a bar for every level of a factor.
+
+    They are in the order of the study.
 
     If `points` is true, points are drawn instead of bars.
     """

@@ -178,7 +178,9 @@ def _gap(places: Sequence[float]) -> float:
 
 
 def _box(plot: Plot, box: Box, at: float, half: float, *, upright: bool) -> None:
-    """Draw one box with its outliers, upright or lying, at the position `at` on the axis of levels.
+    """Draw one box with its outliers, upright or lying.
+
+    `at` is its position on the axis of levels.
 
     If there are too few values for a box, draw the values as points.
     """

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 class PublishedSpec(StrictModel):
-    """The value of the key `published`: the paper's table with which this table is compared.
+    """The value of the key `published`: the paper's table to compare with.
 
     `rows` and `columns` have the paper's names where they differ from this table's names.
     """
@@ -124,7 +124,7 @@ class CellsTable(TableKind):
         return bool(self.smallest_difference)
 
     def margin(self, metric: str) -> float | None:
-        """Return the smallest difference in a metric that matters; None if the table does not define one."""
+        """Return the smallest difference in a metric that matters, if it is set."""
         return self.smallest_difference.get(metric)
 
     @field_validator("smallest_difference", mode="before")
@@ -146,7 +146,10 @@ class CellsTable(TableKind):
 
     @property
     def published_table(self) -> str:
-        """Return the name of the published table to compare with; by default, this table's own name."""
+        """Return the name of the published table to compare with.
+
+        By default, it is this table's own name.
+        """
         return self.published.table or self.name
 
     @property

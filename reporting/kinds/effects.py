@@ -71,7 +71,10 @@ def _share_words(share: float) -> str:
 
 
 def _effect_words(effect: TermEffect | None) -> str:
-    """Describe a factor's effect, as in `η² 30.4 %, p < .001`; omit what is unknown."""
+    """Describe a factor's effect, as in `η² 30.4 %, p < .001`.
+
+    Unknown numbers are left out.
+    """
     if effect is None:
         return ""
     share = "" if effect.share is None else f"η² {_share_words(effect.share)}"
@@ -79,7 +82,7 @@ def _effect_words(effect: TermEffect | None) -> str:
 
 
 class EffectsTable(TableKind):
-    """`[[table]] kind = "effects"`: the effect on a metric of every factor with several levels."""
+    """`[[table]] kind = "effects"`: the effect of every varied factor on a metric."""
 
     kind: Literal["effects"]
     value: Names

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 class FrontFigure(SearchFigure):
-    """`[[curve]] kind = "front"`: a search's points with two metrics as axes, and the Pareto front."""
+    """`[[curve]] kind = "front"`: a search's points and their Pareto front.
+
+    The axes are two metrics.
+    """
 
     kind: Literal["front"]
     value: Names = ()

@@ -35,7 +35,7 @@ _NAME = 8.0
 
 
 class InteractionFigure(CurveKind):
-    """`[[curve]] kind = "interaction"`: the mean of a metric at each combination of two factors' levels."""
+    """`[[curve]] kind = "interaction"`: the mean of a metric for each pair of two factors' levels."""
 
     kind: Literal["interaction"]
     value: str

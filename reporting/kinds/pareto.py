@@ -127,7 +127,9 @@ def _point_name(cells: FigureCells, series: int, cell: int) -> str:
 
 
 def pareto_front(points: Sequence[Point], signs: tuple[int, int]) -> tuple[Point, ...]:
-    """Return the points for which no other point is better in both values, from left to right.
+    """Return the points that no other point beats in both values.
+
+    They are from left to right.
 
     The `signs` of x and y are positive if higher values are better.
     """
@@ -141,7 +143,10 @@ def pareto_front(points: Sequence[Point], signs: tuple[int, int]) -> tuple[Point
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cloud(Content):
-    """The content of one panel: a dot for each cell, a line through each series, and the Pareto front."""
+    """The content of one panel: a dot for each cell, and lines.
+
+    A line connects each series, and another one is the Pareto front.
+    """
 
     lines: tuple[Line, ...]
     front: tuple[Point, ...]  # from left to right
@@ -195,7 +200,10 @@ def _cell(plot: Plot, point: Point, *, best: bool) -> None:
 
 
 def _line_obstacles(plot: Plot, content: Cloud) -> Iterator[Rectangle]:
-    """Yield small rectangles along all lines, so that names are not placed on them."""
+    """Yield small rectangles along all lines.
+
+    Names are not placed on them.
+    """
     front = [(plot.x(point.x), plot.y(point.y)) for point in content.front]
     for (x, y), (next_x, next_y) in pairwise(front):
         corner = (next_x, y) if content.steps == "post" else (x, next_y)

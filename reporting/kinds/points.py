@@ -1,4 +1,7 @@
-"""`points`: the best points of a search, with their metrics, number of seeds and values."""
+"""`points`: the best points of a search, with their metrics.
+
+The table also has their values and numbers of seeds.
+"""
 
 from __future__ import annotations
 

@@ -203,7 +203,9 @@ def against(up: str, across: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LawCell:
-    """A cell of a power law: its cost and its result, each a geometric mean over the seeds.
+    """A cell of a power law, with its cost and its result.
+
+    Both are geometric means over the seeds.
 
     `results` are the results of the single seeds in rising order.
     """
@@ -469,7 +471,7 @@ def _notes(spec: ScalingFigure, series: tuple[ScalingSeries, ...], unfit: int) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Law:
-    """A fitted law, y = offset + coefficient · x ** exponent, and its line over the fitted cells.
+    """A fitted law, y = offset + coefficient · x ** exponent, with its line.
 
     The exponent's interval is ± `half_width`. `predicted` continues the line to the held-out cells, with the
     intervals of further cells.
@@ -499,7 +501,10 @@ class ScalingSeries:
 
     @property
     def law_points(self) -> tuple[Point, ...]:
-        """Return the points of both lines of the law, fitted and predicted; empty without a law."""
+        """Return the points of the law's two lines; empty without a law.
+
+        One line is fitted, the other predicted.
+        """
         return (*self.law.line, *self.law.predicted) if self.law else ()
 
 

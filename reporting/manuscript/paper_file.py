@@ -84,7 +84,9 @@ class PaperKeys(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperNumber:
-    """A number that the text of a paper quotes; `text` is None if the store has no value for it.
+    """A number that the text of a paper quotes.
+
+    `text` is None if the store has no value for it.
 
     `source` is its expression with study and number of seeds, and `gaps` says which trials are missing.
     """
@@ -113,7 +115,9 @@ class Manuscript:
 
 
 def read_manuscript(path: Path, find_store: Callable[[str | None], Store]) -> Manuscript:
-    """Read a paper's file; raise StudyError with all faults of the file, or StoreError.
+    """Read a paper's file.
+
+    Raise StudyError with all faults of the file, or StoreError.
 
     `find_store` opens the store at a place, or the configured store if the file names no place.
     """

@@ -47,7 +47,7 @@ def _read(path: Path) -> str:
 
 
 def _texts(paper: Manuscript, text: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the path and content of a LaTeX text, and of each file that it includes (\\input), at any depth.
+    """Yield the path and content of a LaTeX text and of all files that it includes.
 
     Generated files are left out.
     """
@@ -91,13 +91,19 @@ def _copies(numbers: Mapping[str, PaperNumber], built: Mapping[str, str]) -> dic
 
 
 def _digits(text: str) -> str:
-    """Return the first numeral of a text without its thousands separators; "" if there is none."""
+    """Return the first numeral of a text, or "".
+
+    Its thousands separators are removed.
+    """
     found = _NUMERAL.search(text)
     return re.sub(r"[^\d.]", "", found[0]) if found else ""
 
 
 def _faults(text: str, numbers: Mapping[str, PaperNumber], copies: Mapping[str, str]) -> Iterator[StudyFault]:
-    """Yield the faults of every line of a text: first unknown numbers, then numbers copied by hand."""
+    """Yield the faults of every line of a text.
+
+    They are unknown numbers, then numbers copied by hand.
+    """
     at = 0
     for line in text.split("\n"):
         end = _length(line)
@@ -120,9 +126,9 @@ def _faults(text: str, numbers: Mapping[str, PaperNumber], copies: Mapping[str, 
 
 
 def _name_fault(name: str, numbers: Mapping[str, PaperNumber]) -> str:
-    """Return what is wrong with the name of a number: it is unknown, or the number has no value yet.
+    """Return why a text cannot quote a number; "" if it can.
 
-    Return "" if nothing is wrong.
+    The name is unknown, or the number has no value yet.
     """
     if name not in numbers:
         known = [each for each in numbers if "." in name or "." not in each]

@@ -45,7 +45,9 @@ class LatexSection:
 
 
 def latex_section(study: Study, store: Store, *, form: str = "latex") -> LatexSection:
-    """Return a study as a LaTeX section with its figures; `form` is the format of its tables.
+    """Return a study as a LaTeX section with its figures.
+
+    `form` is the format of its tables.
 
     Raises StoreError; raises TableError or CurveError if a table or a figure does not fit the study.
     """
@@ -148,7 +150,10 @@ def _pointers(study: Study, noun: str, prefix: str, names: Sequence[str]) -> Ite
 
 
 def claim_lines(inputs: Snapshot) -> Iterator[str]:
-    """Yield a paragraph with the verdict on each claim; nothing if there are no claims or no results."""
+    """Yield a paragraph with the verdict on each claim.
+
+    Yield nothing if there are no claims or no results.
+    """
     found: Mapping[str, Any] | None = section_results.claims(inputs)
     if found is None:
         return
@@ -200,7 +205,10 @@ def breakable(text: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """Return a text's SHA-256 hash as LaTeX code, which may break across lines."""
+    """Return a text's SHA-256 hash as LaTeX code.
+
+    It may break across lines.
+    """
     digits = hashlib.sha256(text.encode()).hexdigest()
     parts = (digits[at : at + _HASH_PART] for at in range(0, len(digits), _HASH_PART))
     broken = r"\allowbreak{}".join(parts)

@@ -1,4 +1,4 @@
-"""The result sections of a report: claims, best points, tables, figures, progress, failures and provenance.
+"""The sections of a report with results, such as tables and figures.
 
 A page may be built at any time. All failures are listed, since a table only marks how many of a cell's seeds
 are missing. Machine names are left out, since a page is for others.
@@ -45,7 +45,10 @@ def status(inputs: Snapshot) -> Mapping[str, object]:
 
 
 def best(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return the best points of a search; None for a grid, or before the first trial has ended."""
+    """Return the best points of a search.
+
+    None for a grid, or before the first trial has ended.
+    """
     study, search = inputs.study, inputs.study.search
     if search is None or not len(inputs.own_outcomes):
         return None
@@ -166,7 +169,10 @@ def figures(inputs: Snapshot) -> Mapping[str, object] | None:
 
 
 def claims(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return each claim with its verdict, numbers and comparisons, and the explanation of the numbers."""
+    """Return each claim with its verdict, numbers and comparisons.
+
+    An explanation of the numbers is included.
+    """
     study = inputs.study
     if not study.claims or not len(inputs.own_outcomes):
         return None

@@ -1,4 +1,4 @@
-"""The sections of a report about the study: question, models, settings and how to reproduce it.
+"""The sections of a report about the study, such as its models and settings.
 
 The question is the comment at the beginning of the study file. The settings include the defaults, so that the
 page does not depend on the defaults of a later version.
@@ -153,7 +153,10 @@ def iter_settings(inputs: Snapshot) -> Iterator[TrialSettings]:
 
 
 def setting_texts(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return the settings of a trial as text, by dotted name. Leave out settings without a value."""
+    """Return the settings of a trial as text, by dotted name.
+
+    Settings without a value are left out.
+    """
     return {
         ".".join(map(str, path)): _unquoted(json.dumps(value, ensure_ascii=False))
         for path, value in _flat(settings)
@@ -175,7 +178,7 @@ def _unquoted(value: str) -> str:
 
 
 def reproduce(inputs: Snapshot) -> Mapping[str, object]:
-    """Return the commands that reproduce the results from the study file, which the page includes."""
+    """Return the commands that reproduce the results, and the study file."""
     study, file = inputs.study, study_file_name(inputs.study)
     lines = [command_line("study", "run", file, set=study.overrides)]
     lines += [command_line("table", "render", study.name, published=True)] if study.tables else []
@@ -284,7 +287,7 @@ def _resolved(study: Study, trial: Trial) -> str:
 def _rows(
     inputs: Snapshot, labels: Sequence[str], models: Sequence[ModelCost], groups: Sequence[Sequence[Trial]]
 ) -> Mapping[str, object]:
-    """Return the table of models for the page, with a row for each model, and the models' diagrams.
+    """Return the page's table of models, and the models' diagrams.
 
     `groups` has the trials of each model; if it is empty, the table has no results.
     """

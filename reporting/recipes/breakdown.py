@@ -106,7 +106,9 @@ class PartCosts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipeCosts:
-    """The costs of a recipe, such as its parameters, the FLOPs of a forward pass, and its memory.
+    """The costs of a recipe, such as its parameters, FLOPs and memory.
+
+    FLOPs are those of a forward pass.
 
     `memory` has the bytes that training needs. An unbounded reach is "all". `parts` is the tree of its parts,
     `difference` is relative to the first recipe.
@@ -168,7 +170,10 @@ def conditions(analysis: Analysis, sizes: Sizes) -> str:
 
 
 def generation_memory(analysis: Analysis) -> str:
-    """Return a text on the memory that the model state takes during generation; "" without a state."""
+    """Return a text on the memory of the model state during generation.
+
+    It is "" without a state.
+    """
     state, window = (format_bytes(STATE_BYTES * count) for count in (analysis.state, analysis.window))
     kept = [f"{state} for each token"] if analysis.state else []
     kept += [f"a window of {window}"] if analysis.window else []

@@ -18,7 +18,10 @@ from .breakdown import STATE_BYTES, RecipeCosts, Sizes, heading
 
 @dataclass(frozen=True, slots=True)
 class RecipeDisplay:
-    """A recipe to display as text or as a picture; `analysis` has the costs and reach of its parts."""
+    """A recipe to display as text or as a picture.
+
+    `analysis` has the costs and reach of its parts.
+    """
 
     recipe: Recipe
     analysis: Analysis
@@ -54,7 +57,10 @@ class RecipeComparison:
 
     @property
     def costs(self) -> list[RecipeCosts]:
-        """Return each recipe's costs without rounding, and their differences from the first recipe's."""
+        """Return each recipe's costs, and their differences from the first recipe's.
+
+        Numbers are not rounded.
+        """
         every = [
             RecipeCosts.of(recipe, analysis, self.sizes)
             for recipe, analysis in zip(self.recipes, self.analyses, strict=True)
@@ -166,7 +172,10 @@ def letter(number: int) -> str:
 
 
 def _compared_figures(analyses: Sequence[Analysis], sizes: Sizes) -> list[_ComparedFigure]:
-    """Return the lines of a comparison of recipes, without lines in which no recipe has a number."""
+    """Return the lines of a comparison of recipes.
+
+    Lines without any number are left out.
+    """
     unit, size = si_prefix(max(analysis.flops_per_token for analysis in analyses))
 
     def in_bytes_each(count: float) -> str:

@@ -39,7 +39,10 @@ _TRAINING_LOSS = "loss"
 
 
 class NearestError(ActivememError):
-    """Error for invalid arguments of `nearest_recipes`; the message lists all faults."""
+    """Error for invalid arguments of `nearest_recipes`.
+
+    The message lists all faults.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +67,7 @@ class StoredResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NearRecipe:
-    """A stored recipe with its results, and its distance and differences from the given recipe."""
+    """A stored recipe that is similar to the given one, with its results."""
 
     recipe: Recipe
     distance: float
@@ -137,7 +140,7 @@ def _wanted_rows(asked: Recipe, trials: pl.DataFrame, task: str | None, metric: 
 
 
 def _nearest(asked: Recipe, texts: Sequence[str], count: int) -> list[tuple[float, Recipe]]:
-    """Return the `count` recipes of `texts` that are nearest to a recipe, with their distances.
+    """Return the `count` recipes that are nearest to a recipe, with their distances.
 
     Recipes that share so few blocks that they cannot be among the nearest are not compared in full.
     """
@@ -185,7 +188,10 @@ def _results(rows: Sequence[Mapping[str, Any]], metric: str | None) -> Iterator[
 
 
 def _d_model(row: Mapping[str, Any]) -> int:
-    """Return the width of a trial's model; raise StoreError for settings that activemem did not write."""
+    """Return the width of a trial's model.
+
+    Raise StoreError for settings that activemem did not write.
+    """
     try:
         return model_from_json(row["settings"]).d_model
     except StoreError as error:

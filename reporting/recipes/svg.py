@@ -67,8 +67,6 @@ def render(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SvgRow:
-    """A row in the picture of a recipe: a part of the model with its label, position and CSS class."""
-
     part: ModelPart
     label: str
     x: float
@@ -78,7 +76,9 @@ class _SvgRow:
 
 @dataclass(slots=True)
 class _StreamLayout:
-    """Layout of a model's parts from top to bottom; `y` is the middle of the next row.
+    """Layout of a model's parts from top to bottom.
+
+    `y` is the middle of the next row.
 
     `ends` has the end position of each part, by label.
     """
@@ -89,7 +89,10 @@ class _StreamLayout:
     ends: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def streams(self, parts: tuple[ModelPart, ...], x: float) -> None:
-        """Draw the parts of a model, one column for each stream; the first column is at `x`."""
+        """Draw the parts of a model, one column for each stream.
+
+        The first column is at `x`.
+        """
         followed = {label for part in parts for label in part.predecessors or ()}
         for place, part in enumerate(parts):
             start, below = self.y, len(self.strokes)

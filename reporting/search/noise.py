@@ -34,9 +34,9 @@ _NODES = 48  # nodes of each of the two integrals
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """The standard deviation of a metric between the seeds of one point, with its degrees of freedom.
+    """The standard deviation of a metric between the seeds of one point.
 
-    The deviation is pooled over `points` points.
+    It is pooled over `points` points, with `degrees` degrees of freedom.
     """
 
     sd: float
@@ -105,7 +105,10 @@ def find_plateau(found: SearchPoints, goal: SearchObjective, noise: Noise) -> li
 
 
 def noise_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterator[str]:
-    """Yield sentences on a search's noise, on the best point's lead, and on points that are as good."""
+    """Yield sentences on a search's noise, and on what it means for the best point.
+
+    They say how far it leads, and which points are as good.
+    """
     goal, noise = found.goals[0], measure_noise(found, found.goals[0].name)
     if noise is None or not found.complete:
         return

@@ -99,7 +99,10 @@ def find_winners(study: Study, found: SearchPoints, best: int) -> list[FoundPoin
 
 
 def refuse_ties(study: Study, found: SearchPoints) -> None:
-    """Raise PromotionError if all points have the same results, so that there is no best point."""
+    """Raise PromotionError if all points have the same results.
+
+    Then there is no best point.
+    """
     points = found.complete
     measured = {tuple(point.mean(goal.name) for goal in found.goals) for point in points}
     if len(points) < 2 or len(measured) > 1:
@@ -252,7 +255,7 @@ def _shown(study: Study, found: SearchPoints, *, has_baseline: bool) -> Iterator
 def _claims(
     study: Study, found: SearchPoints, winners: Sequence[FoundPoint], baseline: Mapping[str, Level]
 ) -> Iterator[str]:
-    """Yield, for each best point (winner), a claim that it is better than the baseline.
+    """Yield a claim for each best point: that it beats the baseline.
 
     If the search has no baseline, the claim is that the first winner is the best.
     """
@@ -437,7 +440,7 @@ def _recipe_steps(
 
 
 def _hole_name(dimension: str, taken: Collection[str]) -> str:
-    """Return an unused placeholder name for a dimension: `conv_k_2` for `conv.k.2`."""
+    """Return an unused placeholder name for a dimension, such as `conv_k_2` for `conv.k.2`."""
     name = dimension.replace(".", "_")
     while name in taken:
         name += "_"

@@ -39,7 +39,10 @@ Verdict = Literal["allowed", "allowed with a token", "wrong host", "no token"]
 
 
 class ServeError(ActivememError):
-    """Error for an invalid option of the server; it states the expected and the actual value."""
+    """Error for an invalid option of the server.
+
+    It states the expected and the actual value.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +93,9 @@ class Access:
         return hmac.new(self._key, (self.token or "").encode(), hashlib.sha256).hexdigest()
 
     def names_this_machine(self, host: str) -> bool:
-        """Return whether a Host header names this machine; the port is ignored.
+        """Return whether a Host header names this machine.
+
+        The port is ignored.
 
         Without this check, a foreign web site could read the pages by DNS rebinding. With a token, the host
         names of this machine are allowed, and all numeric addresses, since DNS cannot rebind these.
@@ -154,7 +159,10 @@ _HEADERS = {
 
 
 class PageServer:
-    """Server of the pages of a store; raises OSError if the address is taken."""
+    """Server of the pages of a store.
+
+    It raises OSError if the address is taken.
+    """
 
     def __init__(self, store: Store, access: Access, port: int, look_s: float | None = None) -> None:
         """Listen on a port (0: any free one).
@@ -182,7 +190,10 @@ class PageServer:
         )
 
     def serve_forever(self) -> None:
-        """Serve requests until `shutdown`; raise KeyboardInterrupt after Ctrl-C."""
+        """Serve requests until `shutdown`.
+
+        Raise KeyboardInterrupt after Ctrl-C.
+        """
         with self._socket:
             self._server.run(sockets=[self._socket])
 

@@ -1,4 +1,4 @@
-"""The trials of a running study: a row for each trial, and a small plot of its learning curve.
+"""The trials of a running study, each with a row and a small learning curve.
 
 All plots of a page share axes, so that they can be compared. A line has as many points as a page can show.
 """
@@ -78,7 +78,10 @@ def factor_names(study: Study) -> list[str]:
 
 
 def level_words(levels: Mapping[str, Level], names: Sequence[str]) -> list[str]:
-    """Return a trial's levels of these factors as text; "" for a factor that the trial does not have."""
+    """Return a trial's levels of these factors as text.
+
+    The text is "" for a factor that the trial does not have.
+    """
     return [level_name(levels[name]) if name in levels else "" for name in names]
 
 
@@ -225,7 +228,10 @@ class LearningCurves:
 
 
 def trains_for_epochs(study: Study) -> bool:
-    """Return whether a trial of the study trains for several epochs, so that it has a curve."""
+    """Return whether any trial of the study trains for several epochs.
+
+    Only such a trial has a curve.
+    """
     if study.fidelity is not None and study.fidelity.name == EPOCHS:
         return True
     return any(trial.settings.train.epochs > 1 for trial in study.trials or study.boundary_trials())

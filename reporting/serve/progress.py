@@ -1,4 +1,4 @@
-"""The progress of a study: its trials by status, the trials that train now, and the remaining time.
+"""The progress of a study: its trials by status, and the remaining time.
 
 The time of a trial is estimated from trained epochs. The processes that train now share the remaining time.
 """

@@ -69,7 +69,10 @@ class Response:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A part of a page that can change, with an id and a function that makes its HTML."""
+    """A part of a page that can change.
+
+    A function makes its HTML.
+    """
 
     id: str
     render: Callable[[], tuple[str, str]]
@@ -115,7 +118,9 @@ class TextCache:
     def get(
         self, key: Hashable, depends: object, make: Callable[[], str], min_age_s: float = 0.0
     ) -> CachedText:
-        """Return the text for a key. If the inputs of the text have changed, make it again.
+        """Return the text for a key.
+
+        If the inputs of the text have changed, make it again.
 
         A text is made again at most every `min_age_s` seconds.
         """
@@ -262,7 +267,10 @@ class Site:
             return self._headlines.get(name, now.rows, make).text
 
     def _page(self, page: LivePage, path: str, query: Mapping[str, str]) -> Iterator[bytes]:
-        """Yield the HTML of a page piece by piece, so that a browser can show the first pieces early."""
+        """Yield the HTML of a page piece by piece.
+
+        So a browser can show the first pieces early.
+        """
         versions: list[str] = []
         asked = urlencode(dict(query))
         yield self._head(
@@ -333,5 +341,8 @@ def _in_section(name: str, title: str, version: str, body: str) -> str:
 
 
 def _address(name: str, data: bytes) -> str:
-    """Return the address of a static file, which changes with the file's content."""
+    """Return the address of a static file.
+
+    It changes with the file's content.
+    """
     return f"/static/{sha256(data).hexdigest()[:12]}/{name}"

@@ -123,7 +123,10 @@ class StoreReader:
     """
 
     def __init__(self, store: Store, look_s: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """Prepare to read the store; `current` checks it at most every `look_s` seconds."""
+        """Prepare to read the store.
+
+        `current` checks it at most every `look_s` seconds.
+        """
         self._store, self._clock, self._look_s = store, clock, look_s
         self._reading = threading.Lock()
         self._due, self._leases_due = -1.0, -1.0
@@ -138,7 +141,10 @@ class StoreReader:
         self._snapshot: StoreNow | None = None
 
     def current(self) -> StoreNow:
-        """Return a recent snapshot of the store; raise StoreError if the store cannot be read."""
+        """Return a recent snapshot of the store.
+
+        Raise StoreError if the store cannot be read.
+        """
         if self._snapshot is None or self._clock() >= self._due:
             if self._snapshot is None:
                 self._reading.acquire()
@@ -264,7 +270,7 @@ class StoreReader:
         return known[1]
 
     def _load(self, name: str, recorded: int) -> Study | StudyError:
-        """Load a study as it was in its last run; return the error if that fails.
+        """Load a study as it was in its last run, or return the error.
 
         If its design has rounds, the rounds that followed are included.
         """

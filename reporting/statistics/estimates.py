@@ -73,7 +73,10 @@ def mean(values: Sequence[float]) -> float:
 
 
 def sample_sd(values: Sequence[float]) -> float | None:
-    """Return the sample standard deviation, with a divisor of n − 1; None for fewer than two values."""
+    """Return the sample standard deviation, with a divisor of n − 1.
+
+    None for fewer than two values.
+    """
     if len(values) < 2:
         return None
     center = mean(values)
@@ -92,7 +95,10 @@ def t_quantile(level: float, count: float) -> float:
 
 
 def finite_values(values: Iterable[float]) -> list[float]:
-    """Return the values as a list; raise StatisticsError if the list is empty or a value is not finite."""
+    """Return the values as a list.
+
+    Raise StatisticsError if the list is empty or a value is not finite.
+    """
     found = list(map(float, values))
     if not found or not all(map(math.isfinite, found)):
         wrong = [value for value in found if not math.isfinite(value)]
@@ -145,7 +151,10 @@ def t_test_p(errors: float, count: float) -> float:
 
 
 def signed_rank_sum(differences: Sequence[float]) -> float:
-    """Return the sum of the signed ranks of differences, which is the statistic of Wilcoxon's test."""
+    """Return the sum of the signed ranks of differences.
+
+    It is the statistic of Wilcoxon's test.
+    """
     return math.fsum(_signed_ranks(differences))
 
 

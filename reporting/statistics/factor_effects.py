@@ -143,7 +143,7 @@ class FactorModel:
 
     @cached_property
     def estimable(self) -> tuple[Term, ...]:
-        """Return the factors and interactions whose effects the observations can estimate."""
+        """Return the factors and interactions that the observations can estimate."""
         mains, pairs = self.columns.mains, self.columns.pairs
         return (
             *estimable_terms(self.columns, mains, mains),
@@ -152,7 +152,10 @@ class FactorModel:
 
     @cached_property
     def error(self) -> ErrorVariance | None:
-        """Return the error variance; None if no degrees of freedom are left or all values are equal."""
+        """Return the error variance, if it is known.
+
+        None if no degrees of freedom are left or all values are equal.
+        """
         within = _within_cells(self.columns, self._y)
         residuals, degrees = within or _residuals(
             self._y, self.columns.model([*self.columns.mains, *self.columns.pairs])
@@ -243,7 +246,9 @@ class FactorModel:
         return np.array(found)
 
     def _effect(self, term: Term) -> TermEffect:
-        """Return the effect of a term: its estimates, its F test and its share of the variance.
+        """Return the effect of a term.
+
+        It has estimates, an F test and a share of the variance.
 
         The F statistic is b'[(X'X)⁻]⁻¹b / (k s²) (Searle 1971, section 5.5).
         """
@@ -391,7 +396,10 @@ class TermColumns:
         return found
 
     def model(self, terms: Sequence[Term], *, blocks: bool = True) -> Floats:
-        """Return the matrix of a model: a constant column, then columns of the seeds and of each term."""
+        """Return the matrix of a model.
+
+        A constant column comes first, then columns of the seeds and of each term.
+        """
         first = [np.ones((len(self.seeds), 1)), *([self.blocks] if blocks else [])]
         return np.hstack([*first, *map(self.of, terms)])
 
@@ -501,7 +509,7 @@ def _are_confounded(cells: TermColumns, given: Sequence[Term], one: Term, other:
 
 
 def matrix_rank(model: Floats) -> int:
-    """Return the number of linearly independent columns of a model; 0 without columns."""
+    """Return the rank of a model's matrix; 0 without columns."""
     return int(np.linalg.matrix_rank(model, tol=_TOLERANCE * max(model.shape))) if model.size else 0
 
 

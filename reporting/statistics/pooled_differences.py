@@ -121,7 +121,7 @@ def own_or_pooled(own: float, n: int, pool: Pool) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """The mean difference of two cells over `n` pairs of values, with its interval and p-values.
+    """The mean difference of two cells over `n` pairs of values.
 
     `half_width` is half of the width of its interval. Unknown values are None. `p` tests against no
     difference. `p_within` tests against a difference as large as a margin, in either direction. Both come

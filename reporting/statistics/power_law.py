@@ -73,7 +73,9 @@ class PowerLaw:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetLaw:
-    """The law y = offset + coefficient · x ** exponent. The logarithm of y was fitted to `n` cells.
+    """The law y = offset + coefficient · x ** exponent.
+
+    The logarithm of y was fitted to `n` cells.
 
     Intervals are profile intervals (Bates and Watts 1988, section 6.1): they contain all values whose sum of
     squares is below the minimum plus F s². F is the quantile with 1 and n − 3 degrees of freedom, and s² the

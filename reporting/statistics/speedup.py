@@ -88,7 +88,9 @@ def speedups(cells: Sequence[TargetCosts], baseline: int) -> list[SpeedupEstimat
 
 
 def _paired(own: Values, baseline: Values, pool: Pool | None, rounding: float) -> SpeedupEstimate | None:
-    """Return the speedup of a cell, from the logarithms of both cells' costs by seed.
+    """Return the speedup of a cell, paired by seed.
+
+    `own` and `baseline` are logarithms of costs.
 
     The variance used is at least `rounding`.
     """

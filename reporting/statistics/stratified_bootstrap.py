@@ -72,12 +72,18 @@ def interquartile_mean(runs: Sequence[Floats]) -> Floats:
 
 
 def mean_of_tasks(runs: Sequence[Floats]) -> Floats:
-    """Return the mean of the tasks' means. The mean of a task is taken over its runs."""
+    """Return the mean of the tasks' means.
+
+    The mean of a task is taken over its runs.
+    """
     return _task_means(runs).mean(axis=1)
 
 
 def median_of_tasks(runs: Sequence[Floats]) -> Floats:
-    """Return the median of the tasks' means. The mean of a task is taken over its runs."""
+    """Return the median of the tasks' means.
+
+    The mean of a task is taken over its runs.
+    """
     return np.median(_task_means(runs), axis=1)
 
 

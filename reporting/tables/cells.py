@@ -1,4 +1,4 @@
-"""The construction of a table of cells: its trials, values, differences and texts."""
+"""The construction of a table of cells."""
 
 from __future__ import annotations
 
@@ -354,7 +354,7 @@ class TableCells:
         return row, column.level, column.metric.name
 
     def _cell(self, row: str, column: TableColumn, best: Collection[CellKey]) -> Cell:
-        """Return the finished cell at a row and column: its number, spread, difference and marks.
+        """Return the finished cell at a row and column.
 
         A cell without trials in the study shows only the paper's number.
         """

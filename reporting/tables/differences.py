@@ -136,7 +136,9 @@ def _families(baselines: Mapping[str, str]) -> list[list[str]]:
 
 
 def significance_text(decided: DecidedDifference | None) -> str:
-    """Return the mark after a difference: `*` if it is significant, `≈` if it is within the margin.
+    """Return the mark after a difference: `*`, `≈` or nothing.
+
+    `*` means significant, and `≈` within the margin.
 
     Return "" if neither is shown.
     """

@@ -1,4 +1,4 @@
-"""A table as plain frozen data for any renderer: every number, text and footnote."""
+"""A table as plain frozen data for any renderer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ from ..statistics.estimates import Estimate
 
 
 class TableError(ActivememError):
-    """Error for a table whose specification has faults; the message lists all of them."""
+    """Error for a table whose specification has faults.
+
+    The message lists all faults.
+    """
 
 
 NOT_RUN = "–"
@@ -87,7 +90,7 @@ class Cell:
 
     @property
     def full_text(self) -> str:
-        """Return the cell's value and all that is shown after it, as one text.
+        """Return the cell's value and all that follows it, as one text.
 
         These are the spread, the interval and the difference from the baseline.
         """
@@ -307,7 +310,9 @@ def build_table(
 
 
 def iter_records(table: Table) -> Iterator[dict[str, object]]:
-    """Yield a record for every cell in reading order; missing entries are None.
+    """Yield a record for every cell in reading order.
+
+    Missing entries are None.
 
     Columns that show the paper's numbers are left out, since the other cells have these numbers already.
     `metric` is the metric of the cell, `column` the level of its column, or the metric if metrics are the

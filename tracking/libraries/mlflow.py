@@ -52,7 +52,10 @@ def open_tracker(place: str) -> Tracker:
 
 
 class MlflowRuns(Tracker):
-    """Tracker that writes runs to an MLflow server. Each epoch is a step of a run."""
+    """Tracker that writes runs to an MLflow server.
+
+    Each epoch is a step of a run.
+    """
 
     def __init__(self, client: Any) -> None:  # noqa: ANN401 -- of a library that may not be here
         self._client, self._entities = client, import_module("mlflow.entities")
@@ -121,7 +124,6 @@ class MlflowRuns(Tracker):
         return self._experiments[study]
 
     def _find(self, study: str, trial: str) -> Any:  # noqa: ANN401 -- of a library that may not be here
-        """Return the run of a trial; None if the server has no such run."""
         wanted = f"tags.`{_TRIAL}` = '{trial}'"
         return next(iter(self._client.search_runs([self._experiment(study)], wanted, max_results=1)), None)
 
@@ -137,7 +139,7 @@ class MlflowRuns(Tracker):
 
 
 def _name(name: str) -> str:
-    """Return a name without characters that MLflow rejects: `bleu[10-20]` becomes `bleu.10-20`."""
+    """Replace what MLflow rejects in names: `bleu[10-20]` becomes `bleu.10-20`."""
     return _NOT_IN_NAMES.sub("_", name.replace("[", ".").replace("]", ""))
 
 

@@ -23,7 +23,9 @@ def open_tracker(place: str) -> Tracker:
 
 
 class TensorBoardFiles(Tracker):
-    """Tracker that writes event files for TensorBoard. Each epoch is a step.
+    """Tracker that writes event files for TensorBoard.
+
+    Each epoch is a step.
 
     Every method writes its data to disk at once.
     """

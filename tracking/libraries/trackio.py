@@ -82,11 +82,17 @@ class TrackioProjects(Tracker):
         del self._shown[trial.id]
 
     def pause(self, trial: TrackedTrial) -> None:
-        """Drop the settings from memory; each step is already on disk."""
+        """Drop the settings from memory.
+
+        Each step is already on disk.
+        """
         self._shown.pop(trial.id, None)
 
     def show_tables(self, study: str, tables: Sequence[TrackedTable]) -> None:
-        """Write the tables as reports of a separate run. They replace earlier reports."""
+        """Write the tables as reports of a separate run.
+
+        They replace earlier reports.
+        """
         self._storage.delete_run(study, _TABLES, run_id=_TABLES)
         reports = {table.name: self._markdown(table.markdown)._to_dict() for table in tables}
         self._storage.bulk_log(study, _TABLES, [reports], steps=[0], run_id=_TABLES)

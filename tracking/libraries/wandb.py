@@ -54,8 +54,6 @@ def open_tracker(place: str) -> Tracker:
 
 @dataclass(frozen=True, slots=True)
 class _StoredRun:
-    """The part of a run that is already on disk."""
-
     folders: list[Path] = field(default_factory=list[Path])
     steps: dict[int, dict[str, Any]] = field(default_factory=dict[int, dict[str, Any]])
     summary: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -105,7 +103,10 @@ class _OpenRun:
 
 
 class OfflineRuns(Tracker):
-    """Tracker that writes offline runs of W&B into folders. Each epoch is a step of a run."""
+    """Tracker that writes offline runs of W&B into folders.
+
+    Each epoch is a step of a run.
+    """
 
     def __init__(self, place: Path) -> None:
         self._place, self._wandb = place, import_module("wandb")

@@ -70,7 +70,9 @@ class _FigureLayout:
 
 
 def draw(curve: Curve, file_format: FigureFormat) -> bytes:
-    """Return the figure as a file: SVG with text as paths, PDF with searchable text, or PNG at 200 dpi.
+    """Return the figure as a file.
+
+    It is an SVG with text as paths, a PDF with searchable text, or a PNG at 200 dpi.
 
     The file has no date, and matplotlib's user settings are ignored, so that a figure always gives the same
     file.
@@ -88,7 +90,10 @@ def draw(curve: Curve, file_format: FigureFormat) -> bytes:
 
 
 def _shorter(path: re.Match[bytes]) -> bytes:
-    """Shorten the path data of an SVG: put it on one line, with two decimals for each number."""
+    """Shorten the path data of an SVG.
+
+    It gets a single line, and two decimals for each number.
+    """
     return b" " + b" ".join(_NUMBER.sub(lambda number: b"%.2f" % float(number[0]), path[0]).split())
 
 

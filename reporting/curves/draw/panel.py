@@ -1,4 +1,7 @@
-"""The plot of one panel: its scales, tick labels and axes, and helpers that place text and lines."""
+"""The plot of one panel, with its scales, tick labels and axes.
+
+Helpers place texts and lines.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +88,10 @@ def point_scales(
     *,
     margins: tuple[float, float],
 ) -> tuple[Scale, Scale]:
-    """Return the scales of both axes. They cover all points, intervals and published numbers."""
+    """Return the scales of both axes.
+
+    They cover all points, intervals and published numbers.
+    """
     across, up = [point.x for point in points], [number for _, number in published]
     up += [y for point in points for y in (point.y, point.low, point.high) if y is not None]
     return (
@@ -95,7 +101,7 @@ def point_scales(
 
 
 def tick_texts(numbers: Sequence[float]) -> list[str]:
-    """Return tick labels for these numbers, with the fewest decimals that show all of them exactly.
+    """Return tick labels that show these numbers exactly, with few decimals.
 
     Large numbers (from 10,000) get SI prefixes.
     """
@@ -181,7 +187,9 @@ class LabelPosition:
 
 
 def spread_labels(preferred: Sequence[float], height: float, low: float, high: float) -> list[float]:
-    """Return label positions near the preferred ones, at least `height` apart, within `low` and `high`.
+    """Return label positions that do not overlap, near the preferred ones.
+
+    They are at least `height` apart, within `low` and `high`.
 
     Labels that would overlap form a group around the mean of their preferred positions. If there are more
     labels than fit, they move closer together.
@@ -286,7 +294,9 @@ class PanelLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """The plot of one panel; `left` and `bottom` are its position in the figure.
+    """The plot of one panel.
+
+    `left` and `bottom` are its position in the figure.
 
     All sizes are in points.
     """
@@ -321,7 +331,10 @@ class Plot:
         self.axes.plot([across.at(each.x) for each in points], [up.at(each.y) for each in points], **look)
 
     def stroke(self, xs: list[float], ys: list[float], **look: Any) -> None:  # noqa: ANN401 -- matplotlib's own
-        """Draw a line through positions in points, which may lie beyond the plot's edges."""
+        """Draw a line through positions in points.
+
+        They may lie beyond the plot's edges.
+        """
         from matplotlib.lines import Line2D  # noqa: PLC0415 -- slow to load, and data do without it
 
         width, height = (72 * size for size in self.figure.get_size_inches())
@@ -335,7 +348,10 @@ class Plot:
         self.figure.add_artist(line)
 
     def frame(self, *, x: bool, y: bool) -> None:
-        """Set the range of both axes; draw the horizontal axis if `x`, and the vertical axis if `y`."""
+        """Set the range of both axes, and draw the axes.
+
+        The horizontal axis is drawn if `x`, and the vertical axis if `y`.
+        """
         across, up = self.layout.x, self.layout.y
         self.axes.set_xlim(across.low, across.high)
         self.axes.set_ylim(up.low, up.high)
@@ -350,7 +366,6 @@ class Plot:
             self.axes.tick_params(labelleft=False)
 
     def _spaced_tick_texts(self, ticks: Sequence[tuple[float, str]], *, across: bool) -> list[str]:
-        """Return the tick labels, empty where two labels would overlap."""
         texts, end = [], -math.inf
         for at, text in ticks:
             scale = self.layout.x
@@ -404,7 +419,10 @@ def row_positions(count: int) -> list[float]:
 
 
 def label_rows(plot: Plot, names: Sequence[tuple[str, bool]]) -> None:
-    """Write the name of every row: long names on two lines, highlighted names in bold and colour."""
+    """Write the name of every row.
+
+    Long names are on two lines, highlighted names in bold and colour.
+    """
     for (name, accent), row in zip(names, row_positions(len(names)), strict=True):
         plot.write(
             -_GAP,

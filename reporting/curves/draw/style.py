@@ -58,7 +58,9 @@ _ACCENTED: Stroke = (ACCENT, "-", 2.2)
 
 
 def line_strokes(numbers: Mapping[str, int | None]) -> dict[str, Stroke]:
-    """Return the stroke (colour, dashes and width) of each line of a panel, by the line's name.
+    """Return the stroke of each line of a panel, by the line's name.
+
+    A stroke has colour, dashes and width.
 
     `numbers` has the index of each line's level among the levels without an accent; None for the accent.
     """
@@ -144,7 +146,10 @@ def crop_names(names: Iterable[str], width: float = MAX_NAME_WIDTH) -> dict[str,
 
 
 def replace_missing_glyphs(text: str) -> str:
-    """Replace each character that the font lacks, or that is unprintable, by the character �."""
+    """Replace each character that the font cannot show by �.
+
+    The font lacks it, or it is unprintable.
+    """
     from matplotlib.font_manager import FontProperties, findfont, get_font  # noqa: PLC0415 -- as above
 
     known = get_font(findfont(FontProperties(family=FONT)))

@@ -15,7 +15,9 @@ _SPREADS = {"sd": "deviation", "se": "standard_error", "ci": "half_width"}
 
 
 def render(table: Table) -> str:
-    """Return a header and one line per cell. A missing value is an empty field.
+    """Return a header and one line per cell.
+
+    A missing value is an empty field.
 
     Columns for groups, metrics, intervals, differences, picked levels and units are left out if the table has
     none.

@@ -419,7 +419,7 @@ def escape(text: str) -> str:
 
 
 def _escape_character(char: str) -> str:
-    r"""Return the LaTeX code of one character: the character itself, a command, or a replacement.
+    r"""Return the LaTeX code of one character.
 
     A replacement is made of simpler characters, as `\textsuperscript{2}` for ², or else the code point.
     """

@@ -22,7 +22,6 @@ _STARS_EXPLAINED = re.compile(r"\*+: p < ")
 
 
 def _daggers(text: str) -> str:
-    """Replace stars by daggers (†), as marks of significance."""
     return text.replace("*", "†")
 
 
