@@ -1,4 +1,6 @@
-"""Tables, figures, verdicts and pages from a study's stored results; nothing here trains or prints.
+"""Tables, figures, verdicts and pages from stored results.
+
+Nothing here trains or prints.
 
 `results` opens a study with its store. `snapshot` has both at one moment, and makes tables, figures and
 verdicts from them. `subject` turns rows of the store into a tidy frame, and selects the rows of one table or

@@ -1,4 +1,6 @@
-"""The choice of the seeds to add next: the seeds that decide the most open questions per training hour.
+"""The choice of the seeds to add next.
+
+They are those that decide the most open questions per training hour.
 
 A question is an undecided comparison of a claim, or an undecided difference in a table.
 """
@@ -43,7 +45,9 @@ QuestionT = TypeVar("QuestionT")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextSeeds:
-    """The trials to add so that each cell of a claim or a table has `seeds` seeds in total.
+    """The trials that add the next seeds to a claim or a table.
+
+    With them, each of its cells has `seeds` seeds.
 
     `undecided` counts the open questions: one claim, or some differences of a table. `expected` is the
     expected number of these questions that are decided at `seeds_at_decision` seeds. It is None while there
@@ -67,9 +71,9 @@ class NextSeeds:
 
     @property
     def chance(self) -> float | None:
-        """Return the expected share of open questions that are decided by the new seeds; None if unknown.
+        """Return the expected share of open questions that the new seeds decide.
 
-        The number of seeds is then `seeds_at_decision`.
+        The number of seeds is then `seeds_at_decision`. None if unknown.
         """
         return None if self.expected is None else self.expected / self.undecided
 
@@ -90,7 +94,7 @@ class OpenResult(ABC, Generic[QuestionT]):
     @property
     @abstractmethod
     def looks(self) -> Sequence[Sequence[int]]:
-        """Return, for each look (interim test), the seeds whose results the look uses."""
+        """Return the seeds that each look (interim test) uses."""
 
     @abstractmethod
     def groups(self) -> list[list[QuestionT]]:
@@ -105,7 +109,10 @@ class OpenResult(ABC, Generic[QuestionT]):
 
     @abstractmethod
     def has_no_spread(self, question: QuestionT) -> bool:
-        """Return whether a question has only one seed, so that the spread over seeds is unknown."""
+        """Return whether a question has only one seed.
+
+        The spread over seeds is then unknown.
+        """
 
     @abstractmethod
     def trials(self, question: QuestionT, seeds: Collection[int]) -> Iterable[Trial]:
@@ -113,13 +120,16 @@ class OpenResult(ABC, Generic[QuestionT]):
 
     @abstractmethod
     def expect(self, group: Sequence[QuestionT], ahead: int) -> tuple[Sequence[QuestionT], float]:
-        """Return the questions of a group that get more seeds, and the expected number of decided questions.
+        """Return a group's questions that get more seeds, and the expected number of decisions.
 
         The second number is an expected value for the next `ahead` looks.
         """
 
     def count(self, group: Sequence[QuestionT]) -> int:
-        """Return how many questions a group counts as. The comparisons of a claim count as one."""
+        """Return how many questions a group counts as.
+
+        The comparisons of a claim count as one.
+        """
         return len(group)
 
     def seeds(self, question: QuestionT, ahead: int) -> Sequence[int]:
@@ -127,7 +137,9 @@ class OpenResult(ABC, Generic[QuestionT]):
         return self.looks[min(self.num_looks(question) + ahead, len(self.looks)) - 1]
 
     def candidates(self, estimator: TimeEstimator) -> Iterator[NextSeeds]:
-        """Yield the options for adding seeds: one for each group of questions and number of further looks.
+        """Yield the options for adding seeds.
+
+        There is one for each group of questions and number of further looks.
 
         If some questions have a single seed, and thus no spread, the only candidate adds a look to these
         questions, because nothing can be predicted without a spread.
@@ -146,7 +158,7 @@ class OpenResult(ABC, Generic[QuestionT]):
     def _candidate(
         self, chosen: Sequence[QuestionT], ahead: int, estimator: TimeEstimator, expected: float | None
     ) -> Iterator[NextSeeds]:
-        """Yield the trials to add for these questions. Yield nothing if no trial is missing."""
+        """Yield the trials to add for these questions, if any are missing."""
         soon, then = self._to_train(chosen, 1), self._to_train(chosen, ahead)
         if soon:
             yield NextSeeds(
@@ -167,7 +179,10 @@ class OpenResult(ABC, Generic[QuestionT]):
 
 
 def _total_seconds(trials: Sequence[Trial], estimator: TimeEstimator) -> float | None:
-    """Return how long trials train one after the other; None if a trial's time is unknown."""
+    """Return the total training time of trials.
+
+    They train one after the other. None if a trial's time is unknown.
+    """
     times = [estimator.estimate(trial).seconds for trial in trials]
     known = [time for time in times if time is not None]
     return math.fsum(known) if len(known) == len(times) else None
@@ -175,7 +190,7 @@ def _total_seconds(trials: Sequence[Trial], estimator: TimeEstimator) -> float |
 
 @dataclass(frozen=True, slots=True)
 class _Chances:
-    """The probability that a comparison or a claim will be confirmed, and that it will be refuted."""
+    """The probabilities that a statement will be confirmed and refuted."""
 
     confirmed: float
     refuted: float
@@ -187,7 +202,7 @@ _UNDECIDED = _Chances(0.0, 0.0)
 def claim_candidates(
     study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None, estimator: TimeEstimator
 ) -> Iterator[NextSeeds]:
-    """Yield possible additions of seeds for the undecided claims of a study.
+    """Yield options for adding seeds to the undecided claims of a study.
 
     `estimator` predicts the training time of a trial. The other arguments are the same as for `next_seeds`.
     """
@@ -203,7 +218,9 @@ def claim_candidates(
 
 @dataclass(frozen=True, kw_only=True)
 class _OpenClaim(OpenResult[Comparison]):
-    """An undecided claim: the tests of its comparisons at every look, and their present verdicts.
+    """An undecided claim, with the tests and verdicts of its comparisons.
+
+    There is a test for every look (interim test).
 
     `level` is the significance level of one look.
     """
@@ -272,7 +289,7 @@ def _known(verdict: Verdict) -> _Chances:
 
 
 def _predicted(test: PairedTest, count: int, level: float) -> _Chances:
-    """Return the chances that a comparison is confirmed or refuted once it has `count` seeds.
+    """Return the chances of a comparison's two verdicts once it has `count` seeds.
 
     The results so far are used: the mean of the added seeds is centred at the observed effect, with the error
     of both means. This is the predictive distribution of a normal mean under a flat prior. To decide, the
@@ -299,7 +316,9 @@ def _predicted(test: PairedTest, count: int, level: float) -> _Chances:
 
 
 def _combined(statement: Statement, chances: Mapping[Comparison, _Chances]) -> _Chances:
-    """Return the chances that a statement is confirmed or refuted, from the chances of its comparisons.
+    """Return the chances of a statement's two verdicts.
+
+    They follow from those of its comparisons.
 
     The comparisons are treated as independent.
     """
@@ -336,7 +355,10 @@ class JudgedDifference:
 
 
 def asks_for_seeds(study: Study) -> list[CellsTable]:
-    """Return the tables for which seeds may be added: they state a smallest difference that matters."""
+    """Return the tables for which seeds may be added.
+
+    They state a smallest difference that matters.
+    """
     return [spec for spec in study.tables if isinstance(spec, CellsTable) and spec.asks_for_seeds]
 
 
@@ -357,7 +379,7 @@ def decided_differences(study: Study, outcomes: pl.DataFrame) -> tuple[int, int]
 
 
 def table_candidates(study: Study, outcomes: pl.DataFrame, estimator: TimeEstimator) -> Iterator[NextSeeds]:
-    """Yield possible additions of seeds for the tables of a study."""
+    """Yield options for adding seeds to the tables of a study."""
     for spec in asks_for_seeds(study) if study.later_seeds else ():
         yield from _OpenTable(TableCells(study=study, spec=spec, outcomes=outcomes)).candidates(estimator)
 
@@ -421,7 +443,7 @@ class _OpenTable(OpenResult[JudgedDifference]):
 
     @cached_property
     def _not_ended(self) -> dict[tuple[str, str], dict[int, list[Trial]]]:
-        """Return, for each row and column of the table, the trials that have not ended, by seed."""
+        """Return the unfinished trials of the table, by row and column, then by seed."""
         spec, study = self.made.spec, self.made.study
         ended = set(self.made.outcomes.filter(pl.col("status") != "incomplete")["trial"])
         # the table's trials have the displayed names of rows as levels, so the study's own are returned
@@ -435,7 +457,7 @@ class _OpenTable(OpenResult[JudgedDifference]):
         return found
 
     def _may_add_seeds(self, each: JudgedDifference) -> bool:
-        """Return whether more seeds can decide a difference that is still open.
+        """Return whether more seeds can decide this open difference.
 
         A further look must be left, and no trial of the looks so far may lack a value.
         """
@@ -486,7 +508,7 @@ def next_seeds(
 
 
 def _decided_for_time(candidate: NextSeeds) -> tuple[float, float]:
-    """Return a sort key that puts the most decided questions per second first, then the shortest training.
+    """Return a sort key: the most decided questions per second, then the shortest training.
 
     Trials of unknown duration count as one second each.
     """

@@ -1,4 +1,4 @@
-"""The JSON Schema of study files, with which editors complete and check them."""
+"""The JSON Schema of study files, for completion and checks in editors."""
 
 from __future__ import annotations
 
@@ -35,20 +35,24 @@ _HOLE = {"type": "string", "pattern": r"\{\w+\}", "description": "a hole that a 
 
 
 class _Schema(GenerateJsonSchema):
-    """Generator of the JSON Schema of a table in study files, with a description of each key.
+    """Generator of the JSON Schema of a table in study files.
+
+    Each key has a description.
 
     The schema allows any value for keys that a custom validator checks.
     """
 
     def model_schema(self, schema: Any) -> JsonSchemaValue:  # noqa: ANN401 -- pydantic's private type
-        """Return the JSON Schema of a table's Pydantic class, with its docstrings as descriptions of keys."""
+        """Return the JSON Schema of a table, with docstrings as the descriptions of its keys."""
         found = super().model_schema(schema)
         for key, text in key_descriptions(schema["cls"]).items():
             found["properties"][key].setdefault("description", text)
         return found
 
     def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> JsonSchemaValue:  # noqa: ANN401 -- pydantic's private type
-        """Return a schema that allows any value, for a key whose type has no JSON Schema.
+        """Return a schema that allows any value.
+
+        It stands in for types that have no JSON Schema.
 
         Pydantic's own method raises an error instead.
         """
@@ -56,7 +60,10 @@ class _Schema(GenerateJsonSchema):
 
 
 def study_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a study file; [model], [task] and [train] may have placeholders as values."""
+    """Return the JSON Schema of a study file.
+
+    [model], [task] and [train] may have placeholders as values.
+    """
     definitions: dict[str, Any] = {}
     tables = {
         "study": StudySettings,
@@ -105,7 +112,7 @@ def _designs(definitions: dict[str, Any]) -> Iterable[dict[str, Any]]:
 
 
 def _task() -> dict[str, Any]:
-    """Return the JSON Schema of a table [task]: a name, and any other keys, which depend on the name.
+    """Return the JSON Schema of `[task]`: a name and any other keys.
 
     `activemem show NAME` lists the keys of a task.
     """
@@ -114,7 +121,10 @@ def _task() -> dict[str, Any]:
 
 
 def _table(name: str, model: type[StrictModel], definitions: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON Schema of a table, and add the schemas of its parts to `definitions`."""
+    """Return the JSON Schema of a table.
+
+    The schemas of its parts are added to `definitions`.
+    """
     found = model.model_json_schema(ref_template="#/$defs/{model}", schema_generator=_Schema)
     new = {key: _relaxed(each, holes=name in TRIAL_TABLES) for key, each in found.pop("$defs", {}).items()}
     definitions |= new
@@ -122,7 +132,7 @@ def _table(name: str, model: type[StrictModel], definitions: dict[str, Any]) -> 
 
 
 def _relaxed(schema: dict[str, Any], *, holes: bool) -> dict[str, Any]:
-    """Return a JSON Schema that also allows short forms of study files, such as a name instead of a table.
+    """Return a JSON Schema that also allows short forms, such as a name for a table.
 
     A name stands for a table with only that name, a single text for a list of it. If `holes`, a placeholder
     stands for any value.
@@ -149,7 +159,9 @@ def _relaxed(schema: dict[str, Any], *, holes: bool) -> dict[str, Any]:
 
 
 def _property(name: str, schema: dict[str, Any], *, holes: bool) -> dict[str, Any]:
-    """Return the JSON Schema of one key. A table such as the optimizer's may have any keys beside `name`.
+    """Return the JSON Schema of one key.
+
+    A table such as the optimizer's may have any keys beside `name`.
 
     Which keys are valid in such a table depends on its `name`.
     """

@@ -1,4 +1,6 @@
-"""Loading of studies as they last ran, from the text and overrides that the store keeps.
+"""Loading of studies as they last ran.
+
+The store keeps their text and overrides.
 
 For an untrained study, an outline gives the number of trials, counted from its design.
 """
@@ -48,14 +50,14 @@ _KEYS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyOutline:
-    """The title and the number of trials of a study, read without loading the whole study."""
+    """The title and the number of trials of a study that is not loaded in full."""
 
     title: str
     trials: int
 
 
 def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
-    """Return the title and the number of trials of a study file; None if this needs a complete load.
+    """Return the title and the number of trials of a study file, if this is possible without loading it.
 
     A study must be loaded if one of its trials may be among those with the `known` traits, because a store
     may then have the trial. It must also be loaded if the file has faults, if it is a search or has a ladder,
@@ -82,7 +84,9 @@ def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
 
 
 def traits(tables: Mapping[str, Any]) -> Traits:
-    """Return the traits of a trial or a study: its task, width, batch size, epochs and steps per epoch.
+    """Return the traits of a trial or study, such as task, width and batch size.
+
+    These are also the epochs and the steps per epoch.
 
     Two studies can share a trial only if their traits are equal, which is faster to compare than the trials.
     `tables` are a trial's settings or the tables of a study file. A missing key has the value None.
@@ -95,7 +99,7 @@ def traits(tables: Mapping[str, Any]) -> Traits:
 
 
 def known_traits(store: Store, loaded: Iterable[Study] = ()) -> set[Traits]:
-    """Return the traits of all trials that a store knows, and of the trials of the loaded studies."""
+    """Return the traits of all trials in a store or in the loaded studies."""
     trials = [trial for study in loaded for trial in study.trials]
     kinds = [each.settings for each in first_of_each_kind(trials)]
     found: set[Traits] = {tuple(getattr(getattr(each, table), key) for table, key in _KEYS) for each in kinds}
@@ -114,7 +118,9 @@ def known_traits(store: Store, loaded: Iterable[Study] = ()) -> set[Traits]:
 
 
 def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[str] = ()) -> Study:
-    """Return the named study as it last ran in a store; without a name, the study that ran last.
+    """Return a study as it last ran in a store.
+
+    Without a name, it is the study that ran last.
 
     A path means the current file, and so does a name that has never run here. Further overrides come last.
     """
@@ -157,7 +163,7 @@ def load_to_run(name_or_path: str, store: Store, overrides: Sequence[str] = ()) 
 
 
 def describe_max_seeds(study: Study, store: Store) -> str:
-    """Return a note if `max_seeds` has no effect, or has changed since trials finished; else ""."""
+    """Return a note if `max_seeds` has changed or has no effect, else ""."""
     now = study.header.max_seeds
     if not study.asks_for_seeds:
         without = "the study has no claim, and no table with smallest_difference"
@@ -182,7 +188,7 @@ def describe_max_seeds(study: Study, store: Store) -> str:
 
 
 def other_results(store: Store, study: str = "", file: Path | None = None) -> str:
-    """Return a hint for error messages that another folder has results of the study, or "".
+    """Return a hint for error messages that results are in another folder, or "".
 
     It is the nearest folder `results` with trials of the study: in the folder of the study's file, in the
     working directory, or in a parent of these folders.
@@ -199,7 +205,7 @@ def other_results(store: Store, study: str = "", file: Path | None = None) -> st
 
 
 def _check_known(name: str, store: Store) -> None:
-    """Raise StudyError for a name that is neither a file, nor a shipped study, nor a study in the store."""
+    """Raise StudyError for a name that belongs to no study or file."""
     shipped = shipped_studies()
     if is_path(name) or name in shipped or Path(name).exists():
         return
@@ -242,7 +248,9 @@ def load_studies(store: Store | str | Path) -> dict[str, Study | StudyError]:
 
 
 def outline_studies(store: Store) -> dict[str, Study | StudyOutline | StudyError]:
-    """Return all studies by name; for shipped studies without trials in the store, only outlines.
+    """Return all studies by name, with only outlines of unused shipped studies.
+
+    A shipped study is unused if the store has no trial of it.
 
     The user's own studies come first.
     """

@@ -1,4 +1,4 @@
-"""A plan as text, for a terminal and a notebook."""
+"""A plan as text."""
 
 from __future__ import annotations
 
@@ -170,7 +170,10 @@ def _trial_notes(plan: Plan) -> Iterator[_Note]:
 
 
 def _memory(held: StepMemory) -> str:
-    """Describe a step's memory as `2.1 MB: weights 0.4 MB, …`; leave out items of 0 bytes."""
+    """Describe a step's memory as `2.1 MB: weights 0.4 MB, …`.
+
+    Items of 0 bytes are left out.
+    """
     more_copies = held.copies > held.activations
     parts = {
         "weights": held.weights,
@@ -200,7 +203,10 @@ def _test(test: TrialTest) -> str:
 
 
 def _resumed_trials(shorter_trials: Iterable[ShorterTrial]) -> Iterator[str]:
-    """Yield sentences on trials that continue shorter trials, one for each epoch at which they continue."""
+    """Yield sentences on trials that continue shorter trials.
+
+    There is one sentence for each epoch at which they continue.
+    """
     by_epoch: dict[int, list[str]] = {}
     for each in shorter_trials:
         by_epoch.setdefault(each.epochs, []).append(each.trial)
@@ -285,7 +291,10 @@ def _models(study: Study, plan: Plan, width: int) -> Iterator[str]:
 
 
 def _costliest_of_each(models: Iterable[ModelCost]) -> list[ModelCost]:
-    """Return one of the rows of each model, that whose training step needs the most FLOPs."""
+    """Return the costliest row of each model.
+
+    This is the row whose training step needs the most FLOPs.
+    """
     found: dict[tuple[str, str], ModelCost] = {}
     for model in models:
         key = (model.at, model.model)
@@ -294,7 +303,7 @@ def _costliest_of_each(models: Iterable[ModelCost]) -> list[ModelCost]:
 
 
 def _labels(texts: Sequence[str], max_width: int) -> list[str]:
-    """Return the first column of a table: its title and labels, padded to one width.
+    """Return the first column of a table, padded to one width.
 
     If they are too long, arguments that all labels share are left out.
     """
@@ -327,7 +336,10 @@ def _row(model: ModelCost, size: float) -> tuple[str, ...]:
 
 
 def _label_column_name(study: Study, plan: Plan) -> str:
-    """Return the heading for a column of models: the factor whose levels label them, else "model"."""
+    """Return the heading of the column of models.
+
+    It is the factor whose levels label the models, else "model".
+    """
     labels = {model.label for model in plan.models}
     factors = (
         name for name, levels in study.factors.items() if labels <= {level_name(each) for each in levels}

@@ -1,4 +1,4 @@
-"""A study: one fully checked TOML file, and the trials that it defines."""
+"""A study: a checked TOML file, and its trials."""
 
 from __future__ import annotations
 
@@ -120,12 +120,15 @@ class Study:
 
     @property
     def trials(self) -> tuple[Trial, ...]:
-        """The distinct trials of a grid, in the order of the file; empty for a search."""
+        """The distinct trials of a grid, in file order.
+
+        Empty for a search.
+        """
         return self.grid.trials
 
     @property
     def cells(self) -> tuple[Trial, ...]:
-        """The trial of each cell of a grid and each seed.
+        """The trial of each cell and seed of a grid.
 
         If two cells have the same settings, their trial occurs twice.
         """
@@ -133,7 +136,10 @@ class Study:
 
     @cached_property
     def budget(self) -> StudyBudget:
-        """The limits on a model's costs in [study], and the limits in [search] that need no training."""
+        """The limits on a model's costs that are known before training.
+
+        They come from [study] and [search].
+        """
         limits = self.search.bounds if self.search else ()
         return StudyBudget(
             max_parameters=self.header.max_parameters,
@@ -148,7 +154,7 @@ class Study:
 
     @property
     def fidelity(self) -> Fidelity | None:
-        """The stages of a search (rungs), if a setting such as the width grows from rung to rung.
+        """The setting, such as the width, that grows from rung to rung of a search.
 
         Return None if the search has no rungs, or if only the number of epochs grows.
         """
@@ -156,7 +162,10 @@ class Study:
 
     @property
     def gates(self) -> Gates | None:
-        """The gates of the study; None without gates. A gate holds trials back until claims are confirmed."""
+        """The gates of the study, or None.
+
+        A gate holds trials back until claims are confirmed.
+        """
         return cast("Gates | None", self.expansions.get("gate"))
 
     @property
@@ -171,13 +180,19 @@ class Study:
 
     @property
     def later_seeds(self) -> tuple[int, ...]:
-        """The seeds that may be added, in order: the integers after the largest seed."""
+        """The seeds that may be added, in order.
+
+        They are the integers after the largest seed.
+        """
         first = max(self.seeds) + 1
         return tuple(range(first, first + max(0, (self.header.max_seeds or 0) - len(self.seeds))))
 
     @property
     def asks_for_seeds(self) -> bool:
-        """True if added seeds can decide something: the study has claims, or tables that test differences."""
+        """True if added seeds can decide something.
+
+        The study then has claims, or tables that test differences.
+        """
         return bool(self.claims) or any(table.asks_for_seeds for table in self.tables)
 
     def with_later_seeds(self) -> Study:
@@ -216,21 +231,26 @@ class Study:
 
     @property
     def total(self) -> int:
-        """The number of trials of a grid, or the largest number of trials that a search can have."""
+        """The number of trials of a grid, or the most that a search can have."""
         if self.search is None:
             return len(self.trials)
         return sum(self.trials_by_rung)
 
     @property
     def trials_by_rung(self) -> list[int]:
-        """The number of trials on each rung of a search; a single number if it has only one rung."""
+        """The number of trials on each rung of a search.
+
+        It has one item if there is only one rung.
+        """
         more = len(self.point_seeds(self.baseline)) - len(self.seeds) if self.baseline else 0
         *lower, last = (points * len(self.seeds) for points in self.points_by_rung)
         return [trials * len(self.point_levels) for trials in (*lower, last + more)]
 
     @cached_property
     def num_points(self) -> int:
-        """The number of points that a search trains: the requested number, or all points of a smaller space.
+        """The number of points that a search trains.
+
+        It is the requested number, or all points of a smaller space.
 
         Points with the same model count once, and points over the budget do not count. Return 0 for a grid.
         """
@@ -257,7 +277,7 @@ class Study:
         return self.fidelity.planned(self.num_points, has_baseline=bool(self.baseline))
 
     def boundary_trials(self, level: Mapping[str, Level] | None = None) -> list[Trial]:
-        """Return, for both ends of a search's space, a trial for each combination of levels of `across`.
+        """Return the trials at both ends of a search's space.
 
         At one end all dimensions have their first value, at the other their last value. `level`, if given, is
         the level of the rung, such as `{"epochs": 10}`.
@@ -278,7 +298,9 @@ class Study:
         return (*self.seeds, *range(first, first + max(0, more)))
 
     def point_trials(self, values: Mapping[str, Level], rung: int | None = None) -> tuple[Trial, ...]:
-        """Return the trials of a search point: one for each seed and combination of the levels of `across`.
+        """Return the trials of a search point.
+
+        There is one for each seed and combination of the levels of `across`.
 
         The trials belong to `rung`, by default the last rung.
         """
@@ -291,7 +313,7 @@ class Study:
 
     @property
     def point_levels(self) -> tuple[Mapping[str, Level], ...]:
-        """The levels of the factors in `[search] across`, in all combinations.
+        """All combinations of levels of the factors in `[search] across`.
 
         Every search point is trained at each of them.
         """
@@ -302,7 +324,7 @@ class Study:
         )
 
     def choose(self, suggest: Suggest) -> dict[str, Level]:
-        """Return a search point. Its values are chosen by calling `suggest` for each active dimension.
+        """Choose a search point by calling `suggest` for each active dimension.
 
         A dimension inside an option of another dimension is inactive if that option is not chosen.
         """
@@ -311,7 +333,9 @@ class Study:
     def trial_for(
         self, values: Mapping[str, Level | Recipe], seed: int = 0, at: Mapping[str, Level] | None = None
     ) -> Trial:
-        """Return the trial that trains a search point with one seed. `at` is one of `point_levels`.
+        """Return the trial that trains a search point with one seed.
+
+        `at` is one of `point_levels`.
 
         `values` maps names in `dimensions` to values. Values of inactive dimensions are ignored. Raise
         ValueError for missing values, unknown names, and values that do not fit.
@@ -325,7 +349,7 @@ class Study:
         return Trial(study=self.name, levels=levels, settings=resolve_settings(self.template, levels))
 
     def read_point(self, levels: Mapping[str, Level]) -> dict[str, Level] | None:
-        """Return the search point that these stored levels describe; None if the space lacks this point."""
+        """Return the search point with these stored levels, or None."""
 
         def stored(name: str, dimension: Dimension) -> Level:
             if name not in levels or not contains(dimension, levels[name]):
@@ -345,7 +369,9 @@ class Study:
 
 
 def load_study(source: str | Path, overrides: str | Sequence[str] = ()) -> Study:
-    """Load a study from its file, by the name of a shipped study, or from the text of a study file.
+    """Load a study by its path or name, or from its text.
+
+    A name is that of a shipped study.
 
     A source with line breaks is a text. `overrides` are one text such as `train.epochs=2`, or several: TOML
     on the right, or a bare word. The user's own data files are looked up in the study file's folder, or in
@@ -371,12 +397,12 @@ def load_study(source: str | Path, overrides: str | Sequence[str] = ()) -> Study
 
 
 def study_fault(study: object) -> str | None:
-    """Return the error message for an argument that is not a study; None for a study."""
+    """Return an error message for an argument that is not a study, else None."""
     return argument_fault("study", study, Study, "a Study, as load_study returns it")
 
 
 def overrides_fault(overrides: object) -> str | None:
-    """Return the error message for an argument that is not a list of overrides; None for a valid list."""
+    """Return an error message for an argument that is no list of overrides, else None."""
     return texts_fault("overrides", overrides, "['train.epochs=2']")
 
 
@@ -414,7 +440,10 @@ def _study_of(
 def _read_study(
     diagnostics: Diagnostics, path: Path | None, overrides: tuple[str, ...], own_corpus: OwnCorpus | None
 ) -> Study | None:
-    """Return the study of a parsed file; report faults, and return None if a table has a fault."""
+    """Return the study of a parsed file; report faults.
+
+    None if a table has a fault.
+    """
     _check_tables(diagnostics)
     # first, because features and levels that are tables change the data that all other readers see
     expansions, header, design = _read_design(diagnostics)
@@ -479,7 +508,7 @@ def _read_study(
 
 
 def follow_rounds(study: Study, store: Store) -> Study:
-    """Add to a study the cells of all further design rounds that the stored results determine.
+    """Add all later design rounds that the stored results determine.
 
     Designs such as `path` choose the cells of a round by the results of earlier rounds.
     """
@@ -489,7 +518,7 @@ def follow_rounds(study: Study, store: Store) -> Study:
 
 
 def with_design(study: Study, design: Design) -> Study:
-    """Return a copy of a study with another design, and with the trials that this design defines.
+    """Return a copy of a study with another design and its trials.
 
     Raise StudyError for faults.
     """
@@ -502,7 +531,7 @@ def with_design(study: Study, design: Design) -> Study:
 
 
 def has_more(further: Study, study: Study) -> bool:
-    """Return whether a later version of a study has trials that an earlier one does not have."""
+    """Return whether a later version of a study has additional trials."""
     known = {trial.id for trial in study.trials}
     return any(trial.id not in known for trial in further.trials)
 
@@ -534,7 +563,9 @@ def _check_tables(diagnostics: Diagnostics) -> None:
 
 
 def read_size(diagnostics: Diagnostics) -> tuple[StudySettings | None, int]:
-    """Return the table [study] of a grid, and the number of its trials; report faults.
+    """Return the table [study] of a grid, and the number of its trials.
+
+    Report faults.
 
     The number is that of the cells times that of the seeds.
     """
@@ -543,7 +574,9 @@ def read_size(diagnostics: Diagnostics) -> tuple[StudySettings | None, int]:
 
 
 def _read_design(diagnostics: Diagnostics) -> tuple[dict[str, Expansion], StudySettings | None, Design]:
-    """Return a study's expansions (features with a table of their own), its table [study] and its design.
+    """Return the expansions, the table [study] and the design of a study.
+
+    Expansions are features with a table of their own.
 
     Faults are reported. The table [study] is None if it is faulty.
     """
@@ -566,7 +599,10 @@ def _read_claims(diagnostics: Diagnostics, design: Design) -> tuple[Claim, ...]:
 
 
 def _read_decode(diagnostics: Diagnostics, header: StudySettings | None) -> DecodeSettings | None:
-    """Return the table [decode], if any; report a fault if the study does not keep trained weights."""
+    """Return the table [decode], if any.
+
+    Report a fault if the study does not keep trained weights.
+    """
     data = diagnostics.data
     if "decode" in data and header is not None and not header.keep_weights:
         diagnostics.report(("decode",), "it needs trained models: set keep_weights = true in [study]")
@@ -601,7 +637,10 @@ def _check_draft(
 
 
 def _check_data(diagnostics: Diagnostics, study: Study) -> None:
-    """Report why trials cannot be trained on the user's own corpus, each reason once."""
+    """Report why trials cannot be trained on the user's own corpus.
+
+    Each reason is reported once.
+    """
     if study.own_corpus is None or (summary := study.own_corpus.summary) is None:
         return
     from .resolve.data_fit import data_faults  # noqa: PLC0415 -- few studies bring data along
@@ -628,7 +667,9 @@ _MAX_TRIED = 200  # cells; in a larger study with other faults, metrics are not 
 
 
 def _check_metrics(diagnostics: Diagnostics, design: Design, shown: Shown, trials: Sequence[Trial]) -> None:
-    """Report each shown or claimed metric that no trial will have, and name the key that would add it.
+    """Report each shown or claimed metric that no trial will have.
+
+    The message names the key that would add it.
 
     A table or a figure needs one selected trial that can have it, a claim each cell that it names, a path
     each of its cells.
@@ -646,7 +687,7 @@ def _check_metrics(diagnostics: Diagnostics, design: Design, shown: Shown, trial
 def _check_metrics_beside_faults(
     diagnostics: Diagnostics, template: Template, design: Design, shown: Shown
 ) -> None:
-    """Report metrics that no trial has, in a study that has other faults as well.
+    """Report metrics that no trial has, although the study has other faults.
 
     Nothing is reported if the other faults may change which metrics exist.
     """
@@ -702,18 +743,24 @@ def find_study_file(name_or_path: str | Path) -> Path:
 
 
 def kind_of_name(name: str) -> str:
-    """Return what a name denotes: `task`, `block` or `metric`; "" if it denotes none of these."""
+    """Return what a name denotes: `task`, `block`, `metric` or ""."""
     known = {"task": task_names(), "block": registered_names(), "metric": METRICS}
     return next((kind for kind, names in known.items() if name in set(names)), "")
 
 
 def _beside(path: Path) -> str:
-    """Return a hint at the TOML file with the most similar name in the folder of `path`; "" without one."""
+    """Return a hint at the TOML file with the most similar name, or "".
+
+    The file is in the folder of `path`.
+    """
     stems = [each.stem for each in islice(path.parent.glob("*.toml"), MAX_BESIDE)]
     near = nearest(path.stem, stems)
     return f"; nearest: {path.with_name(f'{near}.toml')}" if near else ""
 
 
 def is_path(name_or_path: str) -> bool:
-    """Return whether a text is a path, not a name: a path has a folder or ends in .toml."""
+    """Return whether a text is a path, not a name.
+
+    A path has a folder or ends in .toml.
+    """
     return name_or_path.endswith(".toml") or os.sep in name_or_path or "/" in name_or_path

@@ -1,4 +1,6 @@
-"""The values that claims compare: one for each cell and seed, or the reason why it is missing.
+"""The values that claims compare, or why they are missing.
+
+There is one for each cell and seed.
 
 A trial that belongs to several cells, as with two spellings of one recipe, counts in each of them.
 """
@@ -53,7 +55,7 @@ _LOG = "log "
 
 
 def _known_value(value: float | None, status: str) -> float | None:
-    """Return a trial's value, or infinity if the training ended before it reached its target.
+    """Return a trial's value, or infinity if its target was not reached.
 
     Return None if the value is missing.
     """
@@ -64,7 +66,9 @@ def _known_value(value: float | None, status: str) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellValues:
-    """The values of one quantity in one cell, by seed, and the trials that have no value.
+    """The values of one quantity in one cell, by seed.
+
+    Seeds without a value are listed, too.
 
     `notes` list diverged seeds, which count with the worst value, and seeds that ended before they reached a
     target, which count as larger than all others. `step` is the smallest difference that the quantity can
@@ -117,13 +121,13 @@ class CellResults:
         self._comparable = ComparableCells(study, self._trials, self._finite_value)
 
     def trials(self, comparison: Comparison, seeds: Collection[int]) -> dict[str, Trial]:
-        """Return the trials of a comparison that have one of these seeds, by id."""
+        """Return a comparison's trials with these seeds, by id."""
         cells = [self._trials.get(cell_key(each.cell), {}) for each in iter_quantities(comparison)]
         found = [trials[seed] for trials in cells for seed in seeds if seed in trials]
         return {trial.id: trial for trial in found}
 
     def has_begun(self, comparison: Comparison) -> bool:
-        """Return whether a trial of a comparison has begun, or the comparison needs no trial.
+        """Return whether a comparison has begun: one of its trials has, or it needs none.
 
         Costs that are computed from settings need no trial.
         """
@@ -144,7 +148,7 @@ class CellResults:
         return any(value is not None or status in trained for value, _, status in ends)
 
     def differences(self, comparison: Comparison, seeds: Collection[int]) -> dict[int, float]:
-        """Return the left side of a comparison minus its right side, for each seed with values of both sides.
+        """Return left minus right for each seed with values of both sides.
 
         If both are infinite, they count as equal.
         """
@@ -156,7 +160,7 @@ class CellResults:
         return found
 
     def gaps(self, comparison: Comparison) -> tuple[MissingTrials, ...]:
-        """Return the trials of a comparison that have no value, including trials of added seeds."""
+        """Return the trials of a comparison without a value, added seeds included."""
         gaps = [gap for part in iter_quantities(comparison) for gap in self._answers[part].gaps]
         undefined = len(self.seeds) - len(self.differences(comparison, self.seeds))
         if undefined and not gaps:
@@ -165,7 +169,7 @@ class CellResults:
         return tuple(dict.fromkeys(gaps))
 
     def is_censored(self, comparison: Comparison) -> bool:
-        """Return whether a comparison uses the cost to reach a target that some training never reached.
+        """Return whether a comparison uses the cost of a target that was not always reached.
 
         A training that diverged counts, too.
         """
@@ -181,21 +185,21 @@ class CellResults:
         return tuple(dict.fromkeys(notes))
 
     def step(self, comparison: Comparison) -> float:
-        """Return the resolution of a comparison: the smallest difference that its two sides can have.
+        """Return the smallest difference that a comparison can have.
 
         It is the larger of the resolutions of both sides.
         """
         return max(self._step(comparison.left), self._step(comparison.right))
 
     def pool(self, comparison: Comparison, seeds: tuple[int, ...]) -> Pool | None:
-        """Estimate how much a comparison's difference varies between seeds, from all comparable cells.
+        """Estimate how much a difference varies between seeds, from all comparable cells.
 
         Return None if there are too few values.
         """
         return self._comparable.pool(comparison, seeds)
 
     def rounding_sd(self, comparison: Comparison) -> float:
-        """Return the standard deviation of a comparison's difference that comes from rounded values alone.
+        """Return the standard deviation of a difference that comes from rounding alone.
 
         Rounding a value to steps of s adds s / √12.
         """
@@ -222,7 +226,7 @@ class CellResults:
         return 10.0**-known.decimals
 
     def _evaluate(self, number: Number, seed: int) -> float | None:
-        """Return the value of a comparison's side, or of a part of this side, for one seed; None if unknown.
+        """Return the value of a number in a comparison for one seed, or None if unknown.
 
         A value is unknown if it is undefined, such as ∞ − ∞, or if a trial lacks a value.
         """
@@ -230,7 +234,7 @@ class CellResults:
         return None if value is None or math.isnan(value) else value
 
     def _compute(self, number: Number, seed: int) -> float | None:  # noqa: PLR0911 -- one return for each kind
-        """Compute what `_evaluate` returns, but return NaN for a value that is undefined, such as ∞ − ∞.
+        """Compute a number for one seed; NaN if it is undefined, such as ∞ − ∞.
 
         Return None if a part is missing.
         """
@@ -263,7 +267,7 @@ class CellResults:
                 return 0.0 if fast == slow else slow - fast
 
     def _log_middle(self, quantity: Quantity, seed: int) -> float | None:
-        """Return the logarithm of the estimated cost at which the trial of one seed reached its target.
+        """Return the logarithm of the estimated cost to reach a target, for one seed.
 
         The target is reached at an unknown time between two evaluations, so the cost is taken halfway between
         them.
@@ -275,7 +279,9 @@ class CellResults:
         return math.log(value - self._smallest_step(quantity.metric, trial) / 2)
 
     def _relative_step(self, quantity: Quantity) -> float:
-        """Return the relative error of a cost to reach a target, averaged over seeds: 0.02 stands for 2 %.
+        """Return the relative error of a cost to reach a target, such as 0.02 for 2 %.
+
+        It is averaged over seeds.
 
         It is the cost between two evaluations, divided by the cost of reaching the target.
         """
@@ -288,7 +294,7 @@ class CellResults:
         return math.fsum(shares) / len(shares) if shares else 0.0
 
     def _predicted(self, number: Extrapolation, seed: int) -> float | None:
-        """Predict the value of a larger model by a power law that is fitted to values of smaller models.
+        """Extrapolate the value of a larger model from smaller models, by a power law.
 
         Return None if one of these values is missing or not positive.
         """
@@ -301,7 +307,7 @@ class CellResults:
         return None if law is None or size is None else law.at(size)[0]
 
     def prediction(self, law: Extrapolation) -> tuple[float, float | None, float | None] | None:
-        """Predict the value of a larger model as a table of laws does: the value and its 95 % interval.
+        """Extrapolate the value of a larger model, with its 95 % interval, as a table of laws does.
 
         The law is fitted to the geometric means of the study's own seeds. The interval is that of a new cell.
         Return None if a smaller size has no value, or one that is not positive.
@@ -330,7 +336,7 @@ class CellResults:
         return math.fsum(known) / len(known) if known else 0.0
 
     def _step(self, number: Number) -> float:  # noqa: PLR0911 -- one return for each kind
-        """Return the smallest difference that two values of one side of a comparison can have.
+        """Return the smallest possible difference between two values of a comparison's side.
 
         A quotient's step is its change when both of its sides change by their own step.
         """
@@ -355,7 +361,7 @@ class CellResults:
                 return 0.0
 
     def _variance(self, number: Number) -> float:  # noqa: PLR0911 -- one return for each kind
-        """Return the variance that rounding of values adds to a side of a comparison.
+        """Return the variance of a comparison's side that comes from rounding.
 
         Rounding a value to steps of s adds an error between −s/2 and s/2, with the variance s²/12. The
         variance of a sum is the sum of its terms' variances; a mean of k values divides it by k². A minimum
@@ -439,7 +445,7 @@ _Group = tuple[str, str, CellKey]
 
 
 class ComparableCells:
-    """The cells of a study, in groups of cells that have the same task with the same settings.
+    """The cells of a study, grouped by task and its settings.
 
     A group's cells are used together to estimate a variance. `trials` maps each cell to its trials by seed.
     `value` returns a metric of one trial.
@@ -457,7 +463,7 @@ class ComparableCells:
         self._pools: dict[tuple[_Group, tuple[int, ...]], Pool | None] = {}
 
     def pool(self, comparison: Comparison, seeds: tuple[int, ...]) -> Pool | None:
-        """Estimate how much a comparison's difference varies between seeds, from all comparable cells.
+        """Estimate how much a difference varies between seeds, from all comparable cells.
 
         Return None with too few values. The degrees of freedom of a sum of variances are Satterthwaite's
         (1946).
@@ -485,7 +491,7 @@ class ComparableCells:
         return Pool(variance=variance, degrees=int(variance**2 / weight))
 
     def _groups(self, weights: Mapping[Quantity, float]) -> dict[_Group, float] | None:
-        """Return the sum of squared weights for each group of comparable cells in a comparison.
+        """Return the sum of squared weights in each group of comparable cells.
 
         `weights` are the factors of the quantities in left minus right. If the weights of a group add up to
         0, effects that all cells of a seed share drop out of the difference; otherwise return None.
@@ -525,7 +531,9 @@ class ComparableCells:
 
 
 def _linear(number: Number, factor: float, found: dict[Quantity, float]) -> dict[Quantity, float] | None:
-    """Add the quantities of a weighted sum to `found`, each with its weight times `factor`; return `found`.
+    """Add the quantities and weights of a weighted sum to `found`.
+
+    Each weight is multiplied by `factor`. Return `found`.
 
     A number such as `a - b` is a weighted sum of quantities. Return None for other numbers, such as a
     quotient or a maximum.

@@ -1,4 +1,4 @@
-"""Checks of claims: every comparison is tested, and the verdicts are combined.
+"""Checks of claims: tests of comparisons, and verdicts that combine them.
 
 The comparisons of a claim are one family. Hochberg's procedure chooses the level of all tests: the claim's
 own level if all are decided at it, else a stricter one. So an `all` is confirmed when each part alone would
@@ -65,7 +65,7 @@ WIDER = 3.0
 def check_claims(
     study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None = None
 ) -> tuple[ClaimResult, ...]:
-    """Return the result of each claim of a study, in the order of the file.
+    """Check each claim of a study, in file order.
 
     `study` comes from `with_later_seeds`, and `outcomes` are its known outcomes. `metrics` are the metrics of
     its trials in the store, which are needed only if `needs_metrics(study)`. Raises ClaimError if trainings
@@ -94,7 +94,7 @@ def _device_fault(study: Study, outcomes: pl.DataFrame) -> str:
 def results_of_claims(
     study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None
 ) -> list[CellResults]:
-    """Return, for each claim, the results of the cells that may decide this claim.
+    """Return the results that may decide each claim.
 
     If a claim opens a gate, the cells that this gate or a later one holds back are left out, since their
     results must not change the claim's verdict. The arguments are the same as for `check_claims`.
@@ -113,7 +113,9 @@ def results_of_claims(
 def predict_by_law(
     study: Study, law: Extrapolation, outcomes: pl.DataFrame, metrics: pl.DataFrame | None
 ) -> tuple[float, float | None, float | None] | None:
-    """Return the value that a law predicts for a larger model, with the interval of a table of laws.
+    """Return a law's prediction for a larger model, with its interval.
+
+    The interval is the one in tables of laws.
 
     Return None if it is unknown. The arguments are the same as for `check_claims`.
     """
@@ -186,7 +188,7 @@ def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimRes
 
 
 def _spread_notes(test: PairedTest) -> Iterator[MissingTrials]:
-    """Yield a note if the variance of other cells makes the interval of a comparison much wider."""
+    """Yield a note if the variance of other cells widens an interval much."""
     if test.own_spread and test.spread and test.spread > WIDER * test.own_spread:
         yield MissingTrials(
             where="spread",
@@ -237,7 +239,7 @@ def _verdict(test: PairedTest, threshold: float) -> Verdict:
 
 
 def _shown(difference: float | None, comparison: Comparison) -> float | None:
-    """Return a difference as it is displayed: a speedup as a ratio, anything else unchanged.
+    """Return a difference for display, with a speedup as a ratio.
 
     A speedup is tested as a difference of logarithms.
     """
@@ -270,7 +272,7 @@ def _unit(comparison: Comparison) -> str:
 
 
 def full_text(comparison: Comparison, claim: Claim) -> str:
-    """Return a comparison as text that the parser of claims can read again.
+    """Return a comparison as text that can be parsed again.
 
     Factors with a single level are left out.
     """
@@ -281,7 +283,7 @@ def full_text(comparison: Comparison, claim: Claim) -> str:
 
 
 def comparison_labels(claim: Claim) -> dict[Comparison, str]:
-    """Return a mapping from the comparisons of a claim to short labels, such as `addition: conv > sa`.
+    """Return short labels for the comparisons of a claim, such as `addition: conv > sa`.
 
     Levels that the whole claim shares are left out, and so are levels that follow from other levels. Levels
     that both sides share become a prefix; it includes the metric if the claim has several metrics. If the
@@ -322,7 +324,9 @@ def _shared_levels(quantities: Iterable[Quantity]) -> CellKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LabelWriter:
-    """Writer of comparisons as text: in full, or as short labels that leave out the levels in `omitted`.
+    """Writer of comparisons as text.
+
+    The text is full, or a short label without the levels in `omitted`.
 
     Only the factors in `varied` are included, with the `names` of their levels. Metrics are included if
     `metrics` is set.
@@ -383,7 +387,7 @@ class _LabelWriter:
         return text
 
     def levels(self, cell: Cell, only: CellKey) -> list[str]:
-        """Return the names of a cell's levels, but only of levels that are in `only`."""
+        """Return the names of those levels of a cell that are in `only`."""
         return [
             self._name(*each)
             for each in cell
@@ -391,7 +395,7 @@ class _LabelWriter:
         ]
 
     def _quantity(self, quantity: Quantity) -> str:
-        """Write a quantity (a metric in a cell) as text.
+        """Write a metric in a cell as text.
 
         The short form has only the levels of the cell, unless there are none or metrics are named.
         """
@@ -410,7 +414,7 @@ class _LabelWriter:
         return f"{quantity.metric} of {inside}" if self.metrics else inside
 
     def _is_named(self, factor: str, level: Level) -> bool:
-        """Return whether a label names this level of a factor.
+        """Return whether labels name this level.
 
         A label leaves out factors with the same level in all cells, and factors that the cell lacks.
         """

@@ -1,4 +1,6 @@
-"""The test of one comparison: whether left minus right lies in the claimed region.
+"""The test of one comparison, left against right.
+
+It tests whether left minus right lies in the claimed region.
 
 The default is a t interval of the paired differences. It assumes normality, which a few seeds cannot verify.
 Their spread is the larger of their own and the pooled spread of all comparable cells. It counts as at least
@@ -32,7 +34,9 @@ from ..statistics.pooled_differences import Pool, own_or_pooled, permutation_dec
 
 @dataclass(frozen=True, kw_only=True)
 class PairedTest:
-    """A test of paired differences: whether their mean lies in the open interval `region`.
+    """A test of whether the mean of paired differences lies in `region`.
+
+    `region` is an open interval.
 
     `differences` has left minus right for each seed. An infinite difference outweighs all finite ones. The
     test is then the limit for larger and larger differences: infinite ones count as 1, finite ones and the
@@ -61,7 +65,7 @@ class PairedTest:
 
     @property
     def n(self) -> int:
-        """Return the number of seeds for which both sides of the comparison have a value."""
+        """Return the number of seeds with a value on both sides of the comparison."""
         return len(self.differences)
 
     @cached_property
@@ -78,7 +82,9 @@ class PairedTest:
 
     @cached_property
     def _limit(self) -> PairedTest | None:
-        """Return a test with finite values in place of infinite differences; None if all values are finite.
+        """Return a test with finite stand-ins for infinite differences.
+
+        None if all differences are finite.
 
         Infinite differences count as 1 or −1, and finite differences as 0.
         """
@@ -98,7 +104,7 @@ class PairedTest:
 
     @property
     def method(self) -> Test:
-        """Return the name of the test that is used.
+        """Return the name of the test.
 
         It is the one that the claim sets, except for `pooled`: with enough seeds, a permutation test replaces
         it, and without a pooled variance, the t interval of the comparison alone.
@@ -111,7 +117,9 @@ class PairedTest:
 
     @property
     def spread(self) -> float | None:
-        """Return the standard deviation of the differences that the test uses; None below two seeds.
+        """Return the standard deviation that the test uses.
+
+        None below two seeds.
 
         It may be pooled over comparable cells. It is at least `rounding_sd`.
         """
@@ -119,9 +127,9 @@ class PairedTest:
 
     @property
     def own_spread(self) -> float | None:
-        """Return the standard deviation of the comparison's own differences if the test uses a pooled one.
+        """Return the standard deviation of the comparison's own differences.
 
-        Return None for other tests, since `spread` is then the same number.
+        Return None unless the test uses a pooled spread, since `spread` is then the same number.
         """
         is_pooled = self.method == "pooled" and self._spread is not None
         return sample_sd(list(self.differences.values())) if is_pooled else None
@@ -159,7 +167,10 @@ class PairedTest:
 
     @cached_property
     def p(self) -> float:
-        """Return the p-value, at most 1: the smallest significance level at which the test decides."""
+        """Return the p-value: the smallest significance level at which the test decides.
+
+        At most 1.
+        """
         if self.effect is None or not self.complete:
             return 1.0
         if self._limit is not None:

@@ -1,4 +1,4 @@
-"""Numbers that papers have published, which are looked up by paper, table, row and column.
+"""Numbers that papers have published, by paper, table, row and column.
 
 Results that activemem measures are in stores instead.
 """
@@ -35,7 +35,7 @@ HIGHER_IS_BETTER_BY_UNIT: Mapping[str, bool | None] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedNumber:
-    """A number that a paper prints in one cell of a table, or the words that are printed there instead.
+    """One cell of a published table: a number, or the words that the paper prints instead.
 
     For words, `value` is None, `text` is "", and the words are in `note`.
     """
@@ -56,7 +56,7 @@ class PublishedNumber:
 
     @property
     def remaining_note(self) -> str:
-        """The part of `note` that `text_with_deviation` does not show; "" if there is no such part."""
+        """The part of `note` that `text_with_deviation` does not show, or ""."""
         return _DEVIATION.sub("", "" if not self.text else self.note)
 
     @property
@@ -104,7 +104,9 @@ def published_tables() -> Mapping[tuple[str, str], PublishedTable]:
 
 
 def match_published_keys(levels: Iterable[str], keys: Iterable[str]) -> dict[str, str]:
-    """Match a factor's levels to row or column keys of a published table; return the key of each level.
+    """Match a factor's levels to row or column keys of a published table.
+
+    Return a mapping from each matched level to its key.
 
     Levels that match no key are left out. A level matches an equal key, else the key that names its blocks:
     `conv(k=20) + sa` is `sa+conv`. Two levels of the same blocks, such as `conv(k=3)` and `conv(k=20)`, match

@@ -22,7 +22,9 @@ MakeScheduler = Callable[[], "optuna.pruners.BasePruner"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPart(Generic[PartT]):
-    """A registered sampler or scheduler; `source` names the publication that describes it.
+    """A registered sampler or scheduler of searches.
+
+    `source` names the publication that describes it.
 
     `make` is the function of a plug-in that builds it; None for built-in samplers and schedulers.
     """

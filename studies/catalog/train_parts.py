@@ -1,4 +1,4 @@
-"""Base classes and registration of the loss terms and callbacks that plug-ins add to training.
+"""Loss terms and callbacks of plug-ins: base classes and registration.
 
 Studies use them in `[[train.loss_terms]]` and `[[train.callbacks]]`.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingStep:
-    """The data of a training step that a loss term receives: inputs, outputs and targets of sequences.
+    """What a loss term receives at a training step: inputs, outputs and targets.
 
     `outputs` and `targets` have the form that registered metrics get (`Measure`), without padding; `inputs`
     are the model's inputs with padding. `activations` are the outputs of the modules that the term watches,
@@ -63,12 +63,12 @@ class LossTerm(NamedSettings, ABC):
 
     @property
     def watches(self) -> tuple[str, ...]:
-        """Patterns for the names of the modules whose outputs the term needs: `body.layers.*.part`."""
+        """Patterns such as `body.layers.*.part` for the modules whose outputs the term needs."""
         return ()
 
     @abstractmethod
     def compute(self, step: TrainingStep) -> Tensor:
-        """Return the value of the term in a training step, as a scalar tensor that has gradients."""
+        """Compute the term's value at a training step, as a scalar tensor with gradients."""
 
 
 TermT = TypeVar("TermT", bound=LossTerm)

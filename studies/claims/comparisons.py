@@ -1,4 +1,4 @@
-"""Data classes of a claim: its text, and the comparisons of cells that it consists of.
+"""Data classes of claims: statements, comparisons and the numbers that they compare.
 
 AllOf, AnyOf and NotOf combine comparisons.
 """
@@ -63,7 +63,9 @@ class Reduction:
 
 @dataclass(frozen=True, slots=True)
 class Extrapolation:
-    """A large model's metric as extrapolated from smaller models, for each seed: `law(loss[width=64])`.
+    """A large model's metric as extrapolated from smaller models, such as `law(loss[width=64])`.
+
+    There is one value for each seed.
 
     `of` is the number to predict, and `cell` is one of its cells. `parts` are the same number at the smaller
     sizes, the smallest first, each with a cell of that size. A power law of the models' parameter counts is
@@ -85,7 +87,10 @@ class Speedup:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """The ratio with which a claim compares a speedup; both are compared as logarithms."""
+    """A constant ratio to which a claim compares a speedup.
+
+    The two are compared as logarithms.
+    """
 
     value: float
 
@@ -104,11 +109,14 @@ class Comparison:
 
     @property
     def is_ratio(self) -> bool:
-        """Return whether the left side is a speedup, so that `left - right` is the logarithm of a ratio."""
+        """True if the left side is a speedup.
+
+        `left - right` is then the logarithm of a ratio.
+        """
         return isinstance(self.left, Speedup)
 
     def accepted_range(self, step: float) -> tuple[float, float]:
-        """Return the range of `left - right` in which the comparison holds, as its lower and upper end.
+        """Return the lower and upper limit of `left - right` for the comparison to hold.
 
         `step` is the smallest difference that the metric can show. `>=` holds for differences above −step,
         and `==` for differences of less than one step.
@@ -166,7 +174,7 @@ def iter_comparisons(statement: Statement) -> Iterator[Comparison]:
 
 
 def number_parts(number: Number | Comparison) -> tuple[Number, ...]:  # noqa: PLR0911 -- one return for each kind
-    """Return the numbers directly inside a number or a comparison, such as a sum's terms, in text order."""
+    """Return the direct operands of a number or a comparison, in text order."""
     match number:
         case Comparison():
             return (number.left, number.right)
@@ -185,7 +193,7 @@ def number_parts(number: Number | Comparison) -> tuple[Number, ...]:  # noqa: PL
 
 
 def iter_numbers(number: Number | Comparison) -> Iterator[Number]:
-    """Yield all numbers of which a number or a comparison consists, in the order of the text.
+    """Yield all numbers inside a number or a comparison, in text order.
 
     A number itself comes first.
     """
@@ -248,12 +256,12 @@ class Claim:
 
     @property
     def comparisons(self) -> list[Comparison]:
-        """Return the comparisons of the claim in the order of the text, each once."""
+        """The different comparisons of the claim, in text order."""
         return list(dict.fromkeys(iter_comparisons(self.statement)))
 
     @property
     def quantities(self) -> list[Quantity]:
-        """Return the quantities that the claim compares in the order of the text, each once."""
+        """The different quantities that the claim compares, in text order."""
         found = (each for comparison in self.comparisons for each in iter_quantities(comparison))
         return list(dict.fromkeys(found))
 
@@ -263,7 +271,7 @@ GROWTH = 1.5
 
 
 def looks(first: int, most: int) -> tuple[int, ...]:
-    """Return the numbers of seeds at which a claim is tested; they grow from `first` to `most`.
+    """Return the growing seed counts at which a claim is tested, from `first` to `most`.
 
     Each number is GROWTH times the previous one, rounded up.
     """

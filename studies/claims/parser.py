@@ -41,7 +41,9 @@ class LevelLiteral(Spanned):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelSet(Spanned):
-    """A set of levels: all levels of `factor`, or the listed `levels`; `excluded` levels are removed.
+    """A set of levels, such as all levels of a factor except some.
+
+    `excluded` levels are removed from the levels of `factor`, or from `levels`.
 
     Exactly one of `factor` and `levels` is given.
     """
@@ -76,7 +78,7 @@ class NumberLiteral(Spanned):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricReference(Spanned):
-    """A metric with brackets that select its cells, as in `loss[mixer=sa]`, or a name without brackets.
+    """A metric, such as `loss[mixer=sa]` with brackets that select cells.
 
     A name without brackets is a metric or the variable of a `for` clause.
     """
@@ -104,7 +106,10 @@ class QuotientExpression(Spanned):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedupExpression(Spanned):
-    """The speedup `speedup(fast over slow, target)`, in which `fast` and `slow` are levels of one factor."""
+    """The speedup `speedup(fast over slow, target)`.
+
+    `fast` and `slow` are levels of one factor.
+    """
 
     fast: LevelLiteral
     slow: LevelLiteral
@@ -194,7 +199,9 @@ _cut = Tokenizer(
 
 
 def tokenize(text: str) -> list[Token]:
-    """Return all tokens of the text, of the kinds "number", "name", "quoted", "other", "end".
+    """Split a claim's text into tokens.
+
+    Kinds of tokens are "number", "name", "quoted", "other" and "end".
 
     A word or sign of the language is its own kind. "other" is a character outside the language, which may
     appear only inside a level.
@@ -227,7 +234,9 @@ RuleResult = TypeVar("RuleResult")
 
 
 class _ParseError(Exception):
-    """Exception that makes the parser skip a faulty part of a claim; its fault is already recorded.
+    """Exception for a fault that is already recorded.
+
+    The parser then skips the text up to the next closing bracket.
 
     The parser then skips the text up to the next closing bracket.
     """
@@ -394,7 +403,10 @@ class _ClaimParser(TokenReader):
         )
 
     def _report_second_brackets(self, start: int) -> None:
-        """Report a second pair of brackets after a metric, and suggest one pair with both contents."""
+        """Report a second pair of brackets after a metric.
+
+        The message suggests one pair with the contents of both.
+        """
         text, second = self._faults.text, self.token
         end = text.find("]", second.end)
         inside = text[second.end : end if end >= 0 else len(text)]
@@ -535,7 +547,7 @@ class _ClaimParser(TokenReader):
         return inside
 
     def _bracketed(self, rule: Callable[[], RuleResult]) -> RuleResult | SyntaxErrorNode:
-        """Parse an opening bracket, this rule, and the closing bracket; return the rule's node.
+        """Parse `rule` between brackets, and return its node.
 
         For a faulty node, return a SyntaxErrorNode and resume parsing after the brackets. If the brackets are
         never closed, pass the fault on to the enclosing brackets.
@@ -574,7 +586,7 @@ class _ClaimParser(TokenReader):
         return self._error(f"expected '{close}' or ',', got {self._found()}")
 
     def _value(self) -> float | None:
-        """Consume the next token and return its number; if it has none, report a fault and return None."""
+        """Consume the next token and return its number; report a token that is no number."""
         token = self._advance()
         try:
             value = float(token.text)
@@ -587,7 +599,7 @@ class _ClaimParser(TokenReader):
         return value
 
     def _found(self, token: Token | None = None) -> str:
-        """Return a token, by default the next one, in quotes for a message."""
+        """Quote a token for a message; by default the next one."""
         token = token or self.token
         if token.kind == "end":
             return "the end"
@@ -600,13 +612,19 @@ class _ClaimParser(TokenReader):
         return Identifier(start=token.start, end=token.end, text=token.text)
 
     def _advance(self) -> Token:
-        """Consume and return the next token; keep count of open brackets. The end token is never consumed."""
+        """Consume and return the next token, and count open brackets.
+
+        The end token is never consumed.
+        """
         token = super()._advance()
         self._depth += (token.kind in _OPEN) - (token.kind in _OPEN.values())
         return token
 
     def _error(self, message: str, token: Token | None = None) -> _ParseError:
-        """Record a fault at a token, by default the next one; return an exception for the caller to raise."""
+        """Record a fault and return an exception for the caller to raise.
+
+        `token` is by default the next one.
+        """
         token = token or self.token
         self._faults.add(token.start, token.end, message)
         return _ParseError()

@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """The metrics, factors and cells to which the claims of a study may refer.
+    """The metrics, factors and cells to which claims may refer.
 
     `factors` does not include the seed. `ladder` has the factors of `[ladder]`, which set sizes of a model.
     """
@@ -103,7 +103,7 @@ class Scope:
         return self._names[factor].find(name)
 
     def select(self, named: Mapping[str, Level]) -> tuple[Cell, ...]:
-        """Return the cells that have the levels in `named`, which need not name every factor.
+        """Return the cells that have the levels in `named`.
 
         If several cells match, and one of them has the baseline's levels of all other factors, return only
         that cell.
@@ -129,7 +129,7 @@ class Scope:
         }
 
     def dependent_factors(self) -> frozenset[str]:
-        """Return the factors whose level follows, in every cell, from the level of another factor.
+        """Return the factors that are determined by another factor in every cell.
 
         If two factors determine each other, return the second.
         """
@@ -145,7 +145,7 @@ class Scope:
 
 
 def claim_scope(design: Design, metrics: Mapping[str, Metric]) -> Scope:
-    """Return the scope of claims in a study with this design: its metrics, factors and cells."""
+    """Return the metrics, factors and cells to which claims of a design may refer."""
     factors = {name: levels for name, levels in design.factors.items() if name != SEED}
     seeds = design.factors[SEED]
     return Scope(
@@ -163,7 +163,7 @@ def claim_scope(design: Design, metrics: Mapping[str, Metric]) -> Scope:
 
 
 def _different_targets(comparison: Comparison) -> str:
-    """Return a message if a comparison mixes costs of different kinds or for different targets, else ""."""
+    """Return an error message if a comparison mixes different kinds of cost or targets, else ""."""
     targets = sorted(_targets(comparison.left) | _targets(comparison.right), key=repr)
     by_currency = {f"{each.currency}_to": each for each in targets}
     if len(by_currency) > 1:
@@ -174,7 +174,7 @@ def _different_targets(comparison: Comparison) -> str:
 
 
 def _targets(number: Number) -> frozenset[Target]:
-    """Return the targets, such as `dev_loss ≤ 1.5`, to which the costs in a number refer.
+    """Return the targets of the costs in a number, such as `dev_loss ≤ 1.5`.
 
     A speedup, and the quotient of two costs to one target, are ratios without a currency.
     """
@@ -192,7 +192,7 @@ def _targets(number: Number) -> frozenset[Target]:
 
 
 def _different_units(comparison: Comparison, metrics: Mapping[str, Metric]) -> str:
-    """Return a message if no metric of the left side can be compared with one of the right side, else "".
+    """Return an error message if the two sides cannot be compared, else "".
 
     Two metrics cannot be compared if their units differ, or if only one of them is better when it is higher.
     """
@@ -209,7 +209,7 @@ def _different_units(comparison: Comparison, metrics: Mapping[str, Metric]) -> s
 
 
 def _measured(number: Number) -> list[str]:
-    """Return the names of the metrics in whose unit a number is, without their indices.
+    """Return the names of the metrics that give a number its unit.
 
     A constant, a speedup and a quotient of two metrics have no such unit.
     """
@@ -225,12 +225,15 @@ def _measured(number: Number) -> list[str]:
 
 
 def _comparable(one: Metric, other: Metric) -> bool:
-    """Return whether two metrics have one unit, and directions that do not contradict each other."""
+    """Return whether two metrics can be compared: same unit and same direction."""
     return _unit(one) == _unit(other) and {one.higher_is_better, other.higher_is_better} != {True, False}
 
 
 def _unit(metric: Metric) -> str:
-    """Return the unit of a metric, a cost or a target; it is the name of a cost, and "" for most metrics."""
+    """Return the unit of a metric, a cost or a target.
+
+    It is the name of a cost, and "" for most metrics.
+    """
     if metric.name in CURRENCIES:
         return CURRENCIES[metric.name]
     return metric.name if metric.name in COSTS else metric.unit
@@ -263,7 +266,10 @@ _OPERATOR = re.compile(r"[+*>]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundLevel(syntax.Spanned):
-    """The value of a claim's variable: the text of a level, and the position of this text in the claim."""
+    """The level that a loop variable of a claim stands for.
+
+    `start` and `end` are the position of this level in the claim's text.
+    """
 
     text: str
 
@@ -293,7 +299,10 @@ def resolve_claim(
 
 
 class _Resolver:
-    """Resolver of the nodes of one claim. It reports each fault once, even if a loop repeats it."""
+    """Resolver of the names in one claim.
+
+    It reports each fault once, even if a loop repeats it.
+    """
 
     def __init__(self, scope: Scope, faults: FaultCollector, each: str | None) -> None:
         self._scope, self._faults, self._each = scope, faults, each
@@ -307,7 +316,7 @@ class _Resolver:
             self._faults.add(place.start, place.end, message)
 
     def statement(self, node: syntax.SyntaxNode, bound: Bindings) -> Statement | None:  # noqa: PLR0911 -- one return for each kind
-        """Return the statement of a node: a comparison, a combination of statements, or a loop.
+        """Resolve a node to a statement: a comparison, a combination of statements, or a loop.
 
         A number, or a `best` without `is` or `in`, is a fault.
         """
@@ -342,7 +351,7 @@ class _Resolver:
                 )
 
     def number(self, node: syntax.SyntaxNode) -> Comparison | None:
-        """Resolve an expression to a comparison whose effect is the expression's value; None after a fault.
+        """Resolve an expression to a comparison that has the expression's value as its effect.
 
         It compares the expression with 0, or with 1 if the expression is a speedup.
         """
@@ -360,7 +369,7 @@ class _Resolver:
         return self._number(node, bound)
 
     def _number(self, node: syntax.SyntaxNode, bound: Bindings) -> Number | None:  # noqa: PLR0911 -- as above
-        """Resolve a node to a number: a metric in one cell, a constant, a variable, a sum or a reduction.
+        """Resolve a node to a number.
 
         A statement is a fault, and so is the level that `best` gives.
         """
@@ -393,7 +402,9 @@ class _Resolver:
     def _compared(
         self, node: syntax.Spanned, left: Number | None, sign: str, right: Number | None, margin: float = 0.0
     ) -> Statement | None:
-        """Return the comparison `left sign right`; for `!=`, return the negation of `left == right`.
+        """Return the comparison `left sign right`.
+
+        For `!=`, return the negation of `left == right`.
 
         A comparison in which no side has a metric is a fault, and so is one of costs to different targets, or
         of sides in different units.
@@ -414,7 +425,7 @@ class _Resolver:
         return NotOf(found) if sign == "!=" else found
 
     def _beside_speedup(self, node: syntax.Spanned, left: Speedup, right: Number) -> Number | None:
-        """Resolve the side of a comparison that stands opposite a speedup; report a fault if they do not fit.
+        """Resolve the side of a comparison opposite a speedup.
 
         The right side must be a number above 0, or a speedup in the same kind of cost.
         """
@@ -473,7 +484,7 @@ class _Resolver:
         return Reduction(function, known) if known and len(known) == len(parts) else None
 
     def _named_number(self, node: syntax.MetricReference, bound: Bindings) -> Number | None:
-        """Resolve a name, with or without brackets, to a variable's number or to a metric in one cell.
+        """Resolve a name to a variable's number or to a metric in one cell.
 
         If several cells match, the message says which level must be named.
         """
@@ -497,7 +508,7 @@ class _Resolver:
         return self.fail(node.word, message)
 
     def _quantities(self, node: syntax.MetricReference, bound: Bindings) -> tuple[Quantity, ...] | None:
-        """Resolve a metric with brackets to one quantity for each cell that has the bracketed levels."""
+        """Resolve a metric with brackets to its values in the matching cells."""
         word, sound = node.word, True
         if word.text not in self._scope.metrics:
             what = "unknown metric" if not node.bare or not bound else "unknown metric or variable"
@@ -522,9 +533,10 @@ class _Resolver:
         return tuple(Quantity(metric, cell) for cell in cells)
 
     def _selectors(self, node: syntax.MetricReference) -> Iterator[tuple[str, syntax.LevelLiteral]]:
-        """Yield the pairs of factor and level in a metric's brackets; report unknown and repeated factors.
+        """Yield the factors and levels in a metric's brackets.
 
-        Unknown and repeated factors are yielded, too. The seed, and the factor `each`, are only reported.
+        Unknown and repeated factors are reported, but still yielded. The seed and the factor `each` are only
+        reported.
         """
         met: set[str] = set()
         for word, level in node.selectors:
@@ -557,7 +569,7 @@ class _Resolver:
         return f"{metric}[{inside}]" if inside else metric
 
     def _ranking_example(self, call: syntax.FunctionCall) -> str:
-        """Return an example for a function such as `best`: `best(loss[task=sort]) is sa`."""
+        """Return an example of a ranking for messages, such as `best(loss[task=sort]) is sa`."""
         levels = next(iter(self._scope.varying_factors(self._scope.cells).values()), ("sa",))
         return f"{call.function.text}({self._example(opened=1)}) is {level_text(levels[0])}"
 
@@ -572,7 +584,7 @@ class _Resolver:
     # levels and sets of levels, with variables substituted
 
     def _substituted(self, level: syntax.LevelLiteral, bound: Bindings) -> BoundLevel:
-        """Substitute variables in a level: `sa + c` becomes `sa + conv(k=3)` if c is `conv(k=3)`.
+        """Substitute variables in a level: `sa + c` becomes `sa + conv(k=3)`.
 
         A recipe with several parts is put in parentheses. The name of an argument, such as `k` in
         `conv(k=20)`, is not a variable.
@@ -609,7 +621,7 @@ class _Resolver:
             return None
 
     def _level_set(self, level_set: syntax.LevelSet, bound: Bindings) -> tuple[BoundLevel, ...]:
-        """Return the levels of a set in their order, without the levels after `except`."""
+        """Return the levels of a set, in order."""
         listed = tuple(self._substituted(level, bound) for level in level_set.levels)
         factor = level_set.factor
         if factor is not None:
@@ -629,7 +641,7 @@ class _Resolver:
         return kept
 
     def _find_all(self, named: list[BoundLevel], known: Iterator[str], where: str) -> list[Level]:
-        """Return the levels in `known` that have these names; report names that match no level."""
+        """Return the levels in `known` that have these names; report unknown names."""
         names, found = NamedLevels(dict.fromkeys(known), where), list[Level]()
         for one in named:
             try:
@@ -639,7 +651,9 @@ class _Resolver:
         return found
 
     def _rounds(self, call: syntax.FunctionCall, bound: Bindings) -> list[Bindings]:
-        """Return every combination of values of a call's loop variables; the last variable changes fastest.
+        """Return every combination of values of a call's loop variables.
+
+        The last variable changes fastest.
 
         The set of a loop may use the variables of earlier loops. A call without loops has one combination,
         which adds no variable.
@@ -667,7 +681,7 @@ class _Resolver:
         return found
 
     def _check_variable(self, call: syntax.FunctionCall, loop: syntax.ForClause) -> None:
-        """Report a loop variable whose name already has another meaning, or that the call does not use."""
+        """Report a loop variable that is never used or whose name is taken."""
         name, factors = loop.variable.text, self._scope.factors
         owners = [factor for factor, levels in factors.items() if name in map(level_text, levels)]
         taken = None
@@ -688,7 +702,7 @@ class _Resolver:
     # which level of a factor comes first
 
     def _membership(self, node: syntax.MembershipTest, bound: Bindings) -> Statement | None:
-        """Resolve `best(…) is level` or `best(…) in set`: the statement that a named level beats all others.
+        """Resolve `best(…) is level` or `best(…) in set`.
 
         Of the levels a, b, c and d, `best(x) is a` says that a beats b, c and d. `best(x) in [a, b]` says
         that a or b beats c and d, not which of the two is better. A named level that is not compared is a
@@ -716,7 +730,7 @@ class _Resolver:
         return _joined(AnyOf, ways)
 
     def _candidates(self, winner: syntax.FunctionCall, bound: Bindings) -> list[Candidate] | None:
-        """Return the levels that a call such as `best(…)` compares, each with the number to compare.
+        """Return the levels that a call such as `best(…)` compares, each with its number.
 
         The levels are those of its loop, or else those of the only factor that its metric leaves open.
         """
@@ -743,7 +757,7 @@ class _Resolver:
         return [(level_text(dict(each.cell)[open_factors[0]]), each) for each in found]
 
     def _sign(self, winner: syntax.FunctionCall, candidates: list[Candidate]) -> str | None:
-        """Return > if the winning level must have the higher metric, or < if it must have the lower one.
+        """Return > if the winner must have the higher number, or < for the lower one.
 
         `best` and `worst` follow the metrics' direction. Metrics without a better direction, or with opposite
         ones, are faults.
@@ -789,7 +803,7 @@ def _resized(cell: Cell, size: Mapping[str, Level]) -> Cell:
 
 
 def _moved(number: Number, size: Mapping[str, Level]) -> Number:
-    """Return a copy of a number in which every metric refers to a cell of the model size `size`."""
+    """Return a copy of a number with all metrics moved to the model size `size`."""
     match number:
         case Quantity():
             return replace(number, cell=_resized(number.cell, size))
@@ -815,7 +829,9 @@ TABLE = "claim"
 
 
 def read_claims(diagnostics: Diagnostics, design: Design) -> tuple[Claim, ...]:
-    """Return every claim of a study in file order; report faulty claims and leave them out.
+    """Return all valid claims of a study, in file order.
+
+    Faulty claims are reported.
 
     Claims are not checked against faulty factors. A claim about levels that overrides have removed is not a
     fault: it is then resolved over the cells of the file as written.
@@ -844,7 +860,7 @@ def read_claims(diagnostics: Diagnostics, design: Design) -> tuple[Claim, ...]:
 def _read(
     diagnostics: Diagnostics, path: KeyPath, spec: ClaimSpec, scopes: Sequence[Scope | None]
 ) -> list[Claim]:
-    """Return the claims of a `[[claim]]` table: one, or several if the table sets `each`.
+    """Return the claims of a `[[claim]]` table: one, or one for each level of `each`.
 
     The names are resolved in the first of these scopes that causes no fault. If there is no such scope,
     report the faults in the last scope.
@@ -869,9 +885,10 @@ def _read(
 def _resolve(
     spec: ClaimSpec, said: syntax.SyntaxNode, scope: Scope, faults: FaultCollector
 ) -> list[Claim] | None:
-    """Return the claims that a `[[claim]]` table makes about the cells of a scope; None after a fault.
+    """Resolve a `[[claim]]` table to claims about the cells of a scope.
 
-    With `each`, there is one claim for each level of that factor, and otherwise a single claim.
+    With `each`, there is one claim for each level of that factor, and otherwise a single claim. None after
+    a fault.
     """
     claims: list[Claim] = []
     for made, within in _at_each_level(spec, scope):
@@ -892,7 +909,7 @@ def _claim(spec: ClaimSpec, statement: Statement, scope: Scope) -> Claim:
 
 
 def read_number(name: str, text: str, scope: Scope, faults: FaultCollector) -> Claim | None:
-    """Convert an expression to a claim, so that a test of the claim also estimates the expression's value.
+    """Convert an expression to a claim, whose test then estimates the expression.
 
     The expression is one side of a claim's comparison: `loss[mixer=sa] - loss[mixer=ssd]`, or a speedup.
     Report faults and return None if it is invalid.
@@ -902,7 +919,7 @@ def read_number(name: str, text: str, scope: Scope, faults: FaultCollector) -> C
 
 
 def _at_each_level(spec: ClaimSpec, scope: Scope) -> Iterator[tuple[ClaimSpec, Scope]]:
-    """Yield each claim that a `[[claim]]` table makes, with the scope to which it may refer.
+    """Yield the claims of a `[[claim]]` table, each with its scope.
 
     With `each`, there is one claim for each level of that factor, over the cells with this level. Without
     `each`, there is one claim over all cells. A level without cells, such as one left out by sampling, is
@@ -934,7 +951,10 @@ def _scopes(diagnostics: Diagnostics, design: Design) -> Sequence[Scope | None]:
 
 
 def check_claimed_metrics(diagnostics: Diagnostics, claims: Sequence[Claim], trials: Sequence[Trial]) -> None:
-    """Report claims about a metric that a cell can never have, and name the key that would add the metric."""
+    """Report claims about a metric that a cell can never have.
+
+    The message names the key that would add the metric.
+    """
     texts = [table.get("holds") for table in diagnostics.tables("claim")]
     met = set[tuple[str, str]]()
     for claim, cell, fault in missing_metrics(claims, trials):
@@ -945,7 +965,7 @@ def check_claimed_metrics(diagnostics: Diagnostics, claims: Sequence[Claim], tri
 
 
 def missing_metrics(claims: Sequence[Claim], trials: Sequence[Trial]) -> Iterator[tuple[Claim, Cell, str]]:
-    """Yield each metric that a claim compares in a cell but that the cell can never have.
+    """Yield each claimed metric that its cell can never have.
 
     Each item is the claim, the cell, and the reason why the metric cannot exist.
     """

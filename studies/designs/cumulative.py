@@ -1,4 +1,4 @@
-"""The cumulative design, which adds changes one by one, from the baseline to the target."""
+"""The cumulative design: from the baseline to the target, one change after the other."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class StepwiseSettings(PartSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class Stepwise(Design):
-    """A sequence of cells from the baseline to the target; each has one change more than the previous one."""
+    """A sequence of cells from the baseline to the target, with one change from cell to cell."""
 
     settings: StepwiseSettings
 
@@ -42,7 +42,7 @@ class Stepwise(Design):
 
     @property
     def steps(self) -> dict[str, Level]:
-        """The factors that change between the baseline and the target, with their final levels, in order."""
+        """The changed factors, in order, with their levels in the target."""
         ends = {name: self.target.get(name, self.other_level(name)) for name in self.inner}
         return {
             name: level
@@ -56,7 +56,7 @@ class Stepwise(Design):
         return tuple(self.steps)
 
     def path(self) -> list[dict[str, Level]]:
-        """Return the cells from the baseline to the target; each adds one change to the previous one."""
+        """Return the cells from the baseline to the target, one change after the other."""
         start, order = {name: self.baseline_level(name) for name in self.inner}, self.order
         return [start | {name: self.steps[name] for name in order[:count]} for count in range(len(order) + 1)]
 
@@ -64,7 +64,7 @@ class Stepwise(Design):
         return self.path()
 
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
-        """Yield faults: a factor with many levels but no target, or a target that changes nothing."""
+        """Yield faults in the target, and factors that need one."""
         target = self.settings.target
         for name, levels in self.inner.items():
             if name not in target and len(levels) > 2:

@@ -44,18 +44,24 @@ Row = tuple[int, ...]
 
 
 class TwoLevels(Design):
-    """Base class of designs for factors with two levels, numbered 0 (the baseline's level) and 1."""
+    """Base class of designs for factors with two levels.
+
+    Level 0 is the baseline's level.
+    """
 
     has_conditions = False
     most_factors: ClassVar[int]
 
     def runs(self) -> tuple[Row, ...]:
-        """Return the runs of the design: tuples with the number of the level (0 or 1) of each factor."""
+        """Return the runs of the design, each with a level number (0 or 1) for each factor."""
         raise NotImplementedError
 
     @property
     def two_level(self) -> list[str]:
-        """The names of the factors with two levels, without those in `[study] around`."""
+        """The names of the factors with two levels.
+
+        Factors in `[study] around` are left out.
+        """
         return [name for name, levels in self.inner.items() if len(levels) == 2]
 
     def make_rows(self) -> list[dict[str, Level]]:
@@ -125,7 +131,7 @@ class FractionalSettings(PartSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class Fractional(TwoLevels):
-    """A design whose runs are the smallest regular fraction with at least the given resolution."""
+    """The smallest regular fraction that has at least the requested resolution."""
 
     settings: FractionalSettings
 
@@ -152,7 +158,10 @@ def fractional_rows(factors: int, resolution: int) -> tuple[Row, ...]:
 
 @lru_cache(maxsize=64)
 def smallest_fraction(factors: int, resolution: int) -> tuple[int, ...]:
-    """Return the columns of the smallest fraction with at least this resolution and minimum aberration."""
+    """Return the columns of the best fraction with the fewest runs.
+
+    Its resolution is at least `resolution`, and its aberration is minimal.
+    """
     assert 0 <= factors <= MAX_FACTORS
     basic = factors.bit_length()  # 2 ** basic runs are enough to estimate all main effects and the mean
     while (columns := minimum_aberration(factors, min(basic, factors), resolution)) is None:
@@ -162,7 +171,7 @@ def smallest_fraction(factors: int, resolution: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=64)
 def minimum_aberration(factors: int, basic: int, resolution: int) -> tuple[int, ...] | None:
-    """Return the columns of the fraction that has `2 ** basic` runs and minimum aberration.
+    """Return the columns of a minimum-aberration fraction with `2 ** basic` runs.
 
     Return None if no fraction has this resolution.
 
@@ -188,13 +197,16 @@ def minimum_aberration(factors: int, basic: int, resolution: int) -> tuple[int, 
 
 
 def rows_of(columns: Sequence[int]) -> tuple[Row, ...]:
-    """Return the runs of a fraction; each column is a bit mask of the basic factors that it combines."""
+    """Return the runs of a fraction, from its columns.
+
+    Each column is a bit mask of the basic factors that it combines.
+    """
     basic = max(columns, default=0).bit_length()
     return tuple(tuple((column & run).bit_count() % 2 for column in columns) for run in range(1 << basic))
 
 
 def word_lengths(columns: Sequence[int]) -> tuple[int, ...]:
-    """Count the words of each length (one letter, two letters, …) in the defining relation of a fraction.
+    """Count the words of one letter, two letters and so on in a fraction's defining relation.
 
     The function counts them from the runs: the weights of a code determine the weights of its dual
     (MacWilliams 1963).
@@ -207,7 +219,7 @@ def word_lengths(columns: Sequence[int]) -> tuple[int, ...]:
 
 
 def _invariant(levels: Sequence[Sequence[int]]) -> object:
-    """Return a value that is equal for two fractions if they differ only in the order of factors or runs."""
+    """Return a value that does not depend on the order of a fraction's factors and runs."""
     high = list(map(sum, zip(*levels, strict=True)))
     return tuple(sorted(high)), tuple(sorted(tuple(sorted(compress(high, each))) for each in levels))
 
@@ -227,7 +239,7 @@ Effect = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aliases:
-    """Groups of effects (main effects and two-factor interactions) that the runs cannot tell apart.
+    """Groups of main effects and two-factor interactions that the runs cannot tell apart.
 
     Signs of effects are ignored.
 
@@ -250,7 +262,7 @@ class Aliases:
 
 
 def find_aliases(rows: Sequence[Row]) -> Aliases:
-    """Find the effects that these runs of factors with two levels (0 and 1) cannot tell apart."""
+    """Find the effects of two-level factors that these runs cannot tell apart."""
     factors = range(len(rows[0]))
     contrasts = [
         int("".join(str(row[factor]) for row in rows), 2) for factor in factors

@@ -12,7 +12,10 @@ from ..schema.settings import Level
 
 
 class Grid(Design):
-    """A design with all combinations of the factors' levels, which are counted without being made."""
+    """A design with all combinations of the factors' levels.
+
+    It counts its cells without making them.
+    """
 
     title = "all combinations of the factors' levels"
 
@@ -23,7 +26,10 @@ class Grid(Design):
         return "every combination of levels" if self.conditions else ""
 
     def cells(self) -> Iterator[dict[str, Level]]:
-        """Yield every cell with every seed once; the cells of a plain grid come in the order of the file."""
+        """Yield every cell with every seed, once.
+
+        The cells of a plain grid come in the order of the file.
+        """
         if self.conditions or self.listed_cells:
             yield from super().cells()
             return

@@ -1,4 +1,4 @@
-"""Latin hypercubes: samples of a grid in which the counts of a factor's levels differ by at most one."""
+"""Latin hypercubes: samples of a grid in which the levels of a factor occur almost equally often."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LatinHypercube(Sample):
     has_conditions = False
 
     def make_rows(self) -> list[dict[str, Level]]:
-        """Return the cells of the hypercube; return an empty list if no hypercube is found."""
+        """Return the cells of the hypercube, or an empty list if none is found."""
         counts = tuple(count for _, count in self.sizes)
         drawn = latin_hypercube_rows(counts, self.settings.cells, self.settings.seed) or ()
         return [self.cell_at(row) for row in drawn]
@@ -50,7 +50,7 @@ _ROUNDS = 200  # the most attempts to make all cells different
 
 @lru_cache(maxsize=16)
 def latin_hypercube_rows(counts: tuple[int, ...], cells: int, seed: int) -> tuple[Row, ...] | None:
-    """Draw distinct cells in which the counts of a factor's levels differ by at most one.
+    """Draw different cells in which the levels of a factor occur almost equally often.
 
     `counts` has the number of levels of each factor. For the whole grid, return its cells in order. Return
     None if no such cells are found, for example if nearly the whole grid is requested.

@@ -1,4 +1,4 @@
-"""The ablation path from the baseline to the target: each round keeps the change with the best stored result.
+"""The ablation path: each round keeps the best change on the way to the target.
 
 Each round tries all remaining changes and keeps the best one, even if all of them make the result worse. The
 choice depends only on the store, so every command and every driver of a run has the same path. Source:
@@ -64,7 +64,7 @@ class Path(Stepwise):
 
     @property
     def order(self) -> tuple[str, ...]:
-        """The factors that earlier rounds have changed for good, in the order of these rounds."""
+        """The factors that earlier rounds have changed for good, in order."""
         return self.kept
 
     def make_rows(self) -> list[dict[str, Level]]:
@@ -72,13 +72,13 @@ class Path(Stepwise):
         return [self.path()[0], *(row for each in rounds for row in each.candidates().values())]
 
     def candidates(self) -> dict[str, dict[str, Level]]:
-        """Return the cells that the current round compares, by the factor that each of them changes."""
+        """Return the cells that this round compares, by the factor that changes in each."""
         base = self.path()[-1]
         left = {name: level for name, level in self.steps.items() if name not in self.kept}
         return {name: {**base, name: level} for name, level in left.items()}
 
     def next_round(self, study: Study, store: Store) -> Self | None:
-        """Return the next round's design, which keeps this round's winner; None while there is no winner.
+        """Return the design of the next round, or None until this round has a winner.
 
         The winner is the best of the changes that have results for all seeds, once no trial is missing.
         """
@@ -110,7 +110,7 @@ class Path(Stepwise):
         return None if step is None else replace(self, kept=(*self.kept, step))
 
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
-        """Yield faults in the steps of the path, and in the metric by which it chooses changes."""
+        """Yield faults in the path's steps, and in its metric."""
         yield from super().faults()
         path: KeyPath = ("study", "design", "metric")
         metric = self.settings.metric
@@ -146,7 +146,7 @@ DESIGN = Path
 
 
 def _outcomes(store: Store, metric: str, tasks: Mapping[str, TaskSettings]) -> pl.DataFrame:
-    """Return the latest outcomes of the trials in `tasks`, with a column that marks diverged trials."""
+    """Return the latest outcomes of these trials; an extra column marks diverged trials."""
     outcomes = store.trials({metric}).filter(pl.col("trial").is_in(list(tasks)))
     losses = store.metric_course("loss", outcomes.filter(may_diverge()))
     return describe_divergence(outcomes, losses, uniform_losses(tasks))

@@ -1,4 +1,4 @@
-"""Plackett and Burman's screening designs (1946): all main effects of two-level factors in the fewest runs.
+"""Plackett and Burman's screening designs (1946): main effects in the fewest runs.
 
 They are Hadamard matrices. If the number of runs is a prime plus one, the generator is the prime's quadratic
 residues (Paley 1933). This gives the published designs of 12, 20 and 24 runs. Designs of 28 and 36 runs are
@@ -73,7 +73,10 @@ def _cyclic(prime: int) -> list[_Signs]:
 
 
 def _symmetric(prime: int) -> list[_Signs]:
-    """Return the Hadamard matrix of a prime that is 1 modulo 4, built from its conference matrix."""
+    """Return the Hadamard matrix of a prime that is 1 modulo 4.
+
+    It is built from the prime's conference matrix.
+    """
     residues = _residues(prime)
     signs = [
         [

@@ -1,4 +1,4 @@
-"""Random cells of a grid, drawn without making the grid, which may have any size.
+"""Random cells of a grid of any size.
 
 The levels follow from SHA-256 hashes of the seed and the factors' names, so they are the same on every
 machine.
@@ -54,11 +54,11 @@ class Sample(Design):
         return math.prod(count for _, count in self.sizes)
 
     def cell_at(self, row: Row) -> dict[str, Level]:
-        """Return the cell in which each factor has the level with the given index."""
+        """Return the cell whose levels have these indices."""
         return {name: levels[number] for (name, levels), number in zip(self.inner.items(), row, strict=True)}
 
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
-        """Yield a fault if the grid has fewer cells than requested, or if drawing finds fewer."""
+        """Yield a fault if there are fewer cells than requested."""
         path, size = ("study", "design", "cells"), self.grid_size
         if self.settings.cells > size:
             yield path, f"expected at most {size:,}, all cells of the grid, got {self.settings.cells:,}"
@@ -66,7 +66,7 @@ class Sample(Design):
             yield path, fault
 
     def drawing_fault(self) -> str:
-        """Return the error message if drawing finds fewer cells than requested, else ""."""
+        """Return an error message if too few cells can be drawn, else ""."""
         raise NotImplementedError
 
     def describe_draw(self) -> str:
@@ -116,7 +116,9 @@ DESIGN = Random
 
 @lru_cache(maxsize=16)
 def random_rows(levels: tuple[tuple[str, int], ...], cells: int, seed: int) -> tuple[Row, ...]:
-    """Draw `cells` different cells; `levels` has the name and the number of levels of each factor.
+    """Draw `cells` different cells.
+
+    `levels` has the name and the number of levels of each factor.
 
     A larger number extends a smaller one. Each level is drawn independently, so an additional level of a
     factor does not change the levels of the others.

@@ -1,4 +1,4 @@
-"""The zip design: a cell with the first level of each factor, one with the second levels, and so on."""
+"""The zip design: one cell with all first levels, one with all second levels, and so on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..text.toml_positions import KeyPath
 
 
 class Zip(Design):
-    """A design whose first cell has the first level of each factor, the second the second, and so on."""
+    """A design whose first cell has all first levels, whose second has all second levels, and so on."""
 
     title = "a cell of all first levels, a cell of all second levels, and so on"
     has_conditions = False
@@ -22,7 +22,7 @@ class Zip(Design):
         return [{name: levels[number] for name, levels in self.inner.items()} for number in range(count)]
 
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
-        """Yield faults: factors with different numbers of levels, and cells that repeat an earlier cell.
+        """Yield faults: unequal numbers of levels, and repeated cells.
 
         Labels do not make a cell different.
         """

@@ -1,4 +1,6 @@
-"""Optional features of a study; each file is named like the study-file key that turns its feature on.
+"""Optional features of a study, one in each file.
+
+A file has the name of the study-file key that turns its feature on.
 
 `ladder` grows several sizes together, `match` finds sizes with equal costs, `ablate` removes parts of a
 recipe, and `fidelity` has the rungs of a search. `when` makes factors conditional, `labels` names cells, and

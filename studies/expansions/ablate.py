@@ -1,4 +1,4 @@
-"""`ablate = "parts"`: compares the complete recipe with recipes that each lack one of its parts."""
+"""`ablate = "parts"`: compares the recipe with copies that each lack one part."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ class Ablation(Expansion):
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self | None:
-        """Return the ablation of the model's recipe; None if the recipe or the key `ablate` is invalid."""
+        """Read the recipe to ablate.
+
+        None if the recipe or the key `ablate` is invalid.
+        """
         data = diagnostics.data
         model, factors = data.get("model"), data.get("factors", {})
         text = model.get(RECIPE) if isinstance(model, Mapping) else None

@@ -28,7 +28,7 @@ from ..text.toml_positions import KeyPath
 
 @dataclass(frozen=True, kw_only=True)
 class Fidelity(Expansion):
-    """The setting that grows from rung to rung of a search: its name, and its value on each rung.
+    """The setting that grows from rung to rung of a search, such as the width.
 
     One in `reduction` points on a rung is promoted to the next. With `brackets`, as in Hyperband, some points
     begin on higher rungs and compete only with points that began there, too.
@@ -97,11 +97,11 @@ class Fidelity(Expansion):
         return len(self.rungs) - 1
 
     def level(self, rung: int) -> dict[str, Level]:
-        """Return the growing setting and its value on a rung, as a mapping with one entry."""
+        """Return the name of the growing setting and its value on a rung."""
         return {self.name: self.rungs[rung]}
 
     def rung_of(self, levels: Mapping[str, Level]) -> int | None:
-        """Return the rung on which a trial with these levels trains; None if the value fits no rung.
+        """Return the rung for a trial with these levels, or None if there is no such rung.
 
         Levels without the growing setting belong to the last rung.
         """
@@ -109,7 +109,9 @@ class Fidelity(Expansion):
         return self.rungs.index(value) if isinstance(value, int) and value in self.rungs else None
 
     def next_first(self, begun: Mapping[int, int]) -> int:
-        """Return the rung on which the next new point starts, given how many have started on each rung.
+        """Return the rung on which the next new point starts.
+
+        `begun` has the number of points that have started on each rung.
 
         Without brackets, every point starts on rung 0. With brackets, each rung gets its share of new points
         as in Hyperband (Li et al. 2018, Algorithm 1).
@@ -128,7 +130,7 @@ class Fidelity(Expansion):
 
     @property
     def least_points(self) -> int:
-        """The smallest number of points with which a search can bring a point to the last rung.
+        """The smallest number of points with which a search can reach the last rung.
 
         With brackets it is the number of rungs: each bracket gets one of the first points, and the last
         bracket starts on the last rung.
@@ -136,7 +138,7 @@ class Fidelity(Expansion):
         return len(self.rungs) if self.brackets else self.reduction**self.top
 
     def planned(self, points: int, *, has_baseline: bool = False) -> list[int]:
-        """Return how many points are expected to train on each rung, from the lowest rung on.
+        """Return the expected number of points on each rung, from the lowest up.
 
         The actual number is higher if a later point overtakes one that is already promoted. A baseline is one
         of the points and is trained on the last rung only.
@@ -150,7 +152,7 @@ class Fidelity(Expansion):
         return counts
 
     def _first_rungs(self, points: int) -> dict[int, int]:
-        """Return how many of the first `points` points of a search start on each rung.
+        """Return how many of the first `points` points start on each rung.
 
         The points fill whole rounds of Hyperband first. The remaining points are assigned one by one.
         """
@@ -168,7 +170,7 @@ EXPANSION = Fidelity
 
 
 def promoted_count(ended: int, reduction: int) -> int:
-    """Return how many of `ended` points that have finished a rung are promoted to the next rung."""
+    """Return how many points continue to the next rung after `ended` have finished this one."""
     return ended // reduction
 
 
@@ -180,7 +182,10 @@ _BELOW = 2
 
 
 class _FidelityError(Exception):
-    """Error for an invalid fidelity; `path` leads to the faulty key of the study file."""
+    """Error for an invalid fidelity.
+
+    `path` leads to the faulty key of the study file.
+    """
 
     def __init__(self, path: KeyPath, message: str, *, key: bool = False) -> None:
         super().__init__(message)
@@ -188,7 +193,7 @@ class _FidelityError(Exception):
 
 
 def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int], dict[str, Any]]:
-    """Return the value of the fidelity `name` on each rung, and the study's tables that must change for it.
+    """Return the fidelity's value on each rung, and the tables of the study that must change.
 
     The change lets each rung set its own value. A key of [task] or [train] gets a placeholder; a dimension of
     the search space is removed.
@@ -248,7 +253,7 @@ def _between(first: int, top: int, reduction: int) -> list[int]:
 
 
 def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
-    """Return what `fidelity = "data"` needs: its bounds, and `[train]` with its steps as a placeholder.
+    """Return the bounds for `fidelity = "data"`, and `[train]` with a placeholder for its steps.
 
     The bounds are 1 and the number of steps of an epoch in the study file.
     """
@@ -263,7 +268,7 @@ def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
 
 
 def _replace_length(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
-    """Return what `fidelity = "length"` needs: its bounds, and the table with a length as a placeholder.
+    """Return the bounds for `fidelity = "length"`, and the table with a placeholder for a length.
 
     The bounds are the shortest and the longest training length in the study file.
     """

@@ -1,4 +1,7 @@
-"""`[[gate]]`: cells that train only where claims about other cells, such as smaller sizes, are confirmed."""
+"""`[[gate]]`: cells that train only after certain claims are confirmed.
+
+These claims are about other cells, such as smaller sizes.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ _DIGITS = 12  # decimals of a confidence level, so that rounding errors do not c
 
 
 class GateSettings(StrictModel):
-    """Keys of `[[gate]]`: the cells that the gate holds back, and the claims that must be confirmed first."""
+    """Keys of `[[gate]]`: cells to hold back, and the claims that release them."""
 
     claims: Names = Field(min_length=1)
     """the names of the claims; each confirmed claim opens the cells with the levels that it compares, at the
@@ -42,7 +45,7 @@ class GateSettings(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """A gate of a study: the factor levels and the trial ids of the cells that it holds back.
+    """A gate: the cells that it holds back until its claims are confirmed.
 
     `held` has the ids of the trials of these cells, and `opened_by` the ids of the trials that each claim of
     the gate opens.
@@ -55,7 +58,10 @@ class Gate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gates(Expansion):
-    """The gates of a study in file order. A trial trains only after all gates that hold it have opened."""
+    """The gates of a study in file order.
+
+    A trial trains only after all gates that hold it have opened.
+    """
 
     tables: tuple[tuple[KeyPath, GateSettings], ...]
     gates: tuple[Gate, ...] = ()
@@ -76,7 +82,7 @@ class Gates(Expansion):
         return cls(tables=tuple((path, settings) for path, settings in read if settings is not None))
 
     def held(self, confirmed: Sequence[str] = ()) -> frozenset[str]:
-        """Return the ids of the trials that must not train yet, even when these claims are confirmed."""
+        """Return the ids of the trials that are still held back once these claims are confirmed."""
         left = frozenset[str]()
         for gate in self.gates:
             left |= gate.held.difference(*(gate.opened_by.get(name, ()) for name in confirmed))
@@ -87,7 +93,9 @@ class Gates(Expansion):
         return next((place for place, gate in enumerate(self.gates) if claim in gate.opened_by), None)
 
     def without_held(self, study: Study, first: int) -> Study:
-        """Return a study without the cells that gate number `first` (from 0) and later gates hold back.
+        """Return a study without the cells that a gate and all later ones hold back.
+
+        `first` is the gate's index, from 0.
 
         The claims that open this gate are decided on the remaining cells only, so that cells that the gate
         holds back cannot change the verdicts.
@@ -100,7 +108,10 @@ class Gates(Expansion):
         return replace(study, grid=replace(study.grid, cells=cells))
 
     def check(self, diagnostics: Diagnostics, design: Design, claims: Sequence[Claim]) -> None:
-        """Report factors, levels and claims that gates name but the study lacks; ignore faulty claims."""
+        """Report factors, levels and claims of gates that the study does not have.
+
+        Faulty claims are ignored.
+        """
         tables = [each for each in diagnostics.tables("claim") if isinstance(each, Mapping)]
         known = [
             *(each for claim in claims for each in _names(claim)),
@@ -115,7 +126,7 @@ class Gates(Expansion):
                     diagnostics.report((*path, "claims"), message)
 
     def complete(self, diagnostics: Diagnostics, study: Study) -> Study:
-        """Return the study with its gates, and with stricter confidence levels for the claims in its gates.
+        """Return the study with its gates and with stricter tests of their claims.
 
         Each of these n claims is decided at the level 1 − (1 − level) / n (Bonferroni). So the probability of
         any wrong confirmation stays below that of a single claim.
@@ -136,7 +147,9 @@ class Gates(Expansion):
         return replace(study, claims=claims, expansions={**study.expansions, TABLE: found})
 
     def _gates(self, diagnostics: Diagnostics, study: Study) -> Iterator[Gate]:
-        """Yield the valid gates; report faults of the others, and claims that can never open their gate.
+        """Yield the valid gates.
+
+        Report faults of the others, and claims that can never open their gate.
 
         A gate must hold back some cells, but not all. A claim cannot open a gate if it compares cells that
         this gate or a later one holds back.
@@ -169,7 +182,7 @@ class Gates(Expansion):
             yield Gate(levels=wanted, held=frozenset(trial.id for trial in held), opened_by=opened)
 
     def stages(self, plan: Plan) -> list[list[PlannedTrial]]:
-        """Return the unfinished trials in stages: those that no gate holds back, then those of each gate."""
+        """Return the unfinished trials by stage: first those without a gate, then those of each gate."""
         stages: list[list[PlannedTrial]] = [[] for _ in range(len(self.gates) + 1)]
         for one in plan.trials:
             if one.status not in ("done", "failed"):
@@ -178,7 +191,7 @@ class Gates(Expansion):
         return stages
 
     def notes(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
-        """Yield a note on each stage: its maximum cost, and the claims that must be confirmed first.
+        """Yield a note on each stage: its maximum cost, and the claims that open it.
 
         Stage 1 has the trials that no gate holds back; each gate adds a stage. Claims whose trials are all
         trained are named apart.

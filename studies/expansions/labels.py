@@ -13,7 +13,7 @@ from ..text.document import Diagnostics
 
 
 class Labels(Expansion):
-    """Expansion that reads `[study] labels`: the factors that name cells but change no setting."""
+    """Expansion that reads `[study] labels`, the factors that only name cells."""
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self:

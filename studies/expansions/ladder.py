@@ -1,4 +1,7 @@
-"""`[ladder]`: models of growing size, each trained on tokens in proportion to its parameters."""
+"""`[ladder]`: models of growing size, with longer training for larger models.
+
+The number of training tokens is proportional to the number of parameters.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ Sizes = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(strict=False)]
 
 
 class LadderSettings(StrictModel):
-    """`[ladder]`: the sizes of a model, which grow together, and the training length of each."""
+    """Keys of `[ladder]`: the sizes of the models, and how long they train."""
 
     sizes: dict[str, Sizes]
     """the numbers of each size by the hole that they fill, the smallest first, as in `{ width = [32, 64,
@@ -47,7 +50,9 @@ class LadderSettings(StrictModel):
 
 @dataclass(frozen=True, kw_only=True)
 class Ladder(Expansion):
-    """The sizes of a ladder: for each name, such as `width`, a list with one value for each rung.
+    """The sizes of a ladder: a list of values for each name, such as `width`.
+
+    A list has one value for each rung.
 
     `tables` have the sizes as factors that change together. `width` names the list that fills d_model, if
     any.
@@ -128,7 +133,7 @@ def _tables(data: Mapping[str, Any], sizes: Mapping[str, list[int]]) -> dict[str
 
 
 def _clashes(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    """Yield a fault for each key of the study file that cannot be combined with `[ladder]`."""
+    """Yield a fault for each key that cannot be combined with `[ladder]`."""
     study, train = data.get("study"), data.get("train")
     if isinstance(study, Mapping) and "design" in study and (design := study["design"]) != "grid":
         message = 'expected design = "grid" with a [ladder], since all factors cross it'
@@ -175,7 +180,9 @@ def _size_faults(data: Mapping[str, Any], found: LadderSettings) -> Iterator[tup
 
 
 def _readable_sizes(table: object) -> dict[str, list[int]]:
-    """Return the valid sizes in a table `[ladder]` that may have faults, by name.
+    """Return the valid sizes of a `[ladder]`, by name.
+
+    Other entries of the table may have faults.
 
     They are needed to check the rest of the study. A list that is too short is filled with its last number,
     and a size with an invalid number is left out. All lists are empty if no size is left.
@@ -195,7 +202,7 @@ def _readable_sizes(table: object) -> dict[str, list[int]]:
 
 
 def _width(data: Mapping[str, Any], found: LadderSettings) -> str | None:
-    """Return the name of the ladder's size that sets `d_model`; None if no size does."""
+    """Return the name of the size that sets `d_model`, or None."""
     model = data.get("model")
     text = model.get("d_model") if isinstance(model, Mapping) else None
     return next((name for name in found.sizes if text == f"{{{name}}}"), None)
@@ -203,7 +210,7 @@ def _width(data: Mapping[str, Any], found: LadderSettings) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRung:
-    """One model of a ladder at one size, and how it is trained.
+    """A model of a ladder at one size, with its training.
 
     `size` has the ladder's values, and `others` the levels of all other factors, as text.
     """
@@ -217,7 +224,10 @@ class PlannedRung:
 
 
 def planned_rungs(study: Study) -> list[PlannedRung]:
-    """Return one entry for each model of a ladder at each size, whatever its seed; empty without a ladder."""
+    """Return an entry for each model of a ladder at each size.
+
+    There is one entry for all seeds. Empty without a ladder.
+    """
     found: dict[PlannedRung, None] = {}
     for trial in study.trials if study.ladder else ():
         settings, train = trial.settings, trial.settings.train

@@ -1,4 +1,4 @@
-"""`match`: a size computed for each cell, so that the cell's model costs as much as the baseline's model."""
+"""`match`: a size of the model, computed so that it costs as much as the baseline."""
 
 from __future__ import annotations
 
@@ -52,7 +52,10 @@ _COSTS: Mapping[MatchedCost, Callable[[TrialSettings], float]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostMatch:
-    """A cost of a cell's model (`amount`), and the same cost of the baseline's model (`target`)."""
+    """A cost of a cell's model, and of the baseline's model.
+
+    `amount` is the cell's cost, and `target` the baseline's.
+    """
 
     name: MatchedCost
     amount: float
@@ -65,7 +68,10 @@ class CostMatch:
 
     @property
     def relative_residual(self) -> float:
-        """The residual as a fraction of the baseline's cost; infinite if only the baseline's cost is 0."""
+        """The residual as a fraction of the baseline's cost.
+
+        Infinite if only the baseline's cost is 0.
+        """
         if not self.residual:
             return 0.0
         return self.residual / self.target if self.target else math.copysign(math.inf, self.residual)
@@ -106,7 +112,7 @@ def cost_text(name: MatchedCost, amount: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeMatch:
-    """The size that is computed for a cell, and the costs of its model compared with the baseline's.
+    """The computed size of a cell, and how its costs compare with the baseline's.
 
     `size` is None if the cell has no size to compute.
     """
@@ -116,7 +122,7 @@ class SizeMatch:
 
     @property
     def largest(self) -> CostMatch:
-        """The cost that differs most from the baseline's cost, relative to the baseline's cost."""
+        """The cost with the largest relative residual."""
         return max(self.costs, key=lambda cost: abs(cost.relative_residual))
 
     @property
@@ -128,7 +134,7 @@ class SizeMatch:
 
     @property
     def balance(self) -> float:
-        """The smallest plus the largest relative residual; 0 if they lie evenly around the baseline.
+        """The sum of the smallest and the largest relative residual.
 
         At 0 one cost is as far below the baseline's as another is above. At this size, the larger deviation
         is as small as possible.
@@ -143,7 +149,9 @@ class SizeMatch:
 
 
 def nearest_sizes(count: Callable[[int], float], target: float, low: int, high: int) -> list[int]:
-    """Return the sizes for which `count(size)` is just below and just above a target, the nearer first.
+    """Return the sizes just below and just above a target, the nearer first.
+
+    They are compared by `count(size)`.
 
     There is only one size if the target is out of range. The result of `count` must not fall as the size
     grows.
@@ -169,14 +177,14 @@ def _smallest_reaching(count: Callable[[int], float], target: float, low: int, h
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeMatcher:
-    """Solver for the sizes at which the models of cells cost as much as their baselines' models."""
+    """Solver for the sizes at which cells cost as much as their baselines."""
 
     template: Template
     design: Design
     matched: MatchedSize
 
     def solve(self, levels: Mapping[str, Level]) -> list[SizeMatch]:
-        """Return the sizes of a cell that bring its cost nearest to the baseline's cost, the nearest first.
+        """Return the sizes with costs nearest to the baseline's, the best first.
 
         A cell without a size to solve has one entry. The baseline of a cell has the levels named in
         `baseline`, and the cell's levels of all other factors. Of several costs, the one with the largest
@@ -215,7 +223,7 @@ class SizeMatcher:
         return nearest or [self._match(low, self._costs(levels, low), target)]
 
     def is_changed_by_size(self, levels: Mapping[str, Level], found: Sequence[SizeMatch]) -> bool:
-        """Return whether the size of a cell's model has an effect on any of its costs.
+        """Return whether a cell's size changes any of its costs.
 
         It is tested at the sizes in `found`, and at the baseline's size and the next larger one.
         """
@@ -237,7 +245,7 @@ class SizeMatcher:
         return {name: _COSTS[name](settings) for name in self.matched.costs}
 
     def _bounds(self, levels: Mapping[str, Level], name: str) -> tuple[int, int]:
-        """Return the smallest and the largest value of a size that all keys with this size allow."""
+        """Return the smallest and the largest value that all keys allow for a size."""
         values = {**levels, name: f"{{{name}}}"}
         ranges = _ranges(read_recipe(self.template.recipe(values)), name)
         if name in self.template.holes.get(D_MODEL_PATH, ()):
@@ -261,7 +269,7 @@ def _ranges(recipe: Recipe, name: str) -> list[tuple[int, int]]:
 
 
 def factors_of_sizes(study: Study) -> list[str]:
-    """Return the factors outside of the model on which the solved sizes depend, such as the task.
+    """Return the factors that change the solved sizes, but not the model, such as the task.
 
     Models that differ only in such a factor have different sizes, since they have different baselines.
     """
@@ -291,14 +299,16 @@ _NOUNS: Mapping[MatchedCost, str] = {
 
 
 class Match(Expansion):
-    """Expansion that computes a size for each cell, so that the cell costs as much as its baseline."""
+    """Expansion that computes a size for each cell, to match the baseline's costs."""
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self:
         return cls()
 
     def read_cells(self, reader: DesignReader) -> Mapping[str, Any]:
-        """Return the size to compute: the only name in `[study] baseline` that is not a factor.
+        """Return the size to compute.
+
+        It is the only name in `[study] baseline` that is not a factor.
 
         A fault is reported unless there is exactly one such name, with an integer.
         """
@@ -324,7 +334,7 @@ class Match(Expansion):
         return {}
 
     def fill(self, grid: GridBuilder, levels: Mapping[str, Level]) -> Filling | None:
-        """Return the computed size of a cell; if no size is near enough, report the nearest ones."""
+        """Return the computed size of a cell, or report that none is near enough."""
         if (matched := grid.design.matched_size) is None:
             return Filling()
         recipe = read_recipe(grid.template.recipe({**levels, matched.name: f"{{{matched.name}}}"}))

@@ -21,7 +21,7 @@ class When(Expansion):
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self | None:
-        """Return the expansion; in a search, report a fault and return None."""
+        """Return the expansion; report a fault if the study is a search."""
         if diagnostics.table(TABLE) and diagnostics.has_search:
             message = "a search has conditional choices in its recipe: conditions belong to a grid"
             diagnostics.report((TABLE,), message, key=True)
@@ -44,7 +44,7 @@ EXPANSION = When
 
 
 def read_conditions(diagnostics: Diagnostics, names: Collection[str], fixed: Collection[str]) -> Conditions:
-    """Return the valid conditions of factors; report the faulty ones and leave them out.
+    """Return the valid conditions of factors, and report the others.
 
     `names` are the factors without the seed; `fixed` are factors that are present in every cell.
     """
@@ -76,7 +76,7 @@ def read_conditions(diagnostics: Diagnostics, names: Collection[str], fixed: Col
 
 
 def _is_other(diagnostics: Diagnostics, path: KeyPath, names: Collection[str]) -> bool:
-    """Return whether a factor's condition may depend on a factor with this name; report a fault if not.
+    """Return whether a factor's condition may depend on this other factor.
 
     `path` is `("when", NAME, OTHER)`: the condition of the factor NAME depends on the factor OTHER.
     """
@@ -95,7 +95,10 @@ def _is_other(diagnostics: Diagnostics, path: KeyPath, names: Collection[str]) -
 
 
 def _ordered(conditions: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield conditional factors, each after those that its condition names; leave out cyclic conditions."""
+    """Yield conditional factors, each after those that its condition names.
+
+    Cyclic conditions are left out.
+    """
     done: set[str] = set()
     while ready := [
         name

@@ -1,4 +1,6 @@
-"""Readers of the user's own data files; faults are reported with file, line and column.
+"""Readers of the user's own data files.
+
+Faults are reported with file, line and column.
 
 `own_corpus` reads the table `corpus = { … }` and the key `tokenizer`. `texts` reads a text, or the shards
 of a large one; `tables` reads labelled sequences and sentence pairs, and `tokenizers` the files of

@@ -1,4 +1,6 @@
-"""Readers of CSV, tab-separated and JSON Lines files; they return columns, and the line of each row.
+"""Readers of CSV, tab-separated and JSON Lines files.
+
+They return columns, and the line of each row.
 
 Only regular files are read, up to a size limit.
 """
@@ -36,7 +38,10 @@ _MAX_BESIDE = 1000  # files of a folder among which the nearest name is searched
 
 
 class RowsError(CorpusError):
-    """Error for faults in the rows of a file; `faults` has the first faults and the number of all others."""
+    """Error for faults in the rows of a file.
+
+    `faults` has the first faults and the number of all others.
+    """
 
     def __init__(self, faults: Sequence[str]) -> None:
         more = len(faults) - MOST_FAULTS
@@ -46,7 +51,7 @@ class RowsError(CorpusError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
-    """The values of some columns of a file; all columns have the same number of rows.
+    """The values of some columns of a file, all of equal length.
 
     `unit` is the word for a row in messages, such as `line`. `numbers` has the line or row number of each
     row, from 1.
@@ -72,7 +77,7 @@ class ColumnFaults:
         return bool(self._first)
 
     def add(self, index: int, column: str, message: str, kind: str = "") -> None:
-        """Record a fault of the value in a row and column, with a message for the user.
+        """Record a fault of a value.
 
         Without `kind`, messages with the same words before `, got` are of the same kind.
         """
@@ -95,7 +100,10 @@ _GB = 10**9
 
 
 def max_bytes() -> int:
-    """Return the size limit in bytes for a user's file, and for its rows after decompression."""
+    """Return the size limit of a user's file in bytes.
+
+    It also limits the rows after decompression.
+    """
     given = os.environ.get(MAX_DATA_VARIABLE, "").strip()
     try:
         size = float(given) if given else _DEFAULT_GB
@@ -109,7 +117,10 @@ def max_bytes() -> int:
 
 
 def too_large(what: str) -> str:
-    """Return the message for data (`what`) above the size limit, which says how to raise the limit."""
+    """Return an error message for data above the size limit.
+
+    It says how to raise the limit.
+    """
     size = max_bytes() / _GB
     remedy = f"raise the limit, as in {MAX_DATA_VARIABLE}=8"
     return f"expected at most {size:g} GB, but {what} take more: {remedy}"
@@ -164,7 +175,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def missing_column(wanted: str, found: Sequence[str]) -> str:
-    """Return the message for a missing column, with the names of the columns that were found."""
+    """Return the message for a missing column, with the columns that exist."""
     names = ", ".join(f"'{quoted(name)}'" for name in found[:_MAX_NAMED])
     names += f" and {len(found) - _MAX_NAMED:,} more" if len(found) > _MAX_NAMED else ""
     message = f"expected a column '{wanted}', got {names or 'none'}"
@@ -230,7 +241,7 @@ def _lines_with_tabs(text: str) -> Iterator[_Row]:
 
 
 def _with_header(rows: Iterator[_Row], columns: Sequence[str]) -> Cells:
-    """Return these columns of a table whose first row has the columns' names."""
+    """Return these columns of a table with a header row."""
     _, header = next(rows, (1, []))
     if len(header) == 1 and header[0] not in columns and (mark := re.search(r"[;\t|,]", header[0])):
         expected = "a tab" if mark[0] == "," else "a comma"

@@ -76,7 +76,10 @@ def _open(data: bytes, form: str, columns: Sequence[str]) -> tuple[pa.Schema, It
 def _iter_arrays(
     data: bytes, form: str, columns: Sequence[str], paths: Sequence[list[str] | None]
 ) -> Iterator[list[pa.Array]]:
-    """Yield the wanted columns or nested fields of each batch; fields of a null struct are null, too."""
+    """Yield these columns or nested fields of each batch.
+
+    Fields of a null struct are null, too.
+    """
     for batch in _open(data, form, columns)[1]:
         yield [
             functools.reduce(
@@ -105,7 +108,7 @@ def _python_size(column: pa.Array) -> int:
 
 
 def _find_path(schema: pa.Schema, name: str) -> list[str] | None:
-    """Return the keys that lead to a column or nested field: ["translation", "en"] for `translation.en`.
+    """Split the name of a column or nested field: ["translation", "en"] for `translation.en`.
 
     Return None if there is no such field.
     """
@@ -130,7 +133,7 @@ def _has_fields(kind: pa.DataType, keys: list[str]) -> bool:
 
 
 def _leaves(schema: pa.Schema) -> list[str]:
-    """Return the names of all columns; nested fields are named like `translation.en`."""
+    """Return the names of all columns and nested fields, such as `translation.en`."""
     found = []
     for field in schema:
         fields = [field.type.field(place) for place in range(field.type.num_fields)]
@@ -162,7 +165,7 @@ def _names_at(feature: Any, path: list[str]) -> list[str] | None:  # noqa: ANN40
 
 
 def _named(values: list[Any], names: Sequence[str] | None) -> list[Any]:
-    """Replace class numbers by class names; a number without a class becomes None."""
+    """Replace class numbers by class names, and unknown numbers by None."""
     if names is None:
         return values
 

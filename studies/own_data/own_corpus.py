@@ -1,4 +1,4 @@
-"""The user's own corpus and tokenizer: read from their files, or from their description in a store.
+"""The user's own corpus and tokenizer, as files or as a store's description of them.
 
 Facts about large files are cached in the user's cache folder until a file changes.
 """
@@ -42,7 +42,9 @@ FactsT = TypeVar("FactsT", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class KeptFacts:
-    """Cache file with the facts about a user's corpus, so that its files need not be read again.
+    """Cache file with the facts about a user's corpus.
+
+    The files then need not be read again.
 
     Its name is a hash of the task and of the files' states, so that changed files have another cache file.
     """
@@ -51,7 +53,7 @@ class KeptFacts:
 
     @classmethod
     def of(cls, folder: Path, table: Mapping[str, Any], task: Mapping[str, Any]) -> KeptFacts | None:
-        """Return the cache file for a corpus; None if its files are so small that no cache is needed.
+        """Return the cache file for a corpus, or None for small files.
 
         A file's state is its path, size, modification times and inode. All files of a folder count.
         """
@@ -113,7 +115,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _states(path: Path) -> Iterator[tuple[str, int, int, int, int]]:
-    """Yield the state of a file, or of each file in a folder, by which changes are detected.
+    """Yield the states of a file, or of all files in a folder, to detect changes.
 
     Yield nothing for a missing path.
     """
@@ -137,12 +139,12 @@ _Read = Callable[[Diagnostics, Reader, Mapping[str, Any]], BaseModel | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnCorpus:
-    """The user's own files in a study: the tables that name them, facts about them, and their paths.
+    """The user's own files in a study, and facts about them.
 
-    `facts` describe the corpus, None for a published corpus; `tokenizer` describes a pretrained tokenizer.
-    `files` has the path of each content by its SHA-256, and `summary` has the facts for a plan; both are
-    empty if the content was read earlier. `pieces` is the default size of bpe vocabularies if the text is too
-    small for the usual size.
+    `written` has the tables that name the files. `facts` describe the corpus, None for a published corpus;
+    `tokenizer` describes a pretrained tokenizer. `files` has the path of each content by its SHA-256, and
+    `summary` has the facts for a plan; both are empty if the content was read earlier. `pieces` is the
+    default size of bpe vocabularies if the text is too small for the usual size.
     """
 
     written: str  # the tables as JSON
@@ -153,7 +155,10 @@ class OwnCorpus:
     pieces: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the description that a store keeps, to load the study later without the user's files."""
+        """Return the description that a store keeps.
+
+        It allows loading the study later without the user's files.
+        """
         pieces = {} if self.pieces is None else {"pieces": self.pieces}
         found = {"facts": self.facts, "tokenizer": self.tokenizer}
         facts = {key: each.model_dump(mode="json") for key, each in found.items() if each is not None}
@@ -174,7 +179,7 @@ class OwnCorpus:
 
 
 def read_own_corpus(diagnostics: Diagnostics, folder: Path) -> OwnCorpus | None:
-    """Read the user's own corpus and tokenizer that `[task]` describes, if any; faults are reported.
+    """Read the corpus and tokenizer of the user that `[task]` names, if any.
 
     Paths are relative to `folder`.
     """
@@ -220,7 +225,7 @@ def _own_corpus(
 
 
 def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | None) -> OwnCorpus | None:
-    """Return the corpus as a store describes it, without reading its files; None if the study has none.
+    """Return the corpus as a store describes it, or None if there is none.
 
     `earlier` is the result of `OwnCorpus.to_dict` when the study ran. If it does not fit the tables that name
     the files, report a fault.
@@ -251,7 +256,7 @@ def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | Non
 
 
 def _own_table(diagnostics: Diagnostics) -> tuple[Mapping[str, Any], type[BaseModel], _Read] | None:
-    """Return the table `[task] corpus`, the class for its facts, and the function that reads its files.
+    """Return the table `[task] corpus`, the class for its facts, and its reader.
 
     Return None if `[task] corpus` is not a table, or if the task cannot use the user's files.
     """
@@ -274,7 +279,7 @@ def _names_tokenizer(diagnostics: Diagnostics) -> bool:
 
 
 def _written(diagnostics: Diagnostics) -> str:
-    """Return the keys of `[task]` that name the user's files, as JSON text to compare with a record's.
+    """Return the keys of `[task]` that name the user's files, as JSON text.
 
     Without a tokenizer, it is only the corpus table, as in records from before tokenizers were supported.
     """

@@ -37,7 +37,7 @@ Files = Mapping[str, Sequence[Path]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundFiles:
-    """The data files of each split, their format, and the names of splits that are left out."""
+    """The data files of each split, and their format."""
 
     form: str
     files: Files
@@ -118,7 +118,7 @@ def _arrow_files(folder: Path) -> list[Path]:
 
 
 def _strings(path: Path, key: str) -> list[str]:
-    """Return the names listed under a key of a JSON file that Hugging Face `datasets` has written.
+    """Return the names under a key of a JSON file from Hugging Face `datasets`.
 
     Raise CorpusError for any other file.
     """
@@ -162,7 +162,7 @@ class Reader:
     def read(
         self, path: Path, *keys: str, text: bool = True, at: KeyPath = CORPUS
     ) -> tuple[str, bytes] | None:
-        """Read a file; return its SHA-256 and its bytes, or report a fault and return None."""
+        """Return the SHA-256 and the bytes of a file, or report a fault."""
         if path not in self._read:
             self._read[path] = None
             try:
@@ -175,7 +175,7 @@ class Reader:
         return self._read[path]
 
     def digest(self, path: Path, *keys: str) -> str | None:
-        """Return the SHA-256 of a file too large for the memory; after a fault, report it and return None."""
+        """Return the SHA-256 of a file of any size, or report a fault."""
         try:
             digest = digest_in_pieces(path)
         except CorpusError as error:
@@ -186,11 +186,11 @@ class Reader:
 
     @property
     def tokens(self) -> object:
-        """The kind of tokens in the study file's `[task] tokens`; None if the key is missing."""
+        """The kind of tokens in `[task] tokens`, or None."""
         return self._diagnostics.data["task"].get("tokens")
 
     def report(self, message: str, *keys: str) -> None:
-        """Report a fault of `[task] corpus` or, with `keys`, of a key in this table."""
+        """Report a fault of `[task] corpus`, or of a key in it."""
         self._diagnostics.report((*CORPUS, *keys), message)
 
 
@@ -209,7 +209,10 @@ def _read_text(path: Path) -> bytes:
 
 
 def _position(data: bytes, place: int) -> str:
-    """Return the line and column of a byte, both counted from 1. All earlier bytes are valid UTF-8."""
+    """Return the line and column of a byte, both counted from 1.
+
+    All earlier bytes are valid UTF-8.
+    """
     before = data[:place]
     line = before[before.rfind(b"\n") + 1 :].decode()
     number = before.count(b"\n") + 1

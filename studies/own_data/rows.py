@@ -1,4 +1,4 @@
-"""Rows of a user's data: each has a sequence and its label, or a sentence and its translation.
+"""Rows of a user's data, such as a sequence with its label.
 
 They are checked when a study is read, and again when its trials train.
 """
@@ -28,7 +28,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Tokens(str):
-    """A list of tokens, written as one string with spaces between the tokens."""
+    """A list of tokens, as one string with spaces between them."""
 
     __slots__ = ()
 
@@ -47,7 +47,9 @@ def read_sequence(value: Any) -> str:  # noqa: ANN401 -- whatever stands in a fi
 
 
 def read_sentence(value: Any) -> str | None:  # noqa: ANN401 -- as above
-    """Return a text of one line as a sentence; None if it is blank, so that its pair is left out.
+    """Return a text of one line as a sentence, or None if it is blank.
+
+    Pairs with a blank sentence are left out.
 
     Raise ValueError for any other value.
     """
@@ -64,7 +66,9 @@ def is_missing(value: Any) -> bool:  # noqa: ANN401 -- as above
 
 
 def read_label(value: Any) -> str:  # noqa: ANN401 -- as above
-    """Return a label as the name of a class; it may be a non-blank text, a whole number or a boolean.
+    """Return a label as the name of a class.
+
+    It may be a non-blank text, a whole number or a boolean.
 
     Raise ValueError for any other value.
     """
@@ -88,7 +92,7 @@ def read_tags(value: Any) -> tuple[str | None, ...]:  # noqa: ANN401 -- as above
 
 
 def read_number(value: Any) -> float:  # noqa: ANN401 -- as above
-    """Return a value as a finite number; raise ValueError for other values."""
+    """Return a value as a finite number, or raise ValueError."""
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         try:
             number = float(value)
@@ -112,7 +116,7 @@ def read_split(value: Any, names: Sequence[str] = ()) -> str | None:  # noqa: AN
 
 
 def split_named(name: str) -> str | None:
-    """Return the split (train, dev or test) with this usual name, such as `validation`; else None."""
+    """Return the split that goes by this usual name, such as `validation`, or None."""
     return _SPLIT_NAMES.get(name)
 
 
@@ -126,7 +130,10 @@ def shown(value: Any) -> str:  # noqa: ANN401 -- as above
 
 
 def _checked(text: str) -> str:
-    """Return the text unchanged; raise ValueError if it has half of a surrogate pair, which is not valid."""
+    """Return the text unchanged, or raise ValueError if it is invalid Unicode.
+
+    It is invalid if it has half of a surrogate pair.
+    """
     if not text.isascii() and (half := _SURROGATE.search(text)):
         place = f"character {half.start() + 1:,}"
         raise ValueError(f"expected text, got half of a surrogate pair, \\u{ord(half[0]):04x}, at {place}")
@@ -156,7 +163,9 @@ class Unlabelled(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowKind:
-    """A kind of rows: the functions that read a row's two values, and raise ValueError for an invalid one.
+    """A kind of rows, with the functions that read their two values.
+
+    They raise ValueError for an invalid value.
 
     A row with a None is left out. `aligned` rows have a target for each token. `labels` may be missing in all
     rows of a split, which is then left out.
@@ -182,7 +191,7 @@ PAIRS = RowKind(read_sequence=read_sentence, read_target=read_sentence, labels=F
 
 
 def iter_parts(layout: OwnLayout) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield each file, or pair of line-aligned files, as its split and its SHA-256.
+    """Yield the split and the SHA-256 of each file, or of each pair of line-aligned files.
 
     If the rows have a column with splits, that column overrides the split of the file.
     """
@@ -196,7 +205,7 @@ def iter_parts(layout: OwnLayout) -> Iterator[tuple[str, tuple[str, ...]]]:
 def read_part(
     layout: OwnLayout, kind: RowKind, split: str, *data: bytes, unlabelled: list[Unlabelled] | None = None
 ) -> list[Row]:
-    """Return the rows of one file, or of two files whose lines form pairs.
+    """Return the rows of one file, or of two line-aligned files.
 
     The rows have the split of their file, or the one in their split column. Dev and test rows without a label
     are added to `unlabelled`, if given. Raise RowsError with the faults, without the file's name.
@@ -237,7 +246,7 @@ def read_part(
 
 
 def draw_split(layout: OwnLayout, row: Row) -> Row:
-    """Return the row with its final split: held-out training rows become dev or test rows.
+    """Return the row with its final split, after rows are held out from training.
 
     Rows are held out for a split that has no rows of its own.
     """

@@ -42,7 +42,7 @@ Lengths = Sequence[Sequence[int]]
 
 
 class PieceBounds(NamedTuple):
-    """The smallest, the largest and a suitable size of the bpe vocabulary that a text allows."""
+    """The smallest, the largest and a suitable bpe vocabulary size for a text."""
 
     least: int
     most: int
@@ -74,7 +74,10 @@ class CorpusSummary:
     warnings: tuple[str, ...] = ()
 
     def default_pieces(self, most: int) -> int | None:
-        """Return a suitable bpe vocabulary size if the text is too small for `most` pieces, else None."""
+        """Return a suitable bpe vocabulary size for a small text.
+
+        None if the text is large enough for `most` pieces.
+        """
         bounds = self.pieces.values()
         if not bounds or min(each.most for each in bounds) >= most:
             return None
@@ -86,7 +89,10 @@ class CorpusSummary:
 
 
 def summarise_rows(rows: Sequence[Row], kind: RowKind, tokens: object) -> CorpusSummary:
-    """Return a summary of labelled rows or pairs; `tokens` is the value of `[task] tokens`."""
+    """Summarise labelled rows or pairs.
+
+    `tokens` is the value of `[task] tokens`.
+    """
     train = [row for row in rows if row.split == "train"]
     counts = Counter(row.split for row in rows)
     if not kind.labels:
@@ -115,7 +121,7 @@ def summarise_rows(rows: Sequence[Row], kind: RowKind, tokens: object) -> Corpus
 
 
 def summarise_text(parts: Mapping[str, bytes], tokens: object) -> CorpusSummary:
-    """Return a summary of a text, given the bytes of each split."""
+    """Summarise a text, given the bytes of each split."""
     lines = {split: data.splitlines() for split, data in parts.items()}
     train = lines["train"]
     known = {line.strip() for line in train}
@@ -150,7 +156,7 @@ def summarise_text(parts: Mapping[str, bytes], tokens: object) -> CorpusSummary:
 
 
 def _summarise_pairs(rows: Sequence[Row], tokens: object) -> CorpusSummary:
-    """Return a summary of sentence pairs.
+    """Summarise sentence pairs.
 
     A pair is left out if its source sentence is also in a later split (the order is train, dev, test).
     """
@@ -198,7 +204,7 @@ def _kinds(tokens: object) -> tuple[str, ...]:
 
 
 def _piece_bounds(texts: Mapping[str, Iterable[str]], tokens: object) -> dict[str, PieceBounds]:
-    """Return the bounds of the bpe vocabulary for each text, given the words of each text.
+    """Return the bounds of the bpe vocabulary for each text.
 
     Return an empty mapping if `tokens` is not bpe.
     """
@@ -237,7 +243,10 @@ def _num_symbols(sequences: Iterable[str], kind: str) -> int:
 
 
 def _shared(rows: Sequence[Row]) -> Iterable[str]:
-    """Yield a warning for each pair of splits that share rows, ignoring case and spaces."""
+    """Yield a warning for each pair of splits with common rows.
+
+    Case and spaces are ignored.
+    """
     keys = {split: Counter[bytes]() for split in SPLITS}
     for row in rows:
         keys[row.split][source_key(row.sequence)] += 1
@@ -247,7 +256,10 @@ def _shared(rows: Sequence[Row]) -> Iterable[str]:
 
 
 def _unseen(labels: Mapping[str, Counter[str | None]]) -> Iterable[str]:
-    """Yield warnings for classes in dev or test that training lacks, and for training with only one class."""
+    """Yield warnings for classes that are missing in training.
+
+    A training split with only one class is also reported.
+    """
     for split in ("dev", "test"):
         lacking = {
             name: count

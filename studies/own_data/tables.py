@@ -28,7 +28,7 @@ _BINARY = ("parquet", "arrow")
 
 
 class HeldOutRows(StrictModel):
-    """The shares of training rows to hold out for dev and test, if these splits have no rows.
+    """The shares of training rows to hold out for dev and test.
 
     The default is 0.1 each.
     """
@@ -43,7 +43,7 @@ class HeldOutRows(StrictModel):
 
 
 class SplitNames(StrictModel):
-    """Names that the data use for the splits, as names of files in a folder or as values in a column.
+    """Names of the splits in the data, as file names or as values in a column.
 
     A dev or test split without a name is held out from the training rows.
     """
@@ -65,7 +65,10 @@ class OneTable(HeldOutRows):
 
 
 class ThreeTables(StrictModel):
-    """Keys for data in one file for each split; a missing split is held out from the training rows."""
+    """Keys for data in one file for each split.
+
+    A missing split is held out from the training rows.
+    """
 
     train: str
     dev: str | Share | None = None
@@ -73,21 +76,21 @@ class ThreeTables(StrictModel):
 
     @property
     def shares(self) -> HeldOutRows:
-        """The shares of training rows that become dev or test rows, for splits without a file."""
+        """The shares of training rows to hold out for splits without a file."""
         given = {split: getattr(self, split) for split in ("dev", "test")}
         return HeldOutRows(**{split: value for split, value in given.items() if isinstance(value, float)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedFiles:
-    """The format of the files that a study names, and the SHA-256 of the files of each split."""
+    """The format and the SHA-256 of the files that a study names."""
 
     form: str
     digests: Mapping[str, tuple[str, ...]]
 
 
 def find_one(reader: Reader, named: OneTable) -> NamedFiles | None:
-    """Find the files of all splits at the single path that a study names; None if faults were reported."""
+    """Find the files of all splits at a single path, or report faults."""
     if named.splits is None or named.split is not None:
         return _find(reader, named.path, "path")
     if not reader.locate(named.path).is_dir():
@@ -97,7 +100,7 @@ def find_one(reader: Reader, named: OneTable) -> NamedFiles | None:
 
 
 def find_three(reader: Reader, named: ThreeTables) -> NamedFiles | None:
-    """Find the one file of each split that a study names; return None if faults were reported."""
+    """Find the one file of each split, or report faults."""
     paths = {split: path for split in SPLITS if isinstance(path := getattr(named, split), str)}
     found = {split: _find(reader, path, split) for split, path in paths.items()}
     sound = {split: files for split, files in found.items() if files is not None}
@@ -125,7 +128,7 @@ def read_rows(
     splits: SplitNames | None = None,
     shares: HeldOutRows | None = None,
 ) -> tuple[OwnLayout, list[Row]] | None:
-    """Read the rows of all splits; return their files' layout and the rows, or None after a fault.
+    """Read the rows of all splits; return the layout of the files and the rows.
 
     A trial stores only the layout, and reads the rows again with it. A dev or test split without any label is
     left out, with a note.
@@ -163,7 +166,7 @@ def count_rows(rows: Sequence[Row]) -> OwnCounts:
 
 
 def _find(reader: Reader, name: str, key: str, names: Mapping[str, str] | None = None) -> NamedFiles | None:
-    """Find the data files of each split at a path. Report a fault at the key `key`, and then return None."""
+    """Find the data files of each split at a path, or report a fault at `key`."""
     try:
         found = find_files(reader.locate(name), names)
     except CorpusError as error:
@@ -185,7 +188,7 @@ def _find(reader: Reader, name: str, key: str, names: Mapping[str, str] | None =
 def _all_rows(
     reader: Reader, layout: OwnLayout, kind: RowKind
 ) -> tuple[list[Row] | None, Mapping[str, list[Unlabelled]]]:
-    """Read all files of a layout; return the labelled rows, and the unlabelled ones by file.
+    """Read all files of a layout; return labelled and unlabelled rows.
 
     The first is None if faults were reported.
     """
@@ -238,7 +241,7 @@ def _leave_out_unlabelled(
 
 
 def _with_shares(reader: Reader, layout: OwnLayout, named: HeldOutRows, found: set[str]) -> OwnLayout:
-    """Return the layout with shares of the training rows that are held out for splits without rows.
+    """Return the layout with the shares to hold out for splits without rows.
 
     A share for a split that has rows is reported as a fault.
     """
@@ -256,7 +259,9 @@ def _with_shares(reader: Reader, layout: OwnLayout, named: HeldOutRows, found: s
 def _read_named(
     reader: Reader, named: OneTable | ThreeTables, kind: RowKind, columns: tuple[str | None, str | None]
 ) -> tuple[OwnLayout, list[Row]] | None:
-    """Read a corpus of one file, or of a file for each split; return its layout and rows; None after faults.
+    """Read a corpus of one file, or of a file for each split.
+
+    Return its layout and rows; None after faults.
 
     A TSV of pairs without column names uses its first two columns.
     """
@@ -322,7 +327,10 @@ def read_sequences(
 
 
 class _PairColumns(StrictModel):
-    """The columns of the sentences and of their translations; by default the first two columns of a TSV."""
+    """The columns of the sentences and of their translations.
+
+    By default these are the first two columns of a TSV.
+    """
 
     source: str | None = None
     target: str | None = None
@@ -337,7 +345,7 @@ class _ThreeTablesOfPairs(ThreeTables, _PairColumns):
 
 
 class _TwoFiles(StrictModel):
-    """Keys for sentences in one file, and their translations on the same lines of another file."""
+    """Keys for two line-aligned files: sentences and their translations."""
 
     source: str
     target: str
@@ -379,7 +387,10 @@ def read_pairs(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any
 def _read_lines(
     reader: Reader, named: Mapping[tuple[str, ...], _TwoFiles], shares: HeldOutRows | None = None
 ) -> tuple[OwnLayout, list[Row]] | None:
-    """Read sentence pairs from line-aligned files; return their layout and the pairs; None after a fault."""
+    """Read sentence pairs from line-aligned files.
+
+    Return their layout and the pairs; None after faults.
+    """
     digests: dict[str, tuple[str, ...]] = {}
     for keys, files in named.items():
         paths = {side: reader.locate(getattr(files, side)) for side in ("source", "target")}

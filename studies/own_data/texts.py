@@ -1,4 +1,4 @@
-"""A user's texts: one file that is split, one file for each split, or documents in Parquet files."""
+"""A user's texts: a single file, a file for each split, or documents in Parquet files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ class _HeldOut(StrictModel):
 
 
 class _OneText(_HeldOut):
-    """Keys for a text in one file. Its beginning is for training, its end is the test split."""
+    """Keys for a text in one file.
+
+    Its beginning is for training, its end is the test split.
+    """
 
     path: str
 
@@ -57,7 +60,7 @@ def check_shares(dev: float, test: float) -> None:
 
 
 def read_own_text(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]) -> OwnText | None:
-    """Return the facts about a text, which has one file for each split or a single file to split.
+    """Return the facts about a text in one file, or in one for each split.
 
     Return None if faults are reported.
     """
@@ -94,12 +97,12 @@ def read_own_text(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, 
 
 
 def _first_byte(data: bytes) -> int:
-    """Return the offset at which a text begins: after the byte order mark, if there is one."""
+    """Return the offset of a text after its byte order mark, if any."""
     return len(BOM_UTF8) if data.startswith(BOM_UTF8) else 0
 
 
 def _facts(reader: Reader, splits: Mapping[str, tuple[str, bytes, int, int]]) -> OwnText:
-    """Return the facts about the splits of a text, and store its summary in the reader.
+    """Return the facts about a text, and give its summary to the reader.
 
     `splits` has for each split the SHA-256 and the bytes of its file, and where the split starts and stops.
     """
@@ -119,7 +122,10 @@ def _facts(reader: Reader, splits: Mapping[str, tuple[str, bytes, int, int]]) ->
 
 
 def _split_at_line_ends(data: bytes, shares: _HeldOut) -> tuple[int, int, int] | None:
-    """Return the byte offsets where train, dev and test end, at line ends; None if one would be empty."""
+    """Return the offsets, at line ends, that split a text into train, dev and test.
+
+    None if a split would be empty.
+    """
     ends = [
         data.find(b"\n", round(len(data) * share)) + 1
         for share in (1 - shares.dev - shares.test, 1 - shares.test)
@@ -133,7 +139,10 @@ _FORM = ".parquet"
 
 
 class _Source(StrictModel):
-    """One file or folder of documents in a mixture; `weight` sets its share of the training documents."""
+    """One source of documents in a mixture.
+
+    It is a file or a folder. `weight` sets its share of the training documents.
+    """
 
     path: str
     weight: float = Field(default=1.0, gt=0)
@@ -144,7 +153,10 @@ def _as_list(given: object) -> object:
 
 
 class _Documents(StrictModel):
-    """Keys for documents; `dev` and `test` are other files, or shares of the documents to hold out."""
+    """Keys for documents.
+
+    `dev` and `test` are other files, or shares of the documents to hold out.
+    """
 
     documents: Annotated[list[_Source], BeforeValidator(_as_list)]
     text: str = "text"
@@ -163,7 +175,10 @@ class _Documents(StrictModel):
 def read_own_documents(
     diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]
 ) -> OwnDocuments | None:
-    """Return the facts about documents; None if faults are reported."""
+    """Read the user's documents and count their texts and bytes.
+
+    None after a fault.
+    """
     named = diagnostics.validate(_Documents, CORPUS, table)
     if named is None:
         return None
@@ -228,7 +243,7 @@ def read_own_documents(
 
 
 def iter_documents(path: Path, column: str) -> Iterator[str]:
-    """Yield the texts of a Parquet file, batch by batch; blank texts are left out.
+    """Yield the texts of a Parquet file, except blank ones.
 
     A file may be large, since it is never in memory as a whole. Raise RowsError for an invalid file, for a
     batch that exceeds the size limit, and for texts that are far larger than their compressed file.
@@ -261,7 +276,9 @@ def iter_documents(path: Path, column: str) -> Iterator[str]:
 
 
 def _digests(reader: Reader, name: str, key: str) -> tuple[str, ...] | None:
-    """Return the SHA-256 of the Parquet file at a path, or of all Parquet files in a folder, sorted by name.
+    """Return the SHA-256 of a Parquet file, or of all Parquet files in a folder.
+
+    They are sorted by file name.
 
     Return None if faults are reported.
     """
@@ -277,7 +294,7 @@ def _digests(reader: Reader, name: str, key: str) -> tuple[str, ...] | None:
 
 
 def _texts(reader: Reader, digests: tuple[str, ...], column: str, key: str) -> Iterator[str | None]:
-    """Yield the documents in the files with these digests; for an unreadable file, yield None instead."""
+    """Yield the documents in these files, and None for each unreadable file."""
     for digest in digests:
         path = reader.files[digest]
         try:

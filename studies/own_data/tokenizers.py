@@ -1,4 +1,6 @@
-"""Reader of pretrained tokenizers: `tokenizer.json` of Hugging Face, and tiktoken's files of ranks.
+"""Reader of pretrained tokenizers.
+
+They are in `tokenizer.json` of Hugging Face, or in tiktoken's files of ranks.
 
 A file of ranks has one token in each line, with its rank, which is its number.
 """
@@ -26,14 +28,20 @@ _RANK = re.compile(rb"([A-Za-z0-9+/]+=*) ([0-9]{1,9})")
 
 
 class _TokenizerFile(StrictModel):
-    """Keys for a tokenizer's file; a tiktoken file also needs the `pattern` that splits a text."""
+    """Keys for a tokenizer's file.
+
+    A tiktoken file also needs the `pattern` that splits a text.
+    """
 
     path: str
     pattern: str | None = None
 
 
 def read_tokenizer(diagnostics: Diagnostics, reader: Reader) -> OwnTokenizer | None:
-    """Return the facts about the file that `[task] tokenizer` names; None if there is a fault."""
+    """Read the tokenizer that `[task] tokenizer` names.
+
+    Return the facts about its file; None after a fault.
+    """
     task = diagnostics.data["task"]
     given, tokens = task["tokenizer"], task.get("tokens", "characters")
     if isinstance(tokens, str) and "{" not in tokens and tokens != "pretrained":
@@ -99,7 +107,7 @@ def read_ranks(data: bytes) -> dict[bytes, int]:
 
 
 def _size_of_json(data: bytes) -> int:
-    """Return the number of tokens of a tokenizer.json, which is its highest token number plus 1."""
+    """Return the highest token number of a tokenizer.json, plus 1."""
     try:
         found: dict[str, Any] = json.loads(data)
         vocabulary = found["model"]["vocab"]

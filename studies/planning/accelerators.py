@@ -1,4 +1,4 @@
-"""GPUs by name, with their published peak speeds, and estimates of a plan's time on a GPU."""
+"""GPUs with their published peak speeds, and a plan's time on one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REACHED_SHARE = 0.3
 
 
 class AcceleratorError(ActivememError):
-    """Error for an unknown GPU name, or for a GPU that does not support the study's precision."""
+    """Error for a GPU that is unknown or cannot train in the study's precision."""
 
 
 def time_on(plan: Plan, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Facts about a study's data that its plan shows: available corpora, sizes, lengths and warnings."""
+"""Facts about a study's data for its plan, such as sizes and warnings."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _MAX_CLASSES = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFacts:
-    """Sentences for a plan about a study's data: facts and warnings."""
+    """Sentences of a plan about the study's data."""
 
     facts: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
 def find_data_facts(study: Study, all_settings: Iterable[TrialSettings], locate: Locate) -> DataFacts:
-    """Return facts about the data of a study's trials, such as the size of the corpus, and warnings."""
+    """Find facts and warnings about the data of a study's trials."""
     by_task: dict[str, TrialSettings] = {}
     for settings in all_settings:
         by_task.setdefault(settings.task.model_dump_json(), settings)
@@ -49,7 +49,7 @@ def find_data_facts(study: Study, all_settings: Iterable[TrialSettings], locate:
 
 
 def _lengths(all_settings: Iterable[TrialSettings], summary: CorpusSummary) -> Iterator[str]:
-    """Yield sentences on the sequences in the training data: their vocabulary and their lengths.
+    """Yield sentences on the vocabulary and the lengths of the training data.
 
     They are the vocabulary, the length of the longest training sequence, and how many sequences exceed
     `longest` of the task, so that they are cut or left out.
@@ -89,7 +89,7 @@ def _vocabulary(task: TaskSettings, summary: CorpusSummary) -> Iterator[str]:
 
 
 def _classes(summary: CorpusSummary) -> Iterator[str]:
-    """Yield a sentence on the classes in the training data with their shares, the most frequent first."""
+    """Yield a sentence on the classes in the training data, most frequent first."""
     if not summary.classes:
         return
     total = sum(summary.classes.values())

@@ -54,7 +54,7 @@ MIN_RISE = 0.1
 
 
 def may_diverge() -> pl.Expr:
-    """Return a Polars expression that selects the trials whose loss should not rise in a healthy training.
+    """Return a Polars expression for trials whose loss should not rise in a healthy training.
 
     These are the finished trials without a curriculum. With a curriculum, each success makes the sequences
     longer, so that the loss rises in a healthy training, too.
@@ -65,7 +65,7 @@ def may_diverge() -> pl.Expr:
 
 
 def uniform_losses(tasks: Mapping[str, TaskSettings]) -> dict[str, float]:
-    """Return for each trial the loss, in nats, of predicting all symbols with equal probability.
+    """Return each trial's loss, in nats, for equally probable symbols.
 
     Tasks without symbols and tasks with their own losses have no such loss.
     """
@@ -76,7 +76,7 @@ def uniform_losses(tasks: Mapping[str, TaskSettings]) -> dict[str, float]:
 def describe_divergence(
     outcomes: pl.DataFrame, losses: pl.DataFrame, ignorant: Mapping[str, float]
 ) -> pl.DataFrame:
-    """Add a column with a text on how the loss of each diverged trial rose.
+    """Add a column that describes how the loss of each diverged trial rose.
 
     The rows are the latest attempts of trials. The column is DIVERGED. It is null for trials that did not
     diverge. `losses` has the columns trial, epoch and value; `ignorant` is the result of `uniform_losses`.
@@ -156,7 +156,7 @@ def trial_values(
     metrics: pl.DataFrame | None = None,
     begun: Collection[str] = (),
 ) -> pl.DataFrame:
-    """Return a row for each given trial with its value of a metric, and why a value is missing.
+    """Return the value of a metric for each trial, and why a value is missing.
 
     `outcomes` are the store's latest attempts. For a metric with an index, the last value in `metrics`, the
     store's history, takes precedence over the final one. `begun` are the trials with a checkpoint, `study`
@@ -169,7 +169,10 @@ def trial_values(
 
 
 def find_outcomes(trials: Iterable[str], outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return the columns trial and place: the row of `outcomes` that has each trial, or null."""
+    """Find the row of `outcomes` that has each trial.
+
+    Return the columns trial and place; place is the row's number or null.
+    """
     wanted = pl.DataFrame({"trial": list(trials)}, schema={"trial": pl.String})
     known = outcomes.select("trial").with_row_index("place")
     return wanted.join(known, on="trial", how="left", maintain_order="left")
@@ -184,7 +187,7 @@ def values_at(
     metrics: pl.DataFrame | None = None,
     begun: Collection[str] = (),
 ) -> pl.DataFrame:
-    """Return the result of `trial_values` for trials that `find_outcomes` has found."""
+    """Return the values of a metric for trials that `find_outcomes` has found."""
     target = read_target(metric)
     ends = outcomes.select(
         *("trial", "seed", "status", "reason"),
@@ -226,7 +229,7 @@ def values_at(
 
 
 def final_value(metric: str) -> pl.Expr:
-    """Return a Polars expression for the final value of a metric or cost in the store's rows."""
+    """Return a Polars expression for the final value of a metric or cost."""
     if metric in COSTS:
         return pl.col(metric).cast(pl.Float64)
     named = pl.element().filter(pl.element().struct.field("name") == metric)
@@ -234,21 +237,24 @@ def final_value(metric: str) -> pl.Expr:
 
 
 def row_value(row: Mapping[str, Any], metric: str) -> float:
-    """Return the final value of a metric or cost in one row of the store; NaN if it has none."""
+    """Return the final value of a metric or cost in one row of the store, or NaN."""
     if metric in COSTS:
         return math.nan if row[metric] is None else float(row[metric])
     return next((each["value"] for each in reversed(row["metrics"]) if each["name"] == metric), math.nan)
 
 
 def last_members(metrics: pl.DataFrame, family: str) -> pl.DataFrame:
-    """Return the last value of each index of a metric, such as `bleu[10-20]`, in each trial."""
+    """Return the last value of each index of a metric in each trial.
+
+    A metric with indices is, for example, `bleu[10-20]`.
+    """
     members = metrics.filter(pl.col("name").str.starts_with(family + "["))
     last = members.filter(pl.col("step") == pl.col("step").max().over("trial"))
     return last.unique(["trial", "name"], keep="last", maintain_order=True)
 
 
 def combined_status(statuses: Collection[str]) -> ValueStatus:
-    """Return the status that a table shows for a value that several trials share.
+    """Return the status to show for a value that several trials share.
 
     It is the first of their statuses in the order of `ValueStatus`.
     """
@@ -256,7 +262,7 @@ def combined_status(statuses: Collection[str]) -> ValueStatus:
 
 
 def _why(study: str, metric: str) -> pl.Expr:
-    """Return a Polars expression for why a trial has no value of a metric, as the end of a sentence.
+    """Return a Polars expression for why a trial has no value of a metric.
 
     The expression is "" for trials that need no reason.
     """
@@ -324,7 +330,10 @@ def total_cost(currency: Currency) -> pl.Expr:
 
 
 def cost_by_step(currency: Currency, step: pl.Expr) -> pl.Expr:
-    """Return a Polars expression for the cost of a trial up to a step; all steps count as equally costly."""
+    """Return a Polars expression for the cost of a trial up to a step.
+
+    All steps count as equally costly.
+    """
     if currency == "steps":
         return step.cast(pl.Float64)
     found = total_cost(currency) * step / pl.col("steps")
@@ -332,7 +341,10 @@ def cost_by_step(currency: Currency, step: pl.Expr) -> pl.Expr:
 
 
 def cost_per_epoch(target: str, outcomes: pl.DataFrame) -> dict[str, float]:
-    """Return the mean cost of an epoch for each trial, in the unit of a target's cost, such as FLOPs."""
+    """Return the mean cost of an epoch for each trial.
+
+    It has the unit of the target's cost, such as FLOPs.
+    """
     found = read_target(target)
     if found is None:
         return {}
@@ -344,7 +356,7 @@ def cost_per_epoch(target: str, outcomes: pl.DataFrame) -> dict[str, float]:
 def without_whole_dev(
     course: pl.DataFrame, outcomes: pl.DataFrame, tasks: Mapping[str, TaskSettings]
 ) -> pl.DataFrame:
-    """Leave out, from the history of a metric, values of the whole dev split that follow values of a part.
+    """Leave out values of the whole dev split that follow values of a part.
 
     With `[task] dev_tokens`, the evaluations during a training score the beginning of the dev split, and only
     the evaluation after the last epoch scores all of it. A history must not mix the two.
@@ -365,7 +377,9 @@ def without_whole_dev(
 
 
 def with_targets(outcomes: pl.DataFrame, names: Collection[str], find_course: FindCourse) -> pl.DataFrame:
-    """Add the cost at which a trial reached each target, as a metric, to the rows of done trials.
+    """Add to done trials the cost at which they reached each target.
+
+    It is added as a metric.
 
     `names` may also have other metrics, which are ignored. The cost of a trial that did not reach a target is
     infinite.
@@ -409,7 +423,7 @@ BITS_PER_BYTE = frozenset({f"dev{_FAMILY}", f"test{_FAMILY}"})
 def with_bits_per_byte(
     outcomes: pl.DataFrame, names: Collection[str], tasks: Mapping[str, TaskSettings]
 ) -> pl.DataFrame:
-    """Add the metric bits per byte, computed from the loss, to the rows of the trials in `tasks`.
+    """Add the metric bits per byte, computed from the loss.
 
     `names` are the wanted metrics. Values that are already stored are kept.
     """
@@ -436,7 +450,7 @@ def with_bits_per_byte(
 def _missing(
     metrics: Collection[dict[str, object]], scales: dict[str, float], splits: Collection[str]
 ) -> Iterator[dict[str, object]]:
-    """Yield the metric bits per byte for each split for which a row has only the loss."""
+    """Yield the bits per byte of each split that has only a loss."""
     found = {metric["name"]: metric["value"] for metric in metrics}
     for split in splits:
         name, loss = f"{split}{_FAMILY}", found.get(f"{split}_loss")
@@ -445,7 +459,10 @@ def _missing(
 
 
 def _bits_per_nat(task: TaskSettings) -> dict[str, float]:
-    """Return for each split the factor that converts nats per token to bits per byte; empty if unknown."""
+    """Return the factors that convert nats per token to bits per byte, by split.
+
+    Empty if unknown.
+    """
     return {split: rate / math.log(2) for split, rate in _tokens_per_byte(task).items()}
 
 

@@ -1,4 +1,4 @@
-"""The memory that a trial needs in its training steps and in its tests."""
+"""The memory that a trial needs for training and tests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NUMBER = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightState:
-    """The number of frozen parameters, and the bytes of optimiser state for the trained parameters."""
+    """Frozen parameters and optimiser state of a model."""
 
     frozen: int
     bytes: int
@@ -36,7 +36,7 @@ class WeightState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepMemory:
-    """The bytes that a training step on sequences of `tokens` tokens needs for each purpose.
+    """The bytes that a training step needs, by purpose.
 
     `optimizer` is an upper bound. `activations` has the bytes for the `sequences` that are computed at once.
     It includes the loss's gradient or a block's temporary tensors, whichever is larger. With `equal_parts` a
@@ -59,7 +59,7 @@ class StepMemory:
 
     @property
     def copies(self) -> int:
-        """The bytes of the temporary copy of the weights in a step with clipping, or for a callback.
+        """The bytes of a temporary copy of the weights, for clipping or a callback.
 
         If both make a copy, it is the larger one, since the copies exist one after the other.
         """
@@ -84,7 +84,10 @@ class StepMemory:
         return None
 
     def in_parts(self, parts: int) -> int:
-        """Return the peak bytes of a step that splits its batch into parts, computed one after another."""
+        """Return the peak bytes of a step whose batch is split into parts.
+
+        The parts are computed one after another.
+        """
         largest = -(-self.activations * -(-self.sequences // parts) // self.sequences)
         return self._of_weights + max(largest, self.copies)
 
@@ -95,7 +98,7 @@ class StepMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialTest:
-    """Size and cost of a trial's test: its sequences for each length, its lengths, FLOPs and peak memory.
+    """The size and cost of a trial's test.
 
     The memory is at most that of a training step at the longest of these lengths.
     """
@@ -113,7 +116,7 @@ def step_memory(
     state: WeightState | None = None,
     checkpoints: bool = False,
 ) -> StepMemory:
-    """Return the memory of a trial's training step on sequences of `tokens` tokens.
+    """Return the memory of a training step on sequences of this length.
 
     The default is the longest training sequence. Batches with a token budget are measured at the length that
     needs most memory. Separate documents are counted twice, since they have less padding than tokens
@@ -155,7 +158,7 @@ def step_memory(
 
 
 def _fullest_lengths(settings: TrialSettings, longest: int) -> set[int]:
-    """Return the lengths of sentence pairs at which a batch of `batch_tokens` tokens may need most memory.
+    """Return the lengths of sentence pairs at which a batch may need most memory.
 
     Shorter pairs allow more rows. So the candidates are the longest length, the length at which one more row
     fits, and the length at which the maximum number of rows fits.
@@ -167,7 +170,10 @@ def _fullest_lengths(settings: TrialSettings, longest: int) -> set[int]:
 
 
 def fits(held: int, device_bytes: int) -> bool:
-    """Return whether a process with this memory fits on a device; a tenth of the device is kept free."""
+    """Return whether this memory fits on a device.
+
+    A tenth of the device is kept free.
+    """
     return held + GPU_CONTEXT <= 0.9 * device_bytes
 
 
@@ -177,7 +183,9 @@ Bound = Literal["memory", "CPUs", "processes", "trials", "setting", "one"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuRoom:
-    """The number of trials that can train at once on one GPU, each in its own process, and what limits it.
+    """How many trials can train at once on a GPU, and what limits it.
+
+    Each trial has its own process.
 
     If `asked` is set, that many trials share the GPU if it has the CPUs for them, whether they fit into its
     memory or not. Otherwise the run takes as many as fit, but no more than there are trials per GPU, so that
@@ -191,18 +199,21 @@ class GpuRoom:
 
     @property
     def trials(self) -> int:
-        """The number of trials that train at once; at least 1, even if the estimate allows none."""
+        """The number of trials that train at once.
+
+        At least 1, even if the estimate allows none.
+        """
         return max(1, min(self._bounds.values()))
 
     @property
     def bound(self) -> Bound:
-        """The name of the limit that decides the number of trials, such as memory or CPUs."""
+        """The limit that decides the number of trials, such as memory or CPUs."""
         least = min(self._bounds, key=self._bounds.__getitem__)
         return "one" if least == "CPUs" and not self.by_cpus else least
 
     @property
     def _bounds(self) -> dict[Bound, int]:
-        """The number of trials on a GPU that each limit allows, such as memory or CPUs."""
+        """The number of trials that each limit allows on a GPU."""
         bounds: dict[Bound, int | None] = {"setting": self.asked, "CPUs": self.by_cpus}
         if self.asked is None:
             bounds = {"memory": self.by_memory, "CPUs": self.by_cpus, "processes": MOST_ON_ONE}
@@ -219,7 +230,9 @@ def room_on_gpu(
     trials: float | None = None,
     asked: int | None = None,
 ) -> GpuRoom:
-    """Return how many trials can share a GPU in separate processes, if each needs the step memory `held`.
+    """Return how many trials can share a GPU, each in its own process.
+
+    Each needs the step memory `held`.
 
     A tenth of the GPU's memory is kept free. `cpus` is the number of CPUs for each GPU, and `cpus_of_each` is
     the number that one trial uses. `trials` is the number of trials for each GPU; `asked` is the number set
@@ -234,7 +247,9 @@ def room_on_gpu(
 
 
 def trials_together(held: StepMemory, device_bytes: int) -> int:
-    """Return how many trials fit on a device in one process, if each needs the step memory `held`.
+    """Return how many trials fit on a device in one process.
+
+    Each needs the step memory `held`.
 
     Each trial keeps its own weights and optimiser state besides the stacked weights and state, and a copy of
     both from before the steps.
@@ -244,7 +259,7 @@ def trials_together(held: StepMemory, device_bytes: int) -> int:
 
 
 def costliest_test(all_settings: Iterable[TrialSettings]) -> TrialTest | None:
-    """Return the most expensive test of a trial; None if no trial has a test."""
+    """Return the most expensive test of a trial, or None without tests."""
     found: list[TrialTest] = []
     for settings in all_settings:
         task = settings.task

@@ -1,4 +1,7 @@
-"""A study's plan: which of its trials are stored, what the others cost, and what they cannot learn."""
+"""A study's plan: which trials are stored, and what the others cost.
+
+It also says which models cannot learn their task.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReachLimit:
-    """Models with the same reach, and the longest length that they can learn in each task.
+    """The longest length that models with the same reach can learn in each task.
 
     `labels` names the models. Reach is how many tokens to the left and right can change an output. A length
     is 0 if none can be learnt; `left` and `right` are in tokens, None if a side sets no bound. `layers` is
@@ -83,7 +86,7 @@ class ReachLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsufficientReach:
-    """Models that see too little for a task of fixed length: its targets depend on inputs farther away.
+    """Models that see too little to solve a task of fixed length.
 
     `labels` names the models. `sees` and `needs` are in tokens to the left and right; `needs` is None on a
     side with enough reach.
@@ -106,7 +109,10 @@ class InsufficientReach:
 
 
 def _listed(labels: Sequence[str]) -> str:
-    """Join the names of models to a list; separate them by semicolons if a name has a comma."""
+    """Join the names of models to a list.
+
+    Semicolons separate them if a name has a comma.
+    """
     return ("; " if any(", " in label for label in labels) else ", ").join(labels)
 
 
@@ -115,7 +121,7 @@ _Short = tuple[str, tuple[float, float], tuple[float | None, float | None]]
 
 
 def find_insufficient_reach(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple[InsufficientReach, ...]:
-    """Return the models that see too little for their task, whose targets depend on inputs farther away.
+    """Return the models that see too little of the inputs to solve their task.
 
     Tasks are skipped if their required reach is unknown.
     """
@@ -137,7 +143,7 @@ def find_insufficient_reach(labelled: Iterable[tuple[str, TrialSettings]]) -> tu
 
 
 def predict_reach_limits(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple[ReachLimit, ...]:
-    """Return the models whose reach limits the length that they can learn, each with that length.
+    """Return the longest length that each model can learn, if its reach limits it.
 
     Models with equal limits share a result. `labelled` has the label and the settings of each model.
     """
@@ -167,7 +173,10 @@ def predict_reach_limits(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple
 
 
 def _binding_reach(settings: TrialSettings, bound: int) -> tuple[int | None, int | None]:
-    """Return how far a model sees to the left and right; None for a side that does not limit the length."""
+    """Return how far a model sees to each side.
+
+    None for a side that does not limit the length.
+    """
     task, sees = require_algorithmic(settings.task.name), reach(settings)
     needed = task.unguessable_reach(bound + task.length_step if bound else task.min_length)
     left = int(sees.left) if needed.left > sees.left else None
@@ -190,7 +199,7 @@ TrialStatus = Literal["done", "failed", "pruned", "incomplete", "missing"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedTrial:
-    """A trial, its status in the store, and its estimated training time on this machine."""
+    """A trial with its status in the store and its estimated training time."""
 
     trial: Trial
     status: TrialStatus
@@ -243,7 +252,9 @@ class MachineNotes:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Plan:
-    """Everything known about a study before it runs; its text is what `activemem study plan` prints.
+    """Everything known about a study before it runs.
+
+    `activemem study plan` prints it as text.
 
     `estimate` is the time of all remaining trials, run in sequence. A search has no trials yet: `total` is
     the number of trials that it will run, `models` are the corners of its space. `subset_size` counts the
@@ -295,7 +306,7 @@ def make_plan(
     measure: MeasureSteps | None = None,
     locate: Locate = lambda dataset: "part of activemem" if dataset.installed else dataset.source,
 ) -> Plan:
-    """Return the plan of a study, compared with the trials that a store has.
+    """Make the plan of a study, given the trials in a store.
 
     `only` restricts the plan of a grid to the trials with these ids.
 
@@ -360,7 +371,7 @@ def make_plan(
 
 
 def _remaining_flops(to_run: Sequence[Trial], ends: Sequence[Trial], left: int) -> float:
-    """Return an upper bound of the FLOPs of the trials that remain to be trained.
+    """Return an upper bound of the FLOPs of the remaining trials.
 
     For a search, each remaining trial counts as the costliest one at an end of the search space (`ends`).
     """
@@ -396,7 +407,7 @@ def most_at_once(study: Study, left: int) -> int:
 
 
 def _search_estimates(study: Study, tried: pl.DataFrame, estimator: TimeEstimator) -> list[TimeEstimate]:
-    """Return the estimated times of a search's remaining trials, from the first to the last rung.
+    """Return the estimated times of a search's remaining trials, by rung.
 
     The baseline's trials are counted separately, because a new baseline is trained even after all other
     points have ended.
@@ -422,7 +433,9 @@ def _search_estimates(study: Study, tried: pl.DataFrame, estimator: TimeEstimato
 
 
 def group_by_model(study: Study, trials: Iterable[Trial]) -> list[list[Trial]]:
-    """Group trials by model, in the order of each model's first trial.
+    """Group trials by model.
+
+    A model's place is that of its first trial.
 
     If `match` solves other sizes at other levels of a factor such as the task, a model has a group at each.
     """
@@ -449,7 +462,9 @@ def _learned_positions(trial: Trial) -> tuple[str, int] | None:
 def group_by_cost(
     study: Study, trials: Iterable[Trial], steps: Mapping[str, StepMemory]
 ) -> list[list[Trial]]:
-    """Group trials by model and by the cost of a training step, in the order of each model's first trial.
+    """Group trials by model and by the cost of a training step.
+
+    A model's place is that of its first trial.
 
     Trials share a group if they differ only in their task's vocabulary. `steps` has the step memory by trial
     id; without it only parameters and FLOPs count.
@@ -458,7 +473,7 @@ def group_by_cost(
 
 
 def _split_by_cost(trials: Sequence[Trial], steps: Mapping[str, StepMemory]) -> list[list[Trial]]:
-    """Split the trials of a model into groups whose training steps cost the same."""
+    """Split the trials of a model by the cost of their training steps."""
     by_step: dict[tuple[object, ...], list[Trial]] = {}
     step_by_settings: dict[int, tuple[object, ...]] = {}  # the trials of a cell share their settings
     for trial in trials:
@@ -484,7 +499,7 @@ def _step_key(settings: TrialSettings) -> tuple[object, ...]:
 
 
 def _cost_of_group(trials: Sequence[Trial], steps: Mapping[str, StepMemory]) -> tuple[int, int, int | None]:
-    """Return the largest number of parameters, FLOPs of a step, and memory of a step of these trials."""
+    """Return the largest parameter count, step FLOPs and step memory of these trials."""
     settings = [trial.settings for trial in first_of_each_kind(trials)]
     return (
         max(map(parameter_count, settings)),
@@ -496,7 +511,7 @@ def _cost_of_group(trials: Sequence[Trial], steps: Mapping[str, StepMemory]) -> 
 def model_costs(
     study: Study, groups: Sequence[Sequence[Trial]], estimator: TimeEstimator, steps: Mapping[str, StepMemory]
 ) -> tuple[ModelCost, ...]:
-    """Return the cost of each group of trials of one model.
+    """Return the cost of each group of trials.
 
     `steps` has the step memory by trial id; without it a model's memory is None.
     """
@@ -540,7 +555,7 @@ def model_costs(
 
 
 def _distinguish_groups(study: Study, groups: Sequence[Sequence[Trial]]) -> list[str]:
-    """Return the levels that tell groups of trials of one model apart: `batch=8` or `sort or reverse`."""
+    """Return labels for a model's groups of trials: `batch=8` or `sort or reverse`."""
     found = [(number, trial) for number, each in enumerate(groups) for trial in first_of_each_kind(each)]
 
     def levels(trial: Trial, names: Sequence[str]) -> tuple[str, ...]:
@@ -570,7 +585,7 @@ def _distinguish_groups(study: Study, groups: Sequence[Sequence[Trial]]) -> list
 
 
 def _distance(match: SizeMatch) -> tuple[float, float]:
-    """Return a sort key for cells; the cell whose cost differs most from the baseline's cost comes last.
+    """Return a sort key that puts the cell with the worst match of costs last.
 
     The key is that difference, then the baseline's cost. The difference is relative if there are several
     costs.
@@ -580,7 +595,7 @@ def _distance(match: SizeMatch) -> tuple[float, float]:
 
 
 def _labeller(study: Study) -> Callable[[Trial], str]:
-    """Return a function that gives the name by which a plan shows the model of a trial.
+    """Return a function that names the model of a trial in a plan.
 
     The name is the trial's levels of the factors in `[study] labels`, if these levels distinguish all models.
     Otherwise it is the levels that determine the model.
@@ -593,7 +608,10 @@ def _labeller(study: Study) -> Callable[[Trial], str]:
 
 
 def _distinguish_models(study: Study, labels: Sequence[str], names: Sequence[str]) -> bool:
-    """Return whether the factors `labels` distinguish all combinations of levels of the factors `names`."""
+    """Return whether different models always get different labels.
+
+    A model is a combination of levels of `names`; its label has the levels of `labels`.
+    """
     rows = {
         (tuple(trial.levels[each] for each in labels), tuple(str(trial.levels[each]) for each in names))
         for trial in study.cells
@@ -602,7 +620,7 @@ def _distinguish_models(study: Study, labels: Sequence[str], names: Sequence[str
 
 
 def _label_names(study: Study) -> list[str]:
-    """Return the names of the factors whose levels tell the models of a study apart.
+    """Return the factors whose levels tell the models of a study apart.
 
     For a search, all dimensions. Of a ladder's sizes only the first, if it distinguishes the rungs.
     """
@@ -618,7 +636,7 @@ def _label_names(study: Study) -> list[str]:
 
 
 def _label(names: Sequence[str], trial: Trial) -> str:
-    """Return the levels of these factors in a trial as the name of its model.
+    """Return the name of a trial's model: its levels of these factors.
 
     If the study has only one model, return the recipe. Inactive dimensions of a search point have no level.
     """

@@ -1,4 +1,6 @@
-"""Stored trials that a study can reuse: from older plug-in source, with fewer epochs, or of another study.
+"""Stored trials that a study can reuse in place of its own.
+
+They are from older plug-in source, have fewer epochs, or belong to another study.
 
 A trial of another study fits a search if a point of its space has the trial's settings. The values of most
 dimensions are read from the trial's recipe. The values of dimensions that fill a whole setting are read from
@@ -43,7 +45,7 @@ from ..text.units import plural
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaleTrial:
-    """A finished trial that used a plug-in whose source has changed since: the trial's id then and now.
+    """A finished trial whose plug-in has changed since.
 
     `stored` is the id in the store; `now` is the id that the trial has with the present source. `changes`
     maps each plug-in to its old and new source; the old source is "" if it was not recorded.
@@ -55,7 +57,7 @@ class StaleTrial:
 
 
 def find_stale_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, StaleTrial]:
-    """Return the study's stored trials that ran with another version of a plug-in, by their present ids.
+    """Return the stored trials that used another version of a plug-in, by their present ids.
 
     The store has no result with the present plug-in source for these trials. If several trials match, the
     trial that ended last counts. These trials are not outcomes of the study.
@@ -83,7 +85,9 @@ def find_stale_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, StaleTr
 def keep_stale_trials(
     study: Study, store: Store | str | Path, trials: Collection[str] | None = None
 ) -> dict[str, StaleTrial]:
-    """Keep the stored results of trials whose plug-ins were edited in ways that change no result.
+    """Keep the stored results of trials although their plug-ins were edited.
+
+    The edits must be ones that change no result.
 
     The source of a plug-in is part of a trial's id. So each outcome is copied to the id that the trial has
     now; the rows still record the original source. Return the copied trials by current id. `trials` restricts
@@ -101,7 +105,7 @@ def keep_stale_trials(
 
 
 def describe_stale(stale: Mapping[str, StaleTrial]) -> str:
-    """Return a sentence on how many stored trials ran with another version of a plug-in, and what changed."""
+    """Describe how many stored trials used another version of a plug-in, and what changed."""
     pairs = {both for each in stale.values() for both in each.changes.values()}
     changes = ", ".join(sorted(_change(then, now) for then, now in pairs))
     count = len(stale)
@@ -132,7 +136,9 @@ def _change(then: str, now: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShorterTrial:
-    """A finished trial from which a longer one can continue: it differs only in having fewer epochs.
+    """A finished trial from which a longer one can continue.
+
+    The two differ only in the number of epochs.
 
     `epochs` is the number of epochs that the longer trial can skip.
     """
@@ -142,7 +148,9 @@ class ShorterTrial:
 
 
 class ShorterTrials:
-    """Finished trials whose final state is in a store, so that a longer trial can continue from it.
+    """Finished trials that longer trials can continue.
+
+    Their final state is in a store.
 
     They are looked up by their settings without the number of epochs.
     """
@@ -169,7 +177,7 @@ class ShorterTrials:
         self._found.setdefault(_without_epochs(trial.settings), []).append(shorter)
 
     def find(self, trial: Trial) -> ShorterTrial | None:
-        """Return the longest finished trial from whose final state `trial` can continue; None without one.
+        """Return the longest finished trial that `trial` can continue, or None.
 
         A resumed trial's result equals, bit for bit, the result of a trial that begins at the start.
         """
@@ -212,7 +220,10 @@ def _without_epochs(settings: TrialSettings) -> str:
 
 
 class FittingTrials:
-    """Lookup of stored trials of any study that a search can reuse as its own; results are cached."""
+    """Lookup of stored trials that a search can reuse, from any study.
+
+    Results are cached.
+    """
 
     def __init__(self, study: Study) -> None:
         self._study, self._space = study, RecipeSpace(study)
@@ -228,7 +239,7 @@ class FittingTrials:
         self._found: dict[str, Trial | None] = {}
 
     def find(self, row: Mapping[str, Any]) -> Trial | None:
-        """Return the trial of this search to which a stored row belongs; None if the row does not fit."""
+        """Return the trial of this search that fits a stored row, or None."""
         if row["task"] not in self._tasks or row["status"] != "done":
             return None
         if row["trial"] not in self._found:
@@ -270,14 +281,17 @@ class FittingTrials:
 
 
 def _plain_keys(settings: Mapping[str, Any]) -> dict[KeyPath, Any]:
-    """Return the plain values in the tables of a trial's settings, without inner tables."""
+    """Return the plain values in the tables of a trial's settings.
+
+    Inner tables are left out.
+    """
     tables = {name: table for name, table in settings.items() if isinstance(table, Mapping)}
     inside = ((name, key, value) for name, table in tables.items() for key, value in table.items())
     return {(name, key): value for name, key, value in inside if not isinstance(value, Mapping)}
 
 
 def reusable_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return the stored rows that fit a search, with their levels in that search as `factors`.
+    """Return the stored rows that fit a search, with their levels in it.
 
     For each point there are rows for all of its seeds, or none.
     """
@@ -324,14 +338,14 @@ class RecipeSpace:
 
     @property
     def pattern(self) -> Recipe | None:
-        """The study's recipe with a dimension of the search in place of each placeholder.
+        """The study's recipe, with a search dimension for each placeholder.
 
         None if a dimension cannot stand in one of these places.
         """
         return self._pattern
 
     def values(self, recipe: Recipe) -> dict[str, Level] | None:
-        """Return values of the search's dimensions that turn the study's recipe into this recipe.
+        """Return the dimensions' values that give this recipe.
 
         Return None if the recipe is not in the space.
         """
@@ -360,7 +374,7 @@ class RecipeSpace:
         return recipe
 
     def _names(self, root: Node, own: Iterator[str]) -> Iterator[str]:
-        """Yield the names of the search's dimensions in the order in which the recipe's text has them.
+        """Yield the names of the search's dimensions, in the order of the recipe's text.
 
         A placeholder's own dimension comes before the dimensions inside the texts that may fill it. `own`
         yields the names of the dimensions that are written in the recipe itself.

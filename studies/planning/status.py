@@ -1,4 +1,4 @@
-"""The status of a study: its stored trials by status, and the reasons of failures."""
+"""The status of a study: how its trials have ended."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .trials_to_run import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyStatus:
-    """The progress of a study: how many trials it has, how they ended, and which are unfinished.
+    """The progress of a study: its trials and how they ended.
 
     `stored` has the status of each outcome by trial id, and `started` the ids of started trials. `progress`
     describes the started trials, the latest first. `begun` are the started trials of a search, `waiting` the
@@ -97,14 +97,19 @@ _STATUS_COLUMNS = (
 
 
 def read_statuses(store: Store, *studies: Study) -> pl.DataFrame:
-    """Return the latest attempt of each stored trial, with the columns that `study_status` needs."""
+    """Return the latest attempt of each stored trial, for `study_status`.
+
+    It has only the columns that `study_status` needs.
+    """
     return store.trials(columns=tuple(TRIALS) if any(map(_needs_settings, studies)) else _STATUS_COLUMNS)
 
 
 def stored_outcomes(
     store: Store, *studies: Study, probes: Collection[str] = (), omit: Collection[str] = ()
 ) -> pl.DataFrame:
-    """Return the latest attempt of each stored trial, without the column `settings` if no study needs it.
+    """Return the latest attempt of each stored trial.
+
+    The column `settings` is left out if no study needs it.
 
     Stored settings take most of the memory. They matter only for trials that another study or other source
     of plug-ins may have trained; a study knows the settings of its own trials. The columns in `omit` are not
@@ -127,7 +132,9 @@ def study_status(
     *,
     confirmed: Sequence[str] = (),
 ) -> StudyStatus:
-    """Return the status of a study in a store; without `outcomes`, read the latest attempts.
+    """Return the status of a study in a store.
+
+    Without `outcomes`, read the latest attempts from the store.
 
     `confirmed` names the confirmed claims, which open gates.
     """
@@ -167,7 +174,9 @@ def status_before_a_run(trials: int) -> StudyStatus:
 
 
 def _total(study: Study, rows: pl.DataFrame) -> int:
-    """Return how many trials a study has, with those stored trials that its search did not plan.
+    """Return how many trials a study has, including reused ones.
+
+    These are stored trials that its search did not plan.
 
     For a search, it may exceed the planned number. Its store may have fitting trials of other studies, points
     that were promoted and later overtaken, or a former baseline beside the present one.
@@ -182,7 +191,9 @@ def _total(study: Study, rows: pl.DataFrame) -> int:
 
 
 def left_when_spent(study: Study, store: Store, tried: pl.DataFrame) -> int | None:
-    """Return how many trials a search still trains after its budget is spent, to complete begun points.
+    """Return how many trials a search still trains after its budget is spent.
+
+    They complete points that have begun.
 
     Return None for a grid, or while the search has budget left.
     """
@@ -210,7 +221,7 @@ def count_reasons(outcomes: pl.DataFrame) -> tuple[tuple[str, int], ...]:
 
 
 def outcome_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, Trial]:
-    """Return the trials of a study that are in `outcomes`, by id.
+    """Return the trials of a study that have an outcome, by id.
 
     If another study trained a trial, the trial has the levels of this study.
     """
@@ -223,7 +234,7 @@ def outcome_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, Trial]:
 
 
 def study_outcomes(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool = False) -> pl.DataFrame:
-    """Return the outcomes of a study's trials, including trials that another study has trained.
+    """Return the outcomes of a study's trials, whichever study trained them.
 
     For a search, these are the outcomes of all points that it has proposed. If another study has trained such
     a point, its rows get this search's levels in the column `factors`. With a warm start, all trials of other
@@ -240,7 +251,10 @@ def study_outcomes(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool = Fa
 
 
 def timed_devices(study: Study, outcomes: pl.DataFrame) -> dict[str, int]:
-    """Return how many outcomes with a time budget (`[train] seconds`) a study has on each device."""
+    """Count a study's outcomes with a time budget, by device.
+
+    The budget is `[train] seconds`.
+    """
     if "seconds" not in study.template.tables["train"]:
         return {}
     own = study_outcomes(study, outcomes)
@@ -289,7 +303,7 @@ def _elsewhere(study: Study, outcomes: pl.DataFrame, own: pl.DataFrame) -> pl.Da
 
 
 def tried_point(study: Study, trial: str, levels: Mapping[str, Level]) -> dict[str, Level] | None:
-    """Return the search point to which a stored trial belongs; None if it belongs to no point."""
+    """Return the search point of a stored trial, or None."""
     found = tried_trial(study, trial, levels)
     if found is None:
         return None
@@ -297,7 +311,7 @@ def tried_point(study: Study, trial: str, levels: Mapping[str, Level]) -> dict[s
 
 
 def tried_trial(study: Study, trial: str, levels: Mapping[str, Level]) -> Trial | None:
-    """Return the search's trial with these stored levels, if it has this stored id; else None.
+    """Return the search's trial with these levels, if it has this id.
 
     None if the levels belong to another space, or if the trial's settings differ from this study's.
     """
@@ -332,7 +346,7 @@ def rungs_of(study: Study, outcomes: pl.DataFrame) -> list[int]:
 
 
 def _is_tried(study: Study, trial: str, factors: str, *, all_seeds: bool) -> bool:
-    """Return whether a stored trial belongs to a point of this search, with a seed of this point.
+    """Return whether a stored trial belongs to this search, with a seed that counts.
 
     The baseline may have more seeds than other points. With `all_seeds`, trials of any other seed of the
     point count, too.

@@ -1,4 +1,7 @@
-"""Time estimates of trials: from stored outcomes on this machine, or from a few measured steps."""
+"""Estimates of how long trials train.
+
+They come from stored outcomes on this machine, or from a few measured steps.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,9 @@ MeasureSteps = Callable[[Sequence[TrialSettings]], Callable[[TrialSettings], flo
 
 @dataclass(frozen=True, slots=True)
 class TimeEstimate:
-    """An estimate of a training time in seconds, and how it was made (`basis`).
+    """An estimate of a training time in seconds.
+
+    `basis` says how it was made.
 
     `seconds` is None if the time is unknown. For an upper bound, `expected` is the time if the length grows
     as far as in similar stored models.
@@ -43,7 +48,7 @@ class TimeEstimate:
     expected: float | None = None
 
     def per(self, count: int) -> TimeEstimate:
-        """Divide the estimate of the total time of `count` trials by `count`."""
+        """Divide an estimate by a number of trials."""
         parts = (None if each is None else each / count for each in (self.seconds, self.expected))
         seconds, expected = parts
         return TimeEstimate(seconds, self.basis, expected)
@@ -64,7 +69,9 @@ class TimeEstimator:
     def __init__(
         self, outcomes: pl.DataFrame, trials: Sequence[Trial], measure: MeasureSteps | None = None
     ) -> None:
-        """Compute speeds from all outcomes, and training times from the outcomes of these trials.
+        """Compute speeds and training times from outcomes.
+
+        Speeds come from all outcomes, and training times from the outcomes of these trials.
 
         If no outcome gives a speed, `measure` measures it.
         """
@@ -91,7 +98,7 @@ class TimeEstimator:
         return self._known[kind]
 
     def _estimate_cell(self, trial: Trial, cell: CellKey) -> TimeEstimate:
-        """Estimate the time of a trial from finished trials of its cell or, without any, from its FLOPs.
+        """Estimate the time of a trial from others of its cell, or from its FLOPs.
 
         The estimate is the mean time of the finished trials of the cell. Without such trials, it is a bound,
         computed from the trial's FLOPs and a measured speed. The speed is that of its recipe, or the mean
@@ -126,7 +133,7 @@ class TimeEstimator:
 
     @cached_property
     def _reached(self) -> Mapping[tuple[str, frozenset[str]], float]:
-        """The mean of the metric `max_length` over finished trials, for each task and set of block names.
+        """The mean `max_length` of finished trials, by task and block names.
 
         The metric is the longest length that a trial has learned. Trials of all machines count, because the
         reached length does not depend on the machine's speed.
@@ -140,7 +147,7 @@ class TimeEstimator:
 
 
 def total_time(estimates: Iterable[TimeEstimate]) -> TimeEstimate:
-    """Add estimated times of trials to one estimate of their total time.
+    """Add the estimated times of trials.
 
     The sum is as certain as the least certain estimate (`basis`).
     """
@@ -160,7 +167,7 @@ def _blocks(recipe: str) -> frozenset[str]:
 
 
 def _flops_to(settings: TrialSettings, length: float) -> float:
-    """Return the training FLOPs of a trial that learns all lengths up to `length`, and not the next one.
+    """Return the training FLOPs of a trial that reaches this length but not the next one.
 
     A model that has learnt `length` trains on the next length until the end of the trial.
     """
@@ -194,7 +201,9 @@ SHORT_S = 200.0
 
 
 class RecipeTimes:
-    """Estimator of a trial's time by its recipe, from the epochs that the current run has finished.
+    """Estimator of a trial's time by its recipe.
+
+    It uses the epochs that the current run has finished.
 
     A recipe's mean is mixed with the mean of all recipes, which weighs as much as one trial. A recipe without
     a finished epoch gets the mean of the others.
@@ -205,7 +214,10 @@ class RecipeTimes:
         self._shares: Counter[str] = Counter()  # trained fractions of trials, by recipe
 
     def add(self, recipe: str, seconds: float, share: float) -> None:
-        """Record the seconds that a part of a trial has taken; `share` is the fraction of the trial."""
+        """Record the seconds that a part of a trial has taken.
+
+        `share` is the part's fraction of the trial.
+        """
         self._seconds[recipe] += seconds  # pyright: ignore[reportArgumentType] -- a Counter adds real numbers too
         self._shares[recipe] += share  # pyright: ignore[reportArgumentType] -- as above
 
@@ -230,7 +242,9 @@ Speed = Sequence[tuple[float, float]]
 
 
 def max_seconds_in_process(workers: int) -> float:
-    """Return how many seconds a grid may take to train in this process; longer grids use Ray workers.
+    """Return how many seconds a grid may train in this process.
+
+    Longer grids use Ray workers.
 
     For longer grids, parallel training saves more than the start of Ray costs.
     """
@@ -239,7 +253,7 @@ def max_seconds_in_process(workers: int) -> float:
 
 
 def steps_to_measure(all_settings: Sequence[TrialSettings]) -> dict[float, TrialSettings]:
-    """Choose the trials whose training step is measured; return their settings by FLOPs per step.
+    """Return the settings of the trials whose training step is measured, by FLOPs per step.
 
     They are those of the cheapest trial at its first length, and of the most expensive trial at its first and
     its longest length.
@@ -257,7 +271,7 @@ _LEAST_PART = 1 / 4
 
 
 def steps_to_compare(all_settings: Sequence[TrialSettings]) -> list[TrialSettings]:
-    """Return the cheapest and the most expensive of these trials, for a comparison of precisions.
+    """Choose the cheapest and the most expensive of these trials to compare precisions.
 
     A growing length has its probable mean. Larger batches are reduced to a part; the list is empty if that
     leaves a step too large to be measured in a plan.
@@ -277,7 +291,10 @@ def steps_to_compare(all_settings: Sequence[TrialSettings]) -> list[TrialSetting
 
 
 def positions_of_first_step(settings: TrialSettings) -> int:
-    """Return how many positions (sequences times tokens) a trial's first step computes at once."""
+    """Return how many positions a trial's first step computes at once.
+
+    Positions are sequences times tokens.
+    """
     train, task = settings.train, settings.task.spec
     tokens = sequence_tokens(settings)
     if isinstance(task, AlgorithmicTask) and train.curriculum is not None:
@@ -307,7 +324,7 @@ def trial_seconds(settings: TrialSettings, speed: Speed, *, grows_every: int) ->
 
 
 def _interpolate(flops: float, speed: Speed) -> float:
-    """Return the seconds of a step with `flops` FLOPs, by linear interpolation between measured steps.
+    """Interpolate the seconds of a step with this many FLOPs.
 
     Beyond the largest measured step, the time is proportional to FLOPs. Below the smallest, it is constant.
     """
@@ -325,7 +342,9 @@ _MEAN_PROGRESS = 0.25
 
 
 def _short(settings: TrialSettings, progress: float) -> TrialSettings:
-    """Return a trial's settings for a single epoch without callbacks, in which the model is not compiled.
+    """Return settings that shorten a trial to one epoch, to measure a step.
+
+    Callbacks and compilation are switched off.
 
     `progress` sets the length of a curriculum: 0 is the first length of the trial, and 1 the longest.
     """

@@ -1,4 +1,4 @@
-"""Selection of trials to train: missing and unfinished trials, and the part of a grid that a user selects.
+"""Selection of the trials that a run trains.
 
 A run leaves out trials with an outcome in the store, and those beyond the budget of their search.
 """
@@ -43,7 +43,9 @@ class UnfinishedTrial:
 
 
 def unfinished_trials(root: Path, study: str | None = None) -> list[UnfinishedTrial]:
-    """Return the started or requested trials that have a folder below `root`, always in the same order.
+    """Return the started or requested trials below `root`, always in the same order.
+
+    Each has its own folder.
 
     With `study` only the trials of that study are read, because other studies' trials may need plug-ins that
     are not loaded here. A trial with a damaged record is logged and left out.
@@ -108,7 +110,9 @@ def trials_to_run(
 
 
 def start_turns(study: Study) -> dict[str, int]:
-    """Return the turn in which each trial of a grid starts, by trial id; lower turns start first.
+    """Return the turn in which each trial of a grid starts, by trial id.
+
+    Lower turns start first.
 
     Trials of one turn may start in any order. A trial's turn depends on the study, not on the store, so that
     a resumed run first completes the interrupted turn.
@@ -127,7 +131,7 @@ def start_turns(study: Study) -> dict[str, int]:
 
 
 def _turns_by_claim(study: Study) -> dict[str, int]:
-    """Return the turn in which each trial starts, such that the cheapest claims are decided first.
+    """Return the turn of each trial, so that the cheapest claims are decided first.
 
     The first claim is the one that needs the fewest FLOPs. The next one is the claim that adds the fewest
     FLOPs, and so on. Trials that no claim needs come last. Within a claim, every cell is trained with one
@@ -164,7 +168,7 @@ def _turns_by_claim(study: Study) -> dict[str, int]:
 
 
 def trials_missing_weights(study: Study, store: Store, statuses: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the done trials whose weights the store lacks, although the study keeps weights.
+    """Return the done trials whose weights should be in the store but are missing.
 
     A run trains them again.
     """
@@ -176,7 +180,10 @@ def trials_missing_weights(study: Study, store: Store, statuses: Mapping[str, st
 
 
 def was_trained(row: Mapping[str, Any]) -> bool:
-    """Return whether a trial of a search was trained at all; a race prunes some trials before they start."""
+    """Return whether a trial of a search was trained at all.
+
+    A race prunes some trials before they start.
+    """
     return bool(row["epochs"]) or row["status"] != "pruned"
 
 
@@ -190,7 +197,7 @@ class Spent:
     gpu_seconds: float = 0.0
 
     def add(self, row: Mapping[str, Any], times: int = 1) -> None:
-        """Add the cost of a row's trial. With `times = -1`, subtract the cost that was added before."""
+        """Add the cost of a row's trial, or subtract it with `times = -1`."""
         self.trainings += times
         self.flops += times * (row["flops"] or 0)
         self.seconds += times * row["seconds"]
@@ -198,7 +205,10 @@ class Spent:
 
 
 def _num_gpus(row: Mapping[str, Any]) -> float:
-    """Return how many GPUs trained the trial of a row: several, one, a share of one, or 0 on a CPU."""
+    """Return how many GPUs trained the trial of a row.
+
+    It is a fraction for a shared GPU, and 0 for a CPU.
+    """
     if not row.get("cuda_version"):
         return 0
     found = re.match(r"(\d+) × ", row["device"]) or re.search(r", a share of ([\d.]+)", row["device"])
@@ -206,7 +216,10 @@ def _num_gpus(row: Mapping[str, Any]) -> float:
 
 
 def budget_exhausted(budget: SearchBudget | None, spent: Spent, running: int = 0) -> bool:
-    """Return whether a search has spent its budget, counting `running` trainings that have not ended yet."""
+    """Return whether a search has spent its budget.
+
+    The `running` trainings, which have not ended, count too.
+    """
     if budget is None:
         return False
     limits = (
@@ -221,7 +234,9 @@ def budget_exhausted(budget: SearchBudget | None, spent: Spent, running: int = 0
 def left_within_budget(
     study: Study, search: SearchSettings, tried: pl.DataFrame, begun: Iterable[Trial]
 ) -> int | None:
-    """Return how many trials a search still trains after its budget is spent, to complete begun points.
+    """Return how many trials a search still trains after its budget is spent.
+
+    They complete points that have begun.
 
     Return None while the search has budget left. `tried` has the search's outcomes, including outcomes from
     other studies; `begun` has trials without an outcome.
@@ -255,7 +270,7 @@ _SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})", re.ASCII)
 
 
 def select_trials(study: Study, selectors: Sequence[str]) -> frozenset[str]:
-    """Return the ids of the trials that match every selector `factor=level`.
+    """Return the ids of the trials that match all selectors, such as `mixer=sa`.
 
     Several levels of one factor are alternatives. Raise StudyError, with every fault, for an unknown factor
     or level, if no trial matches, and for a search, whose trials are unknown.
@@ -305,7 +320,9 @@ def stored_part(study: Study, store: Store, selectors: Sequence[str]) -> frozens
 
 
 def select_shard(study: Study, text: str) -> frozenset[str]:
-    """Return the ids of the trials in one shard of a grid: "3/16" is the third of sixteen shards.
+    """Return the ids of the trials in one shard of a grid.
+
+    "3/16" is the third of sixteen shards.
 
     Shards are disjoint and cover all trials. A trial's id alone decides its shard. Raise StudyError for
     any other text, and for a search or a path, whose trials are not known in advance.
@@ -331,7 +348,10 @@ def select_shard(study: Study, text: str) -> frozenset[str]:
 
 
 def _resolve_level_text(study: Study, factor: str, name: str) -> str:
-    """Return the complete text of a factor's level by its name; raise ValueError unless one matches."""
+    """Return the complete text of the one level with this name.
+
+    Raise ValueError if no level matches, or several.
+    """
     if factor not in study.factors:
         raise ValueError(f"unknown factor '{factor}'{nearest_hint(factor, study.factors)}")
     levels = {

@@ -1,4 +1,4 @@
-"""Tables with `rows = "changes"`: the name of each row says how a cell differs from the baseline."""
+"""Tables with `rows = "changes"`: each row is a difference from a baseline."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CellKey = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeRow:
-    """A row of a table of changes, which shows how a cell differs from a baseline.
+    """A row of a table of changes.
 
     `baseline` is the index of the baseline's row. `reference` is the index of the row from which the
     difference is computed: the baseline's, or the previous one. `choices` is the number of candidates from
@@ -58,7 +58,7 @@ class ChangeRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """The rows of a table of changes, and the baseline from which they differ.
+    """The rows of a table of changes, and their baseline.
 
     `baseline` has the levels of the factors that may differ. `around` has the factors with a separate
     baseline at each level. `changing` has the factors that differ in some row. `numbers` maps the identifying
@@ -93,7 +93,7 @@ class Changes:
 
 
 def read_changes(spec: CellsTable, design: Design) -> Changes:
-    """Return the rows of a table of changes that was checked and has no faults.
+    """Return the rows of a table of changes without faults.
 
     Each baseline comes first, then cells with one changed factor, then with several.
     """
@@ -144,7 +144,7 @@ def read_changes(spec: CellsTable, design: Design) -> Changes:
 
 
 def change_faults(spec: CellsTable, design: Design) -> Iterator[tuple[KeyPath, str]]:
-    """Yield the faults of a table of changes: a wrong baseline, or keys that only other tables can have."""
+    """Yield the faults of a table of changes, such as a wrong baseline."""
     factors = design.known_levels
     if CHANGES in factors:
         yield (
@@ -172,7 +172,10 @@ def change_faults(spec: CellsTable, design: Design) -> Iterator[tuple[KeyPath, s
 
 
 def unselected_baseline_faults(spec: CellsTable, design: Design) -> Iterator[tuple[KeyPath, str]]:
-    """Yield a fault if the table lacks the baseline, so that no difference can be computed."""
+    """Yield a fault if the table does not show the baseline.
+
+    Differences cannot be computed without it.
+    """
     if not all(design.factors.values()) or design.count() > MAX_TRIALS:
         return  # other checks report these faults
     changes = read_changes(spec, design)
@@ -191,7 +194,7 @@ def _takes_steps(spec: CellsTable, design: Design) -> bool:
 
 
 def _choices(design: Design, step: int, *, by_step: bool) -> int:
-    """Return the number of possible changes from which an ablation path chose the change of this step."""
+    """Return how many changes an ablation path could choose from at this step."""
     if design.kind != "path" or not step:
         return 1
     left = len(cast("Stepwise", design).steps) + 1 - step
@@ -206,7 +209,9 @@ def _block_rows(
     *,
     number: int,
 ) -> Iterator[tuple[Mapping[str, Level], ChangeRow]]:
-    """Yield the cells that share a baseline, each with its row; `number` is the index of the first row.
+    """Yield the cells with a common baseline, each with its row.
+
+    `number` is the index of the first row.
 
     Steps come in the order of their positions, then other cells by their number of changes.
     """
@@ -246,7 +251,7 @@ def _block_rows(
 
 
 def step_name(factor: str, before: Level, after: Level) -> str:
-    """Return a row's name, which is the change of a step: `+ gate`, `+ norm = post`, `sa → conv(k=9)`."""
+    """Return the name of a row for one change: `+ gate`, `+ norm = post`, `sa → conv(k=9)`."""
     if isinstance(after, bool):
         return f"+ {factor}" if after else f"− {factor}"
     name = change_name(factor, before, after)
@@ -254,7 +259,7 @@ def step_name(factor: str, before: Level, after: Level) -> str:
 
 
 def _differing(cell: Mapping[str, Level], baseline: Mapping[str, Level]) -> tuple[str, ...]:
-    """Return the factors whose level in a cell differs from their level in the baseline."""
+    """Return the factors with different levels in a cell and a baseline."""
     return tuple(
         name
         for name, level in baseline.items()
@@ -270,7 +275,7 @@ def change_name(factor: str, before: Level, after: Level) -> str:
 
 
 def _recipe(level: Level) -> Node | None:
-    """Parse a level as a recipe; return None for a level that is not a recipe."""
+    """Parse a level as a recipe, or return None if it is not one."""
     try:
         return parse(level).root if isinstance(level, str) else None
     except RecipeError:

@@ -1,4 +1,4 @@
-"""Base classes for kinds of tables and figures, which `[[table]]` and `[[curve]]` of a study file define.
+"""Base classes for kinds of tables and figures.
 
 A kind is one module of `reporting/kinds/` with the kind's name. It has `TABLE`, `CURVE` or both: a class with
 the keys of such a `[[table]]` or `[[curve]]`, their checks, and the method that makes the result. Modules are
@@ -50,7 +50,7 @@ KeyFault = tuple[KeyPath, str]
 
 
 class ResultKeys(StrictModel):
-    """Base class for the keys of one `[[table]]` or `[[curve]]`, with the checks of these keys."""
+    """Base class for the keys of a `[[table]]` or `[[curve]]`, and their checks."""
 
     kind: Any
     """the kind of result"""
@@ -64,7 +64,7 @@ class ResultKeys(StrictModel):
 
     @property
     def needs_history(self) -> bool:
-        """Return whether the table or figure needs all stored values of its metrics, not only the final ones.
+        """Return whether earlier or indexed values of the metrics are needed.
 
         Other values belong to earlier epochs, or to single indices of a metric, as in `bleu[10-20]`.
         """
@@ -77,15 +77,15 @@ class ResultKeys(StrictModel):
 
     @property
     def level_keys(self) -> Mapping[str, str | None]:
-        """Return those keys whose value must be a level, each with the factor to which the level belongs."""
+        """Return the keys whose value must be a level, each with its factor."""
         return {}
 
     def faults(self, design: Design, paper: str | None) -> Iterable[KeyFault]:
-        """Return the faults of the keys in a study with this design, each with the path of its key."""
+        """Return the faults of these keys in a study, each with its path."""
         raise NotImplementedError
 
     def level_faults(self, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-        """Yield a fault for each key that names a level which `select` does not include."""
+        """Yield a fault for each key with a level that `select` leaves out."""
         levels = selected_levels(getattr(self, "select", {}), factors)
         for key, factor in self.level_keys.items():
             if (name := getattr(self, key)) is None:
@@ -96,7 +96,10 @@ class ResultKeys(StrictModel):
                 yield (key,), message
 
     def series_faults(self, factor: str, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-        """Yield a fault if a figure would draw a line for each of more than MAX_SERIES levels of a factor."""
+        """Yield a fault if a figure would have more than MAX_SERIES lines.
+
+        It has a line for each level of a factor.
+        """
         count = len(selected_levels(getattr(self, "select", {}), factors)[factor])
         if count > MAX_SERIES:
             yield ("series",), f"expected at most {MAX_SERIES} levels, got {count}: select some of them"
@@ -109,7 +112,10 @@ class ResultKeys(StrictModel):
             yield ("value",) if len(names) == 1 else ("value", number), name
 
     def shows(self, trial: Trial) -> bool:
-        """Return whether the key `select` includes this trial; True for kinds without this key."""
+        """Return whether `select` includes this trial.
+
+        True for kinds without this key.
+        """
         return is_selected(getattr(self, "select", {}), trial.levels)
 
     def timed_metrics(self) -> list[str]:
@@ -117,7 +123,7 @@ class ResultKeys(StrictModel):
         return [name for _, name in self.named_metrics() if is_timed(name)]
 
     def with_levels(self, design: Design) -> Self:
-        """Return these keys with complete levels in place of short names: `sa(heads=4)` for "sa".
+        """Replace short names of levels by complete levels: "sa" by `sa(heads=4)`.
 
         `select = { mixer = "sa" }` becomes the level `sa(heads=4)` if no other level matches. A name that
         matches no level, or several, stays, and the checks report it.
@@ -137,7 +143,7 @@ class ResultKeys(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableExtras:
-    """Optional contents of a table: the paper's numbers, and marks for trials that are being trained.
+    """Optional contents of a table, such as the paper's numbers.
 
     `published` adds the paper's numbers, `paper_only` also rows and columns that only the paper has; `begun`
     are the trials with a checkpoint. Kinds of tables without such contents ignore them.
@@ -149,10 +155,10 @@ class TableExtras:
 
 
 class TableKind(ResultKeys):
-    """Base class for one kind of table: its keys in a `[[table]]`, and its contents."""
+    """Base class for one kind of table."""
 
     def table(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
-        """Return a study's table, made from the stored outcomes of its trials.
+        """Make a study's table from stored outcomes.
 
         `outcomes` has the latest attempt at each trial. The keys must have no faults for this study.
         """
@@ -160,10 +166,10 @@ class TableKind(ResultKeys):
 
 
 class CurveKind(ResultKeys):
-    """Base class for one kind of figure: its keys in a `[[curve]]`, and its contents."""
+    """Base class for one kind of figure."""
 
     def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
-        """Return a study's figure, made from the stored outcomes of its trials.
+        """Make a study's figure from stored outcomes.
 
         `outcomes` has the latest attempt at each trial. The keys must have no faults for this study.
         `metrics` are the stored histories, needed if `needs_history`.
@@ -180,7 +186,7 @@ def _module_names() -> tuple[str, ...]:
 
 
 def find_kind(role: Role, name: str) -> type[TableKind | CurveKind] | None:
-    """Return the class for a kind of table or figure, such as "cells"; None if there is no such kind.
+    """Return the class of a kind such as "cells", or None.
 
     `role` selects tables or figures.
     """
@@ -190,7 +196,7 @@ def find_kind(role: Role, name: str) -> type[TableKind | CurveKind] | None:
 
 
 def kinds_of(role: Role) -> dict[str, type[TableKind | CurveKind]]:
-    """Return a mapping from names to classes of all kinds of tables or of figures.
+    """Return the classes of all kinds of tables or of figures, by name.
 
     Every class is imported.
     """
@@ -199,7 +205,7 @@ def kinds_of(role: Role) -> dict[str, type[TableKind | CurveKind]]:
 
 
 def find_levels(named: Any, levels: Sequence[Level]) -> Any:  # noqa: ANN401 -- TOML holds anything
-    """Replace the name of a level, or each name in a list, by the level that it stands for.
+    """Replace a level's name, or each name in a list, by its level.
 
     A name that matches no level, or several, is returned unchanged.
     """
@@ -210,7 +216,7 @@ def find_levels(named: Any, levels: Sequence[Level]) -> Any:  # noqa: ANN401 -- 
 
 
 def column_text(name: str, texts: Sequence[str]) -> str:
-    """Return the full name of a column for the short name that a user has written.
+    """Complete the short name of a column that a user has written.
 
     A column is a level, a metric, or `metric:level`. A level may be written in short.
     """
@@ -223,7 +229,7 @@ def factor_faults(
     factors: Iterable[str],
     special: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Iterator[KeyFault]:
-    """Yield a fault for each key that names an unknown factor, or the same factor as another key.
+    """Yield a fault for each unknown factor, and for each factor that is named twice.
 
     `named` has the paths of keys with the factors that they name. `special` has, for some keys, further valid
     values.
@@ -242,7 +248,9 @@ def factor_faults(
 def metric_faults(
     value: Sequence[str], digits: Mapping[str, int], others: Collection[str] = ()
 ) -> Iterator[KeyFault]:
-    """Yield faults of unknown or repeated metrics, and of `digits` for a metric that is not shown.
+    """Yield faults of metrics and of their `digits`.
+
+    A metric is unknown or repeated, or `digits` names one that is not shown.
 
     An indexed metric is looked up by its family.
     """
@@ -263,19 +271,25 @@ _DEFAULTS: dict[Role, str] = {"table": "cells"}
 
 
 def read_tables(diagnostics: Diagnostics, design: Design, paper: str | None) -> tuple[TableKind, ...]:
-    """Return the valid tables of a study, in the order of the file; report the faults of all others."""
+    """Return the valid tables of a study, in file order.
+
+    Faults of other tables are reported.
+    """
     return cast("tuple[TableKind, ...]", tuple(_read(diagnostics, "table", design, paper)))
 
 
 def read_curves(diagnostics: Diagnostics, design: Design, paper: str | None) -> tuple[CurveKind, ...]:
-    """Return the valid figures of a study, in the order of the file; report the faults of all others."""
+    """Return the valid figures of a study, in file order.
+
+    Faults of other figures are reported.
+    """
     return cast("tuple[CurveKind, ...]", tuple(_read(diagnostics, "curve", design, paper)))
 
 
 def check_tuned_metrics(
     diagnostics: Diagnostics, tables: Sequence[TableKind], curves: Sequence[CurveKind]
 ) -> None:
-    """Report tables and figures with metrics of decoder tuning, if the study has no table [decode]."""
+    """Report tables and figures that need `[decode]` in a study without it."""
     for role, specs in (("table", tables), ("curve", curves)):
         for index, spec in enumerate(specs):
             for path, name in spec.named_metrics():
@@ -325,7 +339,10 @@ _FACTOR_KEYS = ("rows", "columns", "series", "select")
 def _faults_beside_value(
     model: type[ResultKeys], keys: Mapping[str, object], design: Design, paper: str | None
 ) -> Iterator[KeyFault]:
-    """Yield the faults of keys that name factors, for a table or figure whose only invalid key is `value`."""
+    """Yield the faults of factor keys in a table or figure whose `value` is invalid.
+
+    All its other keys are valid.
+    """
     try:
         spec = validate(model, {**keys, "value": "loss"}).with_levels(design)
     except InvalidTableError:
@@ -357,7 +374,9 @@ def _report_unknown_kind(
 def _report_wrong_kind(
     diagnostics: Diagnostics, role: Role, path: KeyPath, kind: str, *, in_file: bool
 ) -> None:
-    """Report a kind for searches in a study without a search, or a kind for grids in a study with a search.
+    """Report a kind that does not fit the study.
+
+    Some kinds are only for searches, and others only for grids.
 
     The message lists the kinds that the study can have.
     """
@@ -407,7 +426,7 @@ def check_shown_metrics(
 def selected_levels(
     select: Mapping[str, Any], factors: Mapping[str, tuple[Level, ...]]
 ) -> dict[str, tuple[Level, ...]]:
-    """Return a mapping from every factor to those of its levels that `select` includes."""
+    """Return the levels of every factor that `select` includes."""
     return {
         factor: tuple(level for level in levels if _keeps(select, factor, level))
         for factor, levels in factors.items()
@@ -425,7 +444,7 @@ def is_selected(select: Mapping[str, Any], levels: Mapping[str, Level]) -> bool:
 def select_faults(
     select: Mapping[str, Any], factors: Mapping[str, tuple[Level, ...]]
 ) -> Iterator[tuple[KeyPath, str]]:
-    """Yield the faults of unknown factors and levels, and of empty lists of levels."""
+    """Yield the faults of a `select`: unknown factors or levels, and empty lists."""
     for factor, kept in select.items():
         if factor not in factors:
             yield ("select", factor), f"unknown factor '{factor}'{nearest_hint(factor, factors)}"
@@ -441,7 +460,7 @@ def select_faults(
 
 
 def level_name_fault(name: object, known: tuple[Level, ...], factor: str) -> str:
-    """Return an error message unless exactly one level of the factor has this name; else ""."""
+    """Return an error message unless the factor has exactly one level of this name, else ""."""
     return NamedLevels(known, f"of {factor}").fault(name)
 
 
@@ -456,7 +475,7 @@ def _as_list(levels: object) -> list[Any]:
 def fixed_levels(
     trials: Collection[Mapping[str, Level]], shown: Collection[str], design: Design
 ) -> dict[str, Level]:
-    """Return the factors that have one and the same level in all these trials, with that level.
+    """Return the factors with the same level in all these trials, and that level.
 
     Factors that have only one level in the study are left out. `shown` are the factors that are visible
     anyway.
@@ -515,7 +534,10 @@ def _mixed_in_one_place(
 
 
 def absent_factors(names: Iterable[str], select: Mapping[str, Any], design: Design) -> list[str]:
-    """Return the factors among `names` that a selected cell lacks because their conditions are not met."""
+    """Return the factors that a selected cell lacks.
+
+    Their conditions are not met in this cell.
+    """
     conditional = [name for name in names if name in design.conditions]
     if not conditional or design.count() > MAX_TRIALS:
         return []  # `GridBuilder` reports too many cells

@@ -1,4 +1,4 @@
-"""Titles of metrics, and sentences about them, that are true for the settings of the shown trials.
+"""Titles of metrics, and sentences about them, that fit the shown trials.
 
 The plain title of a metric fits all settings. If trials agree in the relevant settings, a template in
 `metrics.toml` is more specific: "Longest length with at least 95 % accuracy" with `grow_at = 0.95`.
@@ -50,7 +50,9 @@ class Meaning:
 def with_true_title(
     metric: Metric, settings: Iterable[TrialSettings], *, over_index: bool = False
 ) -> tuple[Metric, str]:
-    """Return the metric with a title that is true for all these trials, and a suffix for column headings.
+    """Return the metric with a title that is true for all these trials.
+
+    Also return a suffix for column headings.
 
     A heading consists of the metric's name and this suffix, which is "" if the trials differ. With
     `over_index`, the title leaves out the index of a metric such as `bleu[10-20]`, which is then an axis.
@@ -85,7 +87,7 @@ def in_sentence(title: str) -> str:
 
 
 def difference_sentence(metrics: Iterable[Metric], settings: Collection[TrialSettings]) -> str:
-    """Return a sentence on how the measurement of metrics differs between trials; "" if it does not."""
+    """Return a sentence on how the measurement of metrics differs between trials, or ""."""
     parts = dict[str, None]()
     for metric in metrics:
         values: dict[str, dict[str, None]] = {}
@@ -108,7 +110,7 @@ def _meanings(
 
 
 def _index_words(metric: Metric) -> str:
-    """Return the words for a metric's index that end a title: `, source length 10-20` for `bleu[10-20]`."""
+    """Return the words for a metric's index: `, source length 10-20` for `bleu[10-20]`."""
     index = metric.name.partition("[")[2].removesuffix("]")
     if not index:
         return ""
@@ -118,7 +120,10 @@ def _index_words(metric: Metric) -> str:
 
 
 def _listed(values: Sequence[str]) -> str:
-    """Join values as in `0.9 or 0.95`; if there are many, give only their number and their range."""
+    """Join values as in `0.9 or 0.95`.
+
+    Of many values, give only their number and range.
+    """
     if len(values) > _MAX_LISTED:
         return f"of {len(values)} values from {values[0]} to {values[-1]}"
     return " or ".join(values)
@@ -192,7 +197,9 @@ _SPLIT_SCORES = {
 def _length_facts(
     metric: Metric, settings: TrialSettings, task: AlgorithmicSettings, *, over_index: bool
 ) -> dict[str, str]:
-    """Return texts that fill the placeholders of a metric's title: the lengths and number of its sequences.
+    """Return texts for the placeholders in a metric's title.
+
+    They say how many sequences there are, and of which length.
 
     The metric's name begins with the split, `test` or `dev`. The keys are those of a title's placeholders.
     """
@@ -233,7 +240,7 @@ def _loss_unit(task: TaskSettings) -> str:
 
 
 def _tokens(task: TaskSettings) -> Iterator[tuple[str, str]]:
-    """Yield the settings (names and texts) that must be equal to compare losses of two text tasks.
+    """Yield the names and values of settings that must be equal to compare losses.
 
     They are the kind of tokens, the batching, and the maximum length of a line.
     """

@@ -71,7 +71,7 @@ def incompatibilities(
 
 
 def _output(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault if the recipe's kind of output, such as one vector, is not what the task needs."""
+    """Yield a fault if the recipe has the wrong kind of output for the task."""
     task, root = settings.task.spec, read_recipe(settings.model.recipe).root
     gives, needs = output_kind(root), _NEEDS.get(task.kind, SEQUENCE)
     if gives != needs:
@@ -110,14 +110,14 @@ def _sizes(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _causality(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault for each block that sees more of the future or past than a causal task allows."""
+    """Yield a fault for each block that sees more than a causal task allows."""
     task, root = settings.task, read_recipe(settings.model.recipe).root
     if task.spec.kind.causal and output_kind(root) == SEQUENCE:
         yield from _causality_problems(task, settings.model.d_model, root)
 
 
 def _causality_problems(task: TaskSettings, d_model: int, root: Node) -> Iterator[ValidationProblem]:
-    """Yield a fault for each block in a recipe that this causal task cannot use."""
+    """Yield a fault for each block that this causal task cannot use."""
     streams = _streams(task)
     verb = "predicts" if isinstance(task, LanguageModelSettings) else "hides"
     surroundings = CostContext(config=ModelConfig(d_model=d_model, causal=True, dropout=0.0), length=1)
@@ -139,12 +139,15 @@ def _streams(task: TaskSettings) -> bool:
 
 
 def covers_nothing(root: Node) -> bool:
-    """Return whether a coverage penalty has no effect on this model: a `seq2seq` without attention."""
+    """Return whether a coverage penalty has no effect on this model.
+
+    That is so for a `seq2seq` without attention.
+    """
     return isinstance(root, BlockNode) and root.name == "seq2seq" and "attention" not in dict(root.arguments)
 
 
 def _data(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault if the corpus is unknown or lacks the tokens of the task, or if a plug-in's task fails.
+    """Yield faults of the data: an unknown corpus, wrong tokens, or a failing plug-in.
 
     A plug-in's task fails if one of its properties raises an exception.
     """
@@ -160,7 +163,10 @@ def _data(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _separate_documents(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault if `separate_documents` has no effect, or if rows are not packed from documents."""
+    """Yield a fault if `separate_documents` has no effect or cannot be used.
+
+    It needs rows that are packed from documents.
+    """
     task = settings.task
     if not isinstance(task, LanguageModelSettings) or not task.separate_documents:
         return
@@ -176,7 +182,10 @@ def _separate_documents(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _enough_text(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault if a user's text is too short for one batch, even if each byte is a token."""
+    """Yield a fault if a user's text is too short for one batch.
+
+    This is so even if each byte is a token.
+    """
     task, rows = settings.task, settings.train.batch_size
     if not isinstance(task, LanguageModelSettings) or isinstance(task.corpus, str):
         return
@@ -213,7 +222,7 @@ def _enough_rows(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _lists(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault if the rows of a user's corpus are lists of tokens, but the task splits texts."""
+    """Yield a fault for lists of tokens in a user's corpus if the task splits texts."""
     task = settings.task
     if isinstance(task, LabelledSequenceSettings) and task.corpus.lists and task.tokens != "symbols":
         yield ValidationProblem(
@@ -222,7 +231,7 @@ def _lists(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _frame(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield faults of keys of [model] that conflict with each other or with the task."""
+    """Yield a fault for each conflict of a key of [model] with another key or the task."""
     try:
         interface = settings.task.interface
     except (CorpusError, TaskError):  # `_data` reports these errors
@@ -239,7 +248,7 @@ def _faults(config: ModelConfig) -> tuple[str, ...]:
 
 
 def _position_fault(settings: TrialSettings, config: ModelConfig) -> str | None:
-    """Return a message if the task cannot use the model's kind of positions; None if it can.
+    """Return an error message if the task cannot use the model's positions, else None.
 
     There may be too few positions, or they may reveal a sequence length that the model must not know.
     """
@@ -309,7 +318,7 @@ def _room_for_longest(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _one_vocabulary(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault for `cutoffs` or `tied` if the task has a vocabulary for inputs and one for outputs."""
+    """Yield a fault for `cutoffs` or `tied` if inputs and outputs have different vocabularies."""
     task, model = settings.task.spec, settings.model
     if task.kind is TaskKind.TRANSDUCTION and (model.cutoffs or model.tied):
         key = "cutoffs" if model.cutoffs else "tied"
@@ -328,7 +337,7 @@ def _plateau(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _has_dev_loss(settings: TrialSettings) -> bool:
-    """Return whether a loss is computed after each epoch, always on the same dev examples."""
+    """Return whether each epoch ends with a loss on the same dev examples."""
     if settings.train.lengths is not None or isinstance(settings.task, GeneratedTask | LabelledSettings):
         return True
     return settings.task.spec.kind in (TaskKind.LANGUAGE, TaskKind.TRANSDUCTION)
@@ -419,7 +428,9 @@ _RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
 
 
 def _offending_part(root: Node, gives: str | None) -> str:
-    """Return the text of the part that gives a recipe its kind of output (`gives`).
+    """Return the text of the part that gives a recipe its kind of output.
+
+    `gives` is the kind of output.
 
     For a vector, it is the part that pools positions; otherwise it is the first block with this output.
     """

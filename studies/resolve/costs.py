@@ -1,4 +1,6 @@
-"""Costs of trials' models, and how far the models can see, computed from the settings.
+"""Costs of models, and how far models can see.
+
+They are computed from a trial's settings.
 
 Results are cached by recipe.
 """
@@ -48,7 +50,7 @@ class SequenceCost:
 
 
 def gains_from_bf16(model: ModelSettings, positions: int) -> bool:
-    """Return whether a CPU with bf16 computes a step of this many positions faster in bf16 than in float32.
+    """Return whether bf16 makes this step faster on a CPU that supports it.
 
     In smaller steps, casts take longer than faster products save. The rule depends only on sizes, so that
     trainings are the same on every CPU.
@@ -74,7 +76,10 @@ def cost(settings: TrialSettings, tokens: int) -> SequenceCost:
 
 
 def parameter_count(settings: TrialSettings) -> int:
-    """Return the number of parameters of a trial's model, without computing its other costs."""
+    """Return the number of parameters of a trial's model.
+
+    Its other costs are not computed.
+    """
     config = settings.model.config_for(settings.task.interface)
     smallest = _with_min_vocab(config)
     found = _parameters(settings.model.recipe, smallest)
@@ -84,7 +89,9 @@ def parameter_count(settings: TrialSettings) -> int:
 
 
 def sequence_tokens(settings: TrialSettings) -> int:
-    """Return the number of tokens in a trial's longest sequence, for which the trial's costs are computed.
+    """Return the number of tokens for which a trial's costs are computed.
+
+    It is the length of the longest sequence.
 
     Return REFERENCE_TOKENS if the length grows.
     """
@@ -94,7 +101,10 @@ def sequence_tokens(settings: TrialSettings) -> int:
 
 
 def longest_pair(settings: TrialSettings) -> int:
-    """Return how many tokens each side of the longest training pair has, including the end token."""
+    """Return the number of tokens on each side of the longest training pair.
+
+    The end token counts.
+    """
     task = settings.task
     if isinstance(task, SentencePairSettings):
         return task.longest + 1
@@ -104,7 +114,7 @@ def longest_pair(settings: TrialSettings) -> int:
 
 
 def longest_tokens(settings: TrialSettings) -> int:
-    """Return an upper bound on the number of tokens of a training sequence.
+    """Return the greatest possible number of tokens of a training sequence.
 
     Return at most REFERENCE_TOKENS if the length grows without a limit.
     """
@@ -149,7 +159,10 @@ def has_many_lengths(settings: TrialSettings) -> bool:
 
 
 def blocks_compiled_for_each_length(settings: TrialSettings) -> list[str]:
-    """Return the blocks that torch compiles again for each batch length, if the trial has many lengths."""
+    """Return the blocks that torch compiles again for each batch length.
+
+    Empty if all batches have the same length.
+    """
     is_cut = isinstance(settings.task, LanguageModelSettings) and settings.task.separate_documents
     if not (settings.train.compile and (is_cut or has_many_lengths(settings))):
         return []
@@ -157,19 +170,25 @@ def blocks_compiled_for_each_length(settings: TrialSettings) -> list[str]:
 
 
 def step_flops(settings: TrialSettings) -> int:
-    """Return the FLOPs of a training step, forward and backward, on `sequence_tokens` tokens."""
+    """Return the FLOPs of a training step on `sequence_tokens` tokens.
+
+    Forward and backward passes count.
+    """
     tokens = sequence_tokens(settings)
     return settings.train.sequences(tokens) * cost(settings, tokens).flops
 
 
 def flops_per_token(settings: TrialSettings) -> float:
-    """Return the FLOPs per token of a forward and backward pass on a sequence of `sequence_tokens` tokens."""
+    """Return the training FLOPs per token on a sequence of `sequence_tokens` tokens.
+
+    Forward and backward passes count.
+    """
     tokens = sequence_tokens(settings)
     return cost(settings, tokens).flops / tokens
 
 
 def state_bytes(settings: TrialSettings) -> int:
-    """Return the bytes of state that a trial's model holds when it has generated `sequence_tokens` tokens.
+    """Return the bytes of a model's state after it has generated `sequence_tokens` tokens.
 
     Each number takes four bytes. A part of the state grows with every token, and a window has a fixed size.
     """
@@ -178,18 +197,23 @@ def state_bytes(settings: TrialSettings) -> int:
 
 
 def step_bytes(settings: TrialSettings) -> int:
-    """Return the peak memory in bytes of a training step, with Adam and in single precision."""
+    """Return the peak memory of a training step in bytes.
+
+    The step uses Adam and single precision.
+    """
     train = settings.train
     return _whole(settings).memory(-(-train.sequences(sequence_tokens(settings)) // train.accumulate)).peak
 
 
 def reach(settings: TrialSettings) -> Reach:
-    """Return how far a position of a trial's model can see, in tokens to the left and to the right."""
+    """Return how many tokens to the left and right a position of the model can see."""
     return _reach(settings.model.recipe, _with_min_vocab(settings.model.config_for(settings.task.interface)))
 
 
 def model_cost(name: str, settings: TrialSettings) -> float:
-    """Return one of the costs in MODEL_COSTS for a trial's model, such as `parameters`.
+    """Return one cost of a trial's model, such as `parameters`.
+
+    The costs are in MODEL_COSTS.
 
     A cost that depends on the length is computed at `sequence_tokens`.
     """
@@ -232,7 +256,9 @@ def longest_length(settings: TrialSettings) -> int:
 
 
 def most_tokens(settings: TrialSettings) -> int | None:
-    """Return the number of tokens of a trial's longest input in training and tests; None if unknown.
+    """Return the number of tokens of a trial's longest input.
+
+    Inputs of training and tests count. None if unknown.
 
     The test rows of a text of lines or a table may be longer than its training rows.
     """
@@ -251,7 +277,7 @@ def most_tokens(settings: TrialSettings) -> int | None:
 
 
 def flops_of_test(settings: TrialSettings) -> float:
-    """Return the forward FLOPs of a trial's test at the lengths of [task] test_lengths."""
+    """Return the forward FLOPs of a trial's test at all `test_lengths`."""
     task = settings.task
     if not isinstance(task, AlgorithmicSettings):
         return 0.0
@@ -308,7 +334,7 @@ def _mean_epoch_flops(settings: TrialSettings, task: AlgorithmicTask, lengths: r
 
 
 def highest_length(settings: TrialSettings) -> int:
-    """Return the length that an algorithmic trial reaches if its length grows in every epoch."""
+    """Return the length that a trial reaches if it grows in every epoch."""
     train, step = settings.train, require_algorithmic(settings.task.name).length_step
     assert train.curriculum is not None, "an algorithmic task without a curriculum"
     top = train.curriculum.start + step * (train.epochs - 1)

@@ -1,4 +1,4 @@
-"""Checks that a user's corpus has enough training data at the lengths that a task reads."""
+"""Checks that a user's corpus has enough training data for a task."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..text.units import plural
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainLengths:
-    """Statistics of the lengths of a trial's training sequences, in tokens.
+    """Lengths of a trial's training sequences, in tokens.
 
     `num_long` sequences are longer than the task's `longest`: they are cut to it if `cut`, else left out.
     `mean` is the mean length of a batch's targets.
@@ -78,7 +78,9 @@ def _lengths(read: Sequence[int], whole: Sequence[int], long: int, *, cut: bool)
 
 
 def group_by_length(lengths: Sequence[int]) -> list[list[int]]:
-    """Group sequences of similar length, which are then padded together; return their indices by group.
+    """Group sequences of similar length; return their indices.
+
+    The sequences of a group are padded together.
 
     The longest sequence of a group is less than twice as long as the shortest, so less than half of a group
     is padding.
@@ -96,7 +98,9 @@ _BATCHES = 64  # batches that are drawn to estimate the padding
 
 
 def separated_padding(settings: TrialSettings, summary: CorpusSummary) -> str:
-    """Return a sentence on the share of padding in training with `separate_documents`; without this key, "".
+    """Return a sentence on the share of padding with `separate_documents`.
+
+    Return "" without this key.
 
     With `separate_documents`, rows are cut where documents end, and the pieces are padded. The share of
     padding is estimated from the sizes of the documents.
@@ -124,7 +128,7 @@ def separated_padding(settings: TrialSettings, summary: CorpusSummary) -> str:
 
 
 def data_faults(settings: TrialSettings, summary: CorpusSummary) -> Iterator[str]:
-    """Yield the reasons why a trial cannot be trained on these data, and what to change."""
+    """Yield why a trial cannot be trained on these data, and what to change."""
     task, train = settings.task, settings.train
     empty = [split for split, count in summary.rows.items() if not count]
     if summary.num_held_out and empty:
@@ -169,9 +173,9 @@ _LEARNT_FROM = {
 
 
 def _piece_faults(settings: TrialSettings, summary: CorpusSummary) -> Iterator[str]:
-    """Yield why a bpe vocabulary of the size `[task] pieces` cannot be learnt, and what to change.
+    """Yield why a bpe vocabulary cannot be learnt, and what to change.
 
-    The size is `[task] pieces`.
+    Its size is `[task] pieces`.
     """
     task = settings.task
     pieces, is_joint = getattr(task, "pieces", None), getattr(task, "joint_vocabulary", False)

@@ -48,14 +48,14 @@ def filler_kinds(data: Mapping[str, Any]) -> dict[str, str]:
 
 
 def named_fragments(data: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names that [recipes] gives to parts of recipes, even if the parts are invalid."""
+    """Return the names of all entries of [recipes], even of invalid ones."""
     table = data.get("recipes")
     return tuple(table) if isinstance(table, Mapping) else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A study file under validation: its placeholders and levels are checked before it has trials."""
+    """A study file under validation."""
 
     diagnostics: Diagnostics
     template: Template
@@ -63,14 +63,16 @@ class Draft:
     space: Mapping[str, Dimension]
 
     def declared_names(self) -> set[str]:
-        """Return the names that placeholders such as `{mixer}` may use, even names with invalid values.
+        """Return all names that placeholders such as `{mixer}` may use.
+
+        Names with invalid values are included.
 
         They are the names of factors, search dimensions and fragments.
         """
         return {*filler_kinds(self.diagnostics.data), *named_fragments(self.diagnostics.data)} - {SEED}
 
     def axes(self) -> dict[str, PlacedLevels]:
-        """Map each placeholder to the values that may fill it; each value has its path in the file.
+        """Return the values that may fill each placeholder, with their paths in the file.
 
         The values are a factor's levels, representative values of a search dimension, or a size. A factor has
         the levels in [factors] first, then the levels that only [[cells]] have.
@@ -91,12 +93,15 @@ class Draft:
         return {**factors, **space, **sizes}
 
     def combined_levels(self, factor: str) -> PlacedLevels:
-        """Return the levels that [factors] gives to a factor, each with its path in the file."""
+        """Return the levels of a factor in [factors], with their paths in the file."""
         levels = self.design.combined_factors.get(factor, ())
         return tuple((("factors", factor, index), level) for index, level in enumerate(levels))
 
     def combined_cells(self) -> Iterator[dict[str, tuple[KeyPath, Level]]]:
-        """Yield the design's cells; each has, for every factor, the level and its path in the file."""
+        """Yield the design's cells, with the path of each level in the file.
+
+        A cell maps each factor to its level and path.
+        """
         paths = {
             name: {level_key(level): path for path, level in reversed(self.combined_levels(name))}
             for name in self.design.crossed
@@ -108,7 +113,7 @@ class Draft:
             }
 
     def listed_cells(self) -> list[dict[str, tuple[KeyPath, Level]]]:
-        """Return the cells of [[cells]]; each has, for every factor, the level and its path in the file.
+        """Return the cells of [[cells]], with the path of each level in the file.
 
         A level that [[cells]] does not state has its path in the baseline. Cells that lack a factor or name
         an unknown factor are left out.
@@ -127,7 +132,7 @@ _FRAGMENTS = "recipes"
 
 
 def read_fragments(diagnostics: Diagnostics) -> dict[str, str]:
-    """Return the valid entries of [recipes] in the order of the file; report faults of the others.
+    """Return the valid entries of [recipes], in file order; report faulty ones.
 
     A placeholder without a value makes a fragment invalid, too; `check_holes` reports it.
     """
@@ -149,7 +154,7 @@ def _is_fragment(
     text: Any,  # noqa: ANN401 -- TOML holds anything
     others: Mapping[str, str],
 ) -> bool:
-    """Return whether an entry of [recipes] has a valid name and text; report faults if not."""
+    """Return whether an entry of [recipes] is valid; report its faults."""
     path: KeyPath = (_FRAGMENTS, name)
     if not is_name(diagnostics, path):
         diagnostics.invalid.add(path)
@@ -188,7 +193,10 @@ def _check_cycles(diagnostics: Diagnostics, texts: Mapping[str, str]) -> None:
 
 
 def _shortest_path(start: str, goal: str, texts: Mapping[str, str]) -> list[str]:
-    """Return a shortest chain of fragments from `start` to `goal`, both included; empty if there is none."""
+    """Return a shortest chain of fragments from `start` to `goal`.
+
+    Both ends are included. Empty if there is no chain.
+    """
     paths, seen = [[start]], {start}
     for path in paths:  # the loop appends to this list
         if path[-1] == goal:
@@ -215,7 +223,7 @@ _NAMED_VALUE = re.compile(r"= *\{ *([A-Za-z]\w*) *\}")
 
 
 def check_recipes(draft: Draft) -> list[str] | None:
-    """Report faults of the recipe, and of every level and option that becomes part of it.
+    """Report faults of the recipe, and of the levels and options in it.
 
     Levels and fragments may contain placeholders, whose values are checked, too. For a misspelt placeholder,
     the values of the nearest name are checked. Return the names of the placeholders that take such parts, or
@@ -252,7 +260,9 @@ def check_recipes(draft: Draft) -> list[str] | None:
 
 
 def check_holes(draft: Draft, parts: Collection[str] | None) -> None:
-    """Report placeholders without a value, values without a placeholder, and misplaced placeholders.
+    """Report placeholders and values that do not belong together.
+
+    A placeholder may have no value, a value no placeholder, or a placeholder may be misplaced.
 
     A misspelt placeholder is a single fault: the nearest name counts as used. A fragment also counts as used
     if only the file without its overrides uses it. `parts` is what `check_recipes` returns: if a part is not
@@ -309,7 +319,7 @@ def _holes_as_written(draft: Draft) -> set[str]:
 
 
 def _misplacement_message(draft: Draft, path: KeyPath, name: str) -> str:
-    """Return why a key must not use a placeholder of this name; "" if the key may use it.
+    """Return why a key must not use this placeholder, or "" if it may.
 
     Entries of [recipes] are allowed only in recipes; a computed size also in [model] d_model.
     """
@@ -334,7 +344,10 @@ def _nearest_declared(hole: str, declared: set[str]) -> str | None:
 
 
 def _read(diagnostics: Diagnostics, path: KeyPath, text: str) -> Recipe | None:
-    """Parse the recipe that the key at `path` has; if it is invalid, report its faults and return None."""
+    """Parse the recipe at this path; report its faults.
+
+    Return None for an invalid recipe.
+    """
     try:
         return read_recipe(text)
     except RecipeError as error:
@@ -343,7 +356,7 @@ def _read(diagnostics: Diagnostics, path: KeyPath, text: str) -> Recipe | None:
 
 
 def _expand(draft: Draft, path: KeyPath, text: str) -> Recipe | None:
-    """Parse a valid recipe text and replace names of [recipes] in it by their parts; None after a fault.
+    """Parse a recipe and replace the names of [recipes] in it; return None after a fault.
 
     If an entry does not fit, report it and return None.
     """
@@ -356,7 +369,9 @@ def _expand(draft: Draft, path: KeyPath, text: str) -> Recipe | None:
 
 
 def _part_holes(text: str, recipe: Recipe | None) -> list[str]:
-    """Return the placeholders in a recipe that stand for parts of it, not for numbers or words.
+    """Return the placeholders in a recipe that stand for its parts.
+
+    Others stand for numbers or words.
 
     For an unreadable recipe, return the placeholders that are not the value of a named argument.
     """
@@ -389,7 +404,7 @@ _MAX_TRIED = 200  # cells; faults of further cells are reported without the leve
 
 
 def check_levels(draft: Draft) -> None:
-    """Fill the recipe and the settings with each level of the study, and report the faults that appear.
+    """Try each level of the study in the recipe and the settings, and report faults.
 
     Freely combined levels are tried one by one. Cells that are paired, drawn or listed are tried whole: a
     combination that never occurs is not a fault.
@@ -406,7 +421,7 @@ def check_levels(draft: Draft) -> None:
 
 
 def _try_levels(draft: Draft, axes: Mapping[str, PlacedLevels]) -> None:
-    """Fill the placeholders with each level once, and report the faults of the resulting settings.
+    """Try each level once in the settings, and report faults.
 
     The first levels of all factors are tried together, then each other level with the first levels of the
     other factors. A problem of the first levels is attributed to an axis if only its other levels remove it.
@@ -442,7 +457,7 @@ def _try_levels(draft: Draft, axes: Mapping[str, PlacedLevels]) -> None:
 
 
 def _required_levels(design: Design, levels: Mapping[str, Level], name: str) -> dict[str, Level]:
-    """Return a cell's levels, changed so that the factor `name` exists in it (its condition is met).
+    """Return a cell's levels, changed so that the factor `name` exists in it.
 
     A factor may have a condition on other factors. Factors that then do not exist have the level ABSENT.
     """
@@ -475,7 +490,7 @@ def report_cell_problem(
     levels: Mapping[str, Level],
     paths: Mapping[str, KeyPath],
 ) -> None:
-    """Report an invalid setting of a cell, at the level in the file that causes it.
+    """Report an invalid setting of a cell at the level that causes it.
 
     If there is no single such level, report it at the invalid key, together with the levels of the cell.
     `paths` has the known paths of levels in the file.
@@ -509,11 +524,9 @@ def report_problem(
     origin: KeyPath | None = None,
     names: Collection[str] = (),
 ) -> None:
-    """Report an invalid setting at `origin`, the path of the level that causes it, or at the setting's key.
+    """Report an invalid setting at the level that causes it, or at its key.
 
-    `names` are the factors that fill the setting. At a level, the message names the setting:
-    `[factors] width, used as [model] d_model: expected …`. If the level fills another setting, the message
-    begins with `[factors] task does not fit [train] curriculum.start`.
+    `origin` is the path of the level.
     """
     if origin is None or origin == problem.path:
         diagnostics.report(problem.path, problem.message, key=problem.key)
@@ -528,7 +541,10 @@ def report_problem(
 
 
 def recipe_dimensions(draft: Draft) -> dict[str, Dimension]:
-    """Return the search dimensions that the recipe itself contains, besides those of [search.space]."""
+    """Return the search dimensions inside the recipe.
+
+    Those of [search.space] are not included.
+    """
     text = draft.template.texts.get(RECIPE_PATH)
     if text is None or RECIPE_PATH in draft.diagnostics.invalid:
         return {}
@@ -536,7 +552,7 @@ def recipe_dimensions(draft: Draft) -> dict[str, Dimension]:
 
 
 def _valid_axes(draft: Draft) -> dict[str, PlacedLevels]:
-    """Return the valid values that may fill each placeholder, by its name.
+    """Return the valid values of each placeholder.
 
     A value is invalid if it has a placeholder that no valid value can fill.
     """
@@ -563,7 +579,7 @@ def _valid_axes(draft: Draft) -> dict[str, PlacedLevels]:
 
 
 def _problems(draft: Draft, values: Mapping[str, Level]) -> list[ValidationProblem]:
-    """Fill the draft's placeholders with these values, and return the faults of the resulting settings.
+    """Fill the placeholders with these values, and return new faults of the settings.
 
     Faults that are already reported are left out.
     """

@@ -1,4 +1,4 @@
-"""The trials of a grid: every cell of the design with its settings, and the limits on models.
+"""The trials of a grid, and limits on the models.
 
 No model is built: settings come from the text, parameters and FLOPs from its analysis.
 """
@@ -42,7 +42,10 @@ class StudyBudget:
         return self.usage(settings) <= 1 and not any(self._exceeded(settings))
 
     def usage(self, settings: TrialSettings) -> float:
-        """Return the largest share of a limit that the model uses, such as 0.5; 0 without limits."""
+        """Return how much of the nearest limit the model uses, such as 0.5.
+
+        It is 0 without limits.
+        """
         return max((spent / bound for spent, bound, _ in self._bounded_costs(settings)), default=0.0)
 
     def describe_excess(self, settings: TrialSettings) -> str:
@@ -97,7 +100,9 @@ class TrialGrid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridBuilder:
-    """Builder of a study's grid of trials, which reports cells with invalid combinations of levels.
+    """Builder of a study's grid of trials.
+
+    It reports cells with invalid combinations of levels.
 
     `tolerance` bounds how far a cell's matched costs may be from its baseline's, as a fraction of the latter.
     """
@@ -146,7 +151,9 @@ class GridBuilder:
         return TrialGrid(cells=tuple(cells), over_budget=tuple(over_budget), size_matches=size_matches)
 
     def _resolve_cell(self, levels: Mapping[str, Level]) -> tuple[Kind, SizeMatch | None, bool] | None:
-        """Return a cell's settings, the size computed for it, if any, and whether the limits allow it.
+        """Resolve a cell to its settings and its computed size.
+
+        Also return whether the limits allow the cell.
 
         Return None if faults are reported.
         """
@@ -167,7 +174,10 @@ class GridBuilder:
         return Kind(settings), match, self.budget.allows(settings)
 
     def _report_over_budget(self, trials: Sequence[Trial]) -> None:
-        """Report that the limits exclude every cell, and by how much the smallest model exceeds them."""
+        """Report that the limits exclude every cell.
+
+        The message says by how much the smallest model exceeds them.
+        """
         smallest = min(trials, key=lambda trial: self.budget.usage(trial.settings))
         cell = ", ".join(
             f"{name}={level_text(level)}" for name, level in smallest.levels.items() if name != SEED

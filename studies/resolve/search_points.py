@@ -1,4 +1,4 @@
-"""Points of a search: each is a choice of one value for every dimension that the point uses.
+"""Points of a search: each has a value for every active dimension.
 
 A dimension inside an option is used only if that option is chosen.
 """
@@ -25,7 +25,9 @@ ChoosePoint = Callable[[Suggest], dict[str, Level]]
 def resolve_point(
     template: Template, dimensions: Mapping[str, Dimension], fixed: Mapping[str, Level], suggest: Suggest
 ) -> dict[str, Level]:
-    """Choose the values of a search point by calling `suggest`, and return them by dimension.
+    """Choose the values of a search point by calling `suggest`.
+
+    Return them by dimension.
 
     Only active dimensions are included, in the order of `dimensions`. A dimension inside an option is active
     only if the option is chosen. Dimensions in the recipe are chosen first, in text order. Then come the
@@ -85,7 +87,9 @@ def count_points(
     identify: Callable[[Mapping[str, Level]], str | None],
     most: int,
 ) -> int:
-    """Return the number of different points of a search space, or `most` if it has more.
+    """Return the number of different points of a search space.
+
+    Return `most` if there are more.
 
     `identify` returns a key that equal points share, or None for a point that the study does not allow. The
     result is `most` if an allowed point has a real number, or if MAX_COUNTED combinations of values do not
@@ -108,7 +112,7 @@ def count_points(
 
 
 def is_enumerable(dimensions: Mapping[str, Dimension]) -> bool:
-    """Return whether a space with these dimensions has finitely many points."""
+    """Return whether a space has finitely many points."""
     return not any(isinstance(dimension, RealDimension) for dimension in dimensions.values())
 
 

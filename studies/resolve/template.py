@@ -1,4 +1,4 @@
-"""The tables [model], [task] and [train] with placeholders, and the settings after filling these."""
+"""Templates of trials' settings: tables with placeholders to fill."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TRIAL_TABLES = ("model", "task", "train")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """The tables [model], [task] and [train] with placeholders in some of their texts.
+    """The tables [model], [task] and [train] with their placeholders.
 
     `fragments` fill placeholders of the recipe, of its levels and of each other. Recipes and filled levels
     are cached by the values that they use, so that large grids parse few of them.
@@ -65,7 +65,7 @@ class Template:
         return {*inside, *(name for names in self.holes.values() for name in names)}
 
     def names_in(self, text: str) -> list[str]:
-        """Return the names of the placeholders in a text and in the fragments that the text uses."""
+        """Return the names of the placeholders in a text and its fragments."""
         names = _with_inner_names(
             HOLE_PATTERN.findall(text), lambda name: HOLE_PATTERN.findall(self.fragments.get(name, ""))
         )
@@ -85,7 +85,9 @@ class Template:
         return self._names[level]
 
     def names_at(self, path: KeyPath, levels: Mapping[str, Iterable[Level]]) -> list[str]:
-        """Return the names of the placeholders on which the value of the key at `path` depends.
+        """Return the names of the placeholders on which a key's value depends.
+
+        `path` leads to the key.
 
         They are the placeholders at the path, those in the levels that fill them, and those of which a level
         is a table with this key.
@@ -105,7 +107,7 @@ class Template:
         )
 
     def expand(self, text: str) -> Recipe:
-        """Return the parsed recipe of a text, with fragments of [recipes] in place of their names.
+        """Parse a text as a recipe, with fragments of [recipes] in place of their names.
 
         Raise RecipeError if a fragment does not fit.
         """
@@ -168,7 +170,9 @@ class Template:
         return self._filled_text(value, values) if isinstance(value, str) else value
 
     def is_left_out(self, path: KeyPath, names: Collection[str]) -> bool:
-        """Return whether the value of the key at `path` consists only of placeholders with these names.
+        """Return whether a key's value consists only of these placeholders.
+
+        `path` leads to the key, and `names` are the placeholders.
 
         The value is one placeholder or a list of them. The recipe is never left out.
         """
@@ -180,7 +184,7 @@ class Template:
         return path != RECIPE_PATH and all(hole and hole[1] in names for hole in holes)
 
     def recipe(self, values: Mapping[str, Level]) -> str:
-        """Return the text of the recipe in which these values fill the placeholders and search dimensions.
+        """Return the recipe with these values filled in, as text.
 
         Raises RecipeError for a value that does not fit.
         """
@@ -215,7 +219,7 @@ class Template:
         return self._levels[key]
 
     def _needed(self, recipe: Recipe, values: Mapping[str, Level]) -> list[str]:
-        """Return the names in `values` on which the text of a recipe depends.
+        """Return those names in `values` that change the text of a recipe.
 
         They are its dimensions and placeholders, and the placeholders in their values. A name without a value
         belongs to an option that was not chosen, and is left out.
@@ -235,7 +239,7 @@ def _with_inner_names(names: Iterable[str], inside: Callable[[str], Iterable[str
 
 
 def value_holes(root: Node) -> frozenset[str]:
-    """Return the placeholders in a recipe that stand for counts, numbers or words, not for parts of it."""
+    """Return the placeholders in a recipe that stand for numbers or words, not for parts."""
     names: set[str] = set()
     for node in walk(root):
         if isinstance(node, RepeatNode) and isinstance(node.count, HoleNode):
@@ -261,7 +265,10 @@ def iter_texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _key_of(path: KeyPath) -> KeyPath:
-    """Return the path of the key that has the text at `path` as its value or in its list."""
+    """Return the path of the key to which the text at `path` belongs.
+
+    The text may be an item of a list.
+    """
     return path if isinstance(path[-1], str) else _key_of(path[:-1])
 
 
@@ -348,7 +355,7 @@ def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSe
 
 
 def _touches_metrics(problem: ValidationProblem) -> bool:
-    """Return whether the fault concerns a key that may change which metrics a trial has.
+    """Return whether the fault's key may change which metrics a trial has.
 
     An unknown key of [train] counts, since it may be the misspelt name of such a key.
     """
@@ -372,7 +379,7 @@ def _unfilled(
 
 
 def _without_faults(tables: Mapping[str, Any], problems: Iterable[ValidationProblem]) -> TrialSettings | None:
-    """Return settings with example values in place of faulty ones; None if they are still invalid."""
+    """Return settings with example values in place of faulty ones, or None if this fails."""
     faulty = {problem.path[:2] for problem in problems}
     repaired = {
         name: {**_ANY_VALUES.get(name, {}), **_sound_keys(name, tables.get(name), faulty)}
@@ -385,7 +392,10 @@ def _without_faults(tables: Mapping[str, Any], problems: Iterable[ValidationProb
 
 
 def _sound_keys(name: str, table: object, faulty: Collection[KeyPath]) -> dict[str, Any]:
-    """Return a table without the keys that have faults; empty if it is no table at all."""
+    """Return a table without its faulty keys.
+
+    Empty if it is no table at all.
+    """
     if not isinstance(table, Mapping):
         return {}
     keys = cast("Mapping[str, Any]", table)

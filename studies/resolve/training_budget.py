@@ -1,4 +1,4 @@
-"""`[train] tokens`, `flops` and `seconds`: budgets that set the length of a training.
+"""Budgets that set the length of a training: `[train] tokens`, `flops` and `seconds`.
 
 Tokens and FLOPs are turned into steps of an epoch. A trial only stores steps, so that trials with equally
 many steps are the same, however a study counts them. Seconds stay in the settings: only the training can
@@ -25,7 +25,10 @@ _LARGEST_DEVIATION = 10.0  # percent of a budget that whole steps may miss witho
 
 
 class BudgetSettings(StrictModel):
-    """Keys of `[train]` that set the length of a training in tokens or FLOPs instead of `steps_per_epoch`."""
+    """Keys of `[train]` that state a training's length in tokens or FLOPs.
+
+    They stand in place of `steps_per_epoch`.
+    """
 
     tokens: int | None = Field(default=None, ge=1)
     """the tokens of the whole training, instead of steps_per_epoch: each epoch has the number of steps that
@@ -36,7 +39,7 @@ class BudgetSettings(StrictModel):
 
 @dataclass(frozen=True, slots=True)
 class TrainingBudget:
-    """A limit for a whole training: the key of [train] that states it, and its amount."""
+    """A key of [train] that limits a whole training, with its amount."""
 
     key: str
     amount: float
@@ -47,7 +50,7 @@ class TrainingBudget:
         return ("train", self.key)
 
     def steps_of(self, settings: TrialSettings) -> int:
-        """Return the number of steps in each epoch with which a trial uses up the budget.
+        """Return how many steps an epoch may have within the budget.
 
         Raise ValueError if the number is unknown, or if the budget is less than half a step in each epoch.
         """
@@ -70,7 +73,7 @@ class TrainingBudget:
         return max(1, round(self.amount / least))
 
     def spend(self, settings: TrialSettings) -> TrialSettings:
-        """Return a copy of the settings in which `steps_per_epoch` follows from the budget.
+        """Return the settings with `steps_per_epoch` set by the budget.
 
         Raise ValueError if that number is unknown or too small.
         """
@@ -105,7 +108,9 @@ def take_budget(tables: Mapping[str, Any], problems: list[ValidationProblem]) ->
 
 
 def budget_note(train: Mapping[str, Any], trials: Iterable[TrialSettings]) -> tuple[str, str]:
-    """Return a note on how many steps the budget in [train] gives, as a label and a text.
+    """Return a note on the steps that the budget in [train] gives.
+
+    The note is a label and a text.
 
     The text also states by how many percent the steps may miss the budget; if that is much, the label is
     "warning". Without a budget the text is "".

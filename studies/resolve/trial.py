@@ -1,4 +1,4 @@
-"""One trial: its settings, and its id, which is a hash of everything that determines the result.
+"""One trial: its settings, and their hash as its id.
 
 The id covers the source of the plug-ins that a trial uses.
 """
@@ -33,13 +33,16 @@ SHOWN_DIGITS = 8
 
 
 def with_code(settings: TrialSettings) -> TrialSettings:
-    """Return the settings with the digests of the loaded plug-ins that the settings use."""
+    """Return the settings with the digests of the plug-ins that they use.
+
+    Only loaded plug-ins have a digest.
+    """
     code = code_here(settings)
     return settings.model_copy(update={"code": code}) if code != settings.code else settings
 
 
 def code_here(settings: TrialSettings) -> dict[str, str]:
-    """Return the digest of the source code of each plug-in part that these settings use, by part.
+    """Return the source digests of all plug-in parts that these settings use.
 
     The parts are blocks, corpora, tasks, optimizers, and other parts of a model or training. Metrics are not
     included, because they do not change what is trained.
@@ -59,7 +62,7 @@ def code_here(settings: TrialSettings) -> dict[str, str]:
 
 
 def changed_code(stored: str) -> dict[str, tuple[str, str]]:
-    """Return the plug-ins whose code has changed since a trial's settings were stored.
+    """Return the plug-ins that have changed since these settings were stored.
 
     Each name maps to a pair of digests: the stored one, then the current one. The stored one is "" if it was
     not recorded. Plug-ins that are not loaded are left out.
@@ -114,7 +117,10 @@ def code_fault(settings: TrialSettings) -> str | None:
 
 
 def digest(code: str) -> str:
-    """Return the hash in a plug-in's digest, without the file name before it."""
+    """Return the hash in a plug-in's digest.
+
+    A file name comes before it.
+    """
     return code.rpartition(" ")[2]
 
 
@@ -150,7 +156,9 @@ class Trial:
         settings: TrialSettings | Kind,
         seed: int | None = None,
     ) -> None:
-        """Make a trial with these settings, in which `seed` (if given) replaces the seed.
+        """Make a trial with these settings.
+
+        `seed`, if given, replaces the settings' seed.
 
         A `Kind` saves time if many trials share their settings.
         """
@@ -183,14 +191,17 @@ class Trial:
 
     @classmethod
     def from_json(cls, text: str) -> Trial:
-        """Return the trial that `to_json` wrote, and compute the trial's id again."""
+        """Read a trial that `to_json` wrote, and compute its id again."""
         record = json.loads(text)
         settings = settings_from_json(record["settings"])
         return cls(study=record["study"], levels=record["levels"], settings=settings)
 
 
 def first_of_each_kind(trials: Iterable[Trial]) -> list[Trial]:
-    """Return the first trial of each group of trials that differ only in the seed."""
+    """Return the first of the trials that differ only in the seed.
+
+    There is one for each such group.
+    """
     cells: dict[int, Trial] = {}
     for trial in trials:
         cells.setdefault(id(trial.common), trial)  # faster than a Kind for each of many seeds
@@ -209,7 +220,9 @@ def settings_to_json(settings: TrialSettings) -> str:
 
 
 def settings_from_json(text: str) -> TrialSettings:
-    """Return the settings that `settings_to_json` wrote; raise `StoreError` for any other text.
+    """Read the settings that `settings_to_json` wrote.
+
+    Raise `StoreError` for any other text.
 
     Keys that the task does not have are dropped: rows of earlier versions have the keys of all tasks.
     """
@@ -238,7 +251,9 @@ def _known_keys(task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Kind(tuple[int, ...]):
-    """A hashable key for a trial's settings without the seed, for dictionaries and caches.
+    """A key for all trials whose settings differ only in the seed.
+
+    It is hashable, for dictionaries and caches.
 
     Trials of a grid that differ only in their seed share the objects of all other settings. So these objects
     are compared by identity, which is fast. Equal settings in other objects count as another kind, which only
@@ -256,7 +271,9 @@ class Kind(tuple[int, ...]):
 
 
 def trial_id(settings: TrialSettings) -> str:
-    """Return the id of the trial with these settings: 16 hex digits of a SHA-256.
+    """Return the id of the trial with these settings.
+
+    It is the first 16 hex digits of a SHA-256.
 
     The hash covers the settings as canonical JSON without default values, with the recipe's identity text,
     the digests of plug-in source, and RESULTS_VERSION. So a new key with a default does not change older ids;
@@ -273,7 +290,10 @@ def _seeded_id(kind: Kind, seed: int) -> str:
 
 @lru_cache(maxsize=4096)
 def _canonical_parts(kind: Kind) -> tuple[str, str]:
-    """Return the JSON text that is hashed to an id, in two parts: before and after the place of the seed."""
+    """Return the JSON text of an id's hash, in two parts.
+
+    The seed stands between the two.
+    """
     settings = kind.settings
     record = settings.model_dump(mode="json", exclude_defaults=True, by_alias=True)
     record.pop("seed", None)

@@ -1,4 +1,6 @@
-"""The design of a study: its factors, the cells that combine their levels, and the cells in [[cells]].
+"""Design of a study: its factors and its cells.
+
+Cells come from combined levels, or one by one from `[[cells]]`.
 
 A design is one module of `studies/designs/` with its name. Its `DESIGN` is a subclass of `Design` with its
 cells, their checks and their explanation; the subclass names the class of its own keys.
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filling:
-    """The values for the placeholders of one cell, and the size that is computed for this cell, if any.
+    """The values that fill the placeholders of one cell.
 
     With `[study] match`, a size such as `width` is computed so that every cell costs as much as the baseline;
     `size_match` describes the result.
@@ -67,40 +69,46 @@ class Expansion:
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self | None:
-        """Return this expansion if the study file has its key, else None; report faults in its value."""
+        """Return this expansion if the study file has its key, else None.
+
+        Faults in the key's value are reported.
+        """
         raise NotImplementedError
 
     def changed_tables(self) -> Mapping[str, Any]:
-        """Return the tables with which the feature replaces tables of the study file."""
+        """Return tables that take the place of tables in the study file."""
         return {}
 
     def read_cells(self, reader: DesignReader) -> Mapping[str, Any]:
-        """Return the fields of `Design` that this feature determines, with their values; report faults."""
+        """Return the fields of `Design` that this feature sets, and report faults."""
         return {}
 
     def fill(self, grid: GridBuilder, levels: Mapping[str, Level]) -> Filling | None:
-        """Return the values with which this feature fills placeholders in a cell; None after a fault."""
+        """Return the values with which this feature fills a cell's placeholders.
+
+        None after a fault.
+        """
         return Filling()
 
     def change(self, settings: TrialSettings, levels: Mapping[str, Level]) -> TrialSettings:
-        """Return the settings of a cell after the changes of this feature."""
+        """Return the settings of a cell with this feature's changes."""
         return settings
 
     def check(self, diagnostics: Diagnostics, design: Design, claims: Sequence[Claim]) -> None:
-        """Report faults of the feature's keys if the study has other faults, which prevent `complete`.
+        """Report faults of the feature's keys in a study that has other faults.
 
-        `claims` are the valid claims.
+        These other faults prevent `complete`. `claims` are the valid claims.
         """
 
     def complete(self, diagnostics: Diagnostics, study: Study) -> Study:
-        """Return the study with the additions of this feature; report faults.
+        """Return the study with this feature's additions; report faults.
 
         The method is called after all cells and claims have been read.
         """
         return study
 
     def notes(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
-        """Yield what a study's plan says about this feature, as pairs of a label and a note."""
+        """Yield this feature's notes for a study's plan, as pairs of a label and a note."""
         yield from ()
 
 
@@ -113,7 +121,9 @@ def _module_names() -> tuple[str, ...]:
 
 
 def read_expansions(diagnostics: Diagnostics) -> dict[str, Expansion]:
-    """Return the optional features that a study file turns on, by key; report faults of these keys.
+    """Return the optional features that a study file turns on, by key.
+
+    Report faults of these keys.
 
     The tables that they change are replaced in the document's data.
     """
@@ -148,7 +158,9 @@ class MatchedSize:
 
 @dataclass(frozen=True, kw_only=True)
 class Design(ABC):
-    """The design of a study: which combinations of factor levels are its cells, and which seeds they have.
+    """The design of a study: its cells and their seeds.
+
+    Cells are combinations of factor levels.
 
     The factor `seed` is combined with the cells of every design. `settings` has the design's own keys.
 
@@ -187,7 +199,10 @@ class Design(ABC):
     """Whether a factor may list a level twice."""
 
     def __post_init__(self) -> None:
-        """Compute `factors` once: the levels in [factors], then the levels that only [[cells]] has."""
+        """Compute `factors`.
+
+        The levels in [factors] come first, then those that only [[cells]] has.
+        """
         factors = {name: list(_unique(levels)) for name, levels in self.combined_factors.items()}
         for cell in self.listed_cells.values():
             for name, level in cell.items():
@@ -205,29 +220,35 @@ class Design(ABC):
 
     @abstractmethod
     def make_rows(self) -> Sequence[Mapping[str, Level]]:
-        """Return the cells without the seeds and without the factors in `around`."""
+        """Return the cells without seeds.
+
+        Factors in `around` are left out, too.
+        """
 
     def rows(self) -> Sequence[Mapping[str, Level]]:
-        """Return the cells without the seeds and the factors in `around`; empty if a factor has no levels."""
+        """Return the result of `make_rows`, or no cells if a factor has no levels."""
         return self.make_rows() if all(self.inner.values()) else []  # `read_factors` reports empty factors
 
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
-        """Yield each reason why this design does not suit the factors, such as a wrong number of levels."""
+        """Yield why this design does not suit the factors, such as a wrong number of levels."""
         yield from ()
 
     def trial_faults(self, trials: Iterable[Trial]) -> Iterator[tuple[KeyPath, str]]:
-        """Yield each reason why this design does not suit the trials of its cells."""
+        """Yield why this design does not suit the trials of its cells."""
         yield from ()
 
     def next_round(self, study: Study, store: Store) -> Self | None:
-        """Return the design with the cells of the next round; None after the last round.
+        """Return the design of the next round, or None after the last round.
 
         The stored results determine these cells.
         """
         return None
 
     def explain_kind(self) -> str:
-        """Explain which cells the design has, and which effects it can separate; "" for a plain grid."""
+        """Explain which cells this kind of design has, and which effects it can separate.
+
+        Return "" for a plain grid.
+        """
         return ""
 
     def alias_words(self) -> list[str]:
@@ -235,7 +256,10 @@ class Design(ABC):
         return []
 
     def explain(self) -> str:
-        """Explain how a design combines levels, with its conditions and labels; "" for a plain grid."""
+        """Explain how the design combines levels, or return "" for a plain grid.
+
+        The explanation includes conditions and labels.
+        """
         around = f"around each {' and '.join(self.around)}: " if self.around else ""
         text = around + self.explain_kind() if self.crossed else ""
         where = [f"{name} only where {describe_condition(each)}" for name, each in self.conditions.items()]
@@ -245,7 +269,10 @@ class Design(ABC):
 
     @property
     def known_levels(self) -> dict[str, tuple[Level, ...]]:
-        """Every factor with its levels, followed by levels that overrides have removed from the file."""
+        """Every factor with its levels, including removed ones.
+
+        Levels that overrides have removed from the file come last.
+        """
         written = self.as_written.factors if self.as_written else {}
         return {
             name: (*levels, *(level for level in written.get(name, ()) if not has_level(levels, level)))
@@ -268,7 +295,10 @@ class Design(ABC):
         return dict(table) if table.get("name") == level else {"label": level, **table}
 
     def baseline_level(self, name: str) -> Level:
-        """Return a factor's level in the baseline: the one that [study] names, else the first level."""
+        """Return a factor's level in the baseline.
+
+        It is the level that [study] names, else the first one.
+        """
         return self.baseline[name] if name in self.baseline else self.factors[name][0]
 
     def other_level(self, name: str) -> Level:
@@ -282,18 +312,18 @@ class Design(ABC):
 
     @property
     def inner(self) -> dict[str, tuple[Level, ...]]:
-        """The factors that this kind of design combines: all factors, but not `seed` nor factors in `around`.
+        """The factors that this kind of design combines: all except `seed` and those in `around`.
 
         Factors in `around` are then combined with every resulting cell.
         """
         return {name: levels for name, levels in self.crossed.items() if name not in self.around}
 
     def with_absent(self, levels: Mapping[str, Level]) -> dict[str, Level]:
-        """Return a cell's levels, with ABSENT for each factor that does not exist in this cell."""
+        """Return a cell's levels, with ABSENT for factors that it lacks."""
         return with_absent(self.conditions, levels) if self.conditions else dict(levels)
 
     def baseline_of(self, levels: Mapping[str, Level]) -> dict[str, Level]:
-        """Return the baseline cell with which a cell of these levels is compared.
+        """Return the baseline for a cell with these levels.
 
         The baseline cell has the baseline's levels from [study], and these levels of all other factors.
         """
@@ -304,7 +334,7 @@ class Design(ABC):
         return self.with_absent(found)
 
     def count(self) -> int:
-        """Return an upper bound of the number of cells times the number of seeds."""
+        """Return the greatest possible number of cells, counted once for each seed."""
         cells = 0 if self.listed_cells and not self.crossed else self._count_combined()
         return (cells + len(self.listed_cells)) * len(self.combined_factors[SEED])
 
@@ -312,7 +342,7 @@ class Design(ABC):
         return len(self.rows()) * math.prod(len(self.crossed[name]) for name in self.around)
 
     def cells(self) -> Iterator[dict[str, Level]]:
-        """Yield every cell with every seed once: all cells for one seed after another."""
+        """Yield every cell with every seed once, seed by seed."""
         order, seen = list(self.factors), set[object]()
         for cell in itertools.chain(self._seeded_cells(), self._seeded(self.listed_cells.values())):
             key = tuple(level_key(cell[name]) for name in order)
@@ -321,7 +351,7 @@ class Design(ABC):
                 yield {name: cell[name] for name in order}
 
     def combined_cells(self) -> Iterator[dict[str, Level]]:
-        """Yield the cells, without seeds, that the design makes from [factors].
+        """Yield the cells that the design makes from [factors], without seeds.
 
         There are none if a study only lists its cells in [[cells]].
         """
@@ -343,7 +373,7 @@ class Design(ABC):
 
 
 def with_absent(conditions: Conditions, levels: Mapping[str, Level]) -> dict[str, Level]:
-    """Return the levels of a cell, with ABSENT for each factor that does not exist in this cell.
+    """Return a cell's levels, with ABSENT for factors that it lacks.
 
     A factor may have a condition on the levels of other factors.
     """
@@ -441,12 +471,15 @@ class DesignReader:
         return find_design(simple)(settings=PartSettings(name=simple), **common)
 
     def find(self, factor: str, name: Level) -> Level:
-        """Return the level of a factor that a name stands for; return an unknown name unchanged."""
+        """Return the level with this name, or an unknown name unchanged."""
         levels = self.levels.get(factor)
         return levels.find(name) if levels and levels.has(name) else name
 
     def _is_level(self, path: KeyPath, level: object) -> bool:
-        """Return whether `path` ends in a factor's name and `level` suits this factor; report faults."""
+        """Return whether a level suits the factor at the end of `path`.
+
+        Faults are reported.
+        """
         name = str(path[-1])
         if name == SEED:
             self.diagnostics.report(
@@ -471,7 +504,10 @@ class DesignReader:
                 self.diagnostics.report(("study", key), f"unknown factor '{name}'{near}")
 
     def _around(self) -> tuple[str, ...]:
-        """Return the factors in `[study] around`; report and drop invalid names."""
+        """Return the factors in `[study] around`.
+
+        Invalid names are reported and dropped.
+        """
         names, path = self.header.around, ("study", "around")
         if names and self.header.design.name == "grid":
             message = "a grid crosses all of its factors: around needs another design"
@@ -485,7 +521,7 @@ class DesignReader:
     def _listed_cells(
         self, baseline: Mapping[str, Level], conditions: Conditions, labels: Collection[str]
     ) -> dict[int, dict[str, Level]]:
-        """Return the complete cells of [[cells]]. The key of a cell is its index among these tables.
+        """Return the complete cells of [[cells]], by their index in the file.
 
         A cell is complete if each factor has a level in the cell or in the baseline. Unknown factors, invalid
         levels, levels of absent factors, and duplicate cells are reported.
@@ -522,7 +558,7 @@ class DesignReader:
         return {name: value for name, value in others.items() if type(value) in (int, float)}  # not bool
 
     def check_levels(self, path: KeyPath, named: Mapping[str, Level]) -> None:
-        """Report each entry of `named` that names no known level of its factor."""
+        """Report each entry that names an unknown level of its factor."""
         for name, level in named.items():
             if name in self.levels and (fault := self.levels[name].fault(level)):
                 self.diagnostics.report((*path, name), fault)
@@ -544,7 +580,7 @@ class DesignReader:
             self.diagnostics.report(path, f"{expected}, got {self.header.max_seeds}")
 
     def _check_search(self, listed: Collection[int]) -> None:
-        """Report keys of the wrong kind: keys for grids in a search, or keys for searches in a grid."""
+        """Report keys of grids in a search, or keys of searches in a grid."""
         given = self.header.model_fields_set
         if not self.diagnostics.has_search:
             if self.header.baseline_seeds is not None:

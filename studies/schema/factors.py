@@ -1,4 +1,4 @@
-"""The table [factors]: functions to read the levels of factors, and to find a level by its name.
+"""The table [factors]: its levels, and their lookup by name.
 
 `NamedLevels` is the only rule by which claims, tables, figures, designs and commands find a named level.
 """
@@ -33,7 +33,9 @@ _FACTOR_NAME = re.compile(r"[A-Za-z]\w*")
 def read_factors(
     diagnostics: Diagnostics, may_repeat: Callable[[str], bool] = lambda _: False
 ) -> dict[str, tuple[Level, ...]]:
-    """Return every factor of [factors] with its levels, in file order. A missing `seed` gets the level 0.
+    """Return the factors of [factors] with their levels, in file order.
+
+    A missing `seed` gets the level 0.
 
     Invalid levels are reported and kept; so are repeated levels, unless `may_repeat` is true for the factor.
     A factor without a list of levels has an empty tuple.
@@ -54,7 +56,10 @@ def read_factors(
 
 
 def is_name(diagnostics: Diagnostics, path: KeyPath) -> bool:
-    """Return whether the last key of `path` is a valid placeholder name. Report a fault if not."""
+    """Return whether a path ends in a valid placeholder name.
+
+    Report a fault if not.
+    """
     fits = _FACTOR_NAME.fullmatch(str(path[-1])) is not None
     if not fits:
         message = f"expected a name of letters, digits and '_' that begins with a letter, got {path[-1]!r}"
@@ -69,7 +74,9 @@ def _levels(
     *,
     may_repeat: bool,
 ) -> tuple[Level, ...]:
-    """Return the levels that a study file gives a factor. Report invalid and repeated levels.
+    """Return the levels of a factor in a study file.
+
+    Report invalid and repeated levels.
 
     Two levels are equal if their types and values are: `1` and `1.0` differ.
     """
@@ -119,7 +126,9 @@ _LABEL = "label"
 
 
 def expand_table_levels(diagnostics: Diagnostics) -> TableLevels:
-    """Replace levels that are TOML tables by names, and return the tables by factor and name.
+    """Replace levels that are TOML tables by names.
+
+    Return the tables by factor and name.
 
     `{ name = "mqar", pairs = 4 }` becomes the level `mqar`, and with `label = "few"` the level `few`. Tables
     that have neither key, and tables that share a name, are reported.
@@ -180,7 +189,7 @@ level_key: Callable[[Level], str] = repr
 
 
 def has_level(levels: Iterable[Level], level: Level) -> bool:
-    """Return whether `levels` has a level that is equal to this level and of the same type."""
+    """Return whether `levels` has this level, with the same type."""
     return level_key(level) in map(level_key, levels)
 
 
@@ -191,29 +200,29 @@ _ARGUMENTS = re.compile(r"(?<=\w)\([^()]*\)")
 
 
 def one_line(text: str) -> str:
-    """Return the text with single spaces and without unprintable characters."""
+    """Return a text on one line, without unprintable characters."""
     return replace_unprintable(" ".join(text.split()))
 
 
 def first_line(reason: str) -> str:
-    """Return the first line of the stored reason why a trial failed, without its traceback."""
+    """Return the first line of a stored failure, without its traceback."""
     return one_line(reason.partition("\n")[0])
 
 
 def level_text(level: Level) -> str:
-    """Return a level as text on one line, as the study file writes it without quotes."""
+    """Return a level as the study file writes it, on one line and without quotes."""
     return str(level).lower() if isinstance(level, bool) else one_line(str(level))
 
 
 def level_name(level: Level) -> str:
-    """Return a level as displayed: an entry of [recipes] such as `{all_attn}` as `all_attn`."""
+    """Return the name of a level for display: `all_attn` for `{all_attn}` of [recipes]."""
     text = level_text(level)
     fragment = _FRAGMENT.fullmatch(text)
     return fragment[1] if fragment else text
 
 
 def value_name(value: Level) -> str:
-    """Return a value of a search dimension as displayed: `conv(k=integer(2, 9))` as `conv(k=…)`.
+    """Return a search value for display: `conv(k=…)` for `conv(k=integer(2, 9))`.
 
     A number has four digits. Dimensions inside the value are shown as `…`.
     """
@@ -221,7 +230,10 @@ def value_name(value: Level) -> str:
 
 
 def level_names(levels: Sequence[Level]) -> tuple[str, ...]:
-    """Return the levels of a factor as displayed; if two look the same, both are written in full."""
+    """Return the names of a factor's levels for display.
+
+    If two look the same, both are written in full.
+    """
     names = [level_name(level) for level in levels]
     counts = Counter(names)
     return tuple(
@@ -230,7 +242,9 @@ def level_names(levels: Sequence[Level]) -> tuple[str, ...]:
 
 
 def short_level_names(levels: Sequence[Level]) -> tuple[str, ...]:
-    """Return short names of levels: a block's arguments are left out if they are always the same.
+    """Return short names of levels.
+
+    A block's arguments are left out if they are always the same.
 
     If another level has `conv(k=20)`, `sa + conv(k=20)` becomes `sa + conv`; if it has `conv(k=3)`, the
     arguments stay.
@@ -240,7 +254,9 @@ def short_level_names(levels: Sequence[Level]) -> tuple[str, ...]:
 
 
 def named_levels(factor: str, levels: Sequence[Level], *, joint: str = " ") -> tuple[str, ...]:
-    """Return short names of a factor's levels; numbers follow the factor's name, as in `filter 64`.
+    """Return short names of a factor's levels.
+
+    Numbers follow the factor's name, as in `filter 64`.
 
     If some levels are not texts, each name begins with the factor. `joint` is the text between the factor and
     the level.
@@ -257,7 +273,7 @@ def omitted_arguments(levels: Sequence[Level]) -> tuple[str, ...]:
 
 
 def _shared_arguments(levels: Sequence[Level]) -> dict[str, str]:
-    """Map each block in these levels to its arguments. Leave out blocks whose arguments differ."""
+    """Map each block in these levels to its arguments, if they are always the same."""
     calls: dict[str, set[str]] = {}
     for text in level_names(levels):
         for name, arguments in _CALL.findall(text):
@@ -266,7 +282,9 @@ def _shared_arguments(levels: Sequence[Level]) -> dict[str, str]:
 
 
 def bare_level_names(level: Level) -> tuple[str, ...]:
-    """Return ever shorter names of a level. Each name omits the innermost arguments of the previous one.
+    """Return shorter and shorter names of a level.
+
+    Each name omits the innermost arguments of the previous one.
 
     `sa(pos=rope(theta=1e4))` gives `sa(pos=rope)` and `sa`.
     """
@@ -290,7 +308,10 @@ class NamedLevels:
     """
 
     def __init__(self, levels: Iterable[Level], where: str) -> None:
-        """Index the levels of a factor; `where` is a part of error messages, such as `of mixer`."""
+        """Index the levels of a factor.
+
+        `where` is a part of error messages, such as `of mixer`.
+        """
         self.levels = tuple(levels)
         self.where = where
         self._found: dict[str, Level] = {}
@@ -312,7 +333,10 @@ class NamedLevels:
         return not self.fault(name)
 
     def fault(self, name: object) -> str:
-        """Return the message of the error that `find` raises for a name; "" if the name matches one level."""
+        """Return the error message of `find` for this name, or "".
+
+        It is "" if the name matches one level.
+        """
         try:
             self.find(name)
         except ValueError as error:
@@ -353,7 +377,10 @@ def _text(name: object) -> str | None:
 
 
 def _number(name: object) -> float | None:
-    """Return the number that a name spells; None for a boolean and for other texts."""
+    """Return the number that a text spells, or None.
+
+    A boolean is no number.
+    """
     if isinstance(name, bool) or not isinstance(name, str | int | float):
         return None
     try:

@@ -1,4 +1,4 @@
-"""The metrics that a trial reports after each epoch or at its end, and why others are missing."""
+"""Metrics that a trial reports, and why others are missing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from .settings import GradientMeasure, TrainSettings, TrialSettings, read_recipe
 
 
 def epoch_metrics(settings: TrialSettings) -> tuple[str, ...]:
-    """Return the metrics that a trial with these settings always reports after every epoch.
+    """Return the metrics that a trial reports after every epoch.
 
     Metrics that may be missing in some epochs, or that depend on the machine, are left out.
     """
@@ -57,7 +57,7 @@ def final_metrics(settings: TrialSettings) -> tuple[str, ...]:
 
 
 def last_metrics(settings: TrialSettings) -> tuple[str, ...]:
-    """Return the metrics that a trial reports only after its last epoch, such as metrics on test sets."""
+    """Return the metrics that a trial reports only at its end, such as those on test sets."""
     task, kind = settings.task, settings.task.spec.kind
     if isinstance(task, AlgorithmicSettings):
         return ("test_loss", "test_accuracy", "test_exact") if task.test_lengths else ()
@@ -77,7 +77,7 @@ def last_metrics(settings: TrialSettings) -> tuple[str, ...]:
 
 
 def task_metrics(spec: TaskSpec) -> dict[str, str]:
-    """Return the metrics that trials of a task can report, each with the key that a study file needs for it.
+    """Return the metrics of a task's trials, each with the key that it needs.
 
     The key is "" if every trial reports the metric. Metrics that are known only from a probe or from the
     user's own corpus are left out.
@@ -92,7 +92,7 @@ def task_metrics(spec: TaskSpec) -> dict[str, str]:
 
 
 def _example_trials(spec: TaskSpec) -> list[TrialSettings]:
-    """Return example settings of trials with this task, from which its metrics are derived.
+    """Return example settings of trials with this task, to derive its metrics.
 
     The settings are not checked. Keys have their default values, or the first option of a required choice. A
     task whose lengths may grow has two examples: one without fixed lengths, and one with them.
@@ -111,7 +111,7 @@ def _example_trials(spec: TaskSpec) -> list[TrialSettings]:
 
 
 def missing_metric(name: str, trials: Iterable[TrialSettings]) -> str:
-    """Return why none of these trials can have a metric; "" if one of them can.
+    """Return why none of these trials can have a metric, or "".
 
     Costs are known of all trials. Probes and tunings measure trained models, whatever their trials report.
     An unknown metric is a separate fault.
@@ -146,7 +146,7 @@ def missing_metric(name: str, trials: Iterable[TrialSettings]) -> str:
 
 
 def _target_fault(name: str, trials: Sequence[TrialSettings]) -> str:
-    """Return why no trial can have a target such as `steps_to[loss <= 1]`; "" if one can.
+    """Return why no trial can have a target such as `steps_to[loss <= 1]`, or "".
 
     The target itself may be invalid.
     """
@@ -177,7 +177,7 @@ def _target_fault(name: str, trials: Sequence[TrialSettings]) -> str:
 
 
 def course_fault(name: str, axis: str, trials: Iterable[TrialSettings]) -> str:
-    """Return why a figure cannot show a metric over the time of training; "" if it can.
+    """Return why a figure cannot show a metric over the time of training, or "".
 
     Return "" also if the axis is not a time.
     """
@@ -194,7 +194,7 @@ def course_fault(name: str, axis: str, trials: Iterable[TrialSettings]) -> str:
 
 
 def spending_fault(axis: str, trials: Iterable[TrialSettings]) -> str:
-    """Return why a figure cannot have tokens, FLOPs or seconds of training as an axis; "" if it can.
+    """Return why a figure cannot have tokens, FLOPs or seconds as an axis, or "".
 
     Costs up to a step are known in proportion to the steps, unless all lengths grow.
     """
@@ -207,7 +207,7 @@ def spending_fault(axis: str, trials: Iterable[TrialSettings]) -> str:
 
 
 def _flops_fault(trials: Iterable[TrialSettings]) -> str:
-    """Return why the FLOPs of training cannot be counted for these trials; "" if they can."""
+    """Return why the training FLOPs of these trials cannot be counted, or ""."""
     found = (uncounted_kernels(read_recipe(each.model.recipe).root) for each in trials)
     fault = next(filter(None, found), "")
     return f"{fault}: expected steps, tokens or seconds" if fault else ""
@@ -219,7 +219,7 @@ def _grows(settings: TrialSettings) -> bool:
 
 
 def _reports(name: str, settings: TrialSettings) -> bool:
-    """Return whether a trial with these settings reports a metric after an epoch or at its end.
+    """Return whether a trial reports a metric after an epoch or at its end.
 
     An index, as in `test_loss[40]`, must name one of the trial's test sets.
     """
@@ -235,7 +235,7 @@ def _reports(name: str, settings: TrialSettings) -> bool:
 
 
 def _missing_key(name: str, settings: TrialSettings) -> str:
-    """Return the key of the study file that adds a metric to a trial; "" if no key does."""
+    """Return the key of the study file that adds a metric to a trial, or ""."""
     family = metric_family(name)
     for way, other in _other_settings(name, settings):
         if _reports(name, other):

@@ -1,4 +1,4 @@
-"""The table [search]: the dimensions of its space, their values, and checks of its settings."""
+"""The table [search]: the search space, and checks of the settings."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ChoosePoint = Callable[[Callable[[str, Dimension], Level]], Mapping[str, Level]]
 
 
 def read_search(diagnostics: Diagnostics) -> tuple[SearchSettings | None, dict[str, Dimension]]:
-    """Return the settings of [search], and a mapping from names to the dimensions of [search.space].
+    """Return the settings of [search] and the dimensions of [search.space].
 
     Faults are reported; an invalid dimension is left out.
     """
@@ -78,7 +78,7 @@ def check_search(
     factors: Mapping[str, tuple[Level, ...]],
     dimensions: Mapping[str, Dimension],
 ) -> None:
-    """Report faults of a search: no dimensions, dimensions unfit for its sampler, or a name used twice."""
+    """Report faults of a search: missing or unsuitable dimensions, and names used twice."""
     real = [name for name, dimension in dimensions.items() if isinstance(dimension, RealDimension)]
     if not dimensions and not diagnostics.faults:
         diagnostics.report(("search",), "nothing to search: no dimension in [search.space] or in the recipe")
@@ -143,7 +143,7 @@ def conditional_dimensions(dimensions: Mapping[str, Dimension], choose: ChoosePo
 def check_search_ends(
     diagnostics: Diagnostics, settings: SearchSettings, ends: Iterable[TrialSettings]
 ) -> None:
-    """Report objectives and limits for which a trial at an end of the search space has no value.
+    """Report objectives and limits without a value at an end of the search space.
 
     `ends` are trials with the first or last values of all dimensions. Also report an objective that is known
     too late for a scheduler that reads it after each epoch, and a first rung after all trials have ended.
@@ -196,7 +196,7 @@ def _check_quantities(diagnostics: Diagnostics, settings: SearchSettings) -> Non
 
 
 def _too_late(name: str, search: SearchSettings, ends: Sequence[TrialSettings]) -> str:
-    """Return an error message if a metric is known only after training, but the scheduler needs it earlier.
+    """Return an error message if a scheduler needs a metric before it is known.
 
     Return "" otherwise. Such a scheduler compares points after each epoch.
     """
@@ -271,7 +271,9 @@ def search_dimensions(
     own: Mapping[str, Dimension],
     across: Collection[str] = (),
 ) -> dict[str, Dimension]:
-    """Return all dimensions of a search, from [factors], [search.space] and the recipe (`own`).
+    """Return all dimensions of a search.
+
+    They come from [factors], [search.space] and the recipe (`own`).
 
     A factor is a dimension if it has several levels and is not in `across`. The options of a choice are plain
     data, parts of a recipe as text.
@@ -310,7 +312,10 @@ def read_dimension(text: str) -> Dimension:
 
 
 def representative_values(dimension: Dimension) -> tuple[Level, ...]:
-    """Return the values of a dimension at which a study is checked: both ends of a range, or every option."""
+    """Return the values of a dimension at which a study is checked.
+
+    They are both ends of a range, or every option.
+    """
     if isinstance(dimension, ChoiceDimension):
         return tuple(option_label(option) for option in dimension.options)
     return (dimension.low, dimension.high)
@@ -331,12 +336,12 @@ def contains(dimension: Dimension, value: object) -> bool:
 
 
 def options_by_name(dimension: ChoiceDimension) -> NamedLevels:
-    """Return a lookup that finds an option of a search dimension by any of the option's names."""
+    """Return a lookup of a dimension's options by any of their names."""
     return NamedLevels(representative_values(dimension), "among the options")
 
 
 def default_sampler(settings: SearchSettings) -> PartSettings:
-    """Return the default sampler: `gp_trees`, or `tpe` if `gp_trees` does not support the search.
+    """Return the default sampler: `gp_trees` where possible, else `tpe`.
 
     `gp_trees` supports neither several metrics nor limits on trained values.
     """
@@ -346,7 +351,7 @@ def default_sampler(settings: SearchSettings) -> PartSettings:
 
 
 def as_listed(dimension: Dimension, value: Level) -> Level:
-    """Return a value in the type of its dimension: 5.0 becomes 5 in a dimension of whole numbers."""
+    """Return a value in the type of its dimension: 5 for 5.0 in whole numbers."""
     if isinstance(dimension, ChoiceDimension):
         return options_by_name(dimension).find(value)
     return float(value) if isinstance(dimension, RealDimension) else int(value)

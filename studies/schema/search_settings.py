@@ -32,7 +32,10 @@ _HOLDS: Mapping[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class SearchObjective:
-    """A quantity that a search makes as high or as low as possible, averaged over a point's seeds."""
+    """A quantity that a search maximises or minimises.
+
+    It is averaged over a point's seeds.
+    """
 
     name: str
     direction: Direction
@@ -48,13 +51,13 @@ class SearchObjective:
         return 1 if self.maximise else -1
 
     def loss(self, value: float) -> float:
-        """Return the value with its sign chosen so that lower is better."""
+        """Return the value, or its negative, so that lower is better."""
         return -self.sign * value
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A bound on the mean of a quantity over a search point's seeds, such as `seconds < 60`."""
+    """A bound such as `seconds < 60`, for the mean over a point's seeds."""
 
     name: str
     sign: str
@@ -65,7 +68,10 @@ class Limit:
         return _HOLDS[self.sign](value, self.bound)
 
     def excess(self, value: float) -> float:
-        """Return how far a value is beyond the bound; positive only if the bound is violated."""
+        """Return how far a value is beyond the bound.
+
+        It is positive only if the bound is violated.
+        """
         beyond = value - self.bound if self.sign.startswith("<") else self.bound - value
         # a value exactly at a bound such as `< 60` violates it, so the result must be positive
         return beyond if self.holds(value) or beyond > 0 else 1e-12
@@ -83,12 +89,12 @@ def read_limit(name: str, text: str) -> Limit:
 
 
 def is_known_before(name: str) -> bool:
-    """Return whether a quantity follows from the settings alone, without any training."""
+    """Return whether a quantity is known before any training."""
     return name in MODEL_COSTS
 
 
 def find_quantity(name: str) -> Metric | None:
-    """Return the metric, training cost or model cost with this name; None for other names."""
+    """Return the metric, training cost or model cost with this name, or None."""
     return MODEL_COSTS.get(name) or COSTS.get(name) or METRICS.get(name)
 
 
@@ -100,7 +106,7 @@ def quantity_fault(name: str) -> str:
 
 
 def usual_direction(name: str) -> Direction | None:
-    """Return "max" if higher values of a quantity are better, "min" if lower values are, None if unknown."""
+    """Return "max" or "min", whichever is better for a quantity, or None if unknown."""
     metric = find_quantity(name)
     if metric is None or metric.higher_is_better is None:
         return None
@@ -139,7 +145,9 @@ class EvolutionSettings(PartSettings):
 
 
 class RungSettings(PartSettings):
-    """The keys of the schedulers `asha` and `hyperband`, which train points in stages called rungs.
+    """The keys of the schedulers `asha` and `hyperband`.
+
+    They train points in stages called rungs.
 
     Only the best points of a rung continue on the next one.
     """
@@ -156,7 +164,7 @@ class RungSettings(PartSettings):
 
     @property
     def reduction_factor(self) -> int:
-        """The number of points on a rung (stage), divided by the number that continue to the next rung."""
+        """The ratio of points on a rung (stage) to points that continue."""
         return self.reduction or REDUCTIONS[self.name]
 
 
@@ -213,7 +221,10 @@ Directions = Annotated[
 
 
 class SearchBudget(StrictModel):
-    """`budget`: limits on all trainings of a search. Once one of them is reached, no new point begins."""
+    """Keys of `budget`: limits on all trainings of a search.
+
+    Once one of them is reached, no new point begins.
+    """
 
     trainings: int | None = Field(default=None, ge=1)
     """number of trainings, pruned ones included"""
@@ -240,7 +251,7 @@ class SearchBudget(StrictModel):
 
 
 class SearchSettings(StrictModel, table="search"):
-    """`[search]`: the space of a search, its objectives, and the rules by which points are chosen.
+    """Keys of `[search]`: the search space, the objectives, and how points are chosen.
 
     `space` defines dimensions that fill holes, in the recipe language.
     """
@@ -281,7 +292,7 @@ class SearchSettings(StrictModel, table="search"):
 
     @property
     def sampler_name(self) -> str:
-        """The name of the sampler; empty until a default is chosen."""
+        """The name of the sampler, or "" until a default is chosen."""
         return self.sampler.name if self.sampler else ""
 
     @property
@@ -291,7 +302,10 @@ class SearchSettings(StrictModel, table="search"):
 
     @property
     def compares_epochs(self) -> bool:
-        """True if a scheduler compares points after each epoch, to stop the worse points."""
+        """True if a scheduler compares points after each epoch.
+
+        It stops the worse points.
+        """
         return self.scheduler.name not in (NONE, RACE) and self.fidelity == EPOCHS
 
     @property

@@ -105,7 +105,10 @@ class EarlyStoppingSettings(StrictModel):
 
 
 class ParameterGroupSettings(StrictModel):
-    """`[[train.groups]]`: weights selected by a name pattern, with their own training settings."""
+    """`[[train.groups]]`: own training settings for some of the weights.
+
+    A name pattern selects the weights.
+    """
 
     match: str = Field(min_length=1)
     """a pattern of weight names, in which `*` matches any text: "body.*", "*.norm.*"; a weight belongs to the
@@ -269,7 +272,10 @@ class TrainSettings(StrictModel, table="train"):
     def _omit_without_change(
         cls, changes: tuple[OptimizerChangeSettings, ...], info: ValidationInfo
     ) -> tuple[OptimizerChangeSettings, ...]:
-        """Omit keys that a change sets to their present values, so that equal trainings have the same id."""
+        """Omit keys that a change sets to their present values.
+
+        Equal trainings then have the same id.
+        """
         if any(first.after >= second.after for first, second in pairwise(changes)):
             got = ", ".join(str(each.after) for each in changes)
             raise ValueError(f"expected increasing epochs, got {got}")
@@ -305,7 +311,7 @@ class TrainSettings(StrictModel, table="train"):
         return found
 
     def sequences(self, tokens: int) -> int:
-        """Return how many sequences a training step takes if the longest sequence has `tokens` tokens."""
+        """Return how many sequences of at most `tokens` tokens a training step takes."""
         if self.batch_tokens is None:
             return self.batch_size
         return max(1, min(self.batch_size, self.batch_tokens // tokens))
@@ -313,7 +319,10 @@ class TrainSettings(StrictModel, table="train"):
     @field_validator("measure")
     @classmethod
     def _order_measures(cls, measure: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the names in `measure` sorted and without duplicates, so that equal trials have one id."""
+        """Sort the names in `measure` and drop duplicates.
+
+        Equal trials then have the same id.
+        """
         return tuple(sorted(set(measure)))
 
     @field_validator("loss_terms", "callbacks")
@@ -343,7 +352,9 @@ DESIGNS = tuple(sorted(module.name for module in iter_modules([_DESIGNS_FOLDER])
 
 
 def find_design(name: str) -> type[Design]:
-    """Return the class of the named design; for an unknown name, raise ValueError with the nearest name.
+    """Return the class of a design.
+
+    Raise ValueError with the nearest name for an unknown one.
 
     Only its module is loaded, so that a study loads only its own design.
     """
@@ -405,7 +416,10 @@ _recipes: dict[str, Recipe] = {}
 
 
 def read_recipe(text: str) -> Recipe:
-    """Parse the text of a recipe, or return it from a cache; raise RecipeError for an invalid text."""
+    """Parse the text of a recipe, with a cache.
+
+    Raise RecipeError for an invalid text.
+    """
     found = _recipes.get(text)
     if found is None:
         found = parse(text)
@@ -563,7 +577,10 @@ class ModelSettings(StrictModel, table="model"):
     @field_validator("max_positions")
     @classmethod
     def _omit_without_effect(cls, count: int, info: ValidationInfo) -> int:
-        """Use the default of `max_positions` if the model ignores it, so that equal models have one id."""
+        """Use the default of `max_positions` if the model ignores it.
+
+        Equal models then have the same id.
+        """
         kind = POSITIONS.get(info.data.get("position", ""))
         return count if isinstance(kind, SizedPosition) else MAX_POSITIONS
 
@@ -582,7 +599,7 @@ class ModelSettings(StrictModel, table="model"):
         return recipe.text
 
     def config_for(self, interface: ModelInterface) -> ModelConfig:
-        """Return the config with which the engine builds this model for a task's inputs and outputs."""
+        """Return the config from which the engine builds this model for a task."""
         return _config(tuple((name, value) for name, value in self if name != "recipe"), interface)
 
 

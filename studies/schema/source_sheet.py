@@ -1,4 +1,7 @@
-"""[source], the origin of each setting: the paper, its authors' program, or the author of the study."""
+"""The table [source]: where each setting comes from.
+
+Origins are the paper, its authors' program, and the author of the study.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,9 @@ _HOLE = re.compile(r"\{ *([A-Za-z]\w*) *\}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The origin of a setting, with a detail such as a section of the paper or a file of its program.
+    """The origin of a setting, with a detail.
+
+    The detail is, for example, a section of the paper or a file of its program.
 
     If the author of the study chose the value, the detail is the reason.
     """
@@ -56,14 +61,20 @@ class SourcedSetting:
 
     @property
     def text(self) -> str:
-        """Return the value as text: a text as it is, any other value as JSON."""
+        """The value as text.
+
+        A text stays as it is; any other value becomes JSON.
+        """
         value = self.value
         return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSheet:
-    """All settings of a study with their sources: first the settings in the file, then the default values."""
+    """All settings of a study with their sources.
+
+    Settings in the file come first, then default values.
+    """
 
     settings: tuple[SourcedSetting, ...]
     is_given: bool
@@ -80,7 +91,10 @@ class SourceSheet:
         )
 
     def summary(self, study: str) -> str:
-        """Return a sentence that counts the settings that are not from the paper or its authors' program."""
+        """Return a sentence on how many settings have other sources than the paper.
+
+        Its authors' program counts as the paper.
+        """
         if not self.is_given:
             return "The study does not state the sources of its settings."
         ours, defaults = len(self.names("ours")), len(self.names("ours", is_default=True))
@@ -92,7 +106,9 @@ class SourceSheet:
 
 
 def read_source_sheet(diagnostics: Diagnostics, as_written: Mapping[str, Any]) -> SourceSheet:
-    """Return the source of every setting of a study; report faults of its table `[source]`, if any.
+    """Return the source of every setting of a study.
+
+    Report faults of its table `[source]`, if any.
 
     `as_written` has the tables without overrides.
 
@@ -131,7 +147,7 @@ def read_source_sheet(diagnostics: Diagnostics, as_written: Mapping[str, Any]) -
 
 
 def _read(diagnostics: Diagnostics, path: KeyPath, value: object) -> Iterator[tuple[KeyPath, Source]]:
-    """Yield each valid entry of [source] with the path of its setting; report invalid entries."""
+    """Yield each valid entry of [source] with its setting's path; report invalid ones."""
     if isinstance(value, Mapping):
         for key, inner in cast("Mapping[str, object]", value).items():
             yield from _read(diagnostics, (*path, key), inner)
@@ -159,7 +175,10 @@ def _check_names(diagnostics: Diagnostics, sources: Iterable[KeyPath], settings:
 
 
 def _written(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, object]]:
-    """Yield the path and the value of each setting in a study file. A list is a single setting."""
+    """Yield the path and the value of each setting in a study file.
+
+    A list is a single setting.
+    """
     for name in _TABLES:
         if name in data:
             yield from _leaves((name,), data[name])
@@ -185,7 +204,7 @@ def _defaults(data: Mapping[str, Any], written: Collection[KeyPath]) -> Iterator
 
 
 def _named_tables(data: Mapping[str, Any]) -> dict[KeyPath, type[StrictModel]]:
-    """Return the settings classes of the optimizer and the schedule, by their paths in the study file.
+    """Return the settings classes of the optimizer and the schedule, by path.
 
     The class depends on the `name` in the table.
     """
@@ -215,7 +234,7 @@ def _schema_defaults(
 
 
 def _table_of(annotation: object) -> type[StrictModel] | None:
-    """Return the class in a type annotation that describes a table; None if there is none.
+    """Return the class of a table in a type annotation, or None.
 
     The table may be optional.
     """

@@ -1,4 +1,4 @@
-"""The points of a search that have results in a store, and the best of them.
+"""The points of a search with stored results.
 
 All views of points read them here: status, tables, figures, the report and promotion.
 """
@@ -35,7 +35,7 @@ PointKey = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundPoint:
-    """A search point with its results: its values by dimension, and its metrics by seed.
+    """A search point with its results.
 
     `measured` has the values of each metric by seed, averaged over the levels of `across`; `seeds` is the
     number of seeds. `status` is "done" if every seed has a value of each objective, otherwise the reason; it
@@ -59,11 +59,11 @@ class FoundPoint:
 
     @property
     def is_comparable(self) -> bool:
-        """True if the point has a value of every objective for all seeds, and respects all limits."""
+        """True if the point has all values of the objectives, and respects all limits."""
         return self.status == ValueStatus.DONE and self.feasible is True
 
     def mean(self, metric: str) -> float | None:
-        """Return the mean of a metric over the seeds; None unless every seed has a value."""
+        """Return the mean of a metric over the seeds, or None if a seed has no value."""
         found = self.measured.get(metric, {})
         return fmean(found.values()) if found and len(found) == self.seeds else None
 
@@ -87,7 +87,7 @@ class SearchPoints:
 
     @property
     def complete(self) -> tuple[FoundPoint, ...]:
-        """The points that have a value of every objective for all seeds, and respect all limits."""
+        """The points with all values of the objectives and within all limits."""
         return tuple(point for point in self.points if point.is_comparable)
 
     @property
@@ -97,7 +97,10 @@ class SearchPoints:
 
     @property
     def num_undetermined(self) -> int:
-        """The number of trained points for which it is unknown whether they respect the limits."""
+        """The number of trained points that may violate a limit.
+
+        Some of their values are missing.
+        """
         return sum(point.status == ValueStatus.DONE and point.feasible is None for point in self.points)
 
     def sign(self, metric: Metric) -> int:
@@ -109,7 +112,9 @@ class SearchPoints:
         return own.get(metric.name, 1 if metric.higher_is_better else -1)
 
     def ranked(self) -> tuple[FoundPoint, ...]:
-        """Return the complete points, sorted by the first objective, the best first.
+        """Return the complete points, the best first.
+
+        They are sorted by the first objective.
 
         Points with equal values are in order of time. With several objectives, undominated points come before
         all others.
@@ -129,7 +134,7 @@ class SearchPoints:
         return tuple(points[place] for place in front(self._losses()))
 
     def _losses(self) -> list[list[float]]:
-        """Return the objectives of each complete point as losses: lower is always better.
+        """Return the objectives of each complete point, so that lower is always better.
 
         Objectives that the search maximises are negated.
         """
@@ -139,7 +144,10 @@ class SearchPoints:
 
 
 def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = ()) -> SearchPoints:
-    """Return the points of a search, each with its values of the objectives, the limits and `metrics`."""
+    """Return the points of a search with their values.
+
+    These are the objectives, the limits and `metrics`.
+    """
     assert study.search is not None, "only a search has points"
     goals, bounds = study.search.objectives, study.search.bounds
     tried = study_outcomes(study, outcomes, all_seeds=True)
@@ -186,7 +194,10 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
 def _below(
     values: Mapping[str, Level], rows: Sequence[Mapping[str, Any]], measured: Iterable[str]
 ) -> FoundPoint:
-    """Return a search point that was pruned below the last rung. Its metrics are empty."""
+    """Return a search point that was pruned below the last rung.
+
+    Its metrics are empty.
+    """
     return FoundPoint(
         values=values,
         trials=tuple(row["trial"] for row in rows),
@@ -199,12 +210,12 @@ def _below(
 
 
 def point_key(values: Mapping[str, Level]) -> PointKey:
-    """Return a key that is equal for points with equal values."""
+    """Return a key that identifies a point by its values."""
     return tuple(sorted((name, level_key(level)) for name, level in values.items()))
 
 
 def _is_feasible(point: FoundPoint, bounds: Sequence[Limit], goals: Sequence[SearchObjective]) -> bool | None:
-    """Return whether a point respects the limits, by its means over seeds; None if a mean is unknown."""
+    """Return whether a point respects the limits; None if a mean over seeds is unknown."""
     seeds = set.intersection(*(set(point.measured[goal.name]) for goal in goals))
     known = [(bound, point.measured[bound.name]) for bound in bounds]
     if not seeds or any(seeds - values.keys() for _, values in known):
@@ -219,7 +230,9 @@ def _found(
     goals: Sequence[SearchObjective],
     study: Study,
 ) -> FoundPoint:
-    """Return a search point with its results. `rows` has a row for each of its ended trials.
+    """Return a search point with its results.
+
+    `rows` has a row for each of its ended trials.
 
     Rows of some seeds may be missing.
     """
@@ -251,7 +264,7 @@ def _by_seed(
 
 
 def _values(study: Study, tried: pl.DataFrame, metric: str) -> dict[str, tuple[float, ValueStatus]]:
-    """Return a metric's value in each trial, with a status that says why a value is missing.
+    """Return a metric's value in each trial, or why it is missing.
 
     Costs known from settings count once the trial is done.
     """
@@ -271,7 +284,7 @@ MAX_POINTS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestPoint:
-    """A complete search point: its value in each dimension, and the mean of each objective over seeds.
+    """A complete search point, with the mean of each objective over seeds.
 
     `limited` has the means of limited quantities, all within their limits.
     """
@@ -316,7 +329,9 @@ def _grows(settings: TrialSettings, metric: str) -> bool:
 
 
 def best_points(study: Study, outcomes: pl.DataFrame) -> list[BestPoint]:
-    """Return the few best points of a search from stored results; empty for a grid.
+    """Return the few best points of a search.
+
+    Empty for a grid.
 
     With several objectives, return the undominated points, sorted by the first objective. Points that exceed
     a limit, and points with a diverged training, are left out.
@@ -328,7 +343,7 @@ def best_points(study: Study, outcomes: pl.DataFrame) -> list[BestPoint]:
 
 
 def best_of(search: SearchSettings, found: SearchPoints) -> list[BestPoint]:
-    """Return the best points of a search: the Pareto front, or the first few by a single objective."""
+    """Return the Pareto front of a search, or the first few points by a single objective."""
     chosen = found.front() if len(found.goals) > 1 else found.ranked()[:MAX_POINTS]
     return [
         BestPoint(
@@ -378,7 +393,10 @@ def front(points: Sequence[Losses]) -> list[int]:
 
 
 def ranks(points: Sequence[Losses]) -> list[int]:
-    """Return the rank of each point: 0 on the Pareto front, 1 on the front of all other points, and so on."""
+    """Return the rank of each point, 0 for the Pareto front.
+
+    Rank 1 is the front of all other points, and so on.
+    """
     left, found, rank = list(range(len(points))), [0] * len(points), 0
     while left:
         first = {left[place] for place in front([points[each] for each in left])}
@@ -389,7 +407,9 @@ def ranks(points: Sequence[Losses]) -> list[int]:
 
 
 def crowding(points: Sequence[Losses]) -> list[float]:
-    """Return the crowding distance of each point: the distance between its neighbours, over all objectives.
+    """Return the crowding distance of each point.
+
+    It is the distance between the point's neighbours, over all objectives.
 
     Distances are relative to the range of each objective. They are ∞ for the points at the ends of an
     objective (Deb et al. 2002).

@@ -1,4 +1,4 @@
-"""Descriptions of a search: its objectives, the size of its space, and the costs of its rungs."""
+"""Descriptions of a search, such as its objectives and the size of its space."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ class RungCost:
 
 
 def rung_costs(study: Study) -> tuple[RungCost, ...]:
-    """Return the cost of each stage (rung) of a search, first stage first; empty if it has only one."""
+    """Return the cost of each stage (rung) of a search, in order.
+
+    Empty if it has only one.
+    """
     if study.fidelity is None:
         return ()
     whole = _ends_at(study, study.fidelity.top)
@@ -84,7 +87,9 @@ def space_size(study: Study) -> Cardinality | None:
 
 
 def space_words(study: Study) -> str:
-    """Describe how many points a search's space has, and whether the search requests more of them.
+    """Describe how many points a search's space has.
+
+    Also say if the search requests more.
 
     For example `54 architectures` or `2 points, fewer than the requested 6: …`; "" if neither is known.
     """
@@ -129,7 +134,7 @@ def goal_words(search: SearchSettings) -> str:
 
 
 def over_limit_sentence(found: SearchPoints) -> Iterator[str]:
-    """Yield a sentence that counts the points that are not ranked because of a limit.
+    """Yield a sentence that counts the points beyond a limit.
 
     They exceed the limit, or may exceed it.
     """
@@ -148,7 +153,7 @@ def over_limit_sentence(found: SearchPoints) -> Iterator[str]:
 
 
 def left_out(found: SearchPoints) -> Iterator[tuple[int, str]]:
-    """Yield each reason why points are not ranked, such as `the training diverged`, with a count of points.
+    """Yield why points are not ranked, such as `the training diverged`, and how many.
 
     Failed and pruned points are not counted.
     """

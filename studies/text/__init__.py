@@ -1,4 +1,4 @@
-"""TOML files with positions, overrides, and faults shown under their lines.
+"""Reading and writing of TOML: positions, overrides, and faults.
 
 `document` is a file with its faults, `toml_positions` finds positions and writes tables, and `errors`
 formats faults and commands. `strict_model` validates tables, and `units` formats numbers.

@@ -1,4 +1,4 @@
-"""A parsed study file with its overrides, and the faults found in it with their positions."""
+"""A parsed study file with its overrides and faults."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _HINTS = [
 
 
 def syntax_fault(text: str, error: str) -> StudyFault:
-    """Return the fault of a text that is not valid TOML, with its position and a clear message."""
+    """Return the fault of an invalid TOML text, with a clear message."""
     # before Python 3.14, tomllib states a position only in the text of its message
     match = _REPORTED.fullmatch(error)
     what = match["what"] if match else error
@@ -63,7 +63,7 @@ def syntax_fault(text: str, error: str) -> StudyFault:
 
 
 def _explain(text: str, first: int, start: int, what: str) -> tuple[Span, str]:
-    """Return a clearer message and a better position for an error of tomllib at the index `start`.
+    """Return a clearer message and a better position for an error of tomllib.
 
     `first` is the start of the line, and `what` is tomllib's message.
     """
@@ -95,7 +95,10 @@ def _explain(text: str, first: int, start: int, what: str) -> tuple[Span, str]:
 
 
 def _value_end(text: str, start: int, ends: str = ",]}#") -> int:
-    """Return where an unquoted value ends: before the first character in `ends` outside brackets."""
+    """Return where an unquoted value ends.
+
+    It ends before the first character in `ends` outside brackets.
+    """
     line = text[start:].split("\n", 1)[0]
     depth = 0
     for position, character in enumerate(line):
@@ -132,7 +135,10 @@ class Document:
 
     @cached_property
     def places(self) -> Mapping[KeyPath, tuple[str, KeyValueSpan]]:
-        """Return, for each path, the text that has it (the file or an override), and its span there."""
+        """Return where each path is written: a text and a span in it.
+
+        The text is the file or an override.
+        """
         if self.overridden is not None:
             return self.overridden
         return {path: (self.text, place) for path, place in locate(self.text).items()}
@@ -140,7 +146,7 @@ class Document:
     def fault(
         self, path: KeyPath, message: str, *, key: bool = False, within: Span | None = None, verb: str = ""
     ) -> StudyFault:
-        """Return a fault with the position of the value that `path` names, or of its key if `key` is true.
+        """Return a fault with its position: the value at `path`, or its key if `key` is true.
 
         `within` narrows the position to a part of a text value. The fault of a missing path is shown at its
         table. With a `verb`, the message continues the name of the path: `[factors] many, used as …`.
@@ -156,7 +162,9 @@ class Document:
         return fault_at(text, self._narrowed(path, within) or span, message, override=text != self.text)
 
     def _narrowed(self, path: KeyPath, within: Span | None) -> Span | None:
-        """Return the span in the file of a part (`within`) of a text value; None if the value has escapes.
+        """Return the span in the file of a part of a text value.
+
+        None if the value has escapes.
 
         With escapes, offsets in the value differ from those in the file.
         """
@@ -173,7 +181,9 @@ class Document:
 
 
 def parse_document(source: str, text: str, overrides: Sequence[str] = ()) -> Document:
-    """Parse a study file's text; raise StudyError for invalid TOML in the text or in an override.
+    """Parse the text of a study file.
+
+    Raise StudyError for invalid TOML in the text or in an override.
 
     Nesting deeper than `toml_positions.MAX_DEPTH` is invalid, too.
     """
@@ -211,7 +221,7 @@ def read_document(path: Path, overrides: Sequence[str] = ()) -> Document:
 def apply_override(
     data: dict[str, Any], places: dict[KeyPath, tuple[str, KeyValueSpan]], override: str
 ) -> list[StudyFault]:
-    """Apply an override such as `train.lr=0.1` to the data and its positions; return the faults.
+    """Apply an override such as `train.lr=0.1` to the data; return the faults.
 
     A value that is not TOML counts as a text.
     """
@@ -248,7 +258,7 @@ def apply_override(
 
 
 def _keys(nested: Any) -> list[str]:  # noqa: ANN401 -- what tomllib gives
-    """Return the keys of an override as tomllib reads them: ["train", "lr"] for `{"train": {"lr": 0}}`.
+    """Return the keys of an override: ["train", "lr"] for `{"train": {"lr": 0}}`.
 
     Return an empty list if there is no key, because the override begins with a comment.
     """
@@ -307,7 +317,9 @@ class Diagnostics:
         self.invalid.add(path)
 
     def report_faults(self, path: KeyPath, faults: Iterable[Fault]) -> None:
-        """Add the faults of a text value such as a recipe, and mark this value as invalid.
+        """Add the faults of a text value such as a recipe.
+
+        The value is marked as invalid.
 
         Each fault has a position in the text.
         """
@@ -315,7 +327,10 @@ class Diagnostics:
             self.report_invalid(path, fault.message, within=(fault.start, fault.end))
 
     def table(self, name: str) -> dict[str, Any]:
-        """Return the table with this name, or an empty table; report a value of another type."""
+        """Return the table with this name, or an empty table.
+
+        Report a value of another type.
+        """
         table = self.data.get(name, {})
         if isinstance(table, dict):
             return table
@@ -334,7 +349,10 @@ class Diagnostics:
         return []
 
     def validate(self, model: type[ModelT], path: KeyPath, data: Mapping[str, Any]) -> ModelT | None:
-        """Return a table as an object of its Pydantic class. If it is invalid, report faults, return None."""
+        """Return a table as an object of its Pydantic class.
+
+        If it is invalid, report faults and return None.
+        """
         try:
             return validate(model, data)
         except InvalidTableError as error:

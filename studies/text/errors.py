@@ -1,4 +1,7 @@
-"""Errors that show each fault of a study file below its line, and functions that write shell commands."""
+"""Errors that show each fault of a study file below its line.
+
+Other functions write shell commands.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ _WIDTH = 80  # columns; a longer message goes below its carets
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyFault:
-    """A fault of a study file: a message, and the line and columns to which it refers.
+    """A fault of a study file, with its position.
 
     `line` counts from 1 in the file; it is 0 for an override and None without a position. `start` and `end`
     are columns of `text`, from 0; `end` is exclusive.
@@ -34,7 +37,9 @@ class StudyFault:
 
 
 class StudyError(ActivememError):
-    """Error for a study that cannot run; `faults` has every fault.
+    """Error for a study that cannot run.
+
+    `faults` has every fault.
 
     Its text shows the first 30 of them, and at most 10 of one line. It names the file and shows each line
     that has faults, from top to bottom:
@@ -46,7 +51,10 @@ class StudyError(ActivememError):
     """
 
     def __init__(self, source: str, faults: Iterable[StudyFault]) -> None:
-        """Store the faults, sorted by position; `source` is the name of the file in the message."""
+        """Store the faults, sorted by position.
+
+        `source` is the name of the file in the message.
+        """
         self.source = source
         self.faults = tuple(sorted(set(faults), key=_order))
         super().__init__(source, self.faults)  # both, so that the error can be pickled
@@ -58,7 +66,7 @@ class StudyError(ActivememError):
 
 
 def fault_at(text: str, span: Span, message: str, *, override: bool = False) -> StudyFault:
-    """Return a fault at a span of a text, with the span's first line and the span's columns in this line.
+    """Return a fault at a span of a text, shown on the span's first line.
 
     A span is cut at the end of the line; unprintable characters are shown as spaces.
     """
@@ -75,7 +83,7 @@ def fault_at(text: str, span: Span, message: str, *, override: bool = False) -> 
 
 
 def path_prefix(path: KeyPath) -> str:
-    """Return the beginning of an error message: the table and the key that the message is about.
+    """Return the beginning of an error message: a table and its key.
 
     `("train", "optimizer", "lr")` gives `[train] optimizer.lr: `, `("table", 0)` gives `[[table]] `.
     """
@@ -90,7 +98,10 @@ def path_prefix(path: KeyPath) -> str:
 
 
 def _order(fault: StudyFault) -> tuple[int, int, str, int, list[str | int]]:
-    """Return the sort key of a fault: by line in the file, then overrides, then faults without a position."""
+    """Return the sort key of a fault.
+
+    Faults in the file come first, then those in overrides, then those without a position.
+    """
     part = 2 if fault.line is None else 0 if fault.line else 1
     pieces = _NUMBER.split(fault.message)
     return (
@@ -103,7 +114,7 @@ def _order(fault: StudyFault) -> tuple[int, int, str, int, list[str | int]]:
 
 
 def _format_faults(faults: tuple[StudyFault, ...]) -> Iterator[str]:
-    """Yield the text of the first faults: each faulty line once, with carets and a message for each fault."""
+    """Yield the text of the first faults, with carets under each faulty line."""
     lines = [list(group) for _, group in groupby(faults, key=lambda fault: (fault.line, fault.text))]
     picked = [fault for line in lines for fault in line[: MAX_SHOWN_IN_LINE if line[0].line else None]]
     picked = picked[:MAX_SHOWN_FAULTS]
@@ -132,7 +143,7 @@ def _label(fault: StudyFault) -> str:
 
 
 def command_line(*words: str, **options: str | int | Sequence[str] | None) -> str:
-    """Return a shell command that calls this program with these words and options.
+    """Return a shell command that calls this program.
 
     Options without a value are left out. True gives the option without a value, a list of texts the option
     once for each.
@@ -150,7 +161,7 @@ def command_line(*words: str, **options: str | int | Sequence[str] | None) -> st
 
 
 def program_name() -> str:
-    """Return the word by which a shell starts this program: `activemem`, or its path.
+    """Return the program's name in a shell: `activemem`, or its path.
 
     The path is needed if this program is not the `activemem` on the PATH.
     """

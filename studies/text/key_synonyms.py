@@ -1,4 +1,4 @@
-"""Names that other programs use for keys of study files, and hints for names that match no key.
+"""Other programs' names for keys of study files, and hints for unknown names.
 
 A hint says where to set the value.
 """

@@ -1,4 +1,4 @@
-"""Parts of a study that are chosen by name: the design of [study], the sampler and scheduler of [search].
+"""Parts of a study that are chosen by name, such as the design or the sampler.
 
 A part without keys of its own is a name, such as `sampler = "random"`. One with keys is a table that also has
 the name, such as `sampler = { name = "tpe", multivariate = false }`.
@@ -16,14 +16,17 @@ from .strict_model import StrictModel, format_value, validate
 
 
 class PartSettings(StrictModel):
-    """Base class for the settings of a part of a study. Subclasses add the part's keys other than `name`."""
+    """Base class for the settings of a part of a study.
+
+    Subclasses add the part's keys other than `name`.
+    """
 
     name: str
     """its name"""
 
 
 def part_table(given: object) -> Mapping[str, Any]:
-    """Return a part of a study (such as its sampler) as a table: `"tpe"` becomes `{name = "tpe"}`.
+    """Return a part of a study as a table: `{name = "tpe"}` for `"tpe"`.
 
     Return an empty table for a value that is neither a name nor a table.
     """
@@ -56,9 +59,9 @@ def read_part(given: object, find_model: Callable[[str], type[PartSettings]]) ->
 def report_moved_keys(
     diagnostics: Diagnostics, table: str, part: str, models: Mapping[str, type[PartSettings]]
 ) -> None:
-    """Report and drop keys of `table` that belong in its inner table `part`, such as `sampler` of [search].
+    """Report and drop keys that belong in an inner table, such as `sampler` of [search].
 
-    `models` has the class of each of these parts.
+    `part` is the key of the inner table. `models` has the class of each part that this key can name.
     """
     given = diagnostics.data[table]
     own = part_table(given.get(part))

@@ -56,7 +56,7 @@ KEY_OWNERS: dict[str, type[StrictModel]] = {}
 
 @cache
 def key_descriptions(model: type[BaseModel]) -> dict[str, str]:
-    """Return a mapping from the keys of a table's class to the docstrings below them.
+    """Return the keys of a table's class with their docstrings.
 
     The docstrings are "" if the source code is missing.
     """
@@ -91,7 +91,7 @@ class KnownNames:
 def class_faults(
     settings: type[BaseModel], base: type[BaseModel], given: Collection[str] = ("name",)
 ) -> list[str]:
-    """List what a plug-in's settings class lacks: base class, defaults, or docstrings of keys.
+    """List what a plug-in's settings class lacks, such as defaults or docstrings.
 
     Keys in `given` need neither a default nor a docstring.
     """
@@ -131,19 +131,25 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class ValidationProblem:
-    """An error message about the value that `path` names in a table, or about its key if `key` is True."""
+    """An error message about a value in a table, or about its key.
+
+    `path` leads to the value. The message is about the key if `key` is True.
+    """
 
     path: KeyPath
     message: str
     key: bool = False
 
     def __str__(self) -> str:
-        """Return the message after its path, such as `train.epochs: expected …`."""
+        """Return the path and the message: `train.epochs: expected …`."""
         return ": ".join([*([".".join(map(str, self.path))] if self.path else []), self.message])
 
 
 class InvalidTableError(ActivememError):
-    """Error for an invalid table of a study file; the text lists every problem with its path."""
+    """Error for an invalid table of a study file.
+
+    The text lists every problem with its path.
+    """
 
     def __init__(self, problems: tuple[ValidationProblem, ...]) -> None:
         """Store the problems, and join them into the error's text."""
@@ -160,7 +166,7 @@ def validate(model: type[ModelT], data: Mapping[str, Any]) -> ModelT:
 
 
 def _without_misspelt_keys(model: type[BaseModel], errors: list[ErrorDetails]) -> list[ErrorDetails]:
-    """Return Pydantic's errors. Leave out the error of a missing key if the table has this key misspelt.
+    """Drop the errors of missing keys that are only misspelt.
 
     The misspelt key is itself an error, and one message is enough.
     """
@@ -170,7 +176,10 @@ def _without_misspelt_keys(model: type[BaseModel], errors: list[ErrorDetails]) -
 
 
 def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[ValidationProblem]:
-    """Yield a problem for each of Pydantic's errors; a missing key is reported at its table."""
+    """Yield a problem for each of Pydantic's errors.
+
+    A missing key is reported at its table.
+    """
     for error in _without_misspelt_keys(model, errors):
         path, context = error["loc"], error.get("ctx", {})
         match error["type"]:
@@ -221,7 +230,7 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
 
 
 def _is_quoted(kind: str, got: object) -> bool:
-    """Return whether a value is valid without its quotes: "3" for a number, or "true" for a boolean."""
+    """Return whether a text spells a value of this kind: "3" a number, "true" a boolean."""
     if not isinstance(got, str):
         return False
     if kind == "bool_type":
@@ -231,7 +240,7 @@ def _is_quoted(kind: str, got: object) -> bool:
 
 
 class NamedSettings(StrictModel):
-    """A table with a `name`, such as an optimizer's, which selects one registered class of settings."""
+    """A table, such as an optimizer's, whose `name` selects its class of settings."""
 
     registry: ClassVar[Registry[Any]]
 
@@ -249,7 +258,7 @@ class NamedSettings(StrictModel):
 
 
 def read_named(base: type[NamedSettings]) -> BeforeValidator:
-    """Return a Pydantic validator that reads a table with the class registered for the table's `name`.
+    """Return a Pydantic validator for tables whose `name` selects their class.
 
     A table without a known name keeps only the keys of `base`, since its other keys cannot be checked.
     """
@@ -291,7 +300,10 @@ def _model_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel]:
 
 
 def _fixed_length(model: type[BaseModel], path: KeyPath) -> int | None:
-    """Return the number of values of a key that takes a tuple such as `tuple[float, float]`, else None."""
+    """Return how many values a key's tuple has, else None.
+
+    `tuple[float, float]`, for example, has two.
+    """
     field = _model_at(model, path[:-1]).model_fields.get(str(path[-1]))
     options = () if field is None else (field.annotation, *get_args(field.annotation))
     tuples = (get_args(each) for each in options if get_origin(each) is tuple)
@@ -299,13 +311,19 @@ def _fixed_length(model: type[BaseModel], path: KeyPath) -> int | None:
 
 
 def _meant_key(key: str, table: type[BaseModel]) -> str | None:
-    """Return the known key that an unknown key probably means: a synonym, or the most similar key."""
+    """Return the known key that an unknown key probably means.
+
+    It is a synonym, or the most similar key.
+    """
     synonym = SYNONYMS.get(key.lower())
     return synonym if synonym in table.model_fields else nearest(key, table.model_fields)
 
 
 def _unknown_key_hint(key: str, table: type[BaseModel]) -> str:
-    """Return a hint at the key that is probably meant, in this table, its inner tables, or another table."""
+    """Return a hint at the key that is probably meant.
+
+    It may be in this table, in its inner tables, or in another table.
+    """
     synonym = SYNONYMS.get(key.lower(), key)
     others = table.other_keys if issubclass(table, StrictModel) else ()
     fields = (*table.model_fields, *others)
@@ -330,7 +348,10 @@ def _unknown_key_hint(key: str, table: type[BaseModel]) -> str:
 
 
 def _keys_of(model: type[BaseModel]) -> set[str]:
-    """Return the keys of a table. If they depend on its `name`, return the keys of all names together."""
+    """Return the keys of a table.
+
+    If they depend on its `name`, return the keys of all names together.
+    """
     if not issubclass(model, NamedSettings):
         return set(model.model_fields)
     return set(model.model_fields).union(*(each.settings.model_fields for each in model.registry.values()))
@@ -386,7 +407,7 @@ _TYPE_FORMATTERS: Mapping[object, Callable[[tuple[Any, ...]], str]] = {
 
 
 def default_words(field: FieldInfo) -> str:
-    """Return the default of a key as TOML writes it, or a word: `required`, `none` or `empty`."""
+    """Return the default of a key as TOML, or `required`, `none` or `empty`."""
     value = field.get_default(call_default_factory=True)
     if field.is_required():
         return "required"

@@ -1,4 +1,6 @@
-"""The positions of keys and values in a TOML text, which tomllib does not report.
+"""Positions of keys and values in a TOML text.
+
+The module tomllib does not report them.
 
 It also has functions that write TOML tables.
 
@@ -39,7 +41,7 @@ _SCALAR = re.compile(r"[^,\]}#\n]*[^,\]}#\n \t]")  # a date may have a space ins
 
 @dataclass(frozen=True, slots=True)
 class KeyValueSpan:
-    """The positions of a key and of its value in a text.
+    """The positions of a key and its value.
 
     An item of an array has no key; its own position stands for both.
     """
@@ -49,7 +51,7 @@ class KeyValueSpan:
 
 
 def find_too_deep(text: str) -> Span | None:
-    """Return the position of the first bracket or dot that nests values too deeply; None if none does."""
+    """Return the position of the first bracket or dot that nests too deeply, or None."""
     depth = dots = 0
     for match in _NESTING.finditer(text):
         sign = match.group()
@@ -61,7 +63,7 @@ def find_too_deep(text: str) -> Span | None:
 
 
 def locate(text: str) -> dict[KeyPath, KeyValueSpan]:
-    """Return a mapping from each path in a TOML text to the positions of its key and value.
+    """Return the positions of all keys and values in a TOML text, by path.
 
     A table that is opened several times, or only implied by a longer name, has the first position at which it
     is named.
@@ -136,7 +138,9 @@ class _Scanner:
             self.offset += 1
 
     def descend(self, path: KeyPath, keys: list[tuple[str, Span]]) -> KeyPath:
-        """Return the path of dotted keys in the table at `path`, and record the position of each key.
+        """Return the path of dotted keys below `path`.
+
+        Record the position of each key.
 
         In an array of tables they belong to the last table.
         """
@@ -212,7 +216,7 @@ def toml_table(head: str, keys: Mapping[str, Any]) -> str:
 
 
 def toml_leaves(head: str, keys: Mapping[str, Any]) -> str:
-    """Return a TOML table in which inner tables are written as dotted keys, as in [source]."""
+    """Return a TOML table with inner tables as dotted keys, as in [source]."""
     lines = [f"{'.'.join(map(toml_key, path))} = {toml_value(value)}" for path, value in _leaves((), keys)]
     return "\n".join([head, *lines, ""])
 
@@ -235,7 +239,7 @@ def toml_value(value: Any) -> str:  # noqa: ANN401 -- TOML holds anything
 
 
 def _text(text: str) -> str:
-    """Return a text as a TOML string in quotes, with special characters escaped."""
+    """Return a text as a quoted TOML string."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

@@ -1,4 +1,4 @@
-"""Functions that format numbers with units, align texts in columns, and read times."""
+"""Formatting of numbers, units and columns, and reading of times."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ _PREFIXES = (("", 1e0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1
 
 
 def format_duration(seconds: float) -> str:
-    """Return a time with its unit: `40 s`, `31 min`, `14 h`; short times have at most two digits.
+    """Return a time with its unit: `40 s`, `31 min`, `14 h`.
+
+    Short times have at most two digits.
 
     A positive time is at least 1 s.
     """
@@ -43,7 +45,7 @@ def parse_duration(text: str) -> float:
 
 
 def si_prefix(value: float) -> tuple[str, float]:
-    """Return the SI prefix with which a number is displayed, such as "k", and the factor it stands for."""
+    """Return the SI prefix for a number, such as "k", and the prefix's factor."""
     fitting = [(name, size) for name, size in _PREFIXES if abs(value) >= size]
     return fitting[-1] if fitting else _PREFIXES[0]
 
@@ -65,7 +67,9 @@ def format_bytes(count: float) -> str:
 
 
 def labelled_lines(label: str, text: str, width: int = WIDTH) -> list[str]:
-    """Wrap a text into lines after a label, as in `  search 40 points …`; return no lines for an empty text.
+    """Wrap a text into lines after a label, as in `  search 40 points …`.
+
+    Return no lines for an empty text.
 
     The text after a line break is a command, which stays on one line so that it can be copied.
     """
@@ -77,7 +81,10 @@ def labelled_lines(label: str, text: str, width: int = WIDTH) -> list[str]:
 
 
 def align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows of texts as lines with aligned columns. A row may have fewer texts than others."""
+    """Return rows of texts as lines with aligned columns.
+
+    A row may have fewer texts than others.
+    """
     widths = [max(map(len, column)) for column in zip_longest(*rows, fillvalue="")]
     lines = ("  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=False)) for row in rows)
     return [line.rstrip() for line in lines]
@@ -86,7 +93,7 @@ def align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
 def side_by_side(
     columns: Sequence[Sequence[str]], names: Sequence[str] = (), *, width: int = WIDTH, gap: int = 2
 ) -> Iterator[list[str]]:
-    """Split a wide table into blocks that fit in the width, and yield the lines of each block.
+    """Split a wide table into blocks that fit in the width; yield their lines.
 
     Each column is a list of padded texts. `names` are repeated as the first column of every block. A column
     that is wider than the width has a block of its own.
@@ -109,12 +116,14 @@ def plural(count: int, noun: str) -> str:
 
 
 def truncate(text: str, width: int) -> str:
-    """Return the text; if the text is too wide, replace its end by an ellipsis."""
+    """Return a text, with an ellipsis at its end if it is too wide."""
     return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
 
 
 def abbreviate_all(texts: Sequence[str], width: int) -> list[str]:
-    """Shorten long texts by an ellipsis in the middle, and keep different texts different.
+    """Shorten long texts by an ellipsis in the middle.
+
+    Different texts stay different.
 
     A third of the width is kept for the end of a text, or as much of it as keeps texts different. Texts that
     differ only in their middle lose the beginning that they share instead.
@@ -152,7 +161,7 @@ def format_reach(value: Reach) -> str:
 
 
 def reach_as_json(value: Reach) -> dict[str, int | str]:
-    """Return, for each side, how many tokens a model sees to this side: a number or "all"."""
+    """Return how many tokens a model sees to each side: a number or "all"."""
     sides = {"left": value.left, "right": value.right}
     return {side: "all" if tokens == math.inf else int(tokens) for side, tokens in sides.items()}
 
@@ -167,5 +176,5 @@ def number_range(numbers: Sequence[int]) -> str:
 
 
 def degrees_of_freedom(numbers: Sequence[int]) -> str:
-    """Describe degrees of freedom, given in sorted order: `14 to 21 degrees of freedom`."""
+    """Describe sorted degrees of freedom: `14 to 21 degrees of freedom`."""
     return f"{number_range(numbers)} degree{'' if numbers[-1] == 1 else 's'} of freedom"

@@ -113,7 +113,7 @@ class SymbolSettings(AlgorithmicSettings):
     @field_validator("vocab")
     @classmethod
     def _omit_default(cls, vocab: int | None, info: ValidationInfo) -> int | None:
-        """Replace the task's default number of symbols (the paper's) by None; keep other numbers.
+        """Replace the default number of symbols by None.
 
         A study that writes the default then has the same trial ids as a study without the key.
         """
@@ -128,7 +128,7 @@ class SymbolSettings(AlgorithmicSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlgorithmicTask(TaskSpec):
-    """An algorithmic task: its valid lengths, and the largest distance at which an input changes an output.
+    """An algorithmic task, with its valid lengths and required reach.
 
     `length` always means the nominal length, which a curriculum grows and tables report. `required_reach` is
     the distance of the furthest input on each side that can change some output. `unguessable_reach` is the
@@ -216,12 +216,11 @@ def _one_copy_back(length: int) -> Reach:
 
 
 def _partner(length: int) -> Reach:
-    """Return how far a model must see for a task on pairs of bits: to the next bit, if there is one."""
     return Reach(left=0, right=min(1, length - 1))
 
 
 def _addition_needs(length: int) -> Reach:
-    """Return the largest distance on each side at which an input can change an output of addition.
+    """Return how far away, on each side, an input of binary addition can change an output.
 
     To the left, an output depends on the first operand's bit of the same weight; to the right, through
     carries, on the last bit. At length 5 the operands 0, 1, 2 exclude the longest carry, and the right side
@@ -238,7 +237,7 @@ def _addition_certain(length: int) -> Reach:
 
 
 def _multiply_needs(length: int) -> Reach:
-    """Return the largest distance on each side at which an input can change an output of multiplication.
+    """Return how far away, on each side, an input of binary multiplication can change an output.
 
     To the left it is as in addition. To the right, the product's first bit after a zero depends on the last
     bit. At lengths 5 and 7 the first bits of the product depend on fewer bits.

@@ -78,12 +78,14 @@ class GeneratedTask(TaskSettings, ABC):
         """Draw `count` training examples with a random generator."""
 
     def test_sets(self) -> Mapping[str, Draw]:
-        """Return the functions that draw the test sets, by the sets' names, such as `50` for length 50."""
+        """Return the functions that draw test sets, by name: `50` for length 50."""
         return {}
 
     @property
     def required_reach(self) -> Reach | None:
-        """The maximum distance, in tokens on each side, at which an input can change a target.
+        """The largest distance, on each side, between a target and an input that can change it.
+
+        In tokens. None if unknown.
 
         None if unknown.
         """
@@ -91,7 +93,7 @@ class GeneratedTask(TaskSettings, ABC):
 
     @property
     def has_one_shape(self) -> bool:
-        """True if all training batches with the same number of examples have the same shape.
+        """True if all full training batches have the same shape.
 
         Then inputs have equal lengths without padding, and equally many scored targets. Such trials can train
         in packs.

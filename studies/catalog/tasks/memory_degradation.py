@@ -58,7 +58,7 @@ class DegradationProblem(TaskSpec):
 
     @property
     def tokens(self) -> int:
-        """The number of tokens to which every sequence is padded, including its start and end tokens."""
+        """The length to which every sequence is padded, with its start and end tokens."""
         return self.max_length + 2
 
 

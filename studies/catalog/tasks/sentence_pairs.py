@@ -60,7 +60,7 @@ class TranslationSettings(SentencePairSettings):
 
     @property
     def interface(self) -> ModelInterface:
-        """The requirements on a model: one embedding table for each language, with `pieces` symbols.
+        """The requirements on a model: an embedding table with `pieces` symbols for each language.
 
         If a text has fewer symbols, the rest stay unused, so that sizes depend only on the study file.
         """
@@ -124,7 +124,7 @@ class LabelledSettings(TaskSettings, ABC):
     @property
     @abstractmethod
     def vocabulary(self) -> tuple[str, int]:
-        """The name for the kind of token, such as "symbols", and how many different tokens there are."""
+        """What tokens are called, such as "symbols", and how many different ones there are."""
 
     @property
     def interface(self) -> ModelInterface:
@@ -142,9 +142,9 @@ class LabelledSettings(TaskSettings, ABC):
         )
 
     def normalise(self, sequence: str) -> str:
-        """Replace each run of spaces by a single space, if the tokens are symbols separated by spaces.
+        """Shorten each run of spaces between symbols to a single space.
 
-        Texts with other tokens are returned unchanged.
+        Texts whose tokens are not symbols are returned unchanged.
         """
         return " ".join(sequence.split()) if self.vocabulary[0] == "symbols" else sequence
 

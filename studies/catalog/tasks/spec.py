@@ -145,7 +145,7 @@ def task_names() -> tuple[str, ...]:
 
 
 def read_task_settings(table: object) -> object:
-    """Return the settings of a `[task]` table, as an instance of the class that its `name` selects.
+    """Validate a `[task]` table against the keys of its task.
 
     Anything but a table is returned unchanged. A table of an unknown task keeps only its name, since its
     other keys cannot be checked. Raises InvalidTableError with every problem.
@@ -163,7 +163,7 @@ def read_task_settings(table: object) -> object:
 
 
 def _with_task(problem: ValidationProblem, name: object) -> ValidationProblem:
-    """Return a problem whose message names the task if it is about an unknown key of `[task]`."""
+    """Add the task's name to the message about an unknown key of `[task]`."""
     if not problem.key or len(problem.path) != 1:
         return problem
     unknown = f"unknown key '{problem.path[0]}'"

@@ -1,4 +1,6 @@
-"""Synthetic tasks: drawn from settings and a seed, and scored at some positions only.
+"""Built-in tasks whose examples are drawn from a seed.
+
+Outputs are scored at some positions only.
 
 `base` has their shared code. `state_tracking` has parity, modular arithmetic and word problems of groups.
 `recall` has lookups, and `chomsky` has the problems of the Chomsky hierarchy. `listops` and

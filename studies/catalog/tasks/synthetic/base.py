@@ -1,4 +1,4 @@
-"""Base classes of synthetic tasks: their shared `[task]` keys, test sets, and rules to draw examples."""
+"""Base classes of the built-in synthetic tasks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DrawRule = Callable[[Any, int, str | None, "Generator"], Examples]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """The two functions with which the engine draws and solves the examples of one task.
+    """Functions that draw and solve a task's examples.
 
     `draw` makes examples, and `solve` computes targets from inputs. `solve` is None for tasks whose inputs do
     not determine their targets.
@@ -90,7 +90,7 @@ class LengthTask(SyntheticTask, ABC):
         return self
 
     def length_fault(self, length: int) -> str | None:
-        """Return an error message that says which lengths are allowed, or None if this length is valid."""
+        """Return an error message if this length is not allowed, else None."""
         return None if length >= 2 else "expected lengths of at least 2"
 
     @property
@@ -98,7 +98,10 @@ class LengthTask(SyntheticTask, ABC):
         return tuple(map(str, self.test_lengths))
 
     def input_tokens(self, length: int) -> int:
-        """Return how many input tokens a sequence has if its length in `[task]` is `length`."""
+        """Return how many input tokens a sequence of this length has.
+
+        `length` is the length as given in `[task]`.
+        """
         return length
 
     @property
@@ -121,7 +124,9 @@ class LengthTask(SyntheticTask, ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntheticSpec(TaskSpec):
-    """A registered synthetic task; `set_title` is the heading above the names of its test sets.
+    """A registered synthetic task.
+
+    `set_title` is the heading above the names of its test sets.
 
     `symbols` says what the numbers in inputs and targets stand for.
     """

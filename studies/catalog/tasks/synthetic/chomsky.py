@@ -1,4 +1,7 @@
-"""The fifteen tasks of the Chomsky hierarchy: a string, then empty tokens where the answer is predicted."""
+"""The fifteen tasks of the Chomsky hierarchy.
+
+An input is a string, then empty tokens at which the answer is predicted.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +106,10 @@ class ChomskySettings(LengthTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """Return the task's sizes; symbols are padding, the empty token, and the problem's own symbols."""
+        """The task's sizes.
+
+        The vocabulary is padding, the empty token, and the problem's symbols.
+        """
         return TaskSizes(tokens=self.longest_input, vocab=FIRST_SYMBOL + PROBLEMS[self.problem].symbols)
 
     @property

@@ -38,7 +38,10 @@ class ListopsSettings(LengthTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """Return the task's sizes; symbols are padding, query, end of a list, operations and digits."""
+        """The task's sizes.
+
+        The vocabulary is padding, the query token, the end of a list, operations and digits.
+        """
         return TaskSizes(tokens=self.longest_input, vocab=FIRST_DIGIT + 10)
 
 

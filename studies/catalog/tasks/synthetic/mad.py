@@ -20,7 +20,10 @@ RECALL = ("in_context_recall", "noisy_recall", "fuzzy_recall")
 
 
 class MadSettings(SyntheticTask):
-    """Keys of `[task]` for the task mad; the defaults are the paper's settings for in-context recall."""
+    """Keys of `[task]` for the task mad.
+
+    The defaults are the paper's settings for in-context recall.
+    """
 
     problem: Literal[
         "in_context_recall",
@@ -73,7 +76,10 @@ class MadSettings(SyntheticTask):
 
     @property
     def keys(self) -> int:
-        """The number of symbols that are keys: half of the ordinary symbols. The other half are values."""
+        """The number of symbols that are keys: half of the ordinary symbols.
+
+        The other half are values.
+        """
         return self.usual // 2
 
     @property
@@ -82,7 +88,7 @@ class MadSettings(SyntheticTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """Return the task's sizes: how many tokens of a sequence the model reads, and the number of symbols.
+        """The number of tokens that the model reads, and the number of symbols.
 
         In in-context recall and noisy recall, the model does not read the last token of a sequence.
         """

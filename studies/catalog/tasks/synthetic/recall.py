@@ -29,7 +29,10 @@ TRIGGER = 1
 
 
 class MqarSettings(SyntheticTask):
-    """Keys of `[task]` for mqar: key-value pairs, and later each key again as a query for its value."""
+    """Keys of `[task]` for mqar: recall the values of several keys.
+
+    A sequence has key-value pairs, and later each key again as a query for its value.
+    """
 
     vocab: int = Field(default=8192, ge=4, le=1_000_000)
     """the number of symbols: 0, then keys up to half of them, then values"""
@@ -86,7 +89,7 @@ class MqarSettings(SyntheticTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """Return the task's sizes; the symbols are keys and values."""
+        """The task's sizes; the vocabulary is keys and values."""
         return TaskSizes(tokens=max(length for length, _, _ in self.shapes), vocab=self.vocab)
 
     @property
@@ -119,7 +122,10 @@ class InductionSettings(LengthTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """Return the task's sizes; the vocabulary is padding, the trigger, and the symbols."""
+        """The task's sizes.
+
+        The vocabulary is padding, the trigger, and the symbols.
+        """
         return TaskSizes(tokens=self.longest_input, vocab=self.vocab + 2)
 
 
@@ -150,7 +156,10 @@ class NeedleSettings(LengthTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """Return the task's sizes; symbols are padding, ten digits, the marker, the question, and words."""
+        """The task's sizes.
+
+        The vocabulary is padding, ten digits, the marker, the question, and words.
+        """
         return TaskSizes(tokens=self.longest_input, vocab=FIRST_WORD + WORDS)
 
 

@@ -29,7 +29,7 @@ class ParitySettings(LengthTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """Return the task's sizes; the vocabulary is padding and two bits."""
+        """The task's sizes; the vocabulary is padding and two bits."""
         return TaskSizes(tokens=self.longest_input, vocab=3)
 
 
@@ -62,7 +62,10 @@ class ModularArithmeticSettings(LengthTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """Return the task's sizes; symbols are padding, three operations, two brackets, "=", and numbers."""
+        """The task's sizes.
+
+        The vocabulary is padding, three operations, two brackets, "=", and numbers.
+        """
         return TaskSizes(tokens=self.longest_input, vocab=self.modulus + FIRST_NUMBER)
 
 
@@ -71,7 +74,10 @@ PLUS, MINUS, TIMES, EQUALS, OPEN, CLOSE, FIRST_NUMBER = range(1, 8)
 
 
 class WordProblemSettings(LengthTask):
-    """Keys of `[task]` for word_problem; each target is the product of all group elements so far."""
+    """Keys of `[task]` for word_problem: multiply the elements of a group.
+
+    Each target is the product of all elements so far.
+    """
 
     lengths: tuple[int, int] = Field(default=(1, 128), strict=False)
     """the shortest and the longest training sequence; all lengths between are equally frequent"""
@@ -88,7 +94,7 @@ class WordProblemSettings(LengthTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """Return the task's sizes; the symbols are the elements of the group."""
+        """The task's sizes; the vocabulary is the elements of the group."""
         return TaskSizes(tokens=self.lengths[1], vocab=GROUP_ORDERS[self.group])
 
 
