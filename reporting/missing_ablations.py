@@ -127,7 +127,7 @@ class Request:
 class RequestCost:
     """A requested ablation with its cost.
 
-    `change` is the change, in the models `models`. `kind` is part, neighbour, baseline, setting or seeds.
+    `change` is what it changes in its `models`. `kind` is part, neighbour, baseline, setting or seeds.
     `trials` are the needed trials that are not in the store, the study or an earlier request; `flops` and
     `estimate` are their costs.
     """
@@ -579,9 +579,9 @@ def _other_values(path: KeyPath, settings: TrialSettings) -> list[object]:
 
 
 def _depth(recipe: Recipe) -> int | None:
-    """Return the number of layers, which is how often a recipe repeats its block.
+    """Return how many layers a recipe has; None without a repetition.
 
-    None without a repetition.
+    A recipe has as many layers as it repeats its block.
     """
     root = recipe.root.body if isinstance(recipe.root, TiedNode) else recipe.root
     return root.count if isinstance(root, RepeatNode) and isinstance(root.count, int) else None

@@ -1,6 +1,6 @@
 """Ablations that a reviewer may request, as lines of text.
 
-They are sorted by kind, with the cost of each.
+They are grouped by kind, with the cost of each.
 """
 
 from __future__ import annotations

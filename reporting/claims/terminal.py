@@ -106,7 +106,10 @@ def _wrapped(text: str, width: int, first: str, others: str) -> list[str]:
 
 
 def legend(checked: Sequence[ClaimResult]) -> list[str]:
-    """Return the sentences below the claims that explain the numbers and their tests."""
+    """Return sentences that explain the numbers of claims and their tests.
+
+    They stand below the claims.
+    """
     levels = sorted({each.level_of_look for each in checked})
     tests = {each.spec.test for each in checked}
     intervals = f"{' or '.join(f'{100 * level:.4g} %' for level in levels)}"
@@ -197,7 +200,7 @@ def format_numbers(finding: ComparisonResult, verdict: Verdict) -> tuple[str, li
 
 
 def format_seeds(finding: ComparisonResult, seeds: int, needed: int | None) -> str:
-    """Format the number of seeds, and how many seeds are enough: `n = 3, 11 would do`.
+    """Format the number of seeds and the needed number: `n = 3, 11 would do`.
 
     Other forms are `n = 3`, `n = 2 of 3` and `n = 3, within ±0.05`. If more seeds are needed than anybody
     would train, the largest difference in the interval is shown instead.

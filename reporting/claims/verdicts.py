@@ -80,7 +80,10 @@ class ComparisonResult:
     notes: tuple[MissingTrials, ...]
 
     def format(self, value: float) -> str:
-        """Return a value, such as the effect, as text with the unit or decimals of this comparison."""
+        """Format a value of this comparison, such as the effect.
+
+        The text has the comparison's unit or decimals.
+        """
         return format_quantity(value, self.unit) if self.unit else format_number(value, self.decimals)
 
 

@@ -130,7 +130,7 @@ class CellsTable(TableKind):
     @field_validator("smallest_difference", mode="before")
     @classmethod
     def expand_number(cls, found: object, info: ValidationInfo) -> object:
-        """Return `smallest_difference` as a mapping from metrics; convert a single number to a mapping."""
+        """Convert a single number in `smallest_difference` to a mapping from metrics."""
         metrics = info.data.get("value", ())
         if not isinstance(found, float | int) or isinstance(found, bool):
             return found

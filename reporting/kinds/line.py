@@ -151,7 +151,7 @@ class Lines(Content):
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
-        """Return the margins, sizes and scales of panels with lines, the same for all panels.
+        """Return the margins, sizes and scales of all panels with lines.
 
         Ticks are on the left and below, names on the right.
         """

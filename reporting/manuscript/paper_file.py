@@ -46,7 +46,7 @@ NumberText = Annotated[str, Field(max_length=4000)]
 
 
 class PaperHeader(StrictModel):
-    """[paper]: the studies, the store of their results, and the folder of the generated files."""
+    """[paper]: the studies, their store, and the folder of the generated files."""
 
     studies: Annotated[Names, Field(min_length=1)]
     """the studies: names, or files relative to this one"""

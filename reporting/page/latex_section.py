@@ -200,7 +200,7 @@ def provenance_lines(inputs: Snapshot) -> Iterator[str]:
 
 
 def breakable(text: str) -> str:
-    """Return the text for LaTeX, with allowed breaks inside names of recipes and settings."""
+    """Return LaTeX code that may break inside names of recipes and settings."""
     return _BREAKS.sub(r"\\allowbreak{}", escape(text))
 
 

@@ -133,7 +133,9 @@ def wrap_text(text: str, width: float, size: float, *, bold: bool = False) -> li
 
 
 def crop_names(names: Iterable[str], width: float = MAX_NAME_WIDTH) -> dict[str, str]:
-    """Map each name to a text that fits in the width, cut with an ellipsis where needed.
+    """Cut names with an ellipsis where needed, so that they fit in the width.
+
+    Return a mapping from each name to its text.
 
     Different names keep different texts.
     """
