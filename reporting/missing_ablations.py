@@ -581,7 +581,7 @@ def _other_values(path: KeyPath, settings: TrialSettings) -> list[object]:
 def _depth(recipe: Recipe) -> int | None:
     """Return how many layers a recipe has; None without a repetition.
 
-    A recipe has as many layers as it repeats its block.
+    Layers are the repetitions of its block.
     """
     root = recipe.root.body if isinstance(recipe.root, TiedNode) else recipe.root
     return root.count if isinstance(root, RepeatNode) and isinstance(root.count, int) else None
