@@ -1,13 +1,11 @@
 """Tables, figures, verdicts and pages from stored results.
 
-Nothing here trains or prints.
-
-`results` opens a study with its store. `snapshot` has both at one moment, and makes tables, figures and
-verdicts from them. `subject` turns rows of the store into a tidy frame, and selects the rows of one table or
-figure. `kinds` has a module for each kind of table and figure, and `tables` and `curves` have the code that
-they share. `claims` has the verdicts, and `added_seeds` chooses seeds that decide more claims. `page` is the
-report of a study, and `serve` shows it while the study runs. `manuscript` writes the results of several
-studies for one's own paper.
+Nothing here trains or prints. `results` opens a study with its store. `snapshot` has both at one moment, and
+makes tables, figures and verdicts from them. `subject` turns rows of the store into a tidy frame, and selects
+the rows of one table or figure. `kinds` has a module for each kind of table and figure, and `tables` and
+`curves` have the code that they share. `claims` has the verdicts, and `added_seeds` chooses seeds that decide
+more claims. `page` is the report of a study, and `serve` shows it while the study runs. `manuscript` writes
+the results of several studies for one's own paper.
 
 `scores` normalises the metrics of several tasks to one scale. `paper` has a paper's own tables, and our
 results for it. `recipes` shows what a recipe costs, and `search` what a search found. `statistics` has

@@ -1,8 +1,7 @@
 """The choice of the seeds to add next.
 
-They are those that decide the most open questions per training hour.
-
-A question is an undecided comparison of a claim, or an undecided difference in a table.
+They are those that decide the most open questions per training hour. A question is an undecided comparison of
+a claim, or an undecided difference in a table.
 """
 
 from __future__ import annotations
@@ -47,13 +46,11 @@ QuestionT = TypeVar("QuestionT")
 class NextSeeds:
     """The trials that add the next seeds to a claim or a table.
 
-    With them, each of its cells has `seeds` seeds.
-
-    `undecided` counts the open questions: one claim, or some differences of a table. `expected` is the
-    expected number of these questions that are decided at `seeds_at_decision` seeds. It is None while there
-    is only one seed, since one seed has no spread. `seconds` is the sequential training time of these trials,
-    and `seconds_at_decision` that of all trials up to `seeds_at_decision`. Both times are None if they are
-    unknown.
+    With them, each of its cells has `seeds` seeds. `undecided` counts the open questions: one claim, or some
+    differences of a table. `expected` is the expected number of these questions that are decided at
+    `seeds_at_decision` seeds. It is None while there is only one seed, since one seed has no spread.
+    `seconds` is the sequential training time of these trials, and `seconds_at_decision` that of all trials up
+    to `seeds_at_decision`. Both times are None if they are unknown.
     """
 
     kind: Kind
@@ -139,10 +136,9 @@ class OpenResult(ABC, Generic[QuestionT]):
     def candidates(self, estimator: TimeEstimator) -> Iterator[NextSeeds]:
         """Yield the options for adding seeds.
 
-        There is one for each group of questions and number of further looks.
-
-        If some questions have a single seed, and thus no spread, the only candidate adds a look to these
-        questions, because nothing can be predicted without a spread.
+        There is one for each group of questions and number of further looks. If some questions have a single
+        seed, and thus no spread, the only candidate adds a look to these questions, because nothing can be
+        predicted without a spread.
         """
         groups = self.groups()
         blind = [group[0] for group in groups if len(group) == 1 and self.has_no_spread(group[0])]
@@ -220,9 +216,7 @@ def claim_candidates(
 class _OpenClaim(OpenResult[Comparison]):
     """An undecided claim, with the tests and verdicts of its comparisons.
 
-    There is a test for every look (interim test).
-
-    `level` is the significance level of one look.
+    There is a test for every look (interim test). `level` is the significance level of one look.
     """
 
     kind: ClassVar = "claim"
@@ -318,9 +312,7 @@ def _predicted(test: PairedTest, count: int, level: float) -> _Chances:
 def _combined(statement: Statement, chances: Mapping[Comparison, _Chances]) -> _Chances:
     """Return the chances of a statement's two verdicts.
 
-    They follow from those of its comparisons.
-
-    The comparisons are treated as independent.
+    They follow from those of its comparisons. The comparisons are treated as independent.
     """
     match statement:
         case Comparison():

@@ -37,9 +37,7 @@ _HOLE = {"type": "string", "pattern": r"\{\w+\}", "description": "a hole that a 
 class _Schema(GenerateJsonSchema):
     """Generator of the JSON Schema of a table in study files.
 
-    Each key has a description.
-
-    The schema allows any value for keys that a custom validator checks.
+    Each key has a description. The schema allows any value for keys that a custom validator checks.
     """
 
     def model_schema(self, schema: Any) -> JsonSchemaValue:  # noqa: ANN401 -- pydantic's private type
@@ -52,9 +50,7 @@ class _Schema(GenerateJsonSchema):
     def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> JsonSchemaValue:  # noqa: ANN401 -- pydantic's private type
         """Return a schema that allows any value.
 
-        It stands in for types that have no JSON Schema.
-
-        Pydantic's own method raises an error instead.
+        It stands in for types that have no JSON Schema. Pydantic's own method raises an error instead.
         """
         return {}
 
@@ -161,9 +157,8 @@ def _relaxed(schema: dict[str, Any], *, holes: bool) -> dict[str, Any]:
 def _property(name: str, schema: dict[str, Any], *, holes: bool) -> dict[str, Any]:
     """Return the JSON Schema of one key.
 
-    A table such as the optimizer's may have any keys beside `name`.
-
-    Which keys are valid in such a table depends on its `name`.
+    A table such as the optimizer's may have any keys beside `name`. Which keys are valid in such a table
+    depends on its `name`.
     """
     if name in _RULES:
         return {"description": schema.get("description", ""), "anyOf": [{"type": "string"}, _NAMED]}

@@ -1,8 +1,7 @@
 """Loading of studies as they last ran.
 
-The store keeps their text and overrides.
-
-For an untrained study, an outline gives the number of trials, counted from its design.
+The store keeps their text and overrides. For an untrained study, an outline gives the number of trials,
+counted from its design.
 """
 
 from __future__ import annotations
@@ -86,10 +85,9 @@ def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
 def traits(tables: Mapping[str, Any]) -> Traits:
     """Return the traits of a trial or study, such as task, width and batch size.
 
-    These are also the epochs and the steps per epoch.
-
-    Two studies can share a trial only if their traits are equal, which is faster to compare than the trials.
-    `tables` are a trial's settings or the tables of a study file. A missing key has the value None.
+    These are also the epochs and the steps per epoch. Two studies can share a trial only if their traits are
+    equal, which is faster to compare than the trials. `tables` are a trial's settings or the tables of a
+    study file. A missing key has the value None.
     """
     found = (tables.get(table) for table, _ in _KEYS)
     return tuple(
@@ -120,9 +118,8 @@ def known_traits(store: Store, loaded: Iterable[Study] = ()) -> set[Traits]:
 def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[str] = ()) -> Study:
     """Return a study as it last ran in a store.
 
-    Without a name, it is the study that ran last.
-
-    A path means the current file, and so does a name that has never run here. Further overrides come last.
+    Without a name, it is the study that ran last. A path means the current file, and so does a name that has
+    never run here. Further overrides come last.
     """
     name = store.records.latest() if name_or_path is None else name_or_path
     if name is None:
@@ -250,9 +247,7 @@ def load_studies(store: Store | str | Path) -> dict[str, Study | StudyError]:
 def outline_studies(store: Store) -> dict[str, Study | StudyOutline | StudyError]:
     """Return all studies by name, with only outlines of unused shipped studies.
 
-    A shipped study is unused if the store has no trial of it.
-
-    The user's own studies come first.
+    A shipped study is unused if the store has no trial of it. The user's own studies come first.
     """
     shipped = shipped_studies()
     ran = _ran(store) | {name for name in shipped if store.records.load(name) is not None}

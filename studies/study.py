@@ -250,9 +250,8 @@ class Study:
     def num_points(self) -> int:
         """The number of points that a search trains.
 
-        It is the requested number, or all points of a smaller space.
-
-        Points with the same model count once, and points over the budget do not count. Return 0 for a grid.
+        It is the requested number, or all points of a smaller space. Points with the same model count once,
+        and points over the budget do not count. Return 0 for a grid.
         """
         if self.search is None:
             return 0
@@ -300,9 +299,8 @@ class Study:
     def point_trials(self, values: Mapping[str, Level], rung: int | None = None) -> tuple[Trial, ...]:
         """Return the trials of a search point.
 
-        There is one for each seed and combination of the levels of `across`.
-
-        The trials belong to `rung`, by default the last rung.
+        There is one for each seed and combination of the levels of `across`. The trials belong to `rung`, by
+        default the last rung.
         """
         level = {} if self.fidelity is None or rung is None else self.fidelity.level(rung)
         return tuple(
@@ -335,10 +333,9 @@ class Study:
     ) -> Trial:
         """Return the trial that trains a search point with one seed.
 
-        `at` is one of `point_levels`.
-
-        `values` maps names in `dimensions` to values. Values of inactive dimensions are ignored. Raise
-        ValueError for missing values, unknown names, and values that do not fit.
+        `at` is one of `point_levels`. `values` maps names in `dimensions` to values. Values of inactive
+        dimensions are ignored. Raise ValueError for missing values, unknown names, and values that do not
+        fit.
         """
         plain = {name: value.text if isinstance(value, Recipe) else value for name, value in values.items()}
         used = self.choose(lambda name, dimension: plain.get(name, representative_values(dimension)[0]))
@@ -371,11 +368,9 @@ class Study:
 def load_study(source: str | Path, overrides: str | Sequence[str] = ()) -> Study:
     """Load a study by its path or name, or from its text.
 
-    A name is that of a shipped study.
-
-    A source with line breaks is a text. `overrides` are one text such as `train.epochs=2`, or several: TOML
-    on the right, or a bare word. The user's own data files are looked up in the study file's folder, or in
-    the working directory for a text. Raise StudyError with every fault.
+    A name is that of a shipped study. A source with line breaks is a text. `overrides` are one text such as
+    `train.epochs=2`, or several: TOML on the right, or a bare word. The user's own data files are looked up
+    in the study file's folder, or in the working directory for a text. Raise StudyError with every fault.
     """
     overrides = [overrides] if isinstance(overrides, str) else overrides
     check_arguments(
@@ -565,9 +560,7 @@ def _check_tables(diagnostics: Diagnostics) -> None:
 def read_size(diagnostics: Diagnostics) -> tuple[StudySettings | None, int]:
     """Return the table [study] of a grid, and the number of its trials.
 
-    Report faults.
-
-    The number is that of the cells times that of the seeds.
+    Report faults. The number is that of the cells times that of the seeds.
     """
     _, header, design = _read_design(diagnostics)
     return header, sum(1 for _ in design.cells())
@@ -576,9 +569,8 @@ def read_size(diagnostics: Diagnostics) -> tuple[StudySettings | None, int]:
 def _read_design(diagnostics: Diagnostics) -> tuple[dict[str, Expansion], StudySettings | None, Design]:
     """Return the expansions, the table [study] and the design of a study.
 
-    Expansions are features with a table of their own.
-
-    Faults are reported. The table [study] is None if it is faulty.
+    Expansions are features with a table of their own. Faults are reported. The table [study] is None if it is
+    faulty.
     """
     expansions, data = read_expansions(diagnostics), diagnostics.data
     given = data.get("study")
@@ -669,10 +661,8 @@ _MAX_TRIED = 200  # cells; in a larger study with other faults, metrics are not 
 def _check_metrics(diagnostics: Diagnostics, design: Design, shown: Shown, trials: Sequence[Trial]) -> None:
     """Report each shown or claimed metric that no trial will have.
 
-    The message names the key that would add it.
-
-    A table or a figure needs one selected trial that can have it, a claim each cell that it names, a path
-    each of its cells.
+    The message names the key that would add it. A table or a figure needs one selected trial that can have
+    it, a claim each cell that it names, a path each of its cells.
     """
     check_shown_metrics(diagnostics, "table", shown.tables, trials)
     check_shown_metrics(diagnostics, "curve", shown.curves, trials)

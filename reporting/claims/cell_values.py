@@ -1,8 +1,7 @@
 """The values that claims compare, or why they are missing.
 
-There is one for each cell and seed.
-
-A trial that belongs to several cells, as with two spellings of one recipe, counts in each of them.
+There is one for each cell and seed. A trial that belongs to several cells, as with two spellings of one
+recipe, counts in each of them.
 """
 
 from __future__ import annotations
@@ -68,11 +67,10 @@ def _known_value(value: float | None, status: str) -> float | None:
 class CellValues:
     """The values of one quantity in one cell, by seed.
 
-    Seeds without a value are listed, too.
-
-    `notes` list diverged seeds, which count with the worst value, and seeds that ended before they reached a
-    target, which count as larger than all others. `step` is the smallest difference that the quantity can
-    show. For lengths it is the step of the task's curriculum, otherwise one unit of the last printed digit.
+    Seeds without a value are listed, too. `notes` list diverged seeds, which count with the worst value, and
+    seeds that ended before they reached a target, which count as larger than all others. `step` is the
+    smallest difference that the quantity can show. For lengths it is the step of the task's curriculum,
+    otherwise one unit of the last printed digit.
     """
 
     values: Mapping[int, float]
@@ -281,9 +279,8 @@ class CellResults:
     def _relative_step(self, quantity: Quantity) -> float:
         """Return the relative error of a cost to reach a target, such as 0.02 for 2 %.
 
-        It is averaged over seeds.
-
-        It is the cost between two evaluations, divided by the cost of reaching the target.
+        It is averaged over seeds. It is the cost between two evaluations, divided by the cost of reaching the
+        target.
         """
         trials, values = self._trials.get(cell_key(quantity.cell), {}), self._answers[quantity].values
         shares = [
@@ -533,10 +530,8 @@ class ComparableCells:
 def _linear(number: Number, factor: float, found: dict[Quantity, float]) -> dict[Quantity, float] | None:
     """Add the quantities and weights of a weighted sum to `found`.
 
-    Each weight is multiplied by `factor`. Return `found`.
-
-    A number such as `a - b` is a weighted sum of quantities. Return None for other numbers, such as a
-    quotient or a maximum.
+    Each weight is multiplied by `factor`. Return `found`. A number such as `a - b` is a weighted sum of
+    quantities. Return None for other numbers, such as a quotient or a maximum.
     """
     match number:
         case Constant() | Ratio():

@@ -115,9 +115,8 @@ def predict_by_law(
 ) -> tuple[float, float | None, float | None] | None:
     """Return a law's prediction for a larger model, with its interval.
 
-    The interval is the one in tables of laws.
-
-    Return None if it is unknown. The arguments are the same as for `check_claims`.
+    The interval is the one in tables of laws. Return None if it is unknown. The arguments are the same as for
+    `check_claims`.
     """
     return CellResults(study, set(iter_quantities(law)), outcomes, metrics).prediction(law)
 
@@ -326,10 +325,8 @@ def _shared_levels(quantities: Iterable[Quantity]) -> CellKey:
 class _LabelWriter:
     """Writer of comparisons as text.
 
-    The text is full, or a short label without the levels in `omitted`.
-
-    Only the factors in `varied` are included, with the `names` of their levels. Metrics are included if
-    `metrics` is set.
+    The text is full, or a short label without the levels in `omitted`. Only the factors in `varied` are
+    included, with the `names` of their levels. Metrics are included if `metrics` is set.
     """
 
     varied: Mapping[str, tuple[Level, ...]]

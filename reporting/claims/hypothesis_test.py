@@ -1,12 +1,10 @@
 """The test of one comparison, left against right.
 
-It tests whether left minus right lies in the claimed region.
-
-The default is a t interval of the paired differences. It assumes normality, which a few seeds cannot verify.
-Their spread is the larger of their own and the pooled spread of all comparable cells. It counts as at least
-the spread of rounding: three lengths of 7 do not prove that the fourth is 7. With enough seeds a permutation
-test decides instead. `t` uses only the comparison itself. `permutation` and `wilcoxon` assume less, and
-cannot decide anything below 6 seeds.
+It tests whether left minus right lies in the claimed region. The default is a t interval of the paired
+differences. It assumes normality, which a few seeds cannot verify. Their spread is the larger of their own
+and the pooled spread of all comparable cells. It counts as at least the spread of rounding: three lengths of
+7 do not prove that the fourth is 7. With enough seeds a permutation test decides instead. `t` uses only the
+comparison itself. `permutation` and `wilcoxon` assume less, and cannot decide anything below 6 seeds.
 """
 
 from __future__ import annotations
@@ -36,11 +34,9 @@ from ..statistics.pooled_differences import Pool, own_or_pooled, permutation_dec
 class PairedTest:
     """A test of whether the mean of paired differences lies in `region`.
 
-    `region` is an open interval.
-
-    `differences` has left minus right for each seed. An infinite difference outweighs all finite ones. The
-    test is then the limit for larger and larger differences: infinite ones count as 1, finite ones and the
-    ends of the region as 0.
+    `region` is an open interval. `differences` has left minus right for each seed. An infinite difference
+    outweighs all finite ones. The test is then the limit for larger and larger differences: infinite ones
+    count as 1, finite ones and the ends of the region as 0.
 
     Values of trainings that did not reach a target are `censored`: infinite, and only their ranks count. The
     effect is then the median difference, and the test is Wilcoxon's. It decides nothing unless the median and
@@ -84,9 +80,8 @@ class PairedTest:
     def _limit(self) -> PairedTest | None:
         """Return a test with finite stand-ins for infinite differences.
 
-        None if all differences are finite.
-
-        Infinite differences count as 1 or −1, and finite differences as 0.
+        None if all differences are finite. Infinite differences count as 1 or −1, and finite differences as
+        0.
         """
         if self.censored or not any(map(math.isinf, self.differences.values())):
             return None
@@ -119,9 +114,7 @@ class PairedTest:
     def spread(self) -> float | None:
         """Return the standard deviation that the test uses.
 
-        None below two seeds.
-
-        It may be pooled over comparable cells. It is at least `rounding_sd`.
+        None below two seeds. It may be pooled over comparable cells. It is at least `rounding_sd`.
         """
         return None if self._spread is None else self._spread[0]
 

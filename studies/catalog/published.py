@@ -106,11 +106,9 @@ def published_tables() -> Mapping[tuple[str, str], PublishedTable]:
 def match_published_keys(levels: Iterable[str], keys: Iterable[str]) -> dict[str, str]:
     """Match a factor's levels to row or column keys of a published table.
 
-    Return a mapping from each matched level to its key.
-
-    Levels that match no key are left out. A level matches an equal key, else the key that names its blocks:
-    `conv(k=20) + sa` is `sa+conv`. Two levels of the same blocks, such as `conv(k=3)` and `conv(k=20)`, match
-    nothing, because the key is ambiguous.
+    Return a mapping from each matched level to its key. Levels that match no key are left out. A level
+    matches an equal key, else the key that names its blocks: `conv(k=20) + sa` is `sa+conv`. Two levels of
+    the same blocks, such as `conv(k=3)` and `conv(k=20)`, match nothing, because the key is ambiguous.
     """
     known = list(keys)
     by_blocks = {tuple(sorted(part.strip() for part in key.split("+"))): key for key in known}

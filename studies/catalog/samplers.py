@@ -24,9 +24,8 @@ MakeScheduler = Callable[[], "optuna.pruners.BasePruner"]
 class SearchPart(Generic[PartT]):
     """A registered sampler or scheduler of searches.
 
-    `source` names the publication that describes it.
-
-    `make` is the function of a plug-in that builds it; None for built-in samplers and schedulers.
+    `source` names the publication that describes it. `make` is the function of a plug-in that builds it; None
+    for built-in samplers and schedulers.
     """
 
     source: str

@@ -65,11 +65,9 @@ class Reduction:
 class Extrapolation:
     """A large model's metric as extrapolated from smaller models, such as `law(loss[width=64])`.
 
-    There is one value for each seed.
-
-    `of` is the number to predict, and `cell` is one of its cells. `parts` are the same number at the smaller
-    sizes, the smallest first, each with a cell of that size. A power law of the models' parameter counts is
-    fitted to `parts` and evaluated at the parameter count of `cell`.
+    There is one value for each seed. `of` is the number to predict, and `cell` is one of its cells. `parts`
+    are the same number at the smaller sizes, the smallest first, each with a cell of that size. A power law
+    of the models' parameter counts is fitted to `parts` and evaluated at the parameter count of `cell`.
     """
 
     of: Number

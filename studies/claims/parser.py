@@ -43,9 +43,8 @@ class LevelLiteral(Spanned):
 class LevelSet(Spanned):
     """A set of levels, such as all levels of a factor except some.
 
-    `excluded` levels are removed from the levels of `factor`, or from `levels`.
-
-    Exactly one of `factor` and `levels` is given.
+    `excluded` levels are removed from the levels of `factor`, or from `levels`. Exactly one of `factor` and
+    `levels` is given.
     """
 
     factor: Identifier | None = None
@@ -201,10 +200,8 @@ _cut = Tokenizer(
 def tokenize(text: str) -> list[Token]:
     """Split a claim's text into tokens.
 
-    Kinds of tokens are "number", "name", "quoted", "other" and "end".
-
-    A word or sign of the language is its own kind. "other" is a character outside the language, which may
-    appear only inside a level.
+    Kinds of tokens are "number", "name", "quoted", "other" and "end". A word or sign of the language is its
+    own kind. "other" is a character outside the language, which may appear only inside a level.
     """
     return [
         token._replace(kind=token.text)
@@ -235,8 +232,6 @@ RuleResult = TypeVar("RuleResult")
 
 class _ParseError(Exception):
     """Exception for a fault that is already recorded.
-
-    The parser then skips the text up to the next closing bracket.
 
     The parser then skips the text up to the next closing bracket.
     """

@@ -404,10 +404,8 @@ class _Resolver:
     ) -> Statement | None:
         """Return the comparison `left sign right`.
 
-        For `!=`, return the negation of `left == right`.
-
-        A comparison in which no side has a metric is a fault, and so is one of costs to different targets, or
-        of sides in different units.
+        For `!=`, return the negation of `left == right`. A comparison in which no side has a metric is a
+        fault, and so is one of costs to different targets, or of sides in different units.
         """
         if left is None or right is None:
             return None
@@ -653,10 +651,8 @@ class _Resolver:
     def _rounds(self, call: syntax.FunctionCall, bound: Bindings) -> list[Bindings]:
         """Return every combination of values of a call's loop variables.
 
-        The last variable changes fastest.
-
-        The set of a loop may use the variables of earlier loops. A call without loops has one combination,
-        which adds no variable.
+        The last variable changes fastest. The set of a loop may use the variables of earlier loops. A call
+        without loops has one combination, which adds no variable.
         """
         found: list[Bindings] = [bound]
         for loop in call.loops:
@@ -831,10 +827,8 @@ TABLE = "claim"
 def read_claims(diagnostics: Diagnostics, design: Design) -> tuple[Claim, ...]:
     """Return all valid claims of a study, in file order.
 
-    Faulty claims are reported.
-
-    Claims are not checked against faulty factors. A claim about levels that overrides have removed is not a
-    fault: it is then resolved over the cells of the file as written.
+    Faulty claims are reported. Claims are not checked against faulty factors. A claim about levels that
+    overrides have removed is not a fault: it is then resolved over the cells of the file as written.
     """
     tables = diagnostics.tables(TABLE)
     if tables and diagnostics.has_search:

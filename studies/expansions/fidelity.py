@@ -111,10 +111,9 @@ class Fidelity(Expansion):
     def next_first(self, begun: Mapping[int, int]) -> int:
         """Return the rung on which the next new point starts.
 
-        `begun` has the number of points that have started on each rung.
-
-        Without brackets, every point starts on rung 0. With brackets, each rung gets its share of new points
-        as in Hyperband (Li et al. 2018, Algorithm 1).
+        `begun` has the number of points that have started on each rung. Without brackets, every point starts
+        on rung 0. With brackets, each rung gets its share of new points as in Hyperband (Li et al. 2018,
+        Algorithm 1).
         """
         if not self.brackets:
             return 0

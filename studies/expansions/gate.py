@@ -95,10 +95,8 @@ class Gates(Expansion):
     def without_held(self, study: Study, first: int) -> Study:
         """Return a study without the cells that a gate and all later ones hold back.
 
-        `first` is the gate's index, from 0.
-
-        The claims that open this gate are decided on the remaining cells only, so that cells that the gate
-        holds back cannot change the verdicts.
+        `first` is the gate's index, from 0. The claims that open this gate are decided on the remaining cells
+        only, so that cells that the gate holds back cannot change the verdicts.
         """
         cells = tuple(
             trial
@@ -149,10 +147,9 @@ class Gates(Expansion):
     def _gates(self, diagnostics: Diagnostics, study: Study) -> Iterator[Gate]:
         """Yield the valid gates.
 
-        Report faults of the others, and claims that can never open their gate.
-
-        A gate must hold back some cells, but not all. A claim cannot open a gate if it compares cells that
-        this gate or a later one holds back.
+        Report faults of the others, and claims that can never open their gate. A gate must hold back some
+        cells, but not all. A claim cannot open a gate if it compares cells that this gate or a later one
+        holds back.
         """
         design = study.design
         levels = [_read_levels(diagnostics, (*path, "holds"), each, design) for path, each in self.tables]

@@ -52,10 +52,8 @@ class LadderSettings(StrictModel):
 class Ladder(Expansion):
     """The sizes of a ladder: a list of values for each name, such as `width`.
 
-    A list has one value for each rung.
-
-    `tables` have the sizes as factors that change together. `width` names the list that fills d_model, if
-    any.
+    A list has one value for each rung. `tables` have the sizes as factors that change together. `width` names
+    the list that fills d_model, if any.
     """
 
     sizes: Mapping[str, tuple[int, ...]]
@@ -182,10 +180,9 @@ def _size_faults(data: Mapping[str, Any], found: LadderSettings) -> Iterator[tup
 def _readable_sizes(table: object) -> dict[str, list[int]]:
     """Return the valid sizes of a `[ladder]`, by name.
 
-    Other entries of the table may have faults.
-
-    They are needed to check the rest of the study. A list that is too short is filled with its last number,
-    and a size with an invalid number is left out. All lists are empty if no size is left.
+    The table may have faults, but its sizes are needed to check the rest of the study. A list that is too
+    short is filled with its last number, and a size with an invalid number is left out. All lists are empty
+    if no size is left.
     """
     table = table.get("sizes") if isinstance(table, Mapping) else None
     lists = table if isinstance(table, Mapping) else {}

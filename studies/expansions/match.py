@@ -151,10 +151,8 @@ class SizeMatch:
 def nearest_sizes(count: Callable[[int], float], target: float, low: int, high: int) -> list[int]:
     """Return the sizes just below and just above a target, the nearer first.
 
-    They are compared by `count(size)`.
-
-    There is only one size if the target is out of range. The result of `count` must not fall as the size
-    grows.
+    They are compared by `count(size)`. There is only one size if the target is out of range. The result of
+    `count` must not fall as the size grows.
     """
     above = _smallest_reaching(count, target, low, high)
     sizes = [size for size in (above - 1, above) if low <= size <= high and math.isfinite(count(size))]
@@ -308,9 +306,8 @@ class Match(Expansion):
     def read_cells(self, reader: DesignReader) -> Mapping[str, Any]:
         """Return the size to compute.
 
-        It is the only name in `[study] baseline` that is not a factor.
-
-        A fault is reported unless there is exactly one such name, with an integer.
+        It is the only name in `[study] baseline` that is not a factor. A fault is reported unless there is
+        exactly one such name, with an integer.
         """
         if not reader.header.match:
             return {}

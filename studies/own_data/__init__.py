@@ -1,11 +1,10 @@
 """Readers of the user's own data files.
 
-Faults are reported with file, line and column.
-
-`own_corpus` reads the table `corpus = { … }` and the key `tokenizer`. `texts` reads a text, or the shards
-of a large one; `tables` reads labelled sequences and sentence pairs, and `tokenizers` the files of
-pretrained tokenizers. `reader` finds the files of a path and reads each once. `cells` and `columnar` read
-columns, `rows` checks their values, and `summary` has the facts for a plan.
+Faults are reported with file, line and column. `own_corpus` reads the table `corpus = { … }` and the key
+`tokenizer`. `texts` reads a text, or the shards of a large one; `tables` reads labelled sequences and
+sentence pairs, and `tokenizers` the files of pretrained tokenizers. `reader` finds the files of a path and
+reads each once. `cells` and `columnar` read columns, `rows` checks their values, and `summary` has the facts
+for a plan.
 """
 
 from ...lazy_exports import lazy_exports

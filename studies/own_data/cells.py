@@ -1,8 +1,6 @@
 """Readers of CSV, tab-separated and JSON Lines files.
 
-They return columns, and the line of each row.
-
-Only regular files are read, up to a size limit.
+They return columns, and the line of each row. Only regular files are read, up to a size limit.
 """
 
 from __future__ import annotations

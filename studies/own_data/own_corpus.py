@@ -44,9 +44,8 @@ FactsT = TypeVar("FactsT", bound=BaseModel)
 class KeptFacts:
     """Cache file with the facts about a user's corpus.
 
-    The files then need not be read again.
-
-    Its name is a hash of the task and of the files' states, so that changed files have another cache file.
+    The files then need not be read again. Its name is a hash of the task and of the files' states, so that
+    changed files have another cache file.
     """
 
     path: Path

@@ -49,9 +49,7 @@ def read_sequence(value: Any) -> str:  # noqa: ANN401 -- whatever stands in a fi
 def read_sentence(value: Any) -> str | None:  # noqa: ANN401 -- as above
     """Return a text of one line as a sentence, or None if it is blank.
 
-    Pairs with a blank sentence are left out.
-
-    Raise ValueError for any other value.
+    Pairs with a blank sentence are left out. Raise ValueError for any other value.
     """
     if not isinstance(value, str) or "\n" in value.strip():
         raise ValueError(f"expected a sentence in one line, got {shown(value)}")
@@ -68,9 +66,7 @@ def is_missing(value: Any) -> bool:  # noqa: ANN401 -- as above
 def read_label(value: Any) -> str:  # noqa: ANN401 -- as above
     """Return a label as the name of a class.
 
-    It may be a non-blank text, a whole number or a boolean.
-
-    Raise ValueError for any other value.
+    It may be a non-blank text, a whole number or a boolean. Raise ValueError for any other value.
     """
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # what pandas makes of whole numbers where some are missing
@@ -165,10 +161,8 @@ class Unlabelled(NamedTuple):
 class RowKind:
     """A kind of rows, with the functions that read their two values.
 
-    They raise ValueError for an invalid value.
-
-    A row with a None is left out. `aligned` rows have a target for each token. `labels` may be missing in all
-    rows of a split, which is then left out.
+    They raise ValueError for an invalid value. A row with a None is left out. `aligned` rows have a target
+    for each token. `labels` may be missing in all rows of a split, which is then left out.
     """
 
     read_sequence: Callable[[Any], str | None]

@@ -261,9 +261,8 @@ def _read_named(
 ) -> tuple[OwnLayout, list[Row]] | None:
     """Read a corpus of one file, or of a file for each split.
 
-    Return its layout and rows; None after faults.
-
-    A TSV of pairs without column names uses its first two columns.
+    Return its layout and rows; None after faults. A TSV of pairs without column names uses its first two
+    columns.
     """
     if isinstance(named, OneTable):
         files, split, splits, shares = find_one(reader, named), named.split, named.splits, named

@@ -278,9 +278,7 @@ def iter_documents(path: Path, column: str) -> Iterator[str]:
 def _digests(reader: Reader, name: str, key: str) -> tuple[str, ...] | None:
     """Return the SHA-256 of a Parquet file, or of all Parquet files in a folder.
 
-    They are sorted by file name.
-
-    Return None if faults are reported.
+    They are sorted by file name. Return None if faults are reported.
     """
     path = reader.locate(name)
     files = sorted(path.rglob(f"*{_FORM}")) if path.is_dir() else [path]

@@ -1,8 +1,7 @@
 """Reader of pretrained tokenizers.
 
-They are in `tokenizer.json` of Hugging Face, or in tiktoken's files of ranks.
-
-A file of ranks has one token in each line, with its rank, which is its number.
+They are in `tokenizer.json` of Hugging Face, or in tiktoken's files of ranks. A file of ranks has one token
+in each line, with its rank, which is its number.
 """
 
 from __future__ import annotations

@@ -379,10 +379,8 @@ def without_whole_dev(
 def with_targets(outcomes: pl.DataFrame, names: Collection[str], find_course: FindCourse) -> pl.DataFrame:
     """Add to done trials the cost at which they reached each target.
 
-    It is added as a metric.
-
-    `names` may also have other metrics, which are ignored. The cost of a trial that did not reach a target is
-    infinite.
+    It is added as a metric. `names` may also have other metrics, which are ignored. The cost of a trial that
+    did not reach a target is infinite.
     """
     for name in names:
         if (target := read_target(name)) is not None:

@@ -185,11 +185,9 @@ Bound = Literal["memory", "CPUs", "processes", "trials", "setting", "one"]
 class GpuRoom:
     """How many trials can train at once on a GPU, and what limits it.
 
-    Each trial has its own process.
-
-    If `asked` is set, that many trials share the GPU if it has the CPUs for them, whether they fit into its
-    memory or not. Otherwise the run takes as many as fit, but no more than there are trials per GPU, so that
-    no GPU is idle.
+    Each trial has its own process. If `asked` is set, that many trials share the GPU if it has the CPUs for
+    them, whether they fit into its memory or not. Otherwise the run takes as many as fit, but no more than
+    there are trials per GPU, so that no GPU is idle.
     """
 
     by_memory: int
@@ -232,11 +230,9 @@ def room_on_gpu(
 ) -> GpuRoom:
     """Return how many trials can share a GPU, each in its own process.
 
-    Each needs the step memory `held`.
-
-    A tenth of the GPU's memory is kept free. `cpus` is the number of CPUs for each GPU, and `cpus_of_each` is
-    the number that one trial uses. `trials` is the number of trials for each GPU; `asked` is the number set
-    by the user.
+    Each needs the step memory `held`. A tenth of the GPU's memory is kept free. `cpus` is the number of CPUs
+    for each GPU, and `cpus_of_each` is the number that one trial uses. `trials` is the number of trials for
+    each GPU; `asked` is the number set by the user.
     """
     return GpuRoom(
         by_memory=int(0.9 * device_bytes / (held.total + GPU_CONTEXT)),
@@ -249,10 +245,8 @@ def room_on_gpu(
 def trials_together(held: StepMemory, device_bytes: int) -> int:
     """Return how many trials fit on a device in one process.
 
-    Each needs the step memory `held`.
-
-    Each trial keeps its own weights and optimiser state besides the stacked weights and state, and a copy of
-    both from before the steps.
+    Each needs the step memory `held`. Each trial keeps its own weights and optimiser state besides the
+    stacked weights and state, and a copy of both from before the steps.
     """
     each = held.total + 2 * (held.weights + held.optimizer) + held.average
     return max(0, int((0.9 * device_bytes - GPU_CONTEXT) / each))

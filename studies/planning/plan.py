@@ -254,11 +254,10 @@ class MachineNotes:
 class Plan:
     """Everything known about a study before it runs.
 
-    `activemem study plan` prints it as text.
-
-    `estimate` is the time of all remaining trials, run in sequence. A search has no trials yet: `total` is
-    the number of trials that it will run, `models` are the corners of its space. `subset_size` counts the
-    trials of the selected subset, if any; then all but `total` and `over_budget` describe the subset.
+    `activemem study plan` prints it as text. `estimate` is the time of all remaining trials, run in sequence.
+    A search has no trials yet: `total` is the number of trials that it will run, `models` are the corners of
+    its space. `subset_size` counts the trials of the selected subset, if any; then all but `total` and
+    `over_budget` describe the subset.
     """
 
     study: Study
@@ -435,9 +434,8 @@ def _search_estimates(study: Study, tried: pl.DataFrame, estimator: TimeEstimato
 def group_by_model(study: Study, trials: Iterable[Trial]) -> list[list[Trial]]:
     """Group trials by model.
 
-    A model's place is that of its first trial.
-
-    If `match` solves other sizes at other levels of a factor such as the task, a model has a group at each.
+    A model's place is that of its first trial. If `match` solves other sizes at other levels of a factor such
+    as the task, a model has a group at each.
     """
     groups: dict[tuple[object, ...], list[Trial]] = {}
     group_by_settings: dict[int, list[Trial]] = {}  # the trials of a cell share their settings
@@ -464,10 +462,8 @@ def group_by_cost(
 ) -> list[list[Trial]]:
     """Group trials by model and by the cost of a training step.
 
-    A model's place is that of its first trial.
-
-    Trials share a group if they differ only in their task's vocabulary. `steps` has the step memory by trial
-    id; without it only parameters and FLOPs count.
+    A model's place is that of its first trial. Trials share a group if they differ only in their task's
+    vocabulary. `steps` has the step memory by trial id; without it only parameters and FLOPs count.
     """
     return [group for of_model in group_by_model(study, trials) for group in _split_by_cost(of_model, steps)]
 

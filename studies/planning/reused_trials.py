@@ -1,10 +1,9 @@
 """Stored trials that a study can reuse in place of its own.
 
-They are from older plug-in source, have fewer epochs, or belong to another study.
-
-A trial of another study fits a search if a point of its space has the trial's settings. The values of most
-dimensions are read from the trial's recipe. The values of dimensions that fill a whole setting are read from
-that setting. The search's own trial with these values must then have the same id.
+They are from older plug-in source, have fewer epochs, or belong to another study. A trial of another study
+fits a search if a point of its space has the trial's settings. The values of most dimensions are read from
+the trial's recipe. The values of dimensions that fill a whole setting are read from that setting. The
+search's own trial with these values must then have the same id.
 """
 
 from __future__ import annotations
@@ -87,11 +86,10 @@ def keep_stale_trials(
 ) -> dict[str, StaleTrial]:
     """Keep the stored results of trials although their plug-ins were edited.
 
-    The edits must be ones that change no result.
-
-    The source of a plug-in is part of a trial's id. So each outcome is copied to the id that the trial has
-    now; the rows still record the original source. Return the copied trials by current id. `trials` restricts
-    them to these current ids. Trials that another process is training are skipped.
+    The edits must be ones that change no result. The source of a plug-in is part of a trial's id. So each
+    outcome is copied to the id that the trial has now; the rows still record the original source. Return the
+    copied trials by current id. `trials` restricts them to these current ids. Trials that another process is
+    training are skipped.
     """
     check_arguments(
         study_fault(study),
@@ -138,9 +136,8 @@ def _change(then: str, now: str) -> str:
 class ShorterTrial:
     """A finished trial from which a longer one can continue.
 
-    The two differ only in the number of epochs.
-
-    `epochs` is the number of epochs that the longer trial can skip.
+    The two differ only in the number of epochs. `epochs` is the number of epochs that the longer trial can
+    skip.
     """
 
     trial: str
@@ -150,9 +147,7 @@ class ShorterTrial:
 class ShorterTrials:
     """Finished trials that longer trials can continue.
 
-    Their final state is in a store.
-
-    They are looked up by their settings without the number of epochs.
+    Their final state is in a store. They are looked up by their settings without the number of epochs.
     """
 
     def __init__(self, store: Store) -> None:

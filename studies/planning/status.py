@@ -109,11 +109,9 @@ def stored_outcomes(
 ) -> pl.DataFrame:
     """Return the latest attempt of each stored trial.
 
-    The column `settings` is left out if no study needs it.
-
-    Stored settings take most of the memory. They matter only for trials that another study or other source
-    of plug-ins may have trained; a study knows the settings of its own trials. The columns in `omit` are not
-    read.
+    The column `settings` is left out if no study needs it. Stored settings take most of the memory. They
+    matter only for trials that another study or other source of plug-ins may have trained; a study knows the
+    settings of its own trials. The columns in `omit` are not read.
     """
     omitted = {*omit, *(() if any(map(_needs_settings, studies)) else ["settings"])}
     return store.trials(probes, [name for name in TRIALS if name not in omitted])
@@ -134,9 +132,8 @@ def study_status(
 ) -> StudyStatus:
     """Return the status of a study in a store.
 
-    Without `outcomes`, read the latest attempts from the store.
-
-    `confirmed` names the confirmed claims, which open gates.
+    Without `outcomes`, read the latest attempts from the store. `confirmed` names the confirmed claims, which
+    open gates.
     """
     outcomes = read_statuses(store, study) if outcomes is None else outcomes
     rows = study_outcomes(study, outcomes)
@@ -176,10 +173,9 @@ def status_before_a_run(trials: int) -> StudyStatus:
 def _total(study: Study, rows: pl.DataFrame) -> int:
     """Return how many trials a study has, including reused ones.
 
-    These are stored trials that its search did not plan.
-
-    For a search, it may exceed the planned number. Its store may have fitting trials of other studies, points
-    that were promoted and later overtaken, or a former baseline beside the present one.
+    These are stored trials that its search did not plan. For a search, it may exceed the planned number. Its
+    store may have fitting trials of other studies, points that were promoted and later overtaken, or a former
+    baseline beside the present one.
     """
     if study.search is None:
         return study.total
@@ -193,9 +189,7 @@ def _total(study: Study, rows: pl.DataFrame) -> int:
 def left_when_spent(study: Study, store: Store, tried: pl.DataFrame) -> int | None:
     """Return how many trials a search still trains after its budget is spent.
 
-    They complete points that have begun.
-
-    Return None for a grid, or while the search has budget left.
+    They complete points that have begun. Return None for a grid, or while the search has budget left.
     """
     if study.search is None:
         return None

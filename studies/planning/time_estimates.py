@@ -37,10 +37,8 @@ MeasureSteps = Callable[[Sequence[TrialSettings]], Callable[[TrialSettings], flo
 class TimeEstimate:
     """An estimate of a training time in seconds.
 
-    `basis` says how it was made.
-
-    `seconds` is None if the time is unknown. For an upper bound, `expected` is the time if the length grows
-    as far as in similar stored models.
+    `basis` says how it was made. `seconds` is None if the time is unknown. For an upper bound, `expected` is
+    the time if the length grows as far as in similar stored models.
     """
 
     seconds: float | None
@@ -71,9 +69,8 @@ class TimeEstimator:
     ) -> None:
         """Compute speeds and training times from outcomes.
 
-        Speeds come from all outcomes, and training times from the outcomes of these trials.
-
-        If no outcome gives a speed, `measure` measures it.
+        Speeds come from all outcomes, and training times from the outcomes of these trials. If no outcome
+        gives a speed, `measure` measures it.
         """
         self._outcomes, self._trials, self._measure = outcomes, trials, measure
         rows = _outcomes_on_this_device(outcomes)
@@ -203,10 +200,8 @@ SHORT_S = 200.0
 class RecipeTimes:
     """Estimator of a trial's time by its recipe.
 
-    It uses the epochs that the current run has finished.
-
-    A recipe's mean is mixed with the mean of all recipes, which weighs as much as one trial. A recipe without
-    a finished epoch gets the mean of the others.
+    It uses the epochs that the current run has finished. A recipe's mean is mixed with the mean of all
+    recipes, which weighs as much as one trial. A recipe without a finished epoch gets the mean of the others.
     """
 
     def __init__(self) -> None:
@@ -244,9 +239,7 @@ Speed = Sequence[tuple[float, float]]
 def max_seconds_in_process(workers: int) -> float:
     """Return how many seconds a grid may train in this process.
 
-    Longer grids use Ray workers.
-
-    For longer grids, parallel training saves more than the start of Ray costs.
+    Longer grids use Ray workers. For longer grids, parallel training saves more than the start of Ray costs.
     """
     workers = max(2, workers)
     return SHORT_S * (workers + 1) / (workers - 1)  # parallel workers save total · (1 - 1 / workers)
@@ -344,9 +337,8 @@ _MEAN_PROGRESS = 0.25
 def _short(settings: TrialSettings, progress: float) -> TrialSettings:
     """Return settings that shorten a trial to one epoch, to measure a step.
 
-    Callbacks and compilation are switched off.
-
-    `progress` sets the length of a curriculum: 0 is the first length of the trial, and 1 the longest.
+    Callbacks and compilation are switched off. `progress` sets the length of a curriculum: 0 is the first
+    length of the trial, and 1 the longest.
     """
     train, task = settings.train, settings.task.spec
     changes: dict[str, object] = {"epochs": 1, "compile": False, "callbacks": ()}

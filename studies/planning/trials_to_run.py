@@ -45,10 +45,8 @@ class UnfinishedTrial:
 def unfinished_trials(root: Path, study: str | None = None) -> list[UnfinishedTrial]:
     """Return the started or requested trials below `root`, always in the same order.
 
-    Each has its own folder.
-
-    With `study` only the trials of that study are read, because other studies' trials may need plug-ins that
-    are not loaded here. A trial with a damaged record is logged and left out.
+    Each has its own folder. With `study` only the trials of that study are read, because other studies'
+    trials may need plug-ins that are not loaded here. A trial with a damaged record is logged and left out.
     """
     found: list[UnfinishedTrial] = []
     for path in root.glob(f"*/{STARTS_FILE}"):
@@ -112,10 +110,8 @@ def trials_to_run(
 def start_turns(study: Study) -> dict[str, int]:
     """Return the turn in which each trial of a grid starts, by trial id.
 
-    Lower turns start first.
-
-    Trials of one turn may start in any order. A trial's turn depends on the study, not on the store, so that
-    a resumed run first completes the interrupted turn.
+    Lower turns start first. Trials of one turn may start in any order. A trial's turn depends on the study,
+    not on the store, so that a resumed run first completes the interrupted turn.
     """
     if study.header.order == "file":
         return {trial.id: 0 for trial in study.trials}
@@ -236,10 +232,8 @@ def left_within_budget(
 ) -> int | None:
     """Return how many trials a search still trains after its budget is spent.
 
-    They complete points that have begun.
-
-    Return None while the search has budget left. `tried` has the search's outcomes, including outcomes from
-    other studies; `begun` has trials without an outcome.
+    They complete points that have begun. Return None while the search has budget left. `tried` has the
+    search's outcomes, including outcomes from other studies; `begun` has trials without an outcome.
     """
     own = tried.filter(pl.col("study") == study.name)
     columns = own.select("status", "epochs", "flops", "seconds", *DEVICE_COLUMNS)
@@ -322,10 +316,9 @@ def stored_part(study: Study, store: Store, selectors: Sequence[str]) -> frozens
 def select_shard(study: Study, text: str) -> frozenset[str]:
     """Return the ids of the trials in one shard of a grid.
 
-    "3/16" is the third of sixteen shards.
-
-    Shards are disjoint and cover all trials. A trial's id alone decides its shard. Raise StudyError for
-    any other text, and for a search or a path, whose trials are not known in advance.
+    "3/16" is the third of sixteen shards. Shards are disjoint and cover all trials. A trial's id alone
+    decides its shard. Raise StudyError for any other text, and for a search or a path, whose trials are not
+    known in advance.
     """
     if study.search is not None:
         message = (

@@ -211,9 +211,8 @@ def _block_rows(
 ) -> Iterator[tuple[Mapping[str, Level], ChangeRow]]:
     """Yield the cells with a common baseline, each with its row.
 
-    `number` is the index of the first row.
-
-    Steps come in the order of their positions, then other cells by their number of changes.
+    `number` is the index of the first row. Steps come in the order of their positions, then other cells by
+    their number of changes.
     """
     if not placed:
         return

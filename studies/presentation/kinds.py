@@ -250,9 +250,8 @@ def metric_faults(
 ) -> Iterator[KeyFault]:
     """Yield faults of metrics and of their `digits`.
 
-    A metric is unknown or repeated, or `digits` names one that is not shown.
-
-    An indexed metric is looked up by its family.
+    A metric is unknown or repeated, or `digits` names one that is not shown. An indexed metric is looked up
+    by its family.
     """
     for number, name in enumerate(value):
         path: KeyPath = ("value",) if len(value) == 1 else ("value", number)
@@ -376,9 +375,8 @@ def _report_wrong_kind(
 ) -> None:
     """Report a kind that does not fit the study.
 
-    Some kinds are only for searches, and others only for grids.
-
-    The message lists the kinds that the study can have.
+    Some kinds are only for searches, and others only for grids. The message lists the kinds that the study
+    can have.
     """
     own = [name for name, each in kinds_of(role).items() if each.of_search == diagnostics.has_search]
     has = ("the cells of a grid, and a search has none", "the points of a search, and a grid has none")

@@ -52,10 +52,9 @@ def with_true_title(
 ) -> tuple[Metric, str]:
     """Return the metric with a title that is true for all these trials.
 
-    Also return a suffix for column headings.
-
-    A heading consists of the metric's name and this suffix, which is "" if the trials differ. With
-    `over_index`, the title leaves out the index of a metric such as `bleu[10-20]`, which is then an axis.
+    Also return a suffix for column headings. A heading consists of the metric's name and this suffix, which
+    is "" if the trials differ. With `over_index`, the title leaves out the index of a metric such as
+    `bleu[10-20]`, which is then an axis.
     """
     meanings = _meanings(metric, settings, over_index=over_index)
     titles, headings = {(each.title, each.short) for each in meanings}, {each.heading for each in meanings}
@@ -199,9 +198,8 @@ def _length_facts(
 ) -> dict[str, str]:
     """Return texts for the placeholders in a metric's title.
 
-    They say how many sequences there are, and of which length.
-
-    The metric's name begins with the split, `test` or `dev`. The keys are those of a title's placeholders.
+    They say how many sequences there are, and of which length. The metric's name begins with the split,
+    `test` or `dev`. The keys are those of a title's placeholders.
     """
     split, index = metric.name.partition("_")[0], metric.name.partition("[")[2].removesuffix("]")
     is_test = split == "test"

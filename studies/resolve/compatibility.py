@@ -430,9 +430,8 @@ _RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
 def _offending_part(root: Node, gives: str | None) -> str:
     """Return the text of the part that gives a recipe its kind of output.
 
-    `gives` is the kind of output.
-
-    For a vector, it is the part that pools positions; otherwise it is the first block with this output.
+    `gives` is the kind of output. For a vector, it is the part that pools positions; otherwise it is the
+    first block with this output.
     """
     parts = root.parts if isinstance(root, SeriesNode) else (root,)
     if gives == VECTOR:

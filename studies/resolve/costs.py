@@ -1,8 +1,6 @@
 """Costs of models, and how far models can see.
 
-They are computed from a trial's settings.
-
-Results are cached by recipe.
+They are computed from a trial's settings. Results are cached by recipe.
 """
 
 from __future__ import annotations
@@ -91,9 +89,7 @@ def parameter_count(settings: TrialSettings) -> int:
 def sequence_tokens(settings: TrialSettings) -> int:
     """Return the number of tokens for which a trial's costs are computed.
 
-    It is the length of the longest sequence.
-
-    Return REFERENCE_TOKENS if the length grows.
+    It is the length of the longest sequence. Return REFERENCE_TOKENS if the length grows.
     """
     if settings.train.lengths is not None:
         return require_algorithmic(settings.task.name).sequence_length(settings.train.lengths[1])
@@ -213,9 +209,7 @@ def reach(settings: TrialSettings) -> Reach:
 def model_cost(name: str, settings: TrialSettings) -> float:
     """Return one cost of a trial's model, such as `parameters`.
 
-    The costs are in MODEL_COSTS.
-
-    A cost that depends on the length is computed at `sequence_tokens`.
+    The costs are in MODEL_COSTS. A cost that depends on the length is computed at `sequence_tokens`.
     """
     match name:
         case "parameters":
@@ -258,9 +252,8 @@ def longest_length(settings: TrialSettings) -> int:
 def most_tokens(settings: TrialSettings) -> int | None:
     """Return the number of tokens of a trial's longest input.
 
-    Inputs of training and tests count. None if unknown.
-
-    The test rows of a text of lines or a table may be longer than its training rows.
+    Inputs of training and tests count. None if unknown. The test rows of a text of lines or a table may be
+    longer than its training rows.
     """
     task, train = settings.task, settings.train
     if isinstance(task, SyntheticTask):

@@ -80,10 +80,8 @@ def _lengths(read: Sequence[int], whole: Sequence[int], long: int, *, cut: bool)
 def group_by_length(lengths: Sequence[int]) -> list[list[int]]:
     """Group sequences of similar length; return their indices.
 
-    The sequences of a group are padded together.
-
-    The longest sequence of a group is less than twice as long as the shortest, so less than half of a group
-    is padding.
+    The sequences of a group are padded together. The longest sequence of a group is less than twice as long
+    as the shortest, so less than half of a group is padding.
     """
     groups: dict[int, list[int]] = {}
     for index, length in enumerate(lengths):
@@ -100,10 +98,8 @@ _BATCHES = 64  # batches that are drawn to estimate the padding
 def separated_padding(settings: TrialSettings, summary: CorpusSummary) -> str:
     """Return a sentence on the share of padding with `separate_documents`.
 
-    Return "" without this key.
-
-    With `separate_documents`, rows are cut where documents end, and the pieces are padded. The share of
-    padding is estimated from the sizes of the documents.
+    Return "" without this key. With `separate_documents`, rows are cut where documents end, and the pieces
+    are padded. The share of padding is estimated from the sizes of the documents.
     """
     task, rows = settings.task, settings.train.batch_size // settings.train.accumulate or 1
     if not isinstance(task, LanguageModelSettings) or not task.separate_documents:

@@ -65,9 +65,8 @@ class Draft:
     def declared_names(self) -> set[str]:
         """Return all names that placeholders such as `{mixer}` may use.
 
-        Names with invalid values are included.
-
-        They are the names of factors, search dimensions and fragments.
+        Names with invalid values are included. They are the names of factors, search dimensions and
+        fragments.
         """
         return {*filler_kinds(self.diagnostics.data), *named_fragments(self.diagnostics.data)} - {SEED}
 
@@ -262,11 +261,10 @@ def check_recipes(draft: Draft) -> list[str] | None:
 def check_holes(draft: Draft, parts: Collection[str] | None) -> None:
     """Report placeholders and values that do not belong together.
 
-    A placeholder may have no value, a value no placeholder, or a placeholder may be misplaced.
-
-    A misspelt placeholder is a single fault: the nearest name counts as used. A fragment also counts as used
-    if only the file without its overrides uses it. `parts` is what `check_recipes` returns: if a part is not
-    known, no name is reported as unused, since the part could use it.
+    A placeholder may have no value, a value no placeholder, or a placeholder may be misplaced. A misspelt
+    placeholder is a single fault: the nearest name counts as used. A fragment also counts as used if only the
+    file without its overrides uses it. `parts` is what `check_recipes` returns: if a part is not known, no
+    name is reported as unused, since the part could use it.
     """
     declared, axes, used = draft.declared_names(), draft.axes(), set[str | None]()
     fragments = named_fragments(draft.diagnostics.data)
@@ -371,9 +369,8 @@ def _expand(draft: Draft, path: KeyPath, text: str) -> Recipe | None:
 def _part_holes(text: str, recipe: Recipe | None) -> list[str]:
     """Return the placeholders in a recipe that stand for its parts.
 
-    Others stand for numbers or words.
-
-    For an unreadable recipe, return the placeholders that are not the value of a named argument.
+    Others stand for numbers or words. For an unreadable recipe, return the placeholders that are not the
+    value of a named argument.
     """
     if recipe is None:
         names, values = HOLE_PATTERN.findall(text), frozenset(_NAMED_VALUE.findall(text))

@@ -102,9 +102,8 @@ class TrialGrid:
 class GridBuilder:
     """Builder of a study's grid of trials.
 
-    It reports cells with invalid combinations of levels.
-
-    `tolerance` bounds how far a cell's matched costs may be from its baseline's, as a fraction of the latter.
+    It reports cells with invalid combinations of levels. `tolerance` bounds how far a cell's matched costs
+    may be from its baseline's, as a fraction of the latter.
     """
 
     diagnostics: Diagnostics
@@ -153,9 +152,7 @@ class GridBuilder:
     def _resolve_cell(self, levels: Mapping[str, Level]) -> tuple[Kind, SizeMatch | None, bool] | None:
         """Resolve a cell to its settings and its computed size.
 
-        Also return whether the limits allow the cell.
-
-        Return None if faults are reported.
+        Also return whether the limits allow the cell. Return None if faults are reported.
         """
         values, match = dict(levels), None
         for each in self.expansions:

@@ -27,12 +27,11 @@ def resolve_point(
 ) -> dict[str, Level]:
     """Choose the values of a search point by calling `suggest`.
 
-    Return them by dimension.
-
-    Only active dimensions are included, in the order of `dimensions`. A dimension inside an option is active
-    only if the option is chosen. Dimensions in the recipe are chosen first, in text order. Then come the
-    dimensions that fill the recipe's placeholders, the placeholders in the values of these dimensions, and
-    the placeholders of other tables. Raise ValueError for a value outside its dimension.
+    Return them by dimension. Only active dimensions are included, in the order of `dimensions`. A dimension
+    inside an option is active only if the option is chosen. Dimensions in the recipe are chosen first, in
+    text order. Then come the dimensions that fill the recipe's placeholders, the placeholders in the values
+    of these dimensions, and the placeholders of other tables. Raise ValueError for a value outside its
+    dimension.
     """
     chosen: dict[str, Level] = {}
 
@@ -89,11 +88,9 @@ def count_points(
 ) -> int:
     """Return the number of different points of a search space.
 
-    Return `most` if there are more.
-
-    `identify` returns a key that equal points share, or None for a point that the study does not allow. The
-    result is `most` if an allowed point has a real number, or if MAX_COUNTED combinations of values do not
-    decide it.
+    Return `most` if there are more. `identify` returns a key that equal points share, or None for a point
+    that the study does not allow. The result is `most` if an allowed point has a real number, or if
+    MAX_COUNTED combinations of values do not decide it.
     """
     real = {name for name, dimension in dimensions.items() if isinstance(dimension, RealDimension)}
 

@@ -87,10 +87,8 @@ class Template:
     def names_at(self, path: KeyPath, levels: Mapping[str, Iterable[Level]]) -> list[str]:
         """Return the names of the placeholders on which a key's value depends.
 
-        `path` leads to the key.
-
-        They are the placeholders at the path, those in the levels that fill them, and those of which a level
-        is a table with this key.
+        `path` leads to the key. They are the placeholders at the path, those in the levels that fill them,
+        and those of which a level is a table with this key.
         """
         around = [
             name
@@ -172,9 +170,8 @@ class Template:
     def is_left_out(self, path: KeyPath, names: Collection[str]) -> bool:
         """Return whether a key's value consists only of these placeholders.
 
-        `path` leads to the key, and `names` are the placeholders.
-
-        The value is one placeholder or a list of them. The recipe is never left out.
+        `path` leads to the key, and `names` are the placeholders. The value is one placeholder or a list of
+        them. The recipe is never left out.
         """
         value: Any = self.tables
         for part in _key_of(path):

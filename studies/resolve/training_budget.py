@@ -110,10 +110,8 @@ def take_budget(tables: Mapping[str, Any], problems: list[ValidationProblem]) ->
 def budget_note(train: Mapping[str, Any], trials: Iterable[TrialSettings]) -> tuple[str, str]:
     """Return a note on the steps that the budget in [train] gives.
 
-    The note is a label and a text.
-
-    The text also states by how many percent the steps may miss the budget; if that is much, the label is
-    "warning". Without a budget the text is "".
+    The note is a label and a text. The text also states by how many percent the steps may miss the budget; if
+    that is much, the label is "warning". Without a budget the text is "".
     """
     key = next((key for key in BUDGET_KEYS if key in train), None)
     if key == "seconds":

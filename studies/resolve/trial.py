@@ -158,9 +158,8 @@ class Trial:
     ) -> None:
         """Make a trial with these settings.
 
-        `seed`, if given, replaces the settings' seed.
-
-        A `Kind` saves time if many trials share their settings.
+        `seed`, if given, replaces the settings' seed. A `Kind` saves time if many trials share their
+        settings.
         """
         kind = settings if isinstance(settings, Kind) else Kind(settings)
         seed = kind.settings.seed if seed is None else seed
@@ -222,9 +221,8 @@ def settings_to_json(settings: TrialSettings) -> str:
 def settings_from_json(text: str) -> TrialSettings:
     """Read the settings that `settings_to_json` wrote.
 
-    Raise `StoreError` for any other text.
-
-    Keys that the task does not have are dropped: rows of earlier versions have the keys of all tasks.
+    Raise `StoreError` for any other text. Keys that the task does not have are dropped: rows of earlier
+    versions have the keys of all tasks.
     """
     try:
         record = json.loads(text)
@@ -253,11 +251,9 @@ def _known_keys(task: Mapping[str, Any]) -> dict[str, Any]:
 class Kind(tuple[int, ...]):
     """A key for all trials whose settings differ only in the seed.
 
-    It is hashable, for dictionaries and caches.
-
-    Trials of a grid that differ only in their seed share the objects of all other settings. So these objects
-    are compared by identity, which is fast. Equal settings in other objects count as another kind, which only
-    costs time.
+    It is hashable, for dictionaries and caches. Trials of a grid that differ only in their seed share the
+    objects of all other settings. So these objects are compared by identity, which is fast. Equal settings in
+    other objects count as another kind, which only costs time.
     """
 
     settings: TrialSettings  # of one of the trials; it keeps the objects alive, so that no id is reused
@@ -273,11 +269,10 @@ class Kind(tuple[int, ...]):
 def trial_id(settings: TrialSettings) -> str:
     """Return the id of the trial with these settings.
 
-    It is the first 16 hex digits of a SHA-256.
-
-    The hash covers the settings as canonical JSON without default values, with the recipe's identity text,
-    the digests of plug-in source, and RESULTS_VERSION. So a new key with a default does not change older ids;
-    a renamed key keeps its old name here, as its serialization alias.
+    It is the first 16 hex digits of a SHA-256. The hash covers the settings as canonical JSON without default
+    values, with the recipe's identity text, the digests of plug-in source, and RESULTS_VERSION. So a new key
+    with a default does not change older ids; a renamed key keeps its old name here, as its serialization
+    alias.
     """
     return _seeded_id(Kind(settings), settings.seed)
 

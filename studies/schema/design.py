@@ -1,9 +1,8 @@
 """Design of a study: its factors and its cells.
 
-Cells come from combined levels, or one by one from `[[cells]]`.
-
-A design is one module of `studies/designs/` with its name. Its `DESIGN` is a subclass of `Design` with its
-cells, their checks and their explanation; the subclass names the class of its own keys.
+Cells come from combined levels, or one by one from `[[cells]]`. A design is one module of `studies/designs/`
+with its name. Its `DESIGN` is a subclass of `Design` with its cells, their checks and their explanation; the
+subclass names the class of its own keys.
 """
 
 from __future__ import annotations
@@ -123,9 +122,7 @@ def _module_names() -> tuple[str, ...]:
 def read_expansions(diagnostics: Diagnostics) -> dict[str, Expansion]:
     """Return the optional features that a study file turns on, by key.
 
-    Report faults of these keys.
-
-    The tables that they change are replaced in the document's data.
+    Report faults of these keys. The tables that they change are replaced in the document's data.
     """
     study, search = (diagnostics.data.get(name) for name in ("study", "search"))
     scheduler = part_table(search.get("scheduler")) if isinstance(search, Mapping) else {}
@@ -160,9 +157,8 @@ class MatchedSize:
 class Design(ABC):
     """The design of a study: its cells and their seeds.
 
-    Cells are combinations of factor levels.
-
-    The factor `seed` is combined with the cells of every design. `settings` has the design's own keys.
+    Cells are combinations of factor levels. The factor `seed` is combined with the cells of every design.
+    `settings` has the design's own keys.
 
     `combined_factors` has the factors of [factors], `listed_cells` the cells of [[cells]] with all their
     levels. `baseline` has the levels that `[study] baseline` names, `matched_size` the only name there that

@@ -35,10 +35,8 @@ def read_factors(
 ) -> dict[str, tuple[Level, ...]]:
     """Return the factors of [factors] with their levels, in file order.
 
-    A missing `seed` gets the level 0.
-
-    Invalid levels are reported and kept; so are repeated levels, unless `may_repeat` is true for the factor.
-    A factor without a list of levels has an empty tuple.
+    A missing `seed` gets the level 0. Invalid levels are reported and kept; so are repeated levels, unless
+    `may_repeat` is true for the factor. A factor without a list of levels has an empty tuple.
     """
     table = diagnostics.table("factors")
     if SEEDS in table and SEED not in table and f"{{{SEEDS}}}" not in repr(diagnostics.data):
@@ -76,9 +74,8 @@ def _levels(
 ) -> tuple[Level, ...]:
     """Return the levels of a factor in a study file.
 
-    Report invalid and repeated levels.
-
-    Two levels are equal if their types and values are: `1` and `1.0` differ.
+    Report invalid and repeated levels. Two levels are equal if their types and values are: `1` and `1.0`
+    differ.
     """
     path = ("factors", name)
     if diagnostics.already_reported(path):
@@ -128,10 +125,8 @@ _LABEL = "label"
 def expand_table_levels(diagnostics: Diagnostics) -> TableLevels:
     """Replace levels that are TOML tables by names.
 
-    Return the tables by factor and name.
-
-    `{ name = "mqar", pairs = 4 }` becomes the level `mqar`, and with `label = "few"` the level `few`. Tables
-    that have neither key, and tables that share a name, are reported.
+    Return the tables by factor and name. `{ name = "mqar", pairs = 4 }` becomes the level `mqar`, and with
+    `label = "few"` the level `few`. Tables that have neither key, and tables that share a name, are reported.
     """
     data = diagnostics.data
     found: dict[str, dict[Level, Mapping[str, Any]]] = {}
@@ -244,10 +239,8 @@ def level_names(levels: Sequence[Level]) -> tuple[str, ...]:
 def short_level_names(levels: Sequence[Level]) -> tuple[str, ...]:
     """Return short names of levels.
 
-    A block's arguments are left out if they are always the same.
-
-    If another level has `conv(k=20)`, `sa + conv(k=20)` becomes `sa + conv`; if it has `conv(k=3)`, the
-    arguments stay.
+    A block's arguments are left out if they are always the same. If another level has `conv(k=20)`, `sa +
+    conv(k=20)` becomes `sa + conv`; if it has `conv(k=3)`, the arguments stay.
     """
     texts, shared = level_names(levels), _shared_arguments(levels)
     return tuple(_CALL.sub(lambda call: call[1] if call[1] in shared else call[0], text) for text in texts)
@@ -256,10 +249,8 @@ def short_level_names(levels: Sequence[Level]) -> tuple[str, ...]:
 def named_levels(factor: str, levels: Sequence[Level], *, joint: str = " ") -> tuple[str, ...]:
     """Return short names of a factor's levels.
 
-    Numbers follow the factor's name, as in `filter 64`.
-
-    If some levels are not texts, each name begins with the factor. `joint` is the text between the factor and
-    the level.
+    Numbers follow the factor's name, as in `filter 64`. If some levels are not texts, each name begins with
+    the factor. `joint` is the text between the factor and the level.
     """
     texts = short_level_names(levels)
     if all(isinstance(level, str) for level in levels):
@@ -284,9 +275,8 @@ def _shared_arguments(levels: Sequence[Level]) -> dict[str, str]:
 def bare_level_names(level: Level) -> tuple[str, ...]:
     """Return shorter and shorter names of a level.
 
-    Each name omits the innermost arguments of the previous one.
-
-    `sa(pos=rope(theta=1e4))` gives `sa(pos=rope)` and `sa`.
+    Each name omits the innermost arguments of the previous one. `sa(pos=rope(theta=1e4))` gives
+    `sa(pos=rope)` and `sa`.
     """
     found = [level_name(level)]
     while (bare := _ARGUMENTS.sub("", found[-1])) != found[-1]:

@@ -273,10 +273,8 @@ def search_dimensions(
 ) -> dict[str, Dimension]:
     """Return all dimensions of a search.
 
-    They come from [factors], [search.space] and the recipe (`own`).
-
-    A factor is a dimension if it has several levels and is not in `across`. The options of a choice are plain
-    data, parts of a recipe as text.
+    They come from [factors], [search.space] and the recipe (`own`). A factor is a dimension if it has several
+    levels and is not in `across`. The options of a choice are plain data, parts of a recipe as text.
     """
     choices = {
         name: ChoiceDimension(levels)

@@ -147,9 +147,7 @@ class EvolutionSettings(PartSettings):
 class RungSettings(PartSettings):
     """The keys of the schedulers `asha` and `hyperband`.
 
-    They train points in stages called rungs.
-
-    Only the best points of a rung continue on the next one.
+    They train points in stages called rungs. Only the best points of a rung continue on the next one.
     """
 
     fidelity: str = EPOCHS

@@ -354,9 +354,8 @@ DESIGNS = tuple(sorted(module.name for module in iter_modules([_DESIGNS_FOLDER])
 def find_design(name: str) -> type[Design]:
     """Return the class of a design.
 
-    Raise ValueError with the nearest name for an unknown one.
-
-    Only its module is loaded, so that a study loads only its own design.
+    Raise ValueError with the nearest name for an unknown one. Only its module is loaded, so that a study
+    loads only its own design.
     """
     if name not in DESIGNS:
         raise ValueError(f"unknown design '{name}'{nearest_hint(name, DESIGNS)}")

@@ -34,9 +34,8 @@ _HOLE = re.compile(r"\{ *([A-Za-z]\w*) *\}")
 class Source:
     """The origin of a setting, with a detail.
 
-    The detail is, for example, a section of the paper or a file of its program.
-
-    If the author of the study chose the value, the detail is the reason.
+    The detail is, for example, a section of the paper or a file of its program. If the author of the study
+    chose the value, the detail is the reason.
     """
 
     origin: Origin
@@ -108,9 +107,7 @@ class SourceSheet:
 def read_source_sheet(diagnostics: Diagnostics, as_written: Mapping[str, Any]) -> SourceSheet:
     """Return the source of every setting of a study.
 
-    Report faults of its table `[source]`, if any.
-
-    `as_written` has the tables without overrides.
+    Report faults of its table `[source]`, if any. `as_written` has the tables without overrides.
 
     Every key that the file gives in [model], [task], [train], [recipes], [factors] and [decode] needs a
     source, and so do its cells. The source of a table applies to all its keys. A key whose value is a

@@ -114,10 +114,8 @@ class SearchPoints:
     def ranked(self) -> tuple[FoundPoint, ...]:
         """Return the complete points, the best first.
 
-        They are sorted by the first objective.
-
-        Points with equal values are in order of time. With several objectives, undominated points come before
-        all others.
+        They are sorted by the first objective. Points with equal values are in order of time. With several
+        objectives, undominated points come before all others.
         """
         points, losses = self.complete, self._losses()
         best = set(front(losses)) if len(self.goals) > 1 else set(range(len(points)))
@@ -232,9 +230,7 @@ def _found(
 ) -> FoundPoint:
     """Return a search point with its results.
 
-    `rows` has a row for each of its ended trials.
-
-    Rows of some seeds may be missing.
+    `rows` has a row for each of its ended trials. Rows of some seeds may be missing.
     """
     across, seeds = len(study.point_levels), {int(row["seed"]) for row in rows}
     statuses = [measured[each.name][row["trial"]][1] for each in goals for row in rows]
@@ -331,10 +327,8 @@ def _grows(settings: TrialSettings, metric: str) -> bool:
 def best_points(study: Study, outcomes: pl.DataFrame) -> list[BestPoint]:
     """Return the few best points of a search.
 
-    Empty for a grid.
-
-    With several objectives, return the undominated points, sorted by the first objective. Points that exceed
-    a limit, and points with a diverged training, are left out.
+    Empty for a grid. With several objectives, return the undominated points, sorted by the first objective.
+    Points that exceed a limit, and points with a diverged training, are left out.
     """
     search = study.search
     if search is None:
@@ -409,10 +403,8 @@ def ranks(points: Sequence[Losses]) -> list[int]:
 def crowding(points: Sequence[Losses]) -> list[float]:
     """Return the crowding distance of each point.
 
-    It is the distance between the point's neighbours, over all objectives.
-
-    Distances are relative to the range of each objective. They are ∞ for the points at the ends of an
-    objective (Deb et al. 2002).
+    It is the distance between the point's neighbours, over all objectives. Distances are relative to the
+    range of each objective. They are ∞ for the points at the ends of an objective (Deb et al. 2002).
     """
     found = [0.0] * len(points)
     for axis in range(len(points[0]) if points else 0):

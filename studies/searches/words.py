@@ -89,9 +89,8 @@ def space_size(study: Study) -> Cardinality | None:
 def space_words(study: Study) -> str:
     """Describe how many points a search's space has.
 
-    Also say if the search requests more.
-
-    For example `54 architectures` or `2 points, fewer than the requested 6: …`; "" if neither is known.
+    Also say if the search requests more. For example `54 architectures` or `2 points, fewer than the
+    requested 6: …`; "" if neither is known.
     """
     if study.search is None:
         return ""

@@ -164,9 +164,7 @@ class Document:
     def _narrowed(self, path: KeyPath, within: Span | None) -> Span | None:
         """Return the span in the file of a part of a text value.
 
-        None if the value has escapes.
-
-        With escapes, offsets in the value differ from those in the file.
+        None if the value has escapes. With escapes, offsets in the value differ from those in the file.
         """
         if within is None:
             return None
@@ -183,9 +181,8 @@ class Document:
 def parse_document(source: str, text: str, overrides: Sequence[str] = ()) -> Document:
     """Parse the text of a study file.
 
-    Raise StudyError for invalid TOML in the text or in an override.
-
-    Nesting deeper than `toml_positions.MAX_DEPTH` is invalid, too.
+    Raise StudyError for invalid TOML in the text or in an override. Nesting deeper than
+    `toml_positions.MAX_DEPTH` is invalid, too.
     """
     text = text.replace("\r\n", "\n")  # as tomllib does, so that its positions are those of this text
     if (deep := find_too_deep(text)) is not None:
@@ -319,9 +316,7 @@ class Diagnostics:
     def report_faults(self, path: KeyPath, faults: Iterable[Fault]) -> None:
         """Add the faults of a text value such as a recipe.
 
-        The value is marked as invalid.
-
-        Each fault has a position in the text.
+        The value is marked as invalid. Each fault has a position in the text.
         """
         for fault in faults:
             self.report_invalid(path, fault.message, within=(fault.start, fault.end))

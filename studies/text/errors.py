@@ -39,10 +39,8 @@ class StudyFault:
 class StudyError(ActivememError):
     """Error for a study that cannot run.
 
-    `faults` has every fault.
-
-    Its text shows the first 30 of them, and at most 10 of one line. It names the file and shows each line
-    that has faults, from top to bottom:
+    `faults` has every fault. Its text shows the first 30 of them, and at most 10 of one line. It names the
+    file and shows each line that has faults, from top to bottom:
 
         studies/wrong.toml: 1 fault
 

@@ -1,8 +1,6 @@
 """Positions of keys and values in a TOML text.
 
-The module tomllib does not report them.
-
-It also has functions that write TOML tables.
+The module tomllib does not report them. Other functions here write TOML tables.
 
 The text must be valid for `tomllib.loads`, with single line feeds as line ends.
 """
@@ -140,9 +138,7 @@ class _Scanner:
     def descend(self, path: KeyPath, keys: list[tuple[str, Span]]) -> KeyPath:
         """Return the path of dotted keys below `path`.
 
-        Record the position of each key.
-
-        In an array of tables they belong to the last table.
+        Record the position of each key. In an array of tables they belong to the last table.
         """
         for name, span in keys:
             path = (*path, name)

@@ -25,9 +25,7 @@ _PREFIXES = (("", 1e0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1
 def format_duration(seconds: float) -> str:
     """Return a time with its unit: `40 s`, `31 min`, `14 h`.
 
-    Short times have at most two digits.
-
-    A positive time is at least 1 s.
+    Short times have at most two digits. A positive time is at least 1 s.
     """
     value = max(seconds, 1.0) if seconds > 0 else 0.0
     for unit, limit in _UNITS:
@@ -69,9 +67,8 @@ def format_bytes(count: float) -> str:
 def labelled_lines(label: str, text: str, width: int = WIDTH) -> list[str]:
     """Wrap a text into lines after a label, as in `  search 40 points …`.
 
-    Return no lines for an empty text.
-
-    The text after a line break is a command, which stays on one line so that it can be copied.
+    Return no lines for an empty text. The text after a line break is a command, which stays on one line so
+    that it can be copied.
     """
     first = f"  {label:<6} "
     indent = " " * len(first)
@@ -123,10 +120,8 @@ def truncate(text: str, width: int) -> str:
 def abbreviate_all(texts: Sequence[str], width: int) -> list[str]:
     """Shorten long texts by an ellipsis in the middle.
 
-    Different texts stay different.
-
-    A third of the width is kept for the end of a text, or as much of it as keeps texts different. Texts that
-    differ only in their middle lose the beginning that they share instead.
+    Different texts stay different. A third of the width is kept for the end of a text, or as much of it as
+    keeps texts different. Texts that differ only in their middle lose the beginning that they share instead.
     """
     if all(len(text) <= width for text in texts):
         return list(texts)

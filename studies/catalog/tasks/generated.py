@@ -86,8 +86,6 @@ class GeneratedTask(TaskSettings, ABC):
         """The largest distance, on each side, between a target and an input that can change it.
 
         In tokens. None if unknown.
-
-        None if unknown.
         """
         return None
 

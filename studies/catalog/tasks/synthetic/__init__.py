@@ -1,10 +1,8 @@
 """Built-in tasks whose examples are drawn from a seed.
 
-Outputs are scored at some positions only.
-
-`base` has their shared code. `state_tracking` has parity, modular arithmetic and word problems of groups.
-`recall` has lookups, and `chomsky` has the problems of the Chomsky hierarchy. `listops` and
-`mad` have the tasks of these names. All are causal. Each module registers its tasks;
+Outputs are scored at some positions only. `base` has their shared code. `state_tracking` has parity, modular
+arithmetic and word problems of groups. `recall` has lookups, and `chomsky` has the problems of the Chomsky
+hierarchy. `listops` and `mad` have the tasks of these names. All are causal. Each module registers its tasks;
 `engine/tasks/synthetic` draws examples.
 """
 

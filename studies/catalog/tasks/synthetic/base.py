@@ -126,9 +126,8 @@ class LengthTask(SyntheticTask, ABC):
 class SyntheticSpec(TaskSpec):
     """A registered synthetic task.
 
-    `set_title` is the heading above the names of its test sets.
-
-    `symbols` says what the numbers in inputs and targets stand for.
+    `set_title` is the heading above the names of its test sets. `symbols` says what the numbers in inputs and
+    targets stand for.
     """
 
     set_title: str
