@@ -123,9 +123,9 @@ class OpenResult(ABC, Generic[QuestionT]):
         """
 
     def count(self, group: Sequence[QuestionT]) -> int:
-        """Return how many questions a group counts as.
+        """Return how many questions are in a group.
 
-        The comparisons of a claim count as one.
+        The comparisons of a claim count as one question.
         """
         return len(group)
 

@@ -648,7 +648,7 @@ def _check_data(diagnostics: Diagnostics, study: Study) -> None:
 
 
 class Shown(NamedTuple):
-    """The valid tables, figures and claims in which a study shows its results."""
+    """The valid tables, figures and claims of a study."""
 
     tables: Sequence[TableKind]
     curves: Sequence[CurveKind]

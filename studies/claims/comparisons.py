@@ -77,7 +77,10 @@ class Extrapolation:
 
 @dataclass(frozen=True, slots=True)
 class Speedup:
-    """The logarithm of the ratio of two costs, `slow` to `fast`, computed for each seed."""
+    """The logarithm of a speedup, which is the cost `slow` divided by the cost `fast`.
+
+    It is computed for each seed.
+    """
 
     fast: Quantity
     slow: Quantity

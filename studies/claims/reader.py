@@ -119,7 +119,10 @@ class Scope:
         return found
 
     def varying_factors(self, cells: Iterable[Cell]) -> dict[str, tuple[Level, ...]]:
-        """Return the factors that vary among these cells, with their levels, in the order of the study."""
+        """Return the factors that vary among these cells, with their levels.
+
+        They are in the order of the study.
+        """
         held = [dict(cell) for cell in cells]
         met = {factor: {level_key(cell[factor]) for cell in held} for factor in self.factors}
         return {

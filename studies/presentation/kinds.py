@@ -496,7 +496,7 @@ def describe_levels(levels: Mapping[str, Level]) -> str:
 def mixed_levels_fault(
     shown: Collection[str], select: Mapping[str, Any], design: Design, *, has_over: bool = False
 ) -> str:
-    """Return an error message if one cell of a table or figure would mix levels of a factor; else "".
+    """Return an error message if one cell of a table or figure would mix levels of a factor.
 
     Return "" otherwise. The message says how to mend it. `shown` are the factors that determine a trial's
     cell; seeds are always mixed. A result that `has_over` may also average over a factor.

@@ -1,4 +1,4 @@
-"""Conflicts between tables of a study file that are valid by themselves."""
+"""Conflicts between valid tables of a study file."""
 
 from __future__ import annotations
 

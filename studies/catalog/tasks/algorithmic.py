@@ -27,7 +27,7 @@ MAX_TEST_LENGTHS = 10_000
 
 
 class LengthRange(StrictModel):
-    """The form of `test_lengths` that gives a first and a last length."""
+    """A range of test lengths: `{ first = 41, last = 500 }`."""
 
     first: Length
     """the shortest length"""

@@ -24,11 +24,11 @@ class DegradationSettings(TaskSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DegradationProblem(TaskSpec):
-    """A toy problem: how its random sequences of `min_length` to `max_length` symbols are drawn.
+    """A toy problem and its random sequences.
 
-    There are `sequences` distinct sequences, of which the fraction `dev_fraction` is for validation. The
-    paper measures memory on `test_sequences` further sequences. Fields with a default of 0 apply to some
-    problems only.
+    A sequence has `min_length` to `max_length` symbols. There are `sequences` distinct sequences, of which
+    the fraction `dev_fraction` is for validation. The paper measures memory on `test_sequences` further
+    sequences. Fields with a default of 0 apply to some problems only.
     """
 
     kind: TaskKind = TaskKind.TRANSDUCTION
