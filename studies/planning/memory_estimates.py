@@ -28,7 +28,11 @@ NUMBER = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightState:
-    """Frozen parameters and optimiser state of a model."""
+    """Frozen parameters and optimiser state of a model.
+
+    `frozen` counts parameters. `bytes` is the size of the optimiser state, which only trained parameters
+    have.
+    """
 
     frozen: int
     bytes: int
@@ -100,7 +104,8 @@ class StepMemory:
 class TrialTest:
     """The size and cost of a trial's test.
 
-    The memory is at most that of a training step at the longest of these lengths.
+    `sequences` is the number of sequences for each of the `lengths`. The memory is at most that of a training
+    step at the longest of these lengths.
     """
 
     sequences: int
