@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import fsum
+from pathlib import PurePath
 from typing import Any
 
 import polars as pl
@@ -41,6 +42,7 @@ UNKNOWN = r"\textbf{??}"
 """The text that is printed for a number that is unknown or has no value."""
 
 _FLOAT = re.compile(r"\d+\.\d+(e[+-]?\d+)?")
+_DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{20,}\b")
 # an unknown name expands to the macro `am:??`, which prints ?? and warns, also inside captions
 _MACRO = (
     r"% The numbers of the text, by \am{NAME}. Input this file before \begin{document}.",
@@ -136,7 +138,7 @@ def _appendix(now: Snapshot) -> Iterator[str]:
     found: Mapping[str, Any] = settings(now) or {"settings": {}, "sources": {}}
     groups = dict[str, list[str]]()
     for name, texts in found["settings"].items():
-        value = breakable(one_line(", ".join(texts)))
+        value = breakable(_DIGEST.sub(r"\1…", one_line(", ".join(texts))))
         groups.setdefault(found["sources"].get(name, ""), []).append(
             rf"\texttt{{{breakable(name)}}}~=~{value}"
         )
@@ -175,8 +177,12 @@ def _hours(rows: pl.DataFrame) -> str:
 
 
 def _data(studies: Sequence[Snapshot]) -> Iterator[str]:
-    """Yield a LaTeX paragraph on the corpora of all studies, with their sources and licences."""
+    """Yield a LaTeX paragraph on the corpora of all studies, with their sources and licences.
+
+    The user's own corpus is named by its files.
+    """
     found = dict[str, Dataset]()
+    own = dict[str, str]()
     generated = set[str]()
     for now in studies:
         for task in {each.task.model_dump_json(): each.task for each in iter_settings(now)}.values():
@@ -186,8 +192,12 @@ def _data(studies: Sequence[Snapshot]) -> Iterator[str]:
             else:
                 dataset = require_dataset(corpus) if isinstance(corpus, str) else corpus.dataset
                 found[dataset.name] = dataset
+                if dataset.own and now.study.own_corpus:
+                    names = ", ".join(PurePath(path).name for path in now.study.own_corpus.paths)
+                    own[dataset.name] = f"{names} (own data)"
     parts = [
-        f"{each.name} ({each.title}; {each.source}): "
+        own.get(each.name, f"{each.name} ({each.title}; {each.source})")
+        + ": "
         + ("licence not known to the program" if each.licence == "unknown" else f"licence {each.licence}")
         for each in found.values()
     ]

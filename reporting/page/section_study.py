@@ -46,6 +46,9 @@ from ..snapshot import Snapshot
 _BESIDE_TRIALS = ("recipes", "factors", "cells", "decode")
 """The parts of a study besides the settings of its trials."""
 
+_OWN_FILES = ("task.corpus", "task.tokenizer")
+"""The keys that name the user's own files. A trial has facts about the files instead."""
+
 
 def question(inputs: Snapshot) -> Mapping[str, object]:
     """Return the study's question, and the factors that the study varies."""
@@ -86,21 +89,25 @@ def settings(inputs: Snapshot) -> Mapping[str, object] | None:
     """Return the settings of the study, each with all of its values and with its source.
 
     The source says where a value is from, and stands in the study file. The seed, which is a factor, is left
-    out. If the study has a table [source], other parts with sources follow: recipes, factors, cells and
-    [decode]. If the study makes costs equal, the keys that say how follow, and the sizes that were solved.
+    out. The paths of the user's own files come first. If the study has a table [source], other parts with
+    sources follow: recipes, factors, cells and [decode]. If the study makes costs equal, the keys that say
+    how follow, and the sizes that were solved.
     """
     found: dict[KeyPath, dict[str, None]] = {}
     for settings in iter_settings(inputs):
         for path, value in _flat(settings.model_dump(mode="json", exclude={"seed"})):
             # as JSON text, because a value may be a list, which is no key
             found.setdefault(path, {})[json.dumps(value, ensure_ascii=False)] = None
-    written = inputs.study.template.texts
+    filled = inputs.study.template.texts
     texts = {
-        ".".join(map(str, path)): [written[path]]
-        if len(each) > 1 and path in written
+        ".".join(map(str, path)): [filled[path]]
+        if len(each) > 1 and path in filled
         else list(map(_unquoted, each))
         for path, each in found.items()
     }
+    if inputs.study.own_corpus:
+        written = [each for each in inputs.study.source_sheet.settings if not each.is_default]
+        texts = {each.name: [each.text] for each in written if each.name.startswith(_OWN_FILES)} | texts
     sourced = [each for each in inputs.study.source_sheet.settings if each.source]
     others = {each.name: [each.text] for each in sourced if each.name.split(".")[0] in _BESIDE_TRIALS}
     sources = {each.name: str(each.source) for each in sourced}

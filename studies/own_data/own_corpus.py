@@ -113,6 +113,21 @@ def _texts(value: object) -> Iterator[str]:
             yield from _texts(each)
 
 
+def _paths(value: object) -> Iterator[str]:
+    """Yield the paths in a table `corpus`, or in one of its values.
+
+    Columns and shares of rows are left out.
+    """
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        yield from (path for each in value for path in _paths(each))
+    elif isinstance(value, Mapping):
+        forms = (("path",), ("documents", "dev", "test"), ("train", "dev", "test"), ("source", "target"))
+        keys = next((keys for keys in forms if keys[0] in value), ())
+        yield from (path for key in keys for path in _paths(value.get(key)))
+
+
 def _states(path: Path) -> Iterator[tuple[str, int, int, int, int]]:
     """Yield the states of a file, or of all files in a folder, to detect changes.
 
@@ -152,6 +167,14 @@ class OwnCorpus:
     files: Mapping[str, Path] = field(default_factory=dict[str, Path])
     summary: CorpusSummary | None = None
     pieces: int | None = None
+
+    @property
+    def paths(self) -> list[str]:
+        """The files and folders of the corpus, as the study names them."""
+        if self.facts is None:
+            return []
+        found = json.loads(self.written)
+        return list(_paths(found if self.tokenizer is None else found["corpus"]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the description that a store keeps.

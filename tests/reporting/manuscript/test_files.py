@@ -106,6 +106,29 @@ def test_corpora_are_reported_with_their_licences(kept, tmp_path, corpus, words)
     assert f"{words}." in files["compute.tex"].decode()
 
 
+def test_own_texts_are_named_by_their_files_and_their_digests_fit_the_page(kept, tmp_path):
+    lines = [f"Line {number} of {''.join(map(chr, range(33, 127)))}" for number in range(40)]
+    (tmp_path / "my_notes.txt").write_text("\n".join(lines), encoding="utf-8")
+    text = study_text(
+        study={"name": "notes"},
+        model={"recipe": "conv(k=3)", "d_model": 16},
+        task={"name": "language_model", "corpus": {"path": "my_notes.txt"}, "context": 8},
+        train={"curriculum": None},
+        factors={"mixer": None, "task": None, "seed": [0]},
+    )
+    (tmp_path / "notes.toml").write_text(text, encoding="utf-8")
+    (tmp_path / "paper.toml").write_text('[paper]\nstudies = "notes.toml"', encoding="utf-8")
+    files = paper_files(read_manuscript(tmp_path / "paper.toml", lambda place: kept))
+    own = load_study(str(tmp_path / "notes.toml")).own_corpus
+    compute, appendix = (
+        files[name].decode().replace(r"\allowbreak{}", "") for name in ("compute.tex", "appendix.tex")
+    )
+    assert r"\paragraph{Data.} my\_notes.txt (own data): licence not known to the program." in compute
+    assert r"\texttt{task.corpus.path}~=~my\_notes.txt;" in appendix
+    assert rf"\texttt{{task.corpus.train.sha256}}~=~{own.facts.train.sha256[:12]}\ldots{{}};" in appendix
+    assert own.facts.alphabet[:33] not in appendix
+
+
 def test_latex_compiles_the_files_and_prints_the_numbers(built, tmp_path):
     log = compile_latex(tmp_path, DOCUMENT, "booktabs")
     assert "[30.0][2]" in log
