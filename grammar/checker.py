@@ -441,9 +441,10 @@ class _Checker:
         return make_sum(checked) if syntax.operator == "+" else make_series(checked)
 
     def _report_whole_model(self, operand: Syntax, part: Node | None) -> bool:
-        """Report a part that must be a whole recipe, such as `seq2seq`; return whether this is a fault.
+        """Report an operand that is a whole model, such as `seq2seq`.
 
-        Such a block maps a source to a target, and no other recipe can contain it.
+        A whole model maps a source to a target, and no other recipe can contain it. Return whether a fault
+        was reported.
         """
         if part is None or output_kind(part) != OTHER_LENGTH:
             return False

@@ -512,7 +512,7 @@ def _replaced(node: Value, old: BlockNode, new: BlockNode) -> Value:
 
 
 def _rates(models: Sequence[RequestedCell], cells: Sequence[Trial]) -> Iterator[Request]:
-    """Yield requests for a third and three times the learning rate.
+    """Yield requests for 1/3 and 3 times the learning rate.
 
     There are none if the study already varies the rate.
     """

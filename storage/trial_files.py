@@ -132,9 +132,9 @@ def begun_trials(root: Path, study: str) -> set[str]:
 
 
 def is_begun(folder: Path) -> bool:
-    """Return whether a checkpoint folder has a complete record of its trial.
+    """Return whether a checkpoint folder says which trial it belongs to.
 
-    It has none if the process was killed early.
+    It does not if the process was killed while it created the folder.
     """
     return _begun_or_none(folder) is not None
 

@@ -299,7 +299,10 @@ class WeightMap:
 
     @torch.no_grad()
     def copy(self, layer: nn.Module) -> None:
-        """Copy the layer's weights into the block, and zero the layer's unmatched biases."""
+        """Copy the layer's weights into the block.
+
+        Biases of the layer that the block lacks are set to zero.
+        """
         theirs = dict(layer.named_parameters())
         for name in self.zeroed:
             theirs[name].zero_()

@@ -243,9 +243,10 @@ def _lengths(x: Tensor, mask: Tensor | None) -> Tensor:
 
 
 class ImageTransducer(Transducer[StateT]):
-    """A transducer that computes its outputs from an image of the source.
+    """A Neural GPU that reads a source and writes a target.
 
-    More outputs need a larger image.
+    It computes the outputs from an image: a grid of vectors that holds the source. More outputs need a larger
+    grid.
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:

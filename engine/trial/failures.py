@@ -235,10 +235,9 @@ _TIMEOUT = re.compile(r"^Timeout \(.*\)!$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashCounts:
-    """Counts of a trial's processes that died after the same start.
+    """Numbers of times that a trial's process died, always after the same start.
 
-    They started at the same epoch and step. `in_run` counts the deaths of this run, `in_all` those of all
-    runs.
+    The processes started at the same epoch and step. `in_run` counts this run, `in_all` all runs.
     """
 
     in_run: int

@@ -692,7 +692,7 @@ def _shared(part: ModelPart) -> list[ModelPart]:
 
 
 def _without_state(part: ModelPart) -> ModelPart:
-    """Return a copy of a part that keeps nothing during generation.
+    """Return a copy of a recipe part with no state to keep during generation.
 
     An encoder is such a part: generation runs it only once. The fields `state` and `window` are zero, also in
     all parts inside.

@@ -76,7 +76,7 @@ class RecipeComparison:
         return [replace(each, parts=(), difference=difference(each)) for each in every]
 
     def __str__(self) -> str:
-        """Return the recipes by letter, then a table with a column for each.
+        """Return a list of the recipes, each with a letter, and a table with one column per recipe.
 
         The columns are side by side if they fit.
         """

@@ -76,7 +76,7 @@ def read_conditions(diagnostics: Diagnostics, names: Collection[str], fixed: Col
 
 
 def _is_other(diagnostics: Diagnostics, path: KeyPath, names: Collection[str]) -> bool:
-    """Return whether a factor's condition may depend on this other factor.
+    """Check the factor that a condition names, and return whether it is valid.
 
     `path` is `("when", NAME, OTHER)`: the condition of the factor NAME depends on the factor OTHER.
     """

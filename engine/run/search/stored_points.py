@@ -62,7 +62,7 @@ class SearchPoint:
 
     @property
     def global_id(self) -> str:
-        """Return the id of the point on all rungs.
+        """Return the id that is the same on every rung.
 
         It is the id of the point's first trial on the last rung.
         """
