@@ -34,8 +34,9 @@ _CPU = torch.device("cpu")
 def score_text(model: Model, symbols: TextSymbols, task: LanguageModelSettings, text: str) -> TextScore:
     """Return the likelihood of a text under a language model.
 
-    Every token is scored exactly once, as in the evaluation of a split. Raise DataError if a part of the
-    text has no symbol, or if nothing in the text can be scored.
+    Every token is scored exactly once, as in the evaluation of a split. A stream model counts positions from
+    the start of the text, as in generation and in transformers. Raise DataError if a part of the text has no
+    symbol, or if nothing in the text can be scored.
     """
     data, end, by_sentence = text.encode(), symbols.end_of_line, task.batching == "sentences"
     encoded = symbols.encode_bytes(sentences_as_lines(data) if by_sentence else data)
@@ -56,12 +57,14 @@ def score_text(model: Model, symbols: TextSymbols, task: LanguageModelSettings, 
     length = task.longest if task.by_line else task.context
     if task.by_line and not bool(((split.line_lengths > 1) & (split.line_lengths <= length + 1)).any()):
         raise DataError(f"expected a line of 1 to {length} tokens, got none")
+    # each row of a stream begins at position 0
+    one_row = task.batching == "stream" and model.positions.kind.adds_vectors
     return score_split(
         model,
         split,
         batching=task.batching,
         length=length,
-        batch_size=BATCH_SIZE,
+        batch_size=1 if one_row else BATCH_SIZE,
         end=end,
         device=_CPU,
         separate_documents=task.separate_documents,

@@ -111,7 +111,8 @@ def score_text(
 
     `batching` is a task's way to divide its text:
 
-    - A stream is read in rows that overlap by the model's reach, which equals one pass over the whole text.
+    - A stream is read in rows that overlap by the model's reach. This equals one pass over the whole text,
+      except that positions are counted from the start of each row, as in training.
     - Packed pieces have `length` tokens, and are read without what comes before them. With
       `separate_documents` a token is scored only from its own document.
     - Lines are independent sequences; empty ones, and those of more than `length` tokens, are left out.

@@ -225,8 +225,8 @@ def iter_stream_eval(
     Only the first token is not scored.
 
     Rows overlap: each row after the first begins `warm_up` tokens before its first scored token. With one
-    row, or a warm-up of the model's reach, the scores equal the scores of one pass over the whole text. The
-    last row is padded with tokens that are not scored.
+    row, or a warm-up of the model's reach, the scores equal the scores of one pass over the whole text, if
+    the model adds no position vectors. The last row is padded with tokens that are not scored.
     """
     scores = len(tokens) - 1
     if scores < 1:

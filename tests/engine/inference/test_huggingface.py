@@ -27,21 +27,24 @@ KINDS = {
     "pieces in lines": {"corpus": OWN, "tokens": "bpe", "pieces": 300, "batching": "lines"},
     "byte_bpe": {"corpus": OWN, **BYTE_BPE},
     "documents": {"corpus": {"documents": "own.parquet"}, **BYTE_BPE, "batching": "packed"},
+    "a window": {"corpus": OWN},
+    "neighbours": {"corpus": OWN},
 }
+RECIPES = {"a window": "sa(heads=2, head_width=4, span=16)", "neighbours": "conv(k=3)"}
 TEXT = "a small cat and many quiet words"
 
 
 class Exported:
     """A trained model, its study, and its folder opened in transformers."""
 
-    def __init__(self, folder, task):
+    def __init__(self, folder, task, recipe):
         self.folder = folder / "hub"
         (folder / "own.txt").write_text("\n".join(LINES), encoding="utf-8")
         pq.write_table(pa.table({"text": LINES}), folder / "own.parquet")
         scores = ["lm_eval[whole,bits_per_byte]", "lm_eval[word,perplexity]"]
         text = study_text(
             study={"keep_weights": True},
-            model={"recipe": "lstm"},
+            model={"recipe": recipe},
             task={"name": "language_model", "context": 64, **task},
             train={"curriculum": None},
             factors={"seed": [0]},
@@ -64,7 +67,9 @@ class Exported:
 
 @pytest.fixture(scope="module", params=KINDS)
 def exported(request, tmp_path_factory):
-    return Exported(tmp_path_factory.mktemp("exported"), KINDS[request.param])
+    return Exported(
+        tmp_path_factory.mktemp("exported"), KINDS[request.param], RECIPES.get(request.param, "lstm")
+    )
 
 
 def test_the_loss_of_a_text_is_its_score(exported):

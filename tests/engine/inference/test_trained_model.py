@@ -44,10 +44,10 @@ def train(settings, folder, data):
     return load_model(path), path, metrics
 
 
-def text_settings(recipe, **task):
+def text_settings(recipe, position="none", **task):
     return TrialSettings.model_validate(
         {
-            "model": {"recipe": recipe, "d_model": 16, "position": "none"},
+            "model": {"recipe": recipe, "d_model": 16, "position": position},
             "task": {"name": "language_model", "corpus": "tiny", "context": 32} | task,
             "train": {
                 "optimizer": {"name": "adam", "lr": 1e-2},
@@ -97,6 +97,21 @@ def test_the_score_of_a_split_is_that_of_the_training(language_model):
     found = trained.score(text)
     assert found.loss == pytest.approx(metrics["dev_loss"], rel=1e-6)
     assert found.bits_per_token == pytest.approx(metrics["dev_loss"] / math.log(2), rel=1e-6)
+
+
+@pytest.mark.parametrize("position", ["timing", "none"])
+@pytest.mark.parametrize("mixer", ["conv(k=3)", "sa(heads=2, head_width=8, pos=rope, span=16)"])
+def test_a_text_of_a_stream_is_scored_as_in_one_pass(data, tmp_path, mixer, position):
+    settings = text_settings(f"{mixer} >> ff(16)", position)
+    trained, *_ = train(settings, tmp_path, data)
+    corpus = open_corpus(settings.task, data)
+    for length in (20, 100, 1000):  # the context is 32
+        tokens = corpus.test.tokens[: length + 1].long()
+        tokens[-1] = corpus.symbols.end_of_line
+        with torch.no_grad():
+            logits = trained.module(tokens[None, :-1])[0]
+        expected = torch.nn.functional.cross_entropy(logits, tokens[1:]).item()
+        assert trained.score(corpus.symbols.decode(tokens.tolist())).loss == pytest.approx(expected, rel=1e-5)
 
 
 def test_stepwise_generation_equals_whole_passes(language_model):
