@@ -325,12 +325,16 @@ class PrintedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyVerdict:
-    """The verdict of one study on a claim, with its effect and number of seeds."""
+    """The verdict of one study on a claim, with its effect and number of seeds.
+
+    The margin that the claim has `added` to a side is not part of the effect.
+    """
 
     study: str
     at: str
     verdict: Verdict
     effect: float | None
+    added: float
     n: int
     needed: int | None
 
@@ -468,6 +472,7 @@ def _claims(snapshots: Iterable[Snapshot]) -> Iterator[PaperClaim]:
                     at=at,
                     verdict=checked.verdict,
                     effect=checked.deciding.effect,
+                    added=checked.deciding.added,
                     n=checked.deciding.n,
                     needed=checked.needed,
                 ),

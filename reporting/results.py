@@ -48,6 +48,7 @@ _CLAIM_SCHEMA = {
     "effect": pl.Float64,
     "low": pl.Float64,
     "high": pl.Float64,
+    "added": pl.Float64,
     "p": pl.Float64,
     "n": pl.Int64,
     "needed": pl.Int64,
@@ -310,7 +311,8 @@ class StudyResults:
     def claims(self) -> pl.DataFrame:
         """Return a frame with a row for each claim: its verdict and numbers.
 
-        `effect`, `low` and `high` are null if there is nothing to compare, `p` if nothing was tested.
+        `effect`, `low` and `high` are null if there is nothing to compare, `p` if nothing was tested. `added`
+        is a number that the claim adds to a side: the test includes it, and the effect does not.
         """
         return pl.DataFrame([_claim_row(each) for each in self.check_claims()], _CLAIM_SCHEMA, orient="row")
 
@@ -366,7 +368,7 @@ def _engine(module: str) -> Any:  # noqa: ANN401 -- a module
 def _claim_row(checked: ClaimResult) -> tuple[object, ...]:
     deciding = checked.deciding
     low, high = deciding.interval or (None, None)
-    numbers = (deciding.effect, low, high, deciding.p, deciding.n, checked.needed)
+    numbers = (deciding.effect, low, high, deciding.added, deciding.p, deciding.n, checked.needed)
     return (checked.spec.name, checked.verdict_text, *numbers)
 
 

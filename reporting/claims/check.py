@@ -36,6 +36,7 @@ from ...studies.claims.reader import cell_key
 from ...studies.resolve.trial import CellKey
 from ...studies.schema.factors import ABSENT, level_key, level_text, named_levels
 from ...studies.schema.settings import Level
+from ...studies.text.units import format_quantity
 from ..outcomes import device_fault
 from ..statistics.decided_differences import look_level, p_over_looks
 from ..statistics.estimates import hochberg_adjusted, hochberg_threshold
@@ -162,6 +163,8 @@ def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimRes
             decimals=_decimals(each),
             unit=_unit(each),
             is_ratio=each.is_ratio,
+            added=each.added,
+            tested_for=_tested_for(each),
             censored=test.censored,
             gaps=results.gaps(each),
             notes=(
@@ -238,12 +241,14 @@ def _verdict(test: PairedTest, threshold: float) -> Verdict:
 
 
 def _shown(difference: float | None, comparison: Comparison) -> float | None:
-    """Return a difference for display, with a speedup as a ratio.
+    """Return a difference for display: without an added number, and with a speedup as a ratio.
 
     A speedup is tested as a difference of logarithms.
     """
-    if difference is None or not comparison.is_ratio:
-        return difference
+    if difference is None:
+        return None
+    if not comparison.is_ratio:
+        return difference + comparison.added
     ratio = math.inf if difference == math.inf else math.exp(difference)
     return ratio * comparison.right.value if isinstance(comparison.right, Ratio) else ratio
 
@@ -253,6 +258,21 @@ def _shown_interval(
 ) -> tuple[float, float] | None:
     low, high = (_shown(end, comparison) for end in interval or (None, None))
     return None if low is None or high is None else (low, high)
+
+
+_SIGN_WORDS = {">": "more than", "<": "less than", ">=": "at least", "<=": "at most", "==": "exactly"}
+
+
+def _tested_for(comparison: Comparison) -> str:
+    """Describe the test of a comparison with an added number, as in `tested for more than 0.01`.
+
+    The text is empty if no number is added.
+    """
+    if not comparison.added:
+        return ""
+    unit = _unit(comparison)
+    number = format_quantity(comparison.added, unit) if unit else f"{comparison.added:g}".replace("-", "−")
+    return f"tested for {_SIGN_WORDS.get(comparison.sign) or f'within {comparison.margin:g} of'} {number}"
 
 
 def _decimals(comparison: Comparison) -> int:

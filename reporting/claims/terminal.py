@@ -116,6 +116,8 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
     if any(map(_has_stricter_level, checked)):
         intervals += ", wider for claims with undecided comparisons (Hochberg)"
     sentences = [f"Effect: left minus right, paired by seed, with its t interval at {intervals}."]
+    if any(finding.tested_for for each in checked for finding in each.findings):
+        sentences.append("A margin, as in a > b + 2, is not part of the effect, but of the test.")
     if "pooled" in tests:
         sentences.append(
             "Tested by that interval, which assumes normal differences. Their variance is the larger of "
@@ -240,7 +242,7 @@ def _has_stricter_level(checked: ClaimResult) -> bool:
 
 def _rows(checked: ClaimResult) -> Iterator[_ClaimRow]:
     found = checked.findings
-    notes = tuple(filter(None, (checked.deciding_parts, *format_missing(found))))
+    notes = tuple(filter(None, (checked.deciding.tested_for, checked.deciding_parts, *format_missing(found))))
     if _has_stricter_level(checked):
         notes = (*notes, f"{len(found)} comparisons, intervals at {100 * checked.level:.4g} %")
     if checked.verdict is Verdict.UNDECIDED and checked.deciding.n == 1:

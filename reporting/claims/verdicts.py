@@ -56,8 +56,10 @@ class ComparisonResult:
     """The result of one comparison of a claim.
 
     `text` is the comparison in full, and `label` its short name within the claim. `effect` is left minus
-    right, or the speedup if it `is_ratio`. `interval` bounds it at the claim's level. `p` is adjusted by
-    Hochberg's procedure; None if nothing was tested. `degrees` are the degrees of freedom of a t interval,
+    right, or the speedup if it `is_ratio`. The margin `added` to a side, such as 0.01 in `a > b + 0.01`, is
+    not part of the effect, but of the test. `tested_for` then describes the test, as in `tested for more than
+    0.01`. `interval` bounds the effect at the claim's level. `p` is adjusted by Hochberg's procedure; None if
+    nothing was tested. `degrees` are the degrees of freedom of a t interval,
     None for other tests. `needed` is the number of seeds that would decide it; None if unknown. `gaps` are
     the missing trials of its seeds, `notes` the diverged and `censored` ones, which count with the worst
     value.
@@ -75,6 +77,8 @@ class ComparisonResult:
     decimals: int
     unit: str
     is_ratio: bool
+    added: float
+    tested_for: str
     censored: bool
     gaps: tuple[MissingTrials, ...]
     notes: tuple[MissingTrials, ...]
@@ -141,7 +145,8 @@ class ClaimResult:
         if finding.effect is not None and finding.interval is not None:
             number, low, high = map(finding.format, (finding.effect, *finding.interval))
             sign = "×" if finding.is_ratio else "+" if finding.effect > 0 else ""
-            effect = f" ({sign}{number} [{low}, {high}])"
+            tested_for = f", {finding.tested_for}" if finding.tested_for else ""
+            effect = f" ({sign}{number} [{low}, {high}]{tested_for})"
         if self.verdict is Verdict.NOT_RUN:
             return f"Not run: {self.spec.name}."
         head = f"{self.verdict_text.capitalize()} with {plural(finding.n, 'seed')}{would_do}"

@@ -160,7 +160,7 @@ def claim_lines(inputs: Snapshot) -> Iterator[str]:
     yield from ("", r"\paragraph{Claims}", rf"{escape(found['counts'])}.", r"\begin{itemize}")
     for each in found["claims"]:
         effect, interval, p, seeds = each["numbers"]
-        numbers = [" ".join(part for part in (effect, interval) if part), p, seeds]
+        numbers = [" ".join(part for part in (effect, interval) if part), each["tested_for"], p, seeds]
         text = ", ".join(part for part in numbers if part)
         verdict = rf"\textbf{{{each['verdict']}}}"
         yield rf"  \item {verdict}: {escape(one_line(each['spec'].name))} ({escape(text)})"

@@ -186,6 +186,7 @@ def claims(inputs: Snapshot) -> Mapping[str, object] | None:
             {
                 "spec": each.spec,
                 "verdict": each.verdict_text,
+                "tested_for": each.deciding.tested_for,
                 "numbers": _numbers(each, each.deciding, each.needed, each.verdict),
                 "notes": (each.deciding_parts, *format_missing(each.findings)),
                 "comparisons": [

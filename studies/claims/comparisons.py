@@ -116,6 +116,20 @@ class Comparison:
         """
         return isinstance(self.left, Speedup)
 
+    @property
+    def added(self) -> float:
+        """Return the number that is added to a difference of metrics, such as 0.01 in `a > b + 0.01`.
+
+        It is 0 if metrics are not compared with each other, as in `a > 0.01`, or if a number is compared with
+        0, as in `a - b - 0.01 > 0`.
+        """
+        if self.right == Constant(0.0):
+            return 0.0
+        terms = [*_iter_terms(self.left, 1), *_iter_terms(self.right, -1)]
+        signs = {sign for sign, term in terms if not isinstance(term, Constant)}
+        numbers = [-sign * term.value for sign, term in terms if isinstance(term, Constant)]
+        return math.fsum(numbers) if len(signs) > 1 else 0.0
+
     def accepted_range(self, step: float) -> tuple[float, float]:
         """Return the lower and upper limit of `left - right` for the comparison to hold.
 
@@ -160,6 +174,15 @@ class NotOf:
 
 Number = Constant | Quantity | SignedSum | Quotient | Reduction | Extrapolation | Speedup | Ratio
 Statement = Comparison | AllOf | AnyOf | NotOf
+
+
+def _iter_terms(number: Number, sign: int) -> Iterator[tuple[int, Number]]:
+    """Yield the terms of a sum, with those of the sums inside it, each with its sign."""
+    if isinstance(number, SignedSum):
+        for inner, term in number.terms:
+            yield from _iter_terms(term, sign * inner)
+    else:
+        yield sign, number
 
 
 def iter_comparisons(statement: Statement) -> Iterator[Comparison]:

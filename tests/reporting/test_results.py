@@ -63,7 +63,8 @@ def test_claims_are_a_frame_with_a_verdict_each(everything, kept, results):
         3,
     )
     assert found["low"] < 0 < found["high"]
-    assert results.claims.columns == ["claim", "verdict", "effect", "low", "high", "p", "n", "needed"]
+    numbers = ["effect", "low", "high", "added", "p", "n", "needed"]
+    assert results.claims.columns == ["claim", "verdict", *numbers]
     assert len(results.claims) == 0
 
 

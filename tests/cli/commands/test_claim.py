@@ -153,6 +153,8 @@ def test_claims_for_a_program(run, claiming):
         "decimals": 1,
         "unit": "",
         "is_ratio": False,
+        "added": 0.0,
+        "tested_for": "",
         "censored": False,
         "gaps": [],
         "notes": [],

@@ -65,6 +65,36 @@ def test_a_result_is_one_sentence(found, sentence):
     assert str(one) == sentence.replace("claim", one.spec.name)
 
 
+@pytest.mark.parametrize(
+    ("holds", "added", "tested_for"),
+    [
+        ("{sa} > {conv} + 2", 2.0, "tested for more than 2"),
+        ("{sa} - 2 >= {conv}", 2.0, "tested for at least 2"),
+        ("{sa} - {conv} > 2.5", 2.5, "tested for more than 2.5"),
+        ("{sa} + 1 < {conv} - 1", -2.0, "tested for less than −2"),
+        ("{sa} within 30 of {conv} + 2", 2.0, "tested for within 30 of 2"),
+        ("{sa} > {conv}", 0.0, ""),
+        ("{sa} within 2 of {conv}", 0.0, ""),
+    ],
+)
+def test_a_margin_is_part_of_the_test_but_not_of_the_effect(holds, added, tested_for):
+    cells = {name: f"max_length[task=reverse, mixer={name}]" for name in ("sa", "conv(k=3)")}
+    holds = holds.format(sa=cells["sa"], conv=cells["conv(k=3)"])
+    one = checked(holds, pair((40, 43, 43), (10, 11, 12)))
+    found, error = one.deciding, 1 / math.sqrt(3)
+    assert (found.effect, found.added, found.tested_for) == (31.0, added, tested_for)
+    assert found.interval == pytest.approx((31 - T * error, 31 + T * error))
+    assert str(one).endswith(f"[28.5, 33.5]{tested_for and ', '}{tested_for}).")
+    if one.verdict is CONFIRMED and ">" in holds:
+        plain = checked(SA_BEATS_CONV.format("reverse"), pair((40, 43, 43), (10, 11, 12)))
+        assert (found.p > plain.deciding.p) == bool(added)
+
+
+def test_a_number_that_a_metric_is_compared_with_is_no_margin():
+    one = checked("max_length[task=reverse, mixer=sa] > 2", pair((40, 43, 43), ()))
+    assert (one.deciding.effect, one.deciding.added, one.deciding.tested_for) == (40.0, 0.0, "")
+
+
 def test_the_other_way_round_it_is_refuted():
     one = checked(SA_BEATS_CONV.format("reverse"), pair((10, 11, 12), (40, 43, 43)))
     assert (one.verdict, one.deciding.effect) == (REFUTED, -31.0)
@@ -232,7 +262,7 @@ def test_sums_and_folds_are_taken_seed_by_seed():
         (f"{sa} > max({three}, {twenty})", ((40 - 12) + (43 - 11) + (43 - 12)) / 3),
         (f"{sa} > min({three}, {twenty})", ((40 - 10) + (43 - 9) + (43 - 10)) / 3),
         (f"{sa} > mean({three}, {twenty})", ((40 - 11) + (43 - 10) + (43 - 11)) / 3),
-        (f"{sa} - {three} > {twenty} + 1", ((40 - 10 - 13) + (43 - 11 - 10) + (43 - 12 - 11)) / 3),
+        (f"{sa} - {three} > {twenty} + 1", ((40 - 10 - 12) + (43 - 11 - 9) + (43 - 12 - 10)) / 3),
         (f"{sa} / {three} > 1.5", (40 / 10 + 43 / 11 + 43 / 12) / 3 - 1.5),
     ):
         assert checked(statement, found).deciding.effect == pytest.approx(effect)
