@@ -161,8 +161,9 @@ def trial_values(
     `outcomes` are the store's latest attempts. For a metric with an index, the last value in `metrics`, the
     store's history, takes precedence over the final one. `begun` are the trials with a checkpoint, `study`
     names the study to probe. `value` is the stored value, even if the status is not "done"; `why` is empty
-    for "done". The value of a censored trial is the cost of its whole training. Metrics of diverged trainings
-    are marked only if `outcomes` have the column DIVERGED; costs count as usual.
+    for "done". The value of a censored trial is its cost up to the last evaluation of the target's metric.
+    Metrics of diverged trainings are marked only if `outcomes` have the column DIVERGED. Costs count as
+    usual.
     """
     places = find_outcomes(trials, outcomes)
     return values_at(study, places, outcomes, metric, metrics=metrics, begun=begun)
@@ -193,7 +194,7 @@ def values_at(
         *("trial", "seed", "status", "reason"),
         diverged=pl.col(DIVERGED) if DIVERGED in outcomes.columns else pl.lit(None, dtype=pl.String),
         value=final_value(metric),
-        total=pl.lit(None, dtype=pl.Float64) if target is None else total_cost(target.currency),
+        limit=pl.lit(None, dtype=pl.Float64) if target is None else final_value(_limit_of(metric)),
         awaits_probe=_awaits_probe(places, outcomes, metric),
     )
     if metrics is not None and "[" in metric:
@@ -220,7 +221,7 @@ def values_at(
         .then(pl.lit(ValueStatus.PENDING))
         .otherwise(pl.lit(ValueStatus.NO_VALUE))
     )
-    known = pl.when(pl.col("status") == ValueStatus.CENSORED).then("total").otherwise("value")
+    known = pl.when(pl.col("status") == ValueStatus.CENSORED).then("limit").otherwise("value")
     return (
         found.with_columns(status=status)
         .with_columns(value=known)
@@ -380,7 +381,7 @@ def with_targets(outcomes: pl.DataFrame, names: Collection[str], find_course: Fi
     """Add to done trials the cost at which they reached each target.
 
     It is added as a metric. `names` may also have other metrics, which are ignored. The cost of a trial that
-    did not reach a target is infinite.
+    did not reach a target is infinite. A second metric has its cost up to the last evaluation.
     """
     for name in names:
         if (target := read_target(name)) is not None:
@@ -394,23 +395,32 @@ def _with_target(outcomes: pl.DataFrame, name: str, target: Target, find_course:
     value = pl.col("value")
     # polars (2.1) orders NaN above every number, so `NaN >= target` alone would count as reached
     met = value.is_not_nan() & (value <= target.value if target.at_most else value >= target.value)
-    reached = course.group_by("trial").agg(step=pl.col("step").filter(met).min())
-    values = done.join(reached, on="trial").select(
+    step = pl.col("step")
+    ends = course.group_by("trial").agg(first=step.filter(met).min(), last=step.max())
+    first, last = (cost_by_step(target.currency, pl.col(each)) for each in ("first", "last"))
+    values = done.join(ends, on="trial").select(
         "trial",
-        target=pl.when(pl.col("step").is_null())
-        .then(pl.lit(math.inf))
-        .otherwise(cost_by_step(target.currency, pl.col("step"))),
+        target=pl.when(pl.col("first").is_null()).then(pl.lit(math.inf)).otherwise(first),
+        limit=last,
     )
-    own = pl.struct(name=pl.lit(name), value=pl.col("target"))
+    added = [
+        pl.struct(name=pl.lit(each), value=pl.col(column))
+        for each, column in ((name, "target"), (_limit_of(name), "limit"))
+    ]
     return (
         outcomes.join(values, on="trial", how="left", maintain_order="left")
         .with_columns(
             metrics=pl.when(pl.col("target").is_null())
             .then(pl.col("metrics"))
-            .otherwise(pl.concat_list("metrics", own))
+            .otherwise(pl.concat_list("metrics", *added))
         )
-        .drop("target")
+        .drop("target", "limit")
     )
+
+
+def _limit_of(target: str) -> str:
+    """Return the name of the metric that has a trial's cost up to the last evaluation for a target."""
+    return f"limit of {target}"
 
 
 _FAMILY = "_bits_per_byte"

@@ -129,7 +129,8 @@ def test_a_course_does_not_mix_a_part_of_the_dev_split_with_all_of_it(tmp_path):
     courses = {"sa": [[3.0, 1.0, 1.2]] * 3, "conv(k=3)": [[3.0, 2.0, 0.9]] * 3}
     for task, ends, costs, noted in (
         ({}, [3, 3], ["200", "300"], False),
-        ({"dev_tokens": 500}, [2, 2], ["200", "> 300"], True),
+        # the bound of the second training leaves out its last epoch, which no part of the split has scored
+        ({"dev_tokens": 500}, [2, 2], ["200", "> 200"], True),
     ):
         found = results(text_study(**task), tmp_path / str(noted), courses)
         curve = found.curve()
