@@ -183,11 +183,13 @@ class StudyResults:
         only = [only] if isinstance(only, str) else only
         check_arguments(texts_fault("only", only, "['task=sort']"))
         selected = select_trials(self.study, only) if only else None
+        confirmed = self.now.confirmed if self.study.gates else None
         if machine is None:
             from ..studies.planning.plan import make_plan  # noqa: PLC0415 -- tables do without it
 
-            return make_plan(self.study, self.store, selected)
-        return _engine("run.planning").plan_study(self.study, self.store, machine, selected)
+            return make_plan(self.study, self.store, selected, confirmed=confirmed)
+        planning = _engine("run.planning")
+        return planning.plan_study(self.study, self.store, machine, selected, confirmed=confirmed)
 
     def propose(self, count: int = 1) -> list[Proposal]:
         """Return the points that a search would try next, at most `count`.

@@ -244,6 +244,7 @@ def _counts(study: Study, plan: Plan) -> str:
     parts[-1] += (
         f", {plan.num_missing_weights:,} of them for their weights" if plan.num_missing_weights else ""
     )
+    parts += [f"{len(plan.held_back):,} held back by a gate"] if plan.held_back else []
     over = sum(each.trials for each in plan.over_budget)
     return " · ".join([*parts, f"{over:,} over budget"] if over else parts)
 

@@ -67,10 +67,13 @@ def plan_study(
     store: Store,
     machine: Machine | None = None,
     only: Collection[str] | None = None,
+    *,
+    confirmed: Sequence[str] | None = None,
 ) -> Plan:
     """Return the plan of a study on this machine, given the results in the store.
 
-    `only` restricts the plan to these trials of a grid.
+    `only` restricts the plan to these trials of a grid. `confirmed` names the confirmed claims, which open
+    gates.
     """
     machine = machine or Machine()
     checkpoints = machine.activation_checkpointing
@@ -78,6 +81,7 @@ def plan_study(
         study,
         store,
         only,
+        confirmed=confirmed,
         memory=lambda trial: step_memory(trial, state=count_state(trial), checkpoints=checkpoints),
         measure=measure_steps(machine),
         locate=lambda dataset: check_availability(dataset, machine.data).location,

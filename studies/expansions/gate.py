@@ -6,7 +6,7 @@ These claims are about other cells, such as smaller sizes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -87,6 +87,20 @@ class Gates(Expansion):
         for gate in self.gates:
             left |= gate.held.difference(*(gate.opened_by.get(name, ()) for name in confirmed))
         return left
+
+    def closed(self, confirmed: Sequence[str], unfinished: Collection[str]) -> frozenset[str]:
+        """Return the ids of the unfinished trials that no claim has opened and none will open.
+
+        The claims of their gates are decided, since all open trials of earlier stages have ended.
+        `confirmed` names the confirmed claims.
+        """
+        held = self.held(confirmed)
+        first = min((self.stage(each) for each in unfinished if each not in held), default=len(self.gates))
+        return frozenset(each for each in held.intersection(unfinished) if self.stage(each) <= first)
+
+    def stage(self, trial: str) -> int:
+        """Return the number of the last gate that holds this trial back, from 1; 0 if none does."""
+        return max((number for number, gate in enumerate(self.gates, 1) if trial in gate.held), default=0)
 
     def first_gate(self, claim: str) -> int | None:
         """Return the index of the first gate that names this claim; None if no gate names it."""
@@ -183,15 +197,14 @@ class Gates(Expansion):
         stages: list[list[PlannedTrial]] = [[] for _ in range(len(self.gates) + 1)]
         for one in plan.trials:
             if one.status not in ("done", "failed"):
-                holding = [number for number, gate in enumerate(self.gates, 1) if one.trial.id in gate.held]
-                stages[max(holding, default=0)].append(one)
+                stages[self.stage(one.trial.id)].append(one)
         return stages
 
     def notes(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
         """Yield a note on each stage: its maximum cost, and the claims that open it.
 
         Stage 1 has the trials that no gate holds back; each gate adds a stage. Claims whose trials are all
-        trained are named apart.
+        trained are named apart, and trials that no claim has opened are said to be held back.
         """
         levels = {claim.spec.name: claim.spec.level for claim in study.claims}
         finished = {one.trial.id for one in plan.trials if one.status in ("done", "failed")}
@@ -203,19 +216,20 @@ class Gates(Expansion):
             later = (gate.held for gate in self.gates[number:])
             own = planned.difference(*later)
             opened = {name: ids & own for name, ids in self.gates[number - 1].opened_by.items()}
-            left = [name for name, ids in opened.items() if ids - finished]
             parts: list[str] = []
-            if trials:
+            if possible := [one for one in trials if one.trial.id not in plan.held_back]:
+                left = [name for name, ids in opened.items() if ids - finished - plan.held_back]
                 each = ", each for the levels that it compares" if len(left) > 1 else ""
                 level = 100 * min((levels[name] for name in left), default=0.0)
-                cost = f"at most {stage_cost(trials)}"
+                cost = f"at most {stage_cost(possible)}"
                 parts.append(f"{cost}, if a claim is confirmed{each}, at {level:.4g} %: {'; '.join(left)}")
-            trained = [
-                f"{plural(len(ids), 'trial')} for {name}"
-                for name, ids in opened.items()
-                if ids and name not in left
-            ]
-            parts += [f"opened and trained: {', '.join(trained)}"] if trained else []
+            if closed := len(trials) - len(possible):
+                names = "; ".join(name for name, ids in opened.items() if ids & plan.held_back)
+                why = f", not confirmed: {names}" if names else ""
+                parts.append(f"held back: {plural(closed, 'trial')}{why}")
+            if trained := [name for name, ids in opened.items() if ids and ids <= finished]:
+                count = len(frozenset[str]().union(*(opened[name] for name in trained)))
+                parts.append(f"opened and trained: {plural(count, 'trial')} for {'; '.join(trained)}")
             yield f"stage {number + 1}", "; ".join(parts)
 
 

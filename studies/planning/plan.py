@@ -265,6 +265,7 @@ class Plan:
     total: int
     subset_size: int | None
     counts: Mapping[str, int]  # the number of stored outcomes, by status
+    held_back: frozenset[str]  # the ids of the trials whose gate has not opened, and will not
     num_remaining: int  # trials to run; in a grid also pruned and incomplete ones, and those without weights
     num_missing_weights: int  # done trials whose weights the study keeps but the store lacks
     models: tuple[ModelCost, ...]
@@ -301,13 +302,15 @@ def make_plan(
     store: Store,
     only: Collection[str] | None = None,
     *,
+    confirmed: Sequence[str] | None = None,
     memory: Callable[[TrialSettings], StepMemory] | None = step_memory,
     measure: MeasureSteps | None = None,
     locate: Locate = lambda dataset: "part of activemem" if dataset.installed else dataset.source,
 ) -> Plan:
     """Make the plan of a study, given the trials in a store.
 
-    `only` restricts the plan of a grid to the trials with these ids.
+    `only` restricts the plan of a grid to the trials with these ids. `confirmed` names the confirmed claims;
+    if it is None, every gate may still open.
 
     Neither torch nor Ray is loaded.
 
@@ -325,10 +328,13 @@ def make_plan(
         if only is None or one.id in only
     )
     trials = [one.trial for one in planned]
-    asked = (
-        {trial.id for trial in study.trials} if only is None else only
-    )  # trials behind gates are planned, too
-    to_run = trials_to_run(study, store, statuses, only=asked)
+    held_back = frozenset[str]()
+    if study.gates and confirmed is not None:
+        unfinished = {each.id for each in study.trials if statuses.get(each.id) not in ("done", "failed")}
+        held_back = study.gates.closed(confirmed, unfinished)
+    # trials behind gates that may still open are planned, too
+    asked = {trial.id for trial in study.trials} if only is None else set(only)
+    to_run = trials_to_run(study, store, statuses, only=asked - held_back)
     without_weights = set(trials_missing_weights(study, store, statuses)) & {trial.id for trial in trials}
     if study.search:
         trials, counts = study.boundary_trials(), Counter[str](statuses.values())
@@ -349,6 +355,7 @@ def make_plan(
         total=study.total,
         subset_size=None if only is None else len(planned),
         counts=counts,
+        held_back=held_back & {trial.id for trial in trials},
         num_remaining=len(left),
         num_missing_weights=len(without_weights),
         models=model_costs(study, group_by_cost(study, trials, steps), estimator, steps),

@@ -7,6 +7,8 @@ from activemem.storage import Store
 
 from ..study_texts import GATED as STUDY
 
+UNTRUE = "parameters[width=8, mixer=sa] < 0"
+
 
 def where(study, ids):
     return {
@@ -50,10 +52,34 @@ def test_the_plan_names_the_claims_that_opened_what_is_trained(tmp_path):
 
     run_study(study, tmp_path, local=True)
     run_study(study, tmp_path, local=True, trial_ids=results.open_trials())
-    assert "if a claim is confirmed, at 98.33 %: never; opened and trained: 4 trials for surely" in shown()
+    assert "held back: 2 trials, not confirmed: never; opened and trained: 4 trials for surely" in shown()
+    assert "stage 3 at most 2 trials" in shown()
+    assert "if a claim is confirmed, at 98.33 %: later; held back: 4 trials" in shown()
     run_study(study, tmp_path, local=True, trial_ids={trial.id for trial in study.trials})
     assert "if a claim is confirmed" not in shown()
-    assert "stage 2 opened and trained: 4 trials for surely" in shown()
+    assert "stage 2 opened and trained: 6 trials for surely; never" in shown()
+
+
+def test_the_plan_says_that_a_gate_has_opened_nothing(tmp_path):
+    never = STUDY.replace('claims = ["surely", "never"]', 'claims = "never"')
+    study = load_study(never.replace("test_loss[width=8, mixer=lstm] < 100", UNTRUE))
+    results = StudyResults(study, Store(tmp_path))
+    assert "if a claim is confirmed" in str(results.plan())
+    run_study(study, tmp_path, local=True)
+    shown = " ".join(str(results.plan()).split())
+    assert "6 in the store · 0 to run · 12 held back by a gate" in shown
+    assert "stage 2 held back: 6 trials, not confirmed: never" in shown
+    assert "stage 3 held back: 6 trials" in shown
+    assert "if a claim is confirmed" not in shown
+
+
+def test_a_trial_that_two_claims_open_is_counted_once(tmp_path):
+    both = "parameters[width=4, mixer=lstm] > parameters[width=4, mixer=conv]"
+    study = load_study(STUDY.replace("parameters[width=4, mixer=conv] < 0", both))
+    results = StudyResults(study, Store(tmp_path))
+    run_study(study, tmp_path, local=True, trial_ids={trial.id for trial in study.trials})
+    shown = " ".join(str(results.plan()).split())
+    assert "stage 2 opened and trained: 6 trials for surely; never" in shown
 
 
 def test_the_claims_of_all_gates_share_their_level():
