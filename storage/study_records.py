@@ -43,7 +43,8 @@ class _FreeGpu(Record):
 class StudyRecord(BaseModel):
     """A study as it last ran.
 
-    It has the study's text, its overrides, and data on the run, such as its time.
+    It has the study's text, its overrides, and data on the run, such as its time. `seeds_before` are the
+    seeds for which there were results before the text got more seeds.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(strict=True, frozen=True, extra="allow")
@@ -53,6 +54,7 @@ class StudyRecord(BaseModel):
     path: str | None = None
     own_corpus: _OwnCorpus | None = None
     run: str | None = None
+    seeds_before: list[int] = Field(default_factory=list[int])
     gpu: _FreeGpu | None = None
     renamed: str | None = None
     rename_ended: bool = False

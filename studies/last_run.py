@@ -24,6 +24,7 @@ from ..storage import Store, StoreError, open_store, store_fault
 from ..storage.rows import KEY_COLUMNS, has_trial
 from ..storage.trial_files import STARTS_FILE, read_begun
 from .resolve.trial import first_of_each_kind
+from .schema.factors import SEED
 from .study import (
     Study,
     follow_rounds,
@@ -160,7 +161,10 @@ def load_to_run(name_or_path: str, store: Store, overrides: Sequence[str] = ()) 
 
 
 def describe_max_seeds(study: Study, store: Store) -> str:
-    """Return a note if `max_seeds` has changed or has no effect, else ""."""
+    """Return a note if `max_seeds` has changed or has no effect, or if seeds were added by hand.
+
+    The text is empty otherwise.
+    """
     now = study.header.max_seeds
     if not study.asks_for_seeds:
         without = "the study has no claim, and no table with smallest_difference"
@@ -174,7 +178,7 @@ def describe_max_seeds(study: Study, store: Store) -> str:
     before, rows = last.get("max_seeds"), store.trials(columns=KEY_COLUMNS)
     ended = rows.filter(pl.col("study") == study.name)["trial"].n_unique()
     if before == now or not ended:
-        return ""
+        return describe_added_seeds(study, store)
     when = f"max_seeds was {'not set' if before is None else before} when {plural(ended, 'trial')} ended"
     if now is None:
         return f"{when}: trials stay, but verdicts are no longer corrected for several looks at the results"
@@ -182,6 +186,43 @@ def describe_max_seeds(study: Study, store: Store) -> str:
     change = change if before is None else "corrected for tests at other numbers of seeds"
     valid = "this is valid only if you have not seen a result yet"
     return f"{when}: trials stay, but verdicts are now {change}; {valid}"
+
+
+def describe_added_seeds(study: Study, store: Store) -> str:
+    """Return a note if seeds were added to a study's file after there were results, else ""."""
+    if not (before := seeds_before(study, store)):
+        return ""
+    return (
+        f"the study had results for {plural(len(before), 'seed')} before it got {len(study.seeds)}: the "
+        "error level of its verdicts is that of a single look; to account for both looks, set "
+        f"seed = {list(before)} and max_seeds = {len(study.seeds)}"
+    )
+
+
+def seeds_before(study: Study, store: Store) -> tuple[int, ...]:
+    """Return the seeds for which a study had results before its file got more seeds, or ().
+
+    The record of the last run either has them, or has the file with fewer seeds. A single seed decides no
+    claim, so that results for one seed do not count.
+    """
+    record = store.records.load(study.name)
+    if record is None or study.search is not None:
+        return ()
+    before = set(record.get("seeds_before") or _seeds_of(record))
+    if len(before) < 2 or not before < set(study.seeds):
+        return ()
+    trials = has_trial(trial.id for trial in study.cells if trial.seed in before)
+    done = store.trials(columns=(*KEY_COLUMNS, "status")).filter(trials, status="done")
+    return tuple(sorted(before)) if len(done) else ()
+
+
+def _seeds_of(record: Mapping[str, Any]) -> list[int]:
+    try:
+        factors = parse_document("study", record["text"], record.get("overrides", ())).data["factors"]
+        seeds = factors[SEED] if isinstance(factors[SEED], list) else [factors[SEED]]
+    except (StudyError, KeyError, TypeError):
+        return []
+    return [seed for seed in seeds if isinstance(seed, int)]
 
 
 def other_results(store: Store, study: str = "", file: Path | None = None) -> str:

@@ -20,7 +20,12 @@ def check(study: LastRunStudy = None, *, results: ResultsOption = None, as_json:
     If STUDY is a name, the command uses this study as it last ran, with its --set overrides. If STUDY is a
     path, it uses the file as it is now. Exits with 1 if a claim is refuted, or if none of the trials has run.
     """
-    from ...reporting.claims.terminal import claims_to_terminal, measured_sentences, settings_sentences
+    from ...reporting.claims.terminal import (
+        added_seeds_sentences,
+        claims_to_terminal,
+        measured_sentences,
+        settings_sentences,
+    )
     from ...reporting.claims.verdicts import ClaimError, Verdict
     from ...reporting.outcomes import provenance
     from ...reporting.results import last_run_note
@@ -48,8 +53,13 @@ def check(study: LastRunStudy = None, *, results: ResultsOption = None, as_json:
         ids = [trial.id for trial in chosen.study.with_later_seeds().trials if trial.id in known]
         footer = provenance(ids, rows)
         measured = measured_sentences(chosen.study)
-        settings, width = settings_sentences(chosen.study, rows), output_width()
-        print_stdout(claims_to_terminal(found, footer, measured=measured, settings=settings, width=width))
+        settings = (
+            *added_seeds_sentences(chosen.study, chosen.store),
+            *settings_sentences(chosen.study, rows),
+        )
+        print_stdout(
+            claims_to_terminal(found, footer, measured=measured, settings=settings, width=output_width())
+        )
     verdicts = {each.verdict for each in found}
     if Verdict.REFUTED in verdicts or verdicts == {Verdict.NOT_RUN}:
         raise typer.Exit(EXIT_REFUTED)

@@ -19,6 +19,7 @@ import polars as pl
 from ...errors import argument_fault, check_arguments, number_fault, texts_fault
 from ...storage import Store, open_store, store_fault
 from ...studies.catalog.own_corpora import FOLDER
+from ...studies.last_run import seeds_before
 from ...studies.planning.plan import most_at_once, remaining_search_times
 from ...studies.planning.reused_trials import ShorterTrials
 from ...studies.planning.status import study_outcomes
@@ -191,6 +192,7 @@ def _run_round(
         "path": str(study.path.absolute()) if study.path else None,
         "own_corpus": study.own_corpus and study.own_corpus.to_dict(),
         "run": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seeds_before": list(seeds_before(study, store)),
     }
     store.records.save(study.name, record)
     at_once = None

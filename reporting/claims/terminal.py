@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from ...studies.catalog.metrics import find_metric, with_sign
 from ...studies.claims.comparisons import Quantity
+from ...studies.last_run import describe_added_seeds
 from ...studies.planning.final_values import trial_values
 from ...studies.presentation.metric_words import describe_metrics
 from ...studies.text.units import degrees_of_freedom
@@ -38,6 +39,7 @@ from .verdicts import OPEN, ClaimResult, ComparisonResult, Verdict
 if TYPE_CHECKING:
     import polars as pl
 
+    from ...storage import Store
     from ...studies.catalog.tasks import TaskSettings
     from ...studies.resolve.trial import Trial
     from ...studies.study import Study
@@ -356,6 +358,12 @@ def measured_sentences(study: Study) -> tuple[str, ...]:
     settings = [trial.settings for trial in _trials_of(study, compared)]
     metrics = [find_metric(name) for name in dict.fromkeys(quantity.metric for quantity in compared)]
     return describe_metrics(metrics, settings)
+
+
+def added_seeds_sentences(study: Study, store: Store) -> tuple[str, ...]:
+    """Return a sentence on seeds that were added by hand after there were results, if any."""
+    added = describe_added_seeds(study, store)
+    return (f"{added[0].upper()}{added[1:]}.",) if added else ()
 
 
 def settings_sentences(study: Study, outcomes: pl.DataFrame) -> tuple[str, ...]:

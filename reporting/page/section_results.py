@@ -20,6 +20,7 @@ from ...studies.searches.words import best_words, left_out
 from ...studies.study import Study
 from ...studies.text.units import plural
 from ..claims.terminal import (
+    added_seeds_sentences,
     format_missing,
     format_numbers,
     format_seeds,
@@ -180,7 +181,12 @@ def claims(inputs: Snapshot) -> Mapping[str, object] | None:
     return {
         "counts": count_verdicts(checked, " · "),
         "legend": " ".join(
-            (*measured_sentences(study), *legend(checked), *settings_sentences(study, inputs.outcomes))
+            (
+                *measured_sentences(study),
+                *legend(checked),
+                *added_seeds_sentences(study, inputs.store),
+                *settings_sentences(study, inputs.outcomes),
+            )
         ),
         "claims": [
             {

@@ -76,6 +76,41 @@ def test_a_max_seeds_that_is_set_after_results_says_once_what_it_changes(run, st
     assert "max_seeds was 5 when 3 trials ended: trials stay, but verdicts are no longer" in gone
 
 
+def test_seeds_that_are_added_by_hand_after_results_are_noted_below_the_claims(run, study):
+    def write(seeds, **keys):
+        path = Path(study(header="", **keys))
+        text = path.read_text(encoding="utf-8").replace("seed = [0, 1, 2]", f"seed = {seeds}")
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    def told(*words):
+        return "had results for 3 seeds before it got 4: the error level" in words_of(run(*words))
+
+    assert run("study", "run", write([0, 1, 2]), "--local").exit_code == 0
+    assert not told("claim", "check", "tiny")
+    path = write([0, 1, 2, 3])
+    assert told("study", "plan", path)  # before the new seed is trained
+    assert told("study", "run", path, "--local")
+    assert told("study", "run", path, "--local")
+    assert told("claim", "check", "tiny")
+    assert "set seed = [0, 1, 2] and max_seeds = 4." in words_of(run("claim", "check", path))
+    assert run("report", "build", "tiny", "--format", "latex").exit_code == 0
+    assert "The study had results for 3 seeds before it got 4" in Path("tiny.tex").read_text(encoding="utf-8")
+    assert not told("claim", "check", write([0, 1, 2]))
+
+
+def test_seeds_are_not_noted_as_added_if_no_result_was_decisive_before(run, study):
+    def check(seeds):
+        path = Path(study(header=""))
+        text = path.read_text(encoding="utf-8").replace("seed = [0, 1, 2]", f"seed = {seeds}")
+        path.write_text(text, encoding="utf-8")
+        assert run("study", "run", str(path), "--local").exit_code == 0
+        return words_of(run("claim", "check", "tiny"))
+
+    assert "before it got" not in check([0])
+    assert "before it got" not in check([0, 1, 2])  # one seed decides nothing
+
+
 def test_a_max_seeds_without_anything_to_decide_is_reported(run, study):
     told = "max_seeds = 5 changes nothing: the study has no claim, and no table with smallest_difference"
     found = words_of(run("study", "plan", study(claim="")))
