@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice, product
+from itertools import chain, islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -563,7 +563,7 @@ def read_size(diagnostics: Diagnostics) -> tuple[StudySettings | None, int]:
     Report faults. The number is that of the cells times that of the seeds.
     """
     _, header, design = _read_design(diagnostics)
-    return header, sum(1 for _ in design.cells())
+    return header, sum(map(len, design.blocks())) * len(design.factors[SEED])
 
 
 def _read_design(diagnostics: Diagnostics) -> tuple[dict[str, Expansion], StudySettings | None, Design]:
@@ -685,9 +685,7 @@ def _check_metrics_beside_faults(
         return
     size = {design.matched_size.name: design.matched_size.size} if design.matched_size else {}
     trials: list[Trial] = []
-    for levels in design.cells():
-        if levels[SEED] != design.factors[SEED][0]:
-            continue
+    for levels in chain.from_iterable(design.blocks()):
         try:
             settings = resolve_settings(template, {**levels, **size})
         except InvalidSettingsError as error:

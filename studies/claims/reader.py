@@ -150,14 +150,11 @@ class Scope:
 def claim_scope(design: Design, metrics: Mapping[str, Metric]) -> Scope:
     """Return the metrics, factors and cells to which claims of a design may refer."""
     factors = {name: levels for name, levels in design.factors.items() if name != SEED}
-    seeds = design.factors[SEED]
     return Scope(
         metrics=metrics,
         factors=factors,
         cells=tuple(
-            tuple((name, cell[name]) for name in factors)
-            for cell in design.cells()
-            if level_key(cell[SEED]) == level_key(seeds[0])
+            tuple((name, cell[name]) for name in factors) for cell in chain.from_iterable(design.blocks())
         ),
         baseline_level=design.baseline_level if design.kind == "one_at_a_time" else None,
         ladder={name: design.combined_factors[name] for name in design.ladder},

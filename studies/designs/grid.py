@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..schema.design import MAX_TRIALS, Design
-from ..schema.factors import ABSENT
+from ..schema.factors import ABSENT, SEED
 from ..schema.settings import Level
 
 
@@ -25,28 +25,20 @@ class Grid(Design):
     def explain_kind(self) -> str:
         return "every combination of levels" if self.conditions else ""
 
-    def cells(self) -> Iterator[dict[str, Level]]:
-        """Yield every cell with every seed, once.
-
-        The cells of a plain grid come in the order of the file.
-        """
-        if self.conditions or self.listed_cells:
-            yield from super().cells()
-            return
-        for levels in itertools.product(*self.factors.values()):
-            yield dict(zip(self.factors, levels, strict=True))
-
     def _count_combined(self) -> int:
         if self.conditions:
             return sum(1 for _ in itertools.islice(self._combine(), MAX_TRIALS + 1))
         return math.prod(map(len, self.crossed.values()))
 
-    def _seeded_cells(self) -> Iterator[dict[str, Level]]:
+    def _combined_blocks(self) -> Iterator[Sequence[Mapping[str, Level]]]:
+        """Yield the cells without conditions in the order of the file: the last factor changes fastest."""
         if self.conditions or not self.crossed:
-            yield from super()._seeded_cells()
+            yield from super()._combined_blocks()
             return
-        for levels in itertools.product(*self.combined_factors.values()):
-            yield dict(zip(self.combined_factors, levels, strict=True))
+        seed, levels = list(self.combined_factors).index(SEED), list(self.crossed.values())
+        for before in itertools.product(*levels[:seed]):
+            cells = ((*before, *after) for after in itertools.product(*levels[seed:]))
+            yield [dict(zip(self.crossed, cell, strict=True)) for cell in cells]
 
     def _combine(self) -> Iterator[dict[str, Level]]:
         # conditional factors come last, because their condition needs the levels of the other factors

@@ -5,13 +5,14 @@ No model is built: settings come from the text, parameters and FLOPs from its an
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..schema.design import MAX_TRIALS, Design, Expansion
-from ..schema.factors import SEED, level_key, level_text
+from ..schema.factors import SEED, level_text
 from ..schema.search_settings import Limit
 from ..schema.settings import Level, TrialSettings
 from ..text.document import Diagnostics
@@ -92,10 +93,11 @@ class TrialGrid:
 
         Its levels are those of its first cell.
         """
-        first: dict[str, Trial] = {}
-        for trial in (*self.cells, *self.added):
-            first.setdefault(trial.id, trial)
-        return tuple(first.values())
+        every = (*self.cells, *self.added)
+        if len({trial.id for trial in every}) == len(every):
+            return every
+        first = {trial.id: trial for trial in reversed(every)}
+        return tuple(trial for trial in every if first[trial.id] is trial)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,21 +132,16 @@ class GridBuilder:
         cells: list[Trial] = []
         over_budget: list[Trial] = []
         size_matches: dict[str, SizeMatch] = {}
-        resolved: dict[object, tuple[Kind, SizeMatch | None, bool] | None] = {}
-        for levels in self.design.cells():
-            # cells that differ only in the seed are resolved once
-            key = tuple([level_key(level) for factor, level in levels.items() if factor != SEED])
-            if key not in resolved:
-                if len(self.diagnostics.faults) >= _MAX_FAULTS:
-                    break
-                resolved[key] = self._resolve_cell(levels)
-            if (cell := resolved[key]) is None:
-                continue
-            kind, match, allowed = cell
-            trial = Trial(study=self.study, levels=levels, settings=kind, seed=int(levels[SEED]))
-            (cells if allowed else over_budget).append(trial)
-            if match is not None:
-                size_matches.setdefault(trial.id, match)
+        for block in self.design.blocks():
+            resolved = [(levels, self._resolve_cell(levels)) for levels in block]
+            for seed, (levels, cell) in itertools.product(self.design.factors[SEED], resolved):
+                if cell is None:
+                    continue
+                kind, match, allowed = cell
+                trial = Trial(study=self.study, levels={**levels, SEED: seed}, settings=kind, seed=int(seed))
+                (cells if allowed else over_budget).append(trial)
+                if match is not None:
+                    size_matches.setdefault(trial.id, match)
         if over_budget and not cells and not self.diagnostics.faults:
             self._report_over_budget(over_budget)
         return TrialGrid(cells=tuple(cells), over_budget=tuple(over_budget), size_matches=size_matches)
@@ -152,8 +149,11 @@ class GridBuilder:
     def _resolve_cell(self, levels: Mapping[str, Level]) -> tuple[Kind, SizeMatch | None, bool] | None:
         """Resolve a cell to its settings and its computed size.
 
-        Also return whether the limits allow the cell. Return None if faults are reported.
+        Also return whether the limits allow the cell. Return None if faults are reported, or were reported for
+        many cells.
         """
+        if len(self.diagnostics.faults) >= _MAX_FAULTS:
+            return None
         values, match = dict(levels), None
         for each in self.expansions:
             if (filling := each.fill(self, levels)) is None:

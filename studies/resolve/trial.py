@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from ...grammar.nodes import BlockNode, walk
@@ -134,12 +134,13 @@ RESULTS_VERSION = 1
 """The version of results; every code change that alters results raises it. Older results are not reused."""
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(slots=True, init=False)
 class Trial:
     """One training: a cell of a study, or a point of a search, with one seed.
 
     `levels` are the factors' levels, or a search point's values, as written in the study file. `common` has
-    the settings with any seed; the trials of a cell share it, which saves memory in large grids.
+    the settings with any seed; the trials of a cell share it, which saves memory in large grids. No field is
+    ever changed; a frozen class would take longer to make.
     """
 
     study: str
@@ -162,12 +163,11 @@ class Trial:
         settings.
         """
         kind = settings if isinstance(settings, Kind) else Kind(settings)
-        seed = kind.settings.seed if seed is None else seed
-        object.__setattr__(self, "study", study)
-        object.__setattr__(self, "levels", levels)
-        object.__setattr__(self, "common", kind.settings)
-        object.__setattr__(self, "seed", seed)
-        object.__setattr__(self, "id", _seeded_id(kind, seed))
+        self.study = study
+        self.levels = levels
+        self.common = kind.settings
+        self.seed = kind.settings.seed if seed is None else seed
+        self.id = _seeded_id(kind, self.seed)
 
     @property
     def settings(self) -> TrialSettings:
@@ -265,6 +265,14 @@ class Kind(tuple[int, ...]):
         kind.settings = settings
         return kind
 
+    @cached_property
+    def id_parts(self) -> tuple[str, str]:
+        """The JSON text of an id's hash, in two parts.
+
+        The seed stands between the two.
+        """
+        return _id_parts(self)
+
 
 def trial_id(settings: TrialSettings) -> str:
     """Return the id of the trial with these settings.
@@ -278,17 +286,13 @@ def trial_id(settings: TrialSettings) -> str:
 
 
 def _seeded_id(kind: Kind, seed: int) -> str:
-    before, after = _canonical_parts(kind)
+    before, after = kind.id_parts
     between = f'"seed":{seed},' if seed else ""
     return hashlib.sha256(f"{before}{between}{after}".encode()).hexdigest()[:16]
 
 
 @lru_cache(maxsize=4096)
-def _canonical_parts(kind: Kind) -> tuple[str, str]:
-    """Return the JSON text of an id's hash, in two parts.
-
-    The seed stands between the two.
-    """
+def _id_parts(kind: Kind) -> tuple[str, str]:
     settings = kind.settings
     record = settings.model_dump(mode="json", exclude_defaults=True, by_alias=True)
     record.pop("seed", None)

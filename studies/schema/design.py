@@ -338,13 +338,25 @@ class Design(ABC):
         return len(self.rows()) * math.prod(len(self.crossed[name]) for name in self.around)
 
     def cells(self) -> Iterator[dict[str, Level]]:
-        """Yield every cell with every seed once, seed by seed."""
-        order, seen = list(self.factors), set[object]()
-        for cell in itertools.chain(self._seeded_cells(), self._seeded(self.listed_cells.values())):
-            key = tuple(level_key(cell[name]) for name in order)
-            if key not in seen:
-                seen.add(key)
-                yield {name: cell[name] for name in order}
+        """Yield every cell with every seed once, block by block."""
+        for block in self.blocks():
+            for seed in self.factors[SEED]:
+                yield from ({**cell, SEED: seed} for cell in block)
+
+    def blocks(self) -> Iterator[list[dict[str, Level]]]:
+        """Yield every cell once, with the first seed, in blocks.
+
+        Each block is repeated with the other seeds before the next one. If the seed is the last factor of a
+        grid, each cell is a block; if it is the first, all cells are one.
+        """
+        seed, seen = next(iter(self.factors[SEED]), 0), set[object]()
+        listed = ([cell] for cell in self.listed_cells.values())
+        for block in itertools.chain(self._combined_blocks(), listed):
+            cells = [{name: {**cell, SEED: seed}[name] for name in self.factors} for cell in block]
+            keys = [tuple(map(level_key, cell.values())) for cell in cells]
+            new = {key: cell for key, cell in zip(keys, cells, strict=True) if key not in seen}
+            yield list(new.values())
+            seen |= new.keys()
 
     def combined_cells(self) -> Iterator[dict[str, Level]]:
         """Yield the cells that the design makes from [factors], without seeds.
@@ -360,12 +372,8 @@ class Design(ABC):
             around = dict(zip(self.around, levels, strict=True))
             yield from (self.with_absent({**row, **around}) for row in rows)
 
-    def _seeded_cells(self) -> Iterator[dict[str, Level]]:
-        return self._seeded(self.combined_cells())
-
-    def _seeded(self, cells: Iterable[Mapping[str, Level]]) -> Iterator[dict[str, Level]]:
-        for cell in cells:
-            yield from ({**cell, SEED: seed} for seed in self.combined_factors[SEED])
+    def _combined_blocks(self) -> Iterator[Sequence[Mapping[str, Level]]]:
+        return ([cell] for cell in self.combined_cells())
 
 
 def with_absent(conditions: Conditions, levels: Mapping[str, Level]) -> dict[str, Level]:
