@@ -62,7 +62,8 @@ def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies:
     """
     named = named_metrics(*studies)
     targets = sorted(name for name in named if is_target(name))
-    completed = outcomes if targets or named & BITS_PER_BYTE else outcomes.filter(may_diverge())
+    doubtful = outcomes.filter(may_diverge())
+    completed = outcomes if targets or named & BITS_PER_BYTE else doubtful
     trials = (outcome_trials(study, completed) for study in studies)
     tasks = {name: trial.common.task for several in trials for name, trial in several.items()}
     is_own = has_trial(tasks)
@@ -73,7 +74,7 @@ def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies:
             targets,
             lambda name, rows: without_whole_dev(find_course(name, rows.filter(is_own)), rows, tasks),
         )
-    doubtful = outcomes.filter(may_diverge() & is_own).select("trial", "attempt", "study")
+    doubtful = doubtful.filter(is_own).select("trial", "attempt", "study")
     if doubtful.is_empty():
         return outcomes.with_columns(pl.lit(None, dtype=pl.String).alias(DIVERGED))
     losses = uniform_losses({trial: tasks[trial] for trial in doubtful["trial"]})
@@ -243,7 +244,7 @@ def unused_seeds_sentence(study: Study, table: TableKind, outcomes: pl.DataFrame
 
     They are seeds that were added later. A table that asks for seeds uses them, at levels that allow for it.
     """
-    if table.asks_for_seeds or study.search is not None:
+    if table.asks_for_seeds or study.search is not None or not study.later_seeds:
         return ""
     stored, own = set(outcomes["trial"]), {trial.id for trial in study.cells}
     later = [

@@ -50,24 +50,28 @@ _KEYS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyOutline:
-    """The title and the number of trials of a study that is not loaded in full."""
+    """The title and the number of trials of a study that is not loaded in full.
+
+    `held` counts the trials that gates hold back before the first run.
+    """
 
     title: str
     trials: int
+    held: int = 0
 
 
 def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
     """Return the title and the number of trials of a study file, if this is possible without loading it.
 
     A study must be loaded if one of its trials may be among those with the `known` traits, because a store
-    may then have the trial. It must also be loaded if the file has faults, if it is a search or has a ladder,
-    and if cells may be left out for their size.
+    may then have the trial. It must also be loaded if the file has faults, if it is a search, and if cells
+    may be left out for their size.
     """
     try:
         document = read_document(path)
     except StudyError:
         return None
-    if "search" in document.data or "ladder" in document.data:
+    if "search" in document.data:
         return None
     own = traits(document.data)
     # a missing key or a placeholder may have any value in a trial
@@ -75,12 +79,12 @@ def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
     if any(all(map(operator.or_, open_keys, map(operator.eq, own, each))) for each in known):
         return None
     diagnostics = Diagnostics(document)
-    header, trials = read_size(diagnostics)
+    header, trials, held = read_size(diagnostics)
     if header is None or diagnostics.faults:
         return None
     if header.max_parameters is not None or header.max_step_flops is not None:
         return None
-    return StudyOutline(title=header.title, trials=trials)
+    return StudyOutline(title=header.title, trials=trials, held=held)
 
 
 def traits(tables: Mapping[str, Any]) -> Traits:
@@ -97,16 +101,22 @@ def traits(tables: Mapping[str, Any]) -> Traits:
     )
 
 
-def known_traits(store: Store, loaded: Iterable[Study] = ()) -> set[Traits]:
-    """Return the traits of all trials in a store or in the loaded studies."""
+def known_traits(
+    store: Store, loaded: Iterable[Study] = (), stored: pl.DataFrame | None = None
+) -> set[Traits]:
+    """Return the traits of all trials in a store or in the loaded studies.
+
+    `stored` has the columns that identify the store's attempts, if they have been read already.
+    """
     trials = [trial for study in loaded for trial in study.trials]
     kinds = [each.settings for each in first_of_each_kind(trials)]
     found: set[Traits] = {tuple(getattr(getattr(each, table), key) for table, key in _KEYS) for each in kinds}
     other = ~has_trial(trial.id for trial in trials)
     texts = list[str]()
-    if len(store.trials(columns=KEY_COLUMNS).filter(other)):
-        stored = store.trials(columns=(*KEY_COLUMNS, "settings")).filter(other)["settings"]
-        texts += stored.str.replace(r'"seed":\d+', '"seed":0').unique().to_list()
+    stored = store.trials(columns=KEY_COLUMNS) if stored is None else stored
+    if len(stored.filter(other)):
+        settings = store.trials(columns=(*KEY_COLUMNS, "settings")).filter(other)["settings"]
+        texts += settings.str.replace(r'"seed":\d+', '"seed":0').unique().to_list()
     for path in store.files.checkpoints_folder(STARTS_FILE).glob(f"*/{STARTS_FILE}"):
         with suppress(OSError, StoreError):  # `unfinished_trials` reports these errors
             texts += [] if (begun := read_begun(path.parent)) is None else [begun[0].settings]
@@ -281,7 +291,7 @@ def load_studies(store: Store | str | Path) -> dict[str, Study | StudyError]:
     """
     check_arguments(store_fault(store))
     store = open_store(store)
-    names = shipped_studies().keys() | _ran(store)
+    names = shipped_studies().keys() | _ran(store, store.trials(columns=KEY_COLUMNS))
     return {name: _load_or_fail(name, store) for name in sorted(names)}
 
 
@@ -290,18 +300,17 @@ def outline_studies(store: Store) -> dict[str, Study | StudyOutline | StudyError
 
     A shipped study is unused if the store has no trial of it. The user's own studies come first.
     """
-    shipped = shipped_studies()
-    ran = _ran(store) | {name for name in shipped if store.records.load(name) is not None}
+    shipped, stored = shipped_studies(), store.trials(columns=KEY_COLUMNS)
+    ran = _ran(store, stored) | {name for name in shipped if store.records.load(name) is not None}
     found: dict[str, Study | StudyOutline | StudyError] = {name: _load_or_fail(name, store) for name in ran}
-    known = known_traits(store, [each for each in found.values() if isinstance(each, Study)])
+    known = known_traits(store, [each for each in found.values() if isinstance(each, Study)], stored)
     for name in shipped.keys() - ran:
         found[name] = outline(shipped[name], known) or _load_or_fail(name, store)
     return {name: found[name] for name in sorted(found, key=lambda name: (name in shipped, name))}
 
 
-def _ran(store: Store) -> set[str]:
-    names = store.trials(columns=KEY_COLUMNS)["study"].unique()
-    return {name for name in names if store.records.load(name) is not None}
+def _ran(store: Store, stored: pl.DataFrame) -> set[str]:
+    return {name for name in stored["study"].unique() if store.records.load(name) is not None}
 
 
 def _load_or_fail(name: str, store: Store) -> Study | StudyError:

@@ -557,13 +557,15 @@ def _check_tables(diagnostics: Diagnostics) -> None:
             diagnostics.report_invalid((name,), "this table is missing")
 
 
-def read_size(diagnostics: Diagnostics) -> tuple[StudySettings | None, int]:
-    """Return the table [study] of a grid, and the number of its trials.
+def read_size(diagnostics: Diagnostics) -> tuple[StudySettings | None, int, int]:
+    """Return the table [study] of a grid, the number of its trials, and how many of them gates hold back.
 
-    Report faults. The number is that of the cells times that of the seeds.
+    Report faults. A number of trials is that of the cells times that of the seeds.
     """
-    _, header, design = _read_design(diagnostics)
-    return header, sum(map(len, design.blocks())) * len(design.factors[SEED])
+    expansions, header, design = _read_design(diagnostics)
+    trials = sum(map(len, design.blocks())) * len(design.factors[SEED])
+    gates = cast("Gates | None", expansions.get("gate"))
+    return header, trials, gates.count_held(diagnostics, design) if gates else 0
 
 
 def _read_design(diagnostics: Diagnostics) -> tuple[dict[str, Expansion], StudySettings | None, Design]:

@@ -116,7 +116,7 @@ def studies_with_status(store: Store) -> dict[str, tuple[str, StudyStatus] | Stu
         else (
             study.title,
             (
-                status_before_a_run(study.trials)
+                status_before_a_run(study.trials, study.held)
                 if isinstance(study, StudyOutline)
                 else Snapshot.of(study, store).status
                 if study.gates and len(study_outcomes(study, outcomes))

@@ -102,6 +102,14 @@ class Gates(Expansion):
         """Return the number of the last gate that holds this trial back, from 1; 0 if none does."""
         return max((number for number, gate in enumerate(self.gates, 1) if trial in gate.held), default=0)
 
+    def count_held(self, diagnostics: Diagnostics, design: Design) -> int:
+        """Return how many trials of a design the gates hold back before the first run."""
+        found = [_read_levels(diagnostics, (*path, "holds"), each, design) for path, each in self.tables]
+        levels = [each for each in found if each is not None]
+        cells = (cell for block in design.blocks() for cell in block)
+        held = sum(any(_has_levels(cell, each) for each in levels) for cell in cells)
+        return held * len(design.factors[SEED])
+
     def first_gate(self, claim: str) -> int | None:
         """Return the index of the first gate that names this claim; None if no gate names it."""
         return next((place for place, gate in enumerate(self.gates) if claim in gate.opened_by), None)

@@ -90,10 +90,8 @@ class StudyStatus:
         return " · ".join(parts)
 
 
-_STATUS_COLUMNS = (
-    *("trial", "study", "attempt", "factors", "status", "reason", "epochs", "flops", "seconds"),
-    *DEVICE_COLUMNS,
-)
+_GRID_COLUMNS = ("trial", "study", "attempt", "status", "reason")
+_SEARCH_COLUMNS = (*_GRID_COLUMNS, "factors", "epochs", "flops", "seconds", *DEVICE_COLUMNS)
 
 
 def read_statuses(store: Store, *studies: Study) -> pl.DataFrame:
@@ -101,7 +99,10 @@ def read_statuses(store: Store, *studies: Study) -> pl.DataFrame:
 
     It has only the columns that `study_status` needs.
     """
-    return store.trials(columns=tuple(TRIALS) if any(map(_needs_settings, studies)) else _STATUS_COLUMNS)
+    if any(map(_needs_settings, studies)):
+        return store.trials(columns=tuple(TRIALS))
+    has_search = any(study.search is not None for study in studies)
+    return store.trials(columns=_SEARCH_COLUMNS if has_search else _GRID_COLUMNS)
 
 
 def stored_outcomes(
@@ -137,7 +138,7 @@ def study_status(
     """
     outcomes = read_statuses(store, study) if outcomes is None else outcomes
     rows = study_outcomes(study, outcomes)
-    statuses = dict(rows.select("trial", "status").iter_rows())
+    statuses = dict(zip(rows["trial"].to_list(), rows["status"].to_list(), strict=True))
     unfinished = _unfinished(study, store, statuses)
     within_budget = None
     if study.search is not None:
@@ -165,9 +166,9 @@ def study_status(
     )
 
 
-def status_before_a_run(trials: int) -> StudyStatus:
-    """Return the status of a study before its first run."""
-    return StudyStatus(total=trials, num_remaining=trials)
+def status_before_a_run(trials: int, held: int) -> StudyStatus:
+    """Return the status of a study before its first run; gates hold `held` of its trials back."""
+    return StudyStatus(total=trials, num_remaining=trials - held, num_held=held)
 
 
 def _total(study: Study, rows: pl.DataFrame) -> int:
@@ -364,5 +365,7 @@ def _unfinished(study: Study, store: Store, stored: Collection[str]) -> list[Unf
 def started_trials(study: Study, store: Store, stored: Iterable[str]) -> tuple[str, ...]:
     """Return the trials of a grid that have a checkpoint but no outcome; empty for a search."""
     trials = study.trials if study.search is None else ()
-    begun = store.files.trials_with_checkpoint(trial.id for trial in trials).difference(stored)
+    if not (begun := store.files.trials_with_checkpoint(trial.id for trial in trials)):
+        return ()
+    begun.difference_update(stored)
     return tuple(trial.id for trial in trials if trial.id in begun)

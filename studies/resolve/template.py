@@ -198,19 +198,18 @@ class Template:
             self._recipes[key] = filled.text
         return self._recipes[key]
 
-    def _filled_level(self, level: Level, values: Mapping[str, Level]) -> Level:
-        if not self.names_in_level(level):
+    def _filled_level(
+        self, level: Level, values: Mapping[str, Level], around: tuple[Level, ...] = ()
+    ) -> Level:
+        """Return a level with its placeholders filled, the innermost first; `around` are levels around it."""
+        names = self.names_in_level(level)
+        if not names or level in around or not all(name in values for name in names):
             return level
-        names = _with_inner_names(
-            self.names_in_level(level),
-            lambda name: self.names_in_level(values[name]) if name in values else [],
-        )
-        if not all(name in values for name in names):
-            return level
-        key = (level, *((type(values[name]), values[name]) for name in names))
+        inner = {name: self._filled_level(values[name], values, (*around, level)) for name in names}
+        key = (level, *((type(each), each) for each in inner.values()))
         if key not in self._levels:
             try:
-                self._levels[key] = _filled_recipe(self.expand(str(level)), values).text
+                self._levels[key] = _filled_recipe(self.expand(str(level)), inner).text
             except RecipeError:  # the same error is raised for the whole recipe, and reported there
                 self._levels[key] = str(level)
         return self._levels[key]
