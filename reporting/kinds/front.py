@@ -13,8 +13,6 @@ from ...studies.schema.settings import Names
 from ...studies.searches.points import SearchPoints
 from ..curves.curve import Axis, Curve, Line, Panel, Point
 from .incumbent import SearchFigure, axis_name
-from .pareto import Cloud, pareto_front
-from .scaling import against
 
 if TYPE_CHECKING:
     from ...studies.study import Study
@@ -33,6 +31,9 @@ class FrontFigure(SearchFigure):
     num_metrics: ClassVar = 2
 
     def points_curve(self, study: Study, found: SearchPoints, metrics: Sequence[Metric]) -> Curve:
+        from .pareto import Cloud, pareto_front  # noqa: PLC0415 -- the keys are checked without it
+        from .scaling import against  # noqa: PLC0415 -- as above
+
         up, across = metrics
         signs = found.sign(across), found.sign(up)
         known = [(point, point.mean(across.name), point.mean(up.name)) for point in found.complete]

@@ -209,7 +209,9 @@ class Template:
         key = (level, *((type(each), each) for each in inner.values()))
         if key not in self._levels:
             try:
-                self._levels[key] = _filled_recipe(self.expand(str(level)), inner).text
+                filled = _filled_recipe(self.expand(str(level)), inner)
+                keep_recipe(filled.text, filled)
+                self._levels[key] = filled.text
             except RecipeError:  # the same error is raised for the whole recipe, and reported there
                 self._levels[key] = str(level)
         return self._levels[key]
@@ -273,7 +275,8 @@ def _filled_recipe(recipe: Recipe, values: Mapping[str, Level]) -> Recipe:
         present = {name: values[name] for name in recipe.holes if name in values}
         if not present:
             break
-        recipe = recipe.fill(present)
+        value = present[recipe.root.name] if isinstance(recipe.root, HoleNode) else None
+        recipe = read_recipe(value) if isinstance(value, str) else recipe.fill(present)
     return recipe
 
 
