@@ -149,8 +149,7 @@ class GridBuilder:
     def _resolve_cell(self, levels: Mapping[str, Level]) -> tuple[Kind, SizeMatch | None, bool] | None:
         """Resolve a cell to its settings and its computed size.
 
-        Also return whether the limits allow the cell. Return None if faults are reported, or were reported for
-        many cells.
+        Also return whether the limits allow the cell. Return None if it has faults, or if many are reported.
         """
         if len(self.diagnostics.faults) >= _MAX_FAULTS:
             return None
