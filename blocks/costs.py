@@ -101,7 +101,9 @@ def check_reach(node: BlockNode, *, causal: bool, width: int = WIDTH) -> None:
     is_leak = causal and found.right > 0
     if is_leak or found.left > stated.left or found.right > stated.right:
         what = (
-            "but a causal model must not see any to the right" if is_leak else f"but states {_words(stated)}"
+            "but a causal model must not see later tokens"
+            if is_leak
+            else f"but its stated reach is {_words(stated)}"
         )
         owner = code.rpartition(" ")[0]
         raise PluginError(f"{owner}: {render(node)} sees {_words(found)}, {what}")

@@ -435,7 +435,7 @@ class _RecipeParser(TokenReader):
         if self._depth < MAX_DEPTH:
             self._depth += 1
             return opened
-        self._report(opened.start, opened.end, f"expected at most {MAX_DEPTH} open parentheses, got one more")
+        self._report(opened.start, opened.end, f"expected at most {MAX_DEPTH} open parentheses, got more")
         self._too_deep = True
         inside = 1
         while inside and self.token.kind != "end":

@@ -126,7 +126,7 @@ def _faults(settings: Settings) -> Iterator[str]:
         law = "needs lstm or gru as the decoder; other decoders attend after every mixer"
         yield f"attention={attention} {law}"
     if settings["feed"] is True and attention == "none":
-        yield "feed=true needs attention=luong or attention=bahdanau, whose context it feeds back"
+        yield "feed=true feeds back the context of an attention: add attention=luong or attention=bahdanau"
     if units != 0:
         for name in both:
             if _is_stack(settings[name]):

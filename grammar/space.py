@@ -388,7 +388,7 @@ class Space:
         Raise SpaceError for a space with ranges of real numbers.
         """
         if self.count.infinite:
-            raise SpaceError("a space with real dimensions can be sampled, but not listed")
+            raise SpaceError("a space with ranges of real numbers cannot be listed: use sample")
         yield from filter(self._admits, self._iter_forms() if self._forms is None else self._forms)
 
     def __contains__(self, recipe: Recipe) -> bool:
@@ -408,7 +408,8 @@ class Space:
             if self._admits(found := self._draw(rng)):
                 return found
         raise SpaceError(
-            f"none of {MAX_TRIES:,} drawn architectures is within the budget: raise it, or widen the space"
+            f"none of {MAX_TRIES:,} drawn architectures is within the budget: raise the budget, or widen "
+            "the space"
         )
 
     def sample_distinct(self, count: int, rng: Random) -> list[Recipe]:
@@ -422,7 +423,9 @@ class Space:
         if self._is_small:
             listed = list(self)
             if not listed:
-                raise SpaceError(f"none of {self.count} is within the budget: raise it, or widen the space")
+                raise SpaceError(
+                    f"none of {self.count} is within the budget: raise the budget, or widen the space"
+                )
             return rng.sample(listed, min(count, len(listed)))
         found: dict[Recipe, None] = {}
         tries = 0

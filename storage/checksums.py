@@ -131,7 +131,7 @@ def read_model(path: Path) -> tuple[dict[str, Any], bytes]:
     """
     data = read_regular(path)
     if not _has_checksum(data):
-        raise DamagedError("expected a model's file, got one that is damaged or that another program wrote")
+        raise DamagedError("expected a model's file; this file is damaged, or another program wrote it")
     checksum = zlib.crc32(data[_AT + _DIGITS :], zlib.crc32(_BLANK, zlib.crc32(data[:_AT])))
     if data[_AT : _AT + _DIGITS] != f"{checksum:08x}".encode():
         raise DamagedError("its bytes do not match its checksum")
@@ -140,7 +140,7 @@ def read_model(path: Path) -> tuple[dict[str, Any], bytes]:
         header = json.loads(data[_LENGTH_BYTES : _LENGTH_BYTES + length])
         description = json.loads(header["__metadata__"][METADATA_KEY])
     except (ValueError, KeyError, TypeError, RecursionError) as error:  # another program wrote the header
-        raise DamagedError("expected a model's file, got one whose header cannot be read") from error
+        raise DamagedError("expected a model's file; the header of this file cannot be read") from error
     return description, data
 
 

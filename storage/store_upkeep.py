@@ -615,9 +615,8 @@ class StoreUpkeep:
                     owner = claimed.owner
                     who = f"process {owner.pid} of {owner.host} trains it"
                     raise StoreError(
-                        f"trial {trial}: expected that no process trains it, but "
-                        f"{who}; stop that run, or wait for "
-                        f"it. The lease of a lost process expires after {leases.lease_s:g} s"
+                        f"trial {trial} is still training: {who}. Stop that run, or wait for its end. "
+                        f"The lease of a lost process expires after {leases.lease_s:g} s"
                     )
                 held.append(claimed)
             yield

@@ -161,12 +161,12 @@ def load_to_run(name_or_path: str, store: Store, overrides: Sequence[str] = ()) 
     record = None if is_path(name_or_path) else store.records.load(name_or_path)
     if record is None or name_or_path in shipped_studies() or Path(name_or_path).exists():
         return follow_rounds(load_study(name_or_path, overrides), store)
-    message = f"expected the file of the study; {name_or_path} last ran from"
+    message = f"expected the file of the study, got the name {name_or_path}; the study last ran from"
     if (file := record.get("path")) and Path(file).exists():
         message += f" {file}"
     else:
         show = command_line("study", "show", name_or_path, toml=True)
-        message += f" {file or 'a text'}, which is not here any more; its text is printed by: {show}"
+        message += f" {file or 'a text'}, which no longer exists; print its text with: {show}"
     raise StudyError(name_or_path, [StudyFault(message=message)])
 
 
@@ -281,7 +281,7 @@ def _lacking_plugins(name: str, store: Store) -> Iterator[str]:
     missing = {code.rpartition(" ")[0] for code in used} - {file.path.name for file in loaded_files()}
     for file in sorted(each for each in missing if each.endswith(".py")):
         how = f"load it with --plugin {file}, or load_plugin in Python"
-        yield f"its trials were computed with {file}, which is not loaded: {how}"
+        yield f"the stored trials used the plug-in {file}: {how}"
 
 
 def load_studies(store: Store | str | Path) -> dict[str, Study | StudyError]:

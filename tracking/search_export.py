@@ -131,8 +131,8 @@ def _find(study: Study, storage: optuna.storages.RDBStorage, place: str) -> optu
     known = found.metric_names, [each.name.lower() for each in found.directions]
     if _OURS not in found.user_attrs or known != (names, directions):
         raise TrackingError(
-            f"optuna: expected {study.name} in {place} to be an export of this search by "
-            f"{', '.join(names)}, got another study of that name; give another file"
+            f"optuna: {place} already has another study {study.name}, not an export of this search by "
+            f"{', '.join(names)}: give another file"
         )
     return found
 

@@ -51,8 +51,8 @@ class PositionalEncoding(nn.Module):
             got = f"got {start + length}"
             raise BuildError(f"expected at most {kind.longest} positions with {self.name}, {got}")
         if kind.by_length and start:
-            got = f"got a piece from {start} on"
-            raise BuildError(f"expected whole sequences with {self.name} positions, {got}")
+            got = f"got a part that starts at position {start}"
+            raise BuildError(f"{self.name} positions need whole sequences, {got}")
         if not kind.adds_vectors:
             return x, None
         if isinstance(kind, RandomisedPosition):

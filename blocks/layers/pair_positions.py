@@ -171,7 +171,7 @@ class PairPositions(nn.Module):
             return
         if start:
             raise BuildError(
-                f"expected whole sequences with {self.name} positions, got a piece from {start} on"
+                f"{self.name} positions need whole sequences, got a part that starts at position {start}"
             )
         if length > self.count:
             raise BuildError(f"expected at most {self.count} positions with {self.name}, got {length}")

@@ -103,7 +103,7 @@ def _read(path: Path | str) -> Mapping[str, Tensor]:
         raise WeightsError(f"{path} cannot be read: {error}") from error
     weights = saved.get("model", saved) if isinstance(saved, Mapping) else None
     if not isinstance(weights, Mapping) or not all(isinstance(each, Tensor) for each in weights.values()):
-        raise WeightsError(f"expected tensors by name, or a checkpoint with these as its `model`, in {path}")
+        raise WeightsError(f"{path}: expected a dict of tensors, or a checkpoint with such a dict as `model`")
     named = cast("Mapping[str, Tensor]", weights)
     return {name.removeprefix(_PREFIX): tensor for name, tensor in named.items()}
 
@@ -171,7 +171,7 @@ def _body_faults(model: Model) -> Iterator[str]:
             reasons.append((True, "expected ff after sa, got none"))
         if isinstance(part, FeedForward):
             alone = isinstance(previous, WindowedSelfAttention)
-            reasons.append((not alone, "expected ff only after sa, got it elsewhere"))
+            reasons.append((not alone, "expected ff only after sa, got ff in another place"))
             reasons.append((part.act is not ACTIVATIONS["relu"], "expected act=relu, got another activation"))
         elif isinstance(part, _ATTENTION) and first is not None:
             window, heads = part.window.window, part.heads * part.window.window.head_width
@@ -182,7 +182,10 @@ def _body_faults(model: Model) -> Iterator[str]:
                 (other, f"{same}, got {got}"),
                 (window.includes_self, "expected self=false, got true"),
                 (window.pos_values, "expected pos_values=false, got true"),
-                (heads != width, f"expected heads as wide together as the model, {width}, got {heads}"),
+                (
+                    heads != width,
+                    f"expected heads × head_width of {width}, the width of the model, got {heads}",
+                ),
             ]
             if isinstance(part, AllAttention):
                 reasons.append((part.persistent is None, "expected N of at least 1, got 0"))

@@ -161,7 +161,7 @@ def promote(
     from ..missing_results import note_missing_results
 
     if out.exists():
-        raise PromotionError(f"expected a new file, got {out}, which exists")
+        raise PromotionError(f"expected a new file, got {out}, which exists; choose another name")
     found = open_results(study, results, overrides)
     note_missing_results(found)
     text = found.promote(best=best, seeds=seeds, path=path)
@@ -203,7 +203,7 @@ def missing(
     from ..views.missing import cost_words, format_missing, request_words
 
     if write is not None and write.exists():
-        raise MissingError(f"expected a new file, got {write}, which exists")
+        raise MissingError(f"expected a new file, got {write}, which exists; choose another name")
     configured = load_settings({"results": results})
     found = find_missing(load_study(study, overrides or ()))
     costs = found.costs(configured.store, configured.machine)

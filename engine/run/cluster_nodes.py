@@ -55,7 +55,7 @@ class StorePlace:
         """
         if self.marker is not None and not Path(self.marker).exists():
             raise NodeError(
-                f"expected to see the results in {self.root}, which this node cannot see: "
+                f"this node cannot see the folder of the results, {self.root}: "
                 "use a folder that all nodes share, or a bucket"
             )
         return Store(self.root)

@@ -188,9 +188,9 @@ def check_bits_per_byte(all_settings: Iterable[TrialSettings], goals: Collection
             lossy = [name for name in names if getattr(text, name).line_bytes is None]
             for name in lossy:
                 faults[
-                    f"{name}_bits_per_byte has no value: {task.tokens} lose some of the {name} split, such "
-                    "as unknown words, capitals or spaces; follow another metric, or set [task] tokens = "
-                    '"characters" or "byte_bpe"'
+                    f"{name}_bits_per_byte cannot be computed: {task.tokens} lose some text of the {name} "
+                    "split, such as unknown words, capitals or spaces; choose another metric, or set "
+                    '[task] tokens = "characters" or "byte_bpe"'
                 ] = None
     if faults:
         raise DataError("\n".join(faults))

@@ -236,9 +236,9 @@ def _factor_faults(spec: CellsTable, factors: Mapping[str, tuple[Level, ...]]) -
         hint = f'; to show several metrics, leave out columns: value = ["{family}[40]", "{family}[80]"]'
         yield path, message + (hint if is_index else "")
     if SEED in spec.over:
-        yield ("over", spec.over.index(SEED)), "cells are already aggregated over their seeds"
+        yield ("over", spec.over.index(SEED)), "every cell already averages its seeds: remove seed from over"
     if spec.pick and not spec.over:
-        yield ("pick",), 'expected factors to pick from, such as over = "lr"'
+        yield ("pick",), 'pick needs factors to choose from: add over, such as over = "lr"'
 
 
 def _margin_faults(spec: CellsTable) -> Iterator[KeyFault]:
@@ -248,12 +248,12 @@ def _margin_faults(spec: CellsTable) -> Iterator[KeyFault]:
     if spec.baseline is None and spec.rows != CHANGES and spec.best != "test":
         yield path, f'nothing is compared: add a baseline, rows = "{CHANGES}" or best = "test"'
     if spec.pick is not None:
-        yield path, "expected no pick, since its choice would change with each seed"
+        yield path, "smallest_difference cannot be combined with pick: remove one of them"
     for name in spec.smallest_difference:
         if name not in spec.value:
             yield path, f"expected a metric in value, got '{name}'{nearest_hint(name, spec.value)}"
         elif name in ANALYTIC_COSTS:
-            yield path, f"{name} is computed, not measured, so seeds do not change it: remove it"
+            yield path, f"{name} is the same for all seeds, because it is computed: remove {name}"
 
 
 def _metric_faults(spec: CellsTable) -> Iterator[KeyFault]:
@@ -286,7 +286,7 @@ def _otherwise_faults(spec: CellsTable) -> Iterator[KeyFault]:
     if len(spec.value) > 1:
         yield path, f"expected a single metric in value together with otherwise, got {len(spec.value)}"
     if spec.baseline is not None:
-        yield path, "expected no baseline, since differences from it are in parentheses as well"
+        yield path, "otherwise cannot be combined with baseline: both show values in parentheses"
 
 
 def _published_faults(

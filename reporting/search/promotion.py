@@ -58,7 +58,7 @@ def winners_text(study: Study, found: SearchPoints, *, best: int, seeds: int = F
     if not winners:
         other = " other than its baseline" if found.complete else ""
         raise PromotionError(
-            f"{study.name} has no point{other} yet that has a value for all of its seeds: run it first"
+            f"no point of {study.name}{other} has values for all of its seeds yet: run the study first"
         )
     if not baseline and len(winners) < 2:
         raise PromotionError(
@@ -331,7 +331,7 @@ def path_text(study: Study, found: SearchPoints, *, seeds: int = FRESH_SEEDS) ->
         raise PromotionError(f"expected [study] baseline in {study.name}, where the path starts; got none")
     if not ranked:
         raise PromotionError(
-            f"{study.name} has no point yet that has a value for all of its seeds: run it first"
+            f"no point of {study.name} has values for all of its seeds yet: run the study first"
         )
     refuse_ties(study, found)
     steps = _steps(study, baseline, ranked[0].values)

@@ -85,6 +85,12 @@ class ScheduleSettings(NamedSettings):
     """warm-up steps, over which the learning rate rises linearly"""
 
 
+def _owned_key_fault(key: str, owner: str, name: str) -> str:
+    if name == owner:
+        return f"the schedule {owner} needs the key {key}"
+    return f"only the schedule {owner} has the key {key}, got {name}"
+
+
 class OwnScheduleSettings(ScheduleSettings):
     """Settings of the built-in schedules in `train.schedule`.
 
@@ -117,14 +123,9 @@ class OwnScheduleSettings(ScheduleSettings):
         if self.name == "inverse_sqrt" and self.warmup < 1:
             raise ValueError("inverse_sqrt needs a warmup of at least 1 step")
         if (self.name == "milestones") != bool(self.milestones):
-            raise ValueError(
-                "the schedule milestones needs the key milestones, which no other schedule has; "
-                f"got {self.name}"
-            )
+            raise ValueError(_owned_key_fault("milestones", "milestones", self.name))
         if (self.name == "warmup_stable_decay") != bool(self.cooldown):
-            raise ValueError(
-                f"warmup_stable_decay needs a cooldown, which no other schedule has; got {self.name}"
-            )
+            raise ValueError(_owned_key_fault("cooldown", "warmup_stable_decay", self.name))
         if self.floor and self.name not in FALLING:
             raise ValueError(f"expected a floor only with {', '.join(FALLING)}, got {self.name}")
         return self

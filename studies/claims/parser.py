@@ -549,7 +549,7 @@ class _ClaimParser(TokenReader):
         """
         opened, depth = self._advance(), self._depth
         if depth > MAX_DEPTH:
-            raise self._error(f"expected at most {MAX_DEPTH} open brackets, got one more", opened)
+            raise self._error(f"expected at most {MAX_DEPTH} open brackets, got more", opened)
         try:
             inside = rule()
             if self.token.kind != _OPEN[opened.kind]:
@@ -589,7 +589,7 @@ class _ClaimParser(TokenReader):
             self._error(f"expected a number, got '{self._faults.quote(token.start, token.end)}'", token)
             return None
         if math.isinf(value):
-            self._error("expected a finite number, got one too large", token)
+            self._error(f"expected a finite number, got {token.text}", token)
             return None
         return value
 

@@ -169,7 +169,7 @@ def _different_targets(comparison: Comparison) -> str:
     if len(by_currency) > 1:
         return f"expected one kind of cost on all sides, got {' and '.join(by_currency)}"
     if len(targets) > 1:
-        return f"expected costs to reach one target, got {' and '.join(map(str, targets))}"
+        return f"expected the same target on all sides, got {' and '.join(map(str, targets))}"
     return ""
 
 
@@ -397,7 +397,7 @@ class _Resolver:
             case syntax.SyntaxErrorNode():
                 return None
             case _:
-                return self.fail(node, "expected a number, got a statement")
+                return self.fail(node, "expected a number, got a comparison")
 
     def _compared(
         self, node: syntax.Spanned, left: Number | None, sign: str, right: Number | None, margin: float = 0.0
@@ -457,7 +457,7 @@ class _Resolver:
             return None
         fast, slow = (next(each for each in found if dict(each.cell)[factor] == level) for level in levels)
         if fast == slow:
-            return self.fail(node.slow, "expected two different levels, got one")
+            return self.fail(node.slow, "expected two different levels, got the same level twice")
         return Speedup(fast=fast, slow=slow)
 
     def _fold(self, node: syntax.FunctionCall, bound: Bindings) -> Number | None:
@@ -543,7 +543,8 @@ class _Resolver:
                 self.fail(whole, "remove the seed: cells are compared seed by seed")
                 continue
             if word.text == self._each:
-                self.fail(whole, f"remove {word.text}: the claim is checked at each level of {word.text}")
+                name = word.text
+                self.fail(whole, f'remove {name}: each = "{name}" checks the claim at every level of {name}')
                 continue
             if word.text in met:
                 self.fail(word, f"'{word.text}' is named twice")
@@ -575,9 +576,9 @@ class _Resolver:
         """Return the message for brackets that leave no factor open, or several."""
         rule = f"{function}(…) compares the levels of one factor"
         if not open_factors:
-            return f"{rule}, but every factor has one level here: remove a level"
+            return f"{rule}, but every factor has a level here: remove one"
         levels = ", ".join(f"{factor}={level_text(dict(cell)[factor])}" for factor in open_factors[1:])
-        return f"{rule}, but {' and '.join(open_factors)} are open here: add {levels} to its brackets"
+        return f"{rule}, but {' and '.join(open_factors)} have no level here: add {levels} in the brackets"
 
     # levels and sets of levels, with variables substituted
 
@@ -721,7 +722,9 @@ class _Resolver:
         ahead = [value for name in levels for level, value in candidates if level == name]
         others = [value for level, value in candidates if level not in levels]
         if not others:
-            return self.fail(node.candidates, "these are all levels that are compared: name fewer of them")
+            return self.fail(
+                node.candidates, "this list has every compared level, so it is always true: name fewer"
+            )
         ways = [_joined(AllOf, [Comparison(one, sign, other) for other in others]) for one in ahead]
         return _joined(AnyOf, ways)
 
@@ -785,7 +788,7 @@ class _Resolver:
         places = {rungs.index(tuple(dict(cell)[name] for name in sizes)) for cell in cells}
         if len(places) != 1 or (place := next(iter(places))) < _FEWEST_SIZES:
             message = (
-                f"expected cells of one size, with at least {_FEWEST_SIZES} smaller ones in the [ladder]"
+                f"expected cells of one size that has at least {_FEWEST_SIZES} smaller sizes in [ladder]"
             )
             words = [", ".join(map("{}={}".format, sizes, rungs[each])) for each in sorted(places)]
             return self.fail(node, f"{message}, got {' and '.join(words) or 'none'}")

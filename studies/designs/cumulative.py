@@ -80,7 +80,7 @@ class Stepwise(Design):
             late = [each for each in condition if each in order and order.index(each) > order.index(name)]
             if late:
                 needed = " and ".join(late)
-                yield ("factors", name), f"expected this factor after {needed}, on which it depends"
+                yield ("factors", name), f"{name} depends on {needed} in [when]: list {name} after {needed}"
         for name, level in target.items():
             if name in self.around:
                 fault = f"{name} is in `around`: it cannot have a target level"

@@ -115,7 +115,7 @@ class Path(Stepwise):
         path: KeyPath = ("study", "design", "metric")
         metric = self.settings.metric
         if self.matched_size is not None:
-            yield ("study", "match"), "a path changes one factor at a time, without solving for a size"
+            yield ("study", "match"), "design path cannot be combined with match: remove match"
         if metric_family(metric) not in METRICS_AND_COSTS:
             yield path, unknown_metric(metric)
         elif is_target(metric):

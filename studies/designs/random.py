@@ -101,8 +101,8 @@ class Random(Sample):
     def drawing_fault(self) -> str:
         if (found := len(self.rows())) >= self.settings.cells:
             return ""
-        reason = "because some factors are conditional"
-        return f"found only {found:,} different cells, {reason}, but {self.settings.cells:,} are requested"
+        reason = f"some factors are conditional, so only {found:,} different cells were found"
+        return f"expected at most {found:,} cells, got {self.settings.cells:,}: {reason}"
 
     def explain_kind(self) -> str:
         return (

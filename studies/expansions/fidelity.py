@@ -215,25 +215,28 @@ def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int
         if any(lower >= higher for lower, higher in pairwise(levels)):
             raise _FidelityError(path, f"expected rungs in increasing order, got {format_value(levels)}")
         if first is not None:
-            message = f"min_fidelity has no effect, since the levels of {name} are the rungs: remove it"
+            message = (
+                f"min_fidelity has no effect, since the levels of {name} are the rungs: remove min_fidelity"
+            )
             raise _FidelityError(_FIRST_PATH, message, key=True)
         return levels, {}
     if name in space:
         dimension = read_dimension(space[name]) if isinstance(space[name], str) else None
         if not isinstance(dimension, IntegerDimension):
-            message = (
-                f"rungs of {name} (scheduler.fidelity) need integer(lo, hi), got {format_value(space[name])}"
-            )
-            remedy = f"write integer(lo, hi), or make {name} a factor whose levels are the rungs"
+            message = f'fidelity = "{name}" needs integer(lo, hi), got {format_value(space[name])}'
+            remedy = f"write integer(lo, hi), or list the rungs of {name} in [factors]"
             raise _FidelityError(("search", "space", name), f"{message}: {remedy}")
         if first is not None:
-            message = f"min_fidelity has no effect, since {name} begins with {dimension.low}: remove it"
+            message = f"min_fidelity has no effect, since the first rung is {name} = {dimension.low}"
+            message += ": remove min_fidelity"
             raise _FidelityError(_FIRST_PATH, message, key=True)
         others = {key: each for key, each in space.items() if key != name}
         changed = {"search": {**search, "space": others}}
         return _between(dimension.low, dimension.high, reduction), changed
     known = [EPOCHS, LENGTH, DATA, *space, *(each for each in factors if each != SEED)]
-    message = f"expected a quantity that grows from rung to rung, got '{name}'{nearest_hint(name, known)}"
+    message = (
+        f"expected epochs, length, data, a factor or a dimension, got '{name}'{nearest_hint(name, known)}"
+    )
     raise _FidelityError(_PATH, message)
 
 
@@ -261,7 +264,9 @@ def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
     if not isinstance(train, Mapping) or (top := _whole(steps, at_least=1)) is None:
         budget = [key for key in BUDGET_KEYS if isinstance(train, Mapping) and key in train]
         got = f"the budget {budget[0]}" if budget else format_value(steps)
-        message = f"the fidelity {DATA} is the steps of an epoch: expected [train] steps_per_epoch, got {got}"
+        message = (
+            f'fidelity = "{DATA}" raises the steps of an epoch: expected [train] steps_per_epoch, got {got}'
+        )
         raise _FidelityError(_PATH, message)
     return 1, top, {"train": {**train, "steps_per_epoch": f"{{{DATA}}}"}}
 

@@ -134,8 +134,8 @@ def _clashes(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
     """Yield a fault for each key that cannot be combined with `[ladder]`."""
     study, train = data.get("study"), data.get("train")
     if isinstance(study, Mapping) and "design" in study and (design := study["design"]) != "grid":
-        message = 'expected design = "grid" with a [ladder], since all factors cross it'
-        yield ("study", "design"), f"{message}, got {format_value(part_table(design).get('name', design))}"
+        message = 'a [ladder] needs design = "grid", because each size is combined with all factors'
+        yield ("study", "design"), f"{message}; got {format_value(part_table(design).get('name', design))}"
     if isinstance(study, Mapping) and "ablate" in study:
         yield ("study", "ablate"), "a [ladder] has its own cells: remove ablate"
     for key in ("steps_per_epoch", *BUDGET_KEYS):
@@ -169,11 +169,11 @@ def _size_faults(data: Mapping[str, Any], found: LadderSettings) -> Iterator[tup
     if found.lr_exponent and _width(data, found) is None:
         yield (
             (TABLE, "lr_exponent"),
-            'expected d_model to be one of the sizes, for example d_model = "{width}"',
+            'lr_exponent needs d_model to be one of the sizes, for example d_model = "{width}"',
         )
     model = data.get("model")
     if found.lr_exponent and isinstance(model, Mapping) and model.get("mup") is not None:
-        message = f"expected 0 with [model] mup, which scales rates by width, got {found.lr_exponent:g}"
+        message = f"expected 0, because [model] mup already scales rates by width; got {found.lr_exponent:g}"
         yield (TABLE, "lr_exponent"), message
 
 

@@ -320,7 +320,7 @@ class Match(Expansion):
                 report((*BASELINE_PATH, name), message)
             case []:
                 example = 'baseline = { mixer = "sa", filter = 512 }'
-                message = f"expected a hole to solve for, such as ff({{filter}}), and its size: {example}"
+                message = f"match needs a hole, such as ff({{filter}}), and its size in {example}"
                 report(("study", "match"), message)
             case several:
                 names = ", ".join(name for name, _ in several)

@@ -23,7 +23,7 @@ class When(Expansion):
     def read(cls, diagnostics: Diagnostics) -> Self | None:
         """Return the expansion; report a fault if the study is a search."""
         if diagnostics.table(TABLE) and diagnostics.has_search:
-            message = "a search has conditional choices in its recipe: conditions belong to a grid"
+            message = "conditions are only for grids: in a search, write choice(…) in the recipe"
             diagnostics.report((TABLE,), message, key=True)
             return None
         return cls()

@@ -121,7 +121,7 @@ def too_large(what: str) -> str:
     """
     size = max_bytes() / _GB
     remedy = f"raise the limit, as in {MAX_DATA_VARIABLE}=8"
-    return f"expected at most {size:g} GB, but {what} take more: {remedy}"
+    return f"expected at most {size:g} GB of {what}, got more: {remedy}"
 
 
 def read_limited(path: Path) -> bytes:
@@ -134,7 +134,7 @@ def read_limited(path: Path) -> bytes:
         # another program may write to the file meanwhile, so the size is checked after the read, too
         data = b"" if os.fstat(file.fileno()).st_size > limit else file.read(limit + 1)
         if len(data) > limit or os.fstat(file.fileno()).st_size > limit:
-            raise CorpusError(f"{path}: {too_large('its bytes')}")
+            raise CorpusError(f"{path}: {too_large('data')}")
         return data
 
 

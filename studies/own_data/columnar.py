@@ -33,7 +33,7 @@ def read_columnar(data: bytes, form: str, columns: Sequence[str]) -> Cells:
     except RowsError:
         raise
     except MemoryError as error:
-        raise RowsError([too_large("its rows")]) from error
+        raise RowsError([too_large("rows")]) from error
     except Exception as error:  # a damaged file can raise anything
         found = f"{type(error).__name__}: {error}"[:200]
         raise RowsError([f"expected {form.capitalize()}, got: {found}"]) from error
@@ -51,7 +51,7 @@ def _read(data: bytes, form: str, columns: Sequence[str]) -> Cells:
             array.validate(full=True)
             size += _python_size(array)
         if size > max_bytes():
-            raise RowsError([too_large("its rows")])
+            raise RowsError([too_large("rows")])
     values: list[list[Any]] = [[] for _ in columns]
     for arrays in _iter_arrays(data, form, columns, paths):
         for column, array in zip(values, arrays, strict=True):

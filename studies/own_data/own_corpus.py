@@ -268,8 +268,8 @@ def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | Non
     except (ValidationError, KeyError):
         pass
     message = (
-        "the store has no description of these files, and a study that is read from the store never opens "
-        "files: name the study's file instead"
+        "the store does not describe these files; give the path of the study file instead of its name, so "
+        "that they are read"
     )
     for path in [CORPUS] * (found is not None) + [TOKENIZER] * named:
         diagnostics.report(path, message)

@@ -65,8 +65,8 @@ def find_files(path: Path, names: Mapping[str, str] | None = None) -> FoundFiles
     found = sorted(path.rglob("*.parquet"))
     if not found:
         raise CorpusError(
-            f"{path}: expected a folder as save_to_disk of Hugging Face datasets writes it, or one with "
-            "Parquet files, got neither"
+            f"{path}: expected a folder with Parquet files, or a folder that save_to_disk of Hugging Face "
+            "datasets has written, got neither"
         )
     splits: dict[str, list[Path]] = {}
     for each in found:
@@ -127,13 +127,13 @@ def _strings(path: Path, key: str) -> list[str]:
         # a name with a folder could lead to any file on this machine
         names = [each if isinstance(each, str) else str(each["filename"]) for each in listed]
         if outside := [name for name in names if Path(name).name != name]:
-            raise ValueError(f"the path {quoted(outside[0])} outside its folder")
+            raise ValueError(f"a path outside the folder, {quoted(outside[0])}")
         return names
     except CorpusError:
         raise
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CorpusError(
-            f"{path}: expected a dataset that save_to_disk has written, with {key}, got: {error}"
+            f"{path}: expected JSON with {key}, as save_to_disk writes it, got: {error}"
         ) from error
 
 

@@ -94,7 +94,9 @@ def find_one(reader: Reader, named: OneTable) -> NamedFiles | None:
     if named.splits is None or named.split is not None:
         return _find(reader, named.path, "path")
     if not reader.locate(named.path).is_dir():
-        reader.report("it has no effect on one file without a column `split`: remove it", "splits")
+        reader.report(
+            "splits has no effect on a single file without a column `split`: remove splits", "splits"
+        )
         return None
     return _find(reader, named.path, "path", named.splits.model_dump(exclude_none=True))
 

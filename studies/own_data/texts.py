@@ -264,13 +264,13 @@ def iter_documents(path: Path, column: str) -> Iterator[str]:
             for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=[column]):
                 size += batch.nbytes
                 if batch.nbytes > limit or size > most:
-                    raise RowsError([too_large("its texts")])
+                    raise RowsError([too_large("texts")])
                 batch.validate(full=True)
                 yield from (text for text in batch.column(0).to_pylist() if text and text.strip())
     except RowsError:
         raise
     except MemoryError as error:
-        raise RowsError([too_large("its texts")]) from error
+        raise RowsError([too_large("texts")]) from error
     except Exception as error:  # a damaged file can raise anything
         raise RowsError([f"expected Parquet, got: {type(error).__name__}: {error}"[:200]]) from error
 

@@ -44,7 +44,8 @@ def read_tokenizer(diagnostics: Diagnostics, reader: Reader) -> OwnTokenizer | N
     task = diagnostics.data["task"]
     given, tokens = task["tokenizer"], task.get("tokens", "characters")
     if isinstance(tokens, str) and "{" not in tokens and tokens != "pretrained":
-        diagnostics.report(TOKENIZER, f'it has no effect with tokens = "{tokens}": set tokens = "pretrained"')
+        message = f'tokenizer has no effect with tokens = "{tokens}": set tokens = "pretrained"'
+        diagnostics.report(TOKENIZER, message)
     named = diagnostics.validate(
         _TokenizerFile, TOKENIZER, given if isinstance(given, Mapping) else {"path": given}
     )

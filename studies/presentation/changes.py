@@ -155,7 +155,7 @@ def change_faults(spec: CellsTable, design: Design) -> Iterator[tuple[KeyPath, s
         message = "expected the study's own baseline and a design with steps"
         yield ("against",), f'{message}, such as design = "cumulative"'
     if spec.pick is not None:
-        yield ("pick",), "it has no effect on rows of changes: remove it"
+        yield ("pick",), f'pick has no effect with rows = "{CHANGES}": remove pick'
     if spec.baseline is not None and not isinstance(spec.baseline, Mapping):
         yield (
             ("baseline",),
@@ -166,7 +166,7 @@ def change_faults(spec: CellsTable, design: Design) -> Iterator[tuple[KeyPath, s
         if name not in factors or name == SEED:
             yield ("baseline", name), f"unknown factor '{name}'{nearest_hint(name, factors)}"
         elif name == spec.columns or name in spec.over:
-            yield ("baseline", name), f"the levels of {name} are not rows"
+            yield ("baseline", name), f"{name} is already in columns or over: remove it from baseline"
         elif message := level_name_fault(level, factors[name], name):
             yield ("baseline", name), message
 

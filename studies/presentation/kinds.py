@@ -510,10 +510,9 @@ def mixed_levels_fault(
     got = " and ".join(f"{name} ({', '.join(map(level_text, mixed[name]))})" for name in mixed)
     first = ", ".join(f"{name} = {json.dumps(each[0], ensure_ascii=False)}" for name, each in mixed.items())
     named = ", ".join(map(json.dumps, mixed))
-    average = f", or average: over = {named if len(mixed) == 1 else f'[{named}]'}" if has_over else ""
-    has = "has" if len(mixed) == 1 else "have"
-    remedy = f"choose one, as in select = {{ {first} }}{average}"
-    return f"{got} {has} several levels, and nothing shows which is which: {remedy}"
+    average = f", or average them: over = {named if len(mixed) == 1 else f'[{named}]'}" if has_over else ""
+    one = "one level" if len(mixed) == 1 else "one level of each"
+    return f"this would mix the levels of {got}: choose {one}, as in select = {{ {first} }}{average}"
 
 
 def _mixed_in_one_place(

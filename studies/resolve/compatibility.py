@@ -45,7 +45,7 @@ from .costs import longest_pair, most_tokens
 _NEEDS = {TaskKind.REGRESSION: VECTOR, TaskKind.CLASSIFICATION: VECTOR, TaskKind.TRANSDUCTION: OTHER_LENGTH}
 _REMEDIES = {
     SEQUENCE: "use its parts, for example 4 * (sa >> ff(512))",
-    VECTOR: "end it with a pool, for example sa >> mean_pool",
+    VECTOR: "end the recipe with a pool, for example sa >> mean_pool",
     OTHER_LENGTH: "use a transducer, for example seq2seq(lstm, lstm)",
 }
 
@@ -171,11 +171,11 @@ def _separate_documents(settings: TrialSettings) -> Iterator[ValidationProblem]:
     if not isinstance(task, LanguageModelSettings) or not task.separate_documents:
         return
     if not isinstance(task.corpus, OwnDocuments):
-        message = 'expected a corpus of documents, got lines: batching = "lines" separates these'
+        message = 'expected corpus = { documents = … }; to separate lines, set batching = "lines" instead'
     elif task.by_line:
-        message = "lines are separate documents already: remove separate_documents"
+        message = 'batching = "lines" already separates the lines: remove separate_documents'
     elif task.batching != "packed":
-        message = f'expected batching = "packed", got "{task.batching}", whose state spans documents'
+        message = f'separate_documents needs batching = "packed", got "{task.batching}"'
     else:
         return
     yield ValidationProblem(("task", "separate_documents"), message)
@@ -323,7 +323,7 @@ def _one_vocabulary(settings: TrialSettings) -> Iterator[ValidationProblem]:
     if task.kind is TaskKind.TRANSDUCTION and (model.cutoffs or model.tied):
         key = "cutoffs" if model.cutoffs else "tied"
         yield ValidationProblem(
-            ("model", key), f"{task.name} has two vocabularies, but this key needs one: remove it"
+            ("model", key), f"{key} needs a single vocabulary, but {task.name} has two: remove {key}"
         )
 
 

@@ -514,11 +514,11 @@ class DesignReader:
         """
         names, path = self.header.around, ("study", "around")
         if names and self.header.design.name == "grid":
-            message = "a grid crosses all of its factors: around needs another design"
+            message = 'design = "grid" crosses all factors already: remove around, or set another design'
             self.diagnostics.report(path, message)
             return ()
         if SEED in names:
-            self.diagnostics.report(path, "every cell has every seed already")
+            self.diagnostics.report(path, "every cell has every seed already: remove seed")
         self.check_factor_names("around", (name for name in names if name != SEED), self.crossed)
         return tuple(dict.fromkeys(name for name in names if name in self.crossed))
 

@@ -219,9 +219,8 @@ def read_baseline(
     given = dict(header.baseline)
     if not given:
         if header.baseline_seeds is not None:
-            diagnostics.report(
-                ("study", "baseline_seeds"), "needs a baseline, which is missing: baseline = { … }"
-            )
+            message = "baseline_seeds needs a baseline: add baseline = { … }"
+            diagnostics.report(("study", "baseline_seeds"), message)
         return {}
     _check_values(diagnostics, path, given, dimensions)
     if diagnostics.faults:

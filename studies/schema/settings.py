@@ -264,7 +264,7 @@ class TrainSettings(StrictModel, table="train"):
     @model_validator(mode="after")
     def _check_lengths(self) -> TrainSettings:
         if self.lengths is not None and self.lengths[0] > self.lengths[1]:
-            raise ValueError(f"expected lengths from the shortest to the longest, got {list(self.lengths)}")
+            raise ValueError(f"expected lengths = [shortest, longest], got {list(self.lengths)}")
         return self
 
     @field_validator("changes")

@@ -36,9 +36,9 @@ SYNONYMS: Mapping[str, str] = {
 }
 """The key of study files for each name in other programs."""
 
-_LAYERS = 'the recipe has the layers, as in recipe = "2 * (sa >> ff(64))"'
-_HEADS = "the recipe has the heads, as in sa(heads=4)"
-_SEEDS = "[factors] has the seeds, as in seed = [0, 1, 2]"
+_LAYERS = 'write the layers in the recipe, as in recipe = "2 * (sa >> ff(64))"'
+_HEADS = "write the heads in the recipe, as in sa(heads=4)"
+_SEEDS = "list the seeds in [factors], as in seed = [0, 1, 2]"
 _VOCAB = "the task decides the number of symbols; some tasks have [task] vocab"
 _LENGTHS = "lengths belong to the task, or to [train] as curriculum or lengths: see activemem show TASK"
 _DEVICE = "this belongs to the machine, not to a study: see activemem config show"

@@ -52,7 +52,7 @@ def read_part(given: object, find_model: Callable[[str], type[PartSettings]]) ->
     needed = [key for key, field in model.model_fields.items() if field.is_required() and key != "name"]
     if isinstance(given, str) and needed:
         keys = "".join(f", {key} = …" for key in needed)
-        raise ValueError(f'{name} needs keys of its own: write {{ name = "{name}"{keys} }}')
+        raise ValueError(f'{name} needs more keys: write {{ name = "{name}"{keys} }}')
     return validate(model, table)
 
 

@@ -336,14 +336,14 @@ def _unknown_key_hint(key: str, table: type[BaseModel]) -> str:
     ]
     if owners:
         *others, last = owners
-        named = f"{', '.join(others)} and {last}" if others else last
+        named = f"{', '.join(others)} or {last}" if others else last
         what = "it" if synonym == key else synonym
-        return f"; {named} {'have' if others else 'has'} {what}, as in {owners[0]} = {{ {synonym} = … }}"
+        return f"; write {what} in {named}, as in {owners[0]} = {{ {synonym} = … }}"
     if key.lower() in ELSEWHERE:
         return f"; {ELSEWHERE[key.lower()]}"
     tables = [name for name, model in KEY_OWNERS.items() if synonym in model.model_fields]
     if tables and not near_hint(key, fields):
-        return f"; [{tables[0]}] has {'it' if synonym == key else synonym}"
+        return f"; write {'it' if synonym == key else synonym} in [{tables[0]}]"
     return nearest_hint(key, fields)
 
 

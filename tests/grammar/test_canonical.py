@@ -81,7 +81,7 @@ def test_parentheses_that_are_too_deep_are_reported_once():
     with pytest.raises(RecipeError) as caught:
         parse("(" * 1000 + "sa")
     assert [fault.message for fault in caught.value.faults] == [
-        "expected at most 32 open parentheses, got one more"
+        "expected at most 32 open parentheses, got more"
     ]
 
 

@@ -175,7 +175,10 @@ def test_real_numbers_are_without_end_and_their_forms_are_counted(blend: Callabl
     assert space.count == Cardinality(forms=4, infinite=True)
     assert space.count.members is None
     assert str(space.count) == "infinitely many architectures of 4 forms"
-    with pytest.raises(SpaceError, match="a space with real dimensions can be sampled, but not listed"):
+    with pytest.raises(
+        SpaceError,
+        match="a space with ranges of real numbers cannot be listed: use sample",
+    ):
         list(space)
 
 

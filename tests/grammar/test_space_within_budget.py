@@ -73,7 +73,7 @@ def test_a_budget_that_admits_nothing_is_reported(monkeypatch: pytest.MonkeyPatc
         space.sample(Random(0))
     assert (
         str(caught.value)
-        == "none of 50 drawn architectures is within the budget: raise it, or widen the space"
+        == "none of 50 drawn architectures is within the budget: raise the budget, or widen the space"
     )
     assert list(space) == []
 
@@ -81,4 +81,7 @@ def test_a_budget_that_admits_nothing_is_reported(monkeypatch: pytest.MonkeyPatc
 def test_a_space_that_has_nothing_within_the_budget_draws_nothing():
     with pytest.raises(SpaceError) as caught:
         Space(SIZED, Budget(max_parameters=10, d_model=64, vocab=20)).sample_distinct(1, Random(0))
-    assert str(caught.value) == "none of 312 architectures is within the budget: raise it, or widen the space"
+    assert (
+        str(caught.value)
+        == "none of 312 architectures is within the budget: raise the budget, or widen the space"
+    )

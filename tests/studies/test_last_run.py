@@ -12,10 +12,7 @@ from ..reporting.conftest import made_row
 from ..study_texts import study_text
 
 TEXT = study_text(task={"name": "reverse"}, factors={"mixer": ["sa", "conv(k=3)"]})
-HINT = (
-    "its trials were computed with look.py, which is not loaded: load it with --plugin look.py, or "
-    "load_plugin in Python"
-)
+HINT = "the stored trials used the plug-in look.py: load it with --plugin look.py, or load_plugin in Python"
 
 
 def test_a_study_whose_plug_in_is_not_loaded_names_it(tmp_path):

@@ -31,16 +31,16 @@ def test_all_faults_of_a_study_with_every_kind_of_fault_are_reported_together(tm
     [
         ("model.dim", "nearest: d_model"),
         ("model.hidden", "nearest: d_model"),
-        ("model.layers", 'the recipe has the layers, as in recipe = "2 * (sa >> ff(64))"'),
+        ("model.layers", 'write the layers in the recipe, as in recipe = "2 * (sa >> ff(64))"'),
         ("train.batch", "nearest: batch_size"),
         ("train.steps", "nearest: steps_per_epoch"),
         ("train.token", "nearest: tokens"),
         ("train.grad_clip", "nearest: clip_norm"),
-        ("train.learning_rate", "optimizer and changes have lr, as in optimizer = { lr = … }"),
-        ("train.momentum", "optimizer and changes have it, as in optimizer = { momentum = … }"),
-        ("train.dropout", "[model] has it"),
-        ("train.seed", "[factors] has the seeds, as in seed = [0, 1, 2]"),
-        ("study.seeds", "[factors] has the seeds, as in seed = [0, 1, 2]"),
+        ("train.learning_rate", "write lr in optimizer or changes, as in optimizer = { lr = … }"),
+        ("train.momentum", "write it in optimizer or changes, as in optimizer = { momentum = … }"),
+        ("train.dropout", "write it in [model]"),
+        ("train.seed", "list the seeds in [factors], as in seed = [0, 1, 2]"),
+        ("study.seeds", "list the seeds in [factors], as in seed = [0, 1, 2]"),
     ],
 )
 def test_a_key_by_the_name_of_another_program_leads_to_ours(key, told):
@@ -474,8 +474,11 @@ def test_a_study_is_loaded_or_all_its_faults_are_reported_and_nothing_else_happe
 @pytest.mark.parametrize(
     ("line", "hint"),
     [
-        ("lr = 1e-3", "unknown key 'lr'; optimizer and changes have it, as in optimizer = { lr = … }"),
-        ("grow_at = 1.0", "unknown key 'grow_at'; curriculum has it, as in curriculum = { grow_at = … }"),
+        ("lr = 1e-3", "unknown key 'lr'; write it in optimizer or changes, as in optimizer = { lr = … }"),
+        (
+            "grow_at = 1.0",
+            "unknown key 'grow_at'; write it in curriculum, as in curriculum = { grow_at = … }",
+        ),
         ("epoch = 3", "unknown key 'epoch'; nearest: epochs"),
     ],
 )

@@ -133,7 +133,7 @@ def test_a_grid_an_invalid_file_and_another_study_are_rejected(searched, trained
         (
             searched,
             str(other),
-            f"optuna: expected search in {other} to be an export of this search by loss, got another study",
+            f"optuna: {other} already has another study search, not an export of this search by loss",
         ),
         ((wider, elsewhere), own, f"optuna: {own} has search with another search space; give another file: "),
     ):

@@ -37,7 +37,9 @@ def open_tracker(place: str) -> Tracker:
     os.environ["TRACKIO_DIR"] = str(folder)
     module = import_module("trackio.sqlite_storage")
     if folder != module.TRACKIO_DIR:
-        raise TrackingError(f"expected {module.TRACKIO_DIR}, which this process writes to, got {folder}")
+        raise TrackingError(
+            f"expected {module.TRACKIO_DIR}, the folder that this process already uses, got {folder}"
+        )
     return TrackioProjects(module.SQLiteStorage)
 
 

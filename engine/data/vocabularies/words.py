@@ -226,8 +226,8 @@ class SpellingVocabulary(Vocabulary):
         room = size - _CHARACTERS - len(characters)
         if room < 0:
             raise DataError(
-                f"expected a size of at least {_CHARACTERS + len(characters):,} symbols, "
-                f"which the characters alone need, got {size:,}"
+                f"expected at least {_CHARACTERS + len(characters):,} symbols, because the characters "
+                f"alone need as many, got {size:,}"
             )
         return cls(characters, most_frequent(words, room), size)
 

@@ -219,11 +219,8 @@ class SearchService:
         if stored or any(is_begun(begun / trial.id) for trial in missing):
             return HandInAnswer.of(PointAnswer.WAITING, point)
         if known >= self._limit:
-            fault = (
-                "expected a search with points left, got one whose "
-                f"{self._limit:,} points have all been trained or begun"
-            )
-            return HandInAnswer.of(PointAnswer.REFUSED, point, faults=[f"{fault}: raise trials in [search]"])
+            fault = f"no points are left: all {self._limit:,} points of the search are trained or begun"
+            return HandInAnswer.of(PointAnswer.REFUSED, point, faults=[f"{fault}; raise trials in [search]"])
         for trial in missing:
             checkpoint_of(self._store, trial.id).record_request(trial.to_json())
         return HandInAnswer.of(PointAnswer.ACCEPTED, point)

@@ -39,7 +39,7 @@ class LengthRange(StrictModel):
     @model_validator(mode="after")
     def _check_ends(self) -> LengthRange:
         if self.last < self.first:
-            raise ValueError(f"last must be at least first = {self.first}, got {self.last}")
+            raise ValueError(f"expected last of at least first = {self.first}, got {self.last}")
         return self
 
 

@@ -184,7 +184,8 @@ def check_statements(task: GeneratedTask) -> None:
     for name in names:
         if not _SET_NAME.fullmatch(name):
             raise TaskError(
-                f"{task.name}: expected a test set's name of letters, digits, '.', '-' and '_', got '{name}'"
+                f"{task.name}: expected letters, digits, '.', '-' and '_' in the name of a test set, "
+                f"got '{name}'"
             )
 
 

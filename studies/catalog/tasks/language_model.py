@@ -96,8 +96,8 @@ def corpus_of_task(task: LanguageModelSettings) -> Corpus:
             raise CorpusError('a mixture of documents has no fixed order: set batching = "packed"')
     if task.tokens == "words" and corpus.word_vocab_size is None and not corpus.own:
         raise CorpusError(
-            f'tokens = "words" needs a standard vocabulary, which {corpus.name} does not have: use '
-            '"characters" or "bpe"'
+            f'tokens = "words" needs a standard vocabulary, but {corpus.name} has none: use "characters" '
+            'or "bpe"'
         )
     if task.batching == "sentences" and not corpus.pretokenized:
         text = "this corpus" if corpus.own else corpus.name

@@ -110,7 +110,7 @@ def test_pieces_and_longer_sequences_are_reported(mixer):
         model.forward_stream(tokens(), StreamState())
     block, x = model.body.layers[0].part, random_sequences(2, 5)
     _, state = block.step_with_grad(x, None)
-    with pytest.raises(BuildError, match="expected whole sequences with randomised_pairs positions, got a"):
+    with pytest.raises(BuildError, match="randomised_pairs positions need whole sequences, got a"):
         block.step_with_grad(x, state)
 
 

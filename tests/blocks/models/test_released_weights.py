@@ -137,13 +137,13 @@ def test_a_model_that_the_program_does_not_have_is_refused_with_all_reasons():
             "  expected output_bias=True, got False",
             "  sub-layer 1: expected self=false, got true",
             "  sub-layer 1: expected pos_values=false, got true",
-            "  sub-layer 1: expected heads as wide together as the model, 16, got 8",
+            "  sub-layer 1: expected heads × head_width of 16, the width of the model, got 8",
             "  sub-layer 2: expected act=relu, got another activation",
-            "  sub-layer 3: expected ff only after sa, got it elsewhere",
+            "  sub-layer 3: expected ff only after sa, got ff in another place",
             "  sub-layer 4: expected all_attn, or sa with a span and ff, got AttentionSplit",
             "  sub-layer 5: expected the span and head_width of the first sub-layer, got positions of "
             "span=1024, head_width=64",
-            "  sub-layer 5: expected heads as wide together as the model, 16, got 512",
+            "  sub-layer 5: expected heads × head_width of 16, the width of the model, got 512",
             "  sub-layer 5: expected N of at least 1, got 0",
         ]
     )
@@ -154,7 +154,7 @@ def test_a_file_that_holds_no_weights_is_reported(tmp_path):
     torch.save([1, 2], tmp_path / "list.pt")
     (tmp_path / "text.pt").write_text("weights")
     for name, told in (
-        ("list.pt", "expected tensors by name, or a checkpoint with these as its `model`, in .*list.pt"),
+        ("list.pt", ".*list.pt: expected a dict of tensors, or a checkpoint with such a dict as `model`"),
         ("text.pt", ".*text.pt cannot be read: "),
         ("none.pt", ".*none.pt cannot be read: .*No such file"),
     ):

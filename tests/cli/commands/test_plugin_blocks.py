@@ -57,12 +57,17 @@ COMMANDS = (
 @pytest.mark.parametrize(
     ("task", "reach", "padding", "told"),
     [
-        ("reverse", "1", PAST, "sees 2 to the left and 0 to the right, but states 1 to the left"),
+        (
+            "reverse",
+            "1",
+            PAST,
+            "sees 2 to the left and 0 to the right, but its stated reach is 1 to the left",
+        ),
         (
             "reverse",
             "0",
             "(0, self.weight.shape[-1] - 1)",
-            "sees 0 to the left and 2 to the right, but states 0",
+            "sees 0 to the left and 2 to the right, but its stated reach is 0",
         ),
         ("parity", REACH, "(self.weight.shape[-1] - 2, 1)", "sees 1 to the left and 1 to the right, "),
     ],

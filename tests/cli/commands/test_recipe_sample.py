@@ -69,7 +69,7 @@ def test_an_impossible_budget_is_reported(run):
     result = run("recipe", "sample", SPACE, "--max-parameters", "9", *SIZES)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.splitlines()[-1] == (
-        "none of 39 architectures is within the budget: raise it, or widen the space"
+        "none of 39 architectures is within the budget: raise the budget, or widen the space"
     )
 
 

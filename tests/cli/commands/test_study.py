@@ -140,10 +140,11 @@ def test_a_store_without_results_names_the_one_next_to_the_study_file(run, tiny,
 @pytest.mark.parametrize("command", ["plan", "run"])
 def test_a_name_that_only_the_store_knows_is_answered_with_its_file(run, tiny, command):
     make_partial_store(tiny)
-    told = f"tiny: 1 fault\n\n  expected the file of the study; tiny last ran from {tiny}"
+    message = f"expected the file of the study, got the name tiny; the study last ran from {tiny}"
+    told = f"tiny: 1 fault\n\n  {message}"
     assert run("study", command, "tiny").stderr == f"{told}\n"
     Path(tiny).rename("other.toml")
-    gone = ", which is not here any more; its text is printed by: activemem study show tiny --toml"
+    gone = ", which no longer exists; print its text with: activemem study show tiny --toml"
     assert run("study", command, "tiny").stderr == f"{told}{gone}\n"
 
 

@@ -177,7 +177,9 @@ def test_lossy_tokens_cannot_be_followed_by_bits_per_byte(tmp_path, watched):
     )
     (tmp_path / "study.toml").write_text(text, encoding="utf-8")
     study, store = load_study(tmp_path / "study.toml"), Store(tmp_path / "results")
-    with pytest.raises(DataError, match=r"^dev_bits_per_byte has no value: words lose some of the dev split"):
+    with pytest.raises(
+        DataError, match=r"^dev_bits_per_byte cannot be computed: words lose some text of the dev split"
+    ):
         run_study(study, store, Machine(data=tmp_path / "data"), local=True)
     assert store.trials().is_empty()
 

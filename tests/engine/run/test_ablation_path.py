@@ -99,7 +99,7 @@ def test_a_path_has_no_shards():
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
-        ({"design": "path"}, 'path needs keys of its own: write { name = "path", metric = … }'),
+        ({"design": "path"}, 'path needs more keys: write { name = "path", metric = … }'),
         ({"design": {"name": "path", "metric": "los"}}, "unknown metric 'los'; nearest: loss"),
         ({"metric": "loss"}, 'unknown key \'metric\': write design = { name = "path", metric = "loss" }'),
     ],

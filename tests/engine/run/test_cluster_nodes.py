@@ -84,7 +84,7 @@ def test_a_node_reports_its_versions_its_access_to_the_store_and_problems(tmp_pa
     place = StorePlace(root=str(tmp_path), marker=str(tmp_path))
     assert look(place) == ""
     assert look(StorePlace(root="/home/me/results", marker=str(tmp_path / "elsewhere"))) == (
-        "expected to see the results in /home/me/results, which this node cannot see: "
+        "this node cannot see the folder of the results, /home/me/results: "
         "use a folder that all nodes share, or a bucket"
     )
     assert look(place, torch_version="1.0") == f"expected torch 1.0, got {torch.__version__}"
@@ -151,7 +151,7 @@ def test_nodes_without_the_store_or_of_another_version_are_named(tmp_path, tiny)
         refused = subprocess.run(command, **run)
     assert refused.returncode == 2
     assert "(127.0.0.3): expected the code of activemem in " in refused.stderr
-    assert "(127.0.0.2): expected to see the results in" in refused.stderr
+    assert "(127.0.0.2): this node cannot see the folder of the results" in refused.stderr
     assert not any((work / "results" / "unfinished").glob("*"))
 
 

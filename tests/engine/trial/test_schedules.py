@@ -119,7 +119,7 @@ def test_milestones_belong_to_their_schedule():
     for given in ({"name": "milestones"}, {"name": "linear", "milestones": [5]}):
         with pytest.raises(
             ValueError,
-            match=f"the schedule milestones needs the key milestones, .* got {given['name']}",
+            match=r"the schedule milestones needs the key milestones|only the schedule milestones has",
         ):
             ScheduleSettings(**given)
 

@@ -51,7 +51,7 @@ def test_a_recipe_is_its_own_canonical_text(text: str):
         ),
         (
             "seq2seq(lstm, lstm, feed=true)",
-            "feed=true needs attention=luong or attention=bahdanau, whose context it feeds back",
+            "feed=true feeds back the context of an attention: add attention=luong or attention=bahdanau",
         ),
         (
             "seq2seq(sa, lstm, attention=luong, units=9)",

@@ -145,7 +145,7 @@ def test_seeds_are_added_until_bold_values_are_shown_to_equal_the_best(tmp_path)
         ({"smallest_difference": {"lost": 0.5}}, "expected a metric in value, got 'lost'; nearest: loss"),
         (
             {"value": ["parameters"]},
-            "parameters is computed, not measured, so seeds do not change it: remove it",
+            "parameters is the same for all seeds, because it is computed: remove parameters",
         ),
     ],
 )

@@ -122,7 +122,7 @@ def test_a_law_needs_a_ladder_and_two_smaller_sizes():
             load_study(text)
         return caught.value.faults[-1].message
 
-    assert "with at least 2 smaller ones in the [ladder]" in fault(TEXT.replace("width=64", "width=16"))
+    assert "that has at least 2 smaller sizes in [ladder]" in fault(TEXT.replace("width=64", "width=16"))
     plain = TEXT.replace(
         "[ladder]\nsizes = { width = [8, 16, 24, 32, 48, 64] }\ntokens_per_parameter = 1\n", ""
     )

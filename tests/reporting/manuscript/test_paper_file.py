@@ -93,7 +93,7 @@ f = "dev_accuracy[task=sort, mixer=sa]"
         "the study has no table 'table5'; nearest: table4",
         "unknown metric 'max_len'; nearest: max_length",
         "unknown level 'sorted' of task; nearest: sort",
-        "expected a number, got a statement",
+        "expected a number, got a comparison",
         "expected one level of mixer",
         "expected a metric, such as ",
         "mixer=sa, task=sort:",

@@ -232,8 +232,8 @@ def test_a_factor_that_a_cell_would_mix_is_named_with_its_levels(
     with pytest.raises(TableError) as error:
         build_table(everything, spec(columns="seed"), rows)
     assert str(error.value) == (
-        "table table4: columns: task (sort, reverse, copy) has several levels, and nothing shows "
-        'which is which: choose one, as in select = { task = "sort" }, or average: over = "task"'
+        "table table4: columns: this would mix the levels of task (sort, reverse, copy): choose one level, "
+        'as in select = { task = "sort" }, or average them: over = "task"'
     )
 
 

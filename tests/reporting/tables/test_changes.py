@@ -139,7 +139,7 @@ def test_another_baseline_can_be_named(tmp_path):
         ({"around": "mixes"}, "unknown factor 'mixes'; nearest: mixer"),
         (
             {"around": "mixer", "design": "grid"},
-            "a grid crosses all of its factors: around needs another design",
+            'design = "grid" crosses all factors already: remove around, or set another design',
         ),
     ],
 )

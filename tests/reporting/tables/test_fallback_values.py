@@ -183,7 +183,7 @@ def test_without_picking_all_trials_of_a_cell_are_together(study: Study, outcome
         ),
         (
             {"baseline": "last"},
-            [(("otherwise",), "expected no baseline, since differences from it are in parentheses as well")],
+            [(("otherwise",), "otherwise cannot be combined with baseline: both show values in parentheses")],
         ),
         (
             {"digits": {"loss": 2}},

@@ -184,7 +184,7 @@ def test_a_task_has_the_requested_number_of_symbols_and_the_papers_number_is_the
         ({"test_lengths": 50}, "test_lengths: expected a list, got 50"),
         (
             {"test_lengths": {"first": 9, "last": 5}},
-            "test_lengths: last must be at least first = 9, got 5",
+            "test_lengths: expected last of at least first = 9, got 5",
         ),
         (
             {"test_lengths": {"first": 1, "last": 1 << 20}},

@@ -71,9 +71,7 @@ def test_a_name_that_no_corpus_has_is_reported_with_the_nearest():
 def test_a_text_without_a_standard_vocabulary_is_not_cut_into_words():
     with pytest.raises(CorpusError) as caught:
         vocabulary_size(SimpleNamespace(corpus="text8", tokens="words", pieces=0, batching="stream"))
-    expected = (
-        'tokens = "words" needs a standard vocabulary, which text8 does not have: use "characters" or "bpe"'
-    )
+    expected = 'tokens = "words" needs a standard vocabulary, but text8 has none: use "characters" or "bpe"'
     assert str(caught.value) == expected
 
 

@@ -55,7 +55,7 @@ def test_in_a_design_of_one_at_a_time_other_factors_are_as_in_the_baseline():
         (
             "task",
             BEATS.format("task=not, "),
-            "[[claim]] holds: remove task: the claim is checked at each level of task",
+            '[[claim]] holds: remove task: each = "task" checks the claim at every level of task',
         ),
         ("task", "max_length[mixer=conv(k=4)] > 3", "unknown level 'conv(k=4)' of mixer; nearest: conv(k=3)"),
     ],

@@ -41,17 +41,18 @@ def test_a_rung_is_a_training_with_settings_of_its_own(changes, rungs, settings)
 
 
 WRONG = {
-    "search.scheduler.fidelity=widht": "expected a quantity that grows from rung to rung, "
+    "search.scheduler.fidelity=widht": "expected epochs, length, data, a factor or a dimension, "
     "got 'widht'; nearest: width",
-    "search.scheduler.min_fidelity=4": "min_fidelity has no effect, since width begins with 8: remove it",
+    "search.scheduler.min_fidelity=4": "min_fidelity has no effect, since the first rung is width = 8: "
+    "remove min_fidelity",
     "search.scheduler={name='none', fidelity='data'}": "scheduler: unknown key 'fidelity'",
     "search.fidelity=data": 'write scheduler = { name = "asha", fidelity = "data" }',
     "search.scheduler.fidelity=length": 'fidelity = "length" raises the longest training length: expected',
     "search.metric=parameters": "asha needs a metric that training changes, got 'parameters'",
-    "search.space.width='choice(8, 72)'": "rungs of width (scheduler.fidelity) need integer(lo, hi), got",
+    "search.space.width='choice(8, 72)'": 'fidelity = "width" needs integer(lo, hi), got',
     "search.space.width='integer(60, 72)'": "two rungs, but reduction = 3 gives only one, at width = 72",
-    "search.space.width='real(8, 72)'": "need integer(lo, hi)",
-    "search.space.width=3": "need integer(lo, hi), got 3: write integer",
+    "search.space.width='real(8, 72)'": "needs integer(lo, hi)",
+    "search.space.width=3": "needs integer(lo, hi), got 3: write integer",
     "search.trials=8": "expected at least 9 points, so that one reaches the last of 3 rungs, got 8",
     "search.trials=1000000000000": "expected at most 100000, got 1000000000000",
     "search.scheduler=['asha']": "scheduler: expected a text or a table, got a list of 1",

@@ -103,7 +103,7 @@ def test_all_faults_of_a_ladder_are_reported_at_once():
     )
     text = text.replace("[16, 32, 48], depth = [2, 2, 3]", "[32, 16, 48], depth = [2, 2]")
     assert faults(text.replace("seed = [0, 1]", "depth = [1]")) == [
-        '[study] design: expected design = "grid" with a [ladder], since all factors cross it,'
+        '[study] design: a [ladder] needs design = "grid", because each size is combined with all factors;'
         " got 'random'",
         "sizes: expected equally many numbers in each list, got 3 of width, 2 of depth, 3 of filter",
         "sizes.width: expected sizes in increasing order, got 32, 16, 48",
@@ -122,7 +122,7 @@ def test_all_faults_of_a_ladder_are_reported_at_once():
         (
             'd_model = "{width}"',
             'd_model = "{width}"\nmup = 16\nembedding = "unit"',
-            "lr_exponent: expected 0 with [model] mup, which scales rates by width, got -0.5",
+            "lr_exponent: expected 0, because [model] mup already scales rates by width; got -0.5",
         ),
         (
             "[study]",

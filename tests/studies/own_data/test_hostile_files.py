@@ -90,7 +90,7 @@ def test_a_folder_names_no_files_outside_itself(tmp_path):
     (tmp_path / "saved").mkdir()
     listed = {"_data_files": [{"filename": "../../secret.arrow"}]}
     (tmp_path / "saved" / "state.json").write_text(json.dumps(listed))
-    assert "outside its folder" in told(tmp_path, {"path": "saved"})[0]
+    assert "a path outside the folder" in told(tmp_path, {"path": "saved"})[0]
 
 
 def test_a_message_quotes_little_of_a_file_and_nothing_that_a_terminal_obeys(tmp_path):

@@ -121,8 +121,8 @@ def test_faults_name_the_file_and_the_column(folder):
         ),
         ({"tokens": "bpe"}, 'tokens = "bpe" would lose the line breaks of documents'),
         ({"batching": "sentences"}, 'and this corpus has none: use "stream" or "lines"'),
-        ({"separate_documents": True}, 'expected batching = "packed", got "stream"'),
-        ({"separate_documents": True, "batching": "lines"}, "lines are separate documents already"),
+        ({"separate_documents": True}, 'separate_documents needs batching = "packed", got "stream"'),
+        ({"separate_documents": True, "batching": "lines"}, 'batching = "lines" already separates the lines'),
         ({"context": 100_000}, "expected at least 200,000 bytes for 2 rows of 100000 tokens"),
         ({"context": 100_000, "batching": "packed"}, "expected at least 100,000 bytes for 1 row of 100000"),
     ],
@@ -141,7 +141,7 @@ def test_a_mixture_is_packed_and_each_weight_is_above_zero(folder):
 def test_a_text_of_lines_has_no_documents_to_separate(folder):
     (folder / "my.txt").write_text("a line of words\n" * 200, encoding="utf-8")
     (message,) = told(folder, {"path": "my.txt"}, batching="packed", separate_documents=True)
-    assert message == 'expected a corpus of documents, got lines: batching = "lines" separates these'
+    assert message == 'expected corpus = { documents = … }; to separate lines, set batching = "lines" instead'
 
 
 @pytest.mark.parametrize(("tokens", "words"), [("characters", ""), ("byte_bpe", ", at 4 bytes a token")])
@@ -170,7 +170,7 @@ def test_documents_that_unpack_to_more_than_the_limit_are_refused_in_one_clear_s
     pq.write_table(pa.table({"text": ["x" * 1000] * 30_000}), folder / "bomb.parquet")
     monkeypatch.setenv("ACTIVEMEM_MAX_DATA_GB", "0.002")
     (message,) = told(folder, {"documents": "bomb.parquet"})
-    assert message.startswith("bomb.parquet: expected at most 0.002 GB, but its texts take more")
+    assert message.startswith("bomb.parquet: expected at most 0.002 GB of texts, got more")
     (folder / "large.txt").write_text("a line\n" * 500_000)
     (message,) = told(folder, {"path": "large.txt"})
-    assert message.startswith("large.txt: expected at most 0.002 GB, but its bytes take more")
+    assert message.startswith("large.txt: expected at most 0.002 GB of data, got more")

@@ -481,5 +481,5 @@ def test_faults_are_reported_with_their_file_line_and_column(folder, corpus, exp
 def test_a_model_of_classes_ends_in_a_pool_and_has_no_activation_after_its_output(folder):
     assert told(folder, {"path": "my.csv"}, recipe="conv(k=3)") == [
         "[model] recipe: conv(k=3) gives a sequence, but sequence_classification needs a class for a whole "
-        "sequence: end it with a pool, for example sa >> mean_pool"
+        "sequence: end the recipe with a pool, for example sa >> mean_pool"
     ]

@@ -103,8 +103,8 @@ def test_all_faults_are_reported_together():
     [
         (
             'kind = "line"\nx = "epoch"\nvalue = "loss"\nselect.task = "sort"',
-            "x: mixer (sa, conv(k=20), sa + conv(k=20)) and filter (8, 80, 800) have several levels, and "
-            'nothing shows which is which: choose one, as in select = { mixer = "sa", filter = 8 }',
+            "x: this would mix the levels of mixer (sa, conv(k=20), sa + conv(k=20)) and filter (8, 80, 800)"
+            ': choose one level of each, as in select = { mixer = "sa", filter = 8 }',
         ),
         (
             'kind = "line"\nx = "mixer"\nvalue = "loss"\nselect = { task = "sort", filter = 8 }',

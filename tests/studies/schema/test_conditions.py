@@ -188,7 +188,7 @@ def test_tables_figures_and_claims_are_empty_where_a_factor_is_absent(tmp_path):
         ),
         (
             {"design": {"name": "cumulative", "target": {"mixer": CONV}}},
-            "expected this factor after mixer, on which it depends",
+            "k depends on mixer in [when]: list k after mixer",
         ),
     ],
 )
@@ -199,8 +199,8 @@ def test_impossible_conditions_are_reported(keys, told):
 
 def test_a_random_sample_that_is_larger_than_the_grid_is_reported():
     (message,) = faults(design={"name": "random", "cells": 8})
-    reason = "because some factors are conditional"
-    assert message == f"[study] design.cells: found only 7 different cells, {reason}, but 8 are requested"
+    reason = "some factors are conditional, so only 7 different cells were found"
+    assert message == f"[study] design.cells: expected at most 7 cells, got 8: {reason}"
 
 
 OWN_KEYS = """
@@ -252,5 +252,5 @@ def test_levels_are_checked_where_their_factor_is_present():
     (fault,) = caught.value.faults
     assert fault.message == (
         "[factors] pairs does not fit [task] pairs:"
-        " expected an even length and at most 16 pairs in 64 tokens of 8192 symbols, got 900"
+        " expected at most 16 pairs in 64 tokens with a vocabulary of 8192, got 900"
     )

@@ -113,7 +113,7 @@ def test_a_sample_of_a_grid_of_a_billion_cells_is_drawn_quickly(design):
     [
         (
             {"design": "fractional"},
-            'fractional needs keys of its own: write { name = "fractional", resolution = … }',
+            'fractional needs more keys: write { name = "fractional", resolution = … }',
         ),
         ({"design": {"name": "random", "seed": 3}}, "[study] design: missing key 'cells'"),
         (

@@ -82,7 +82,7 @@ class LengthTask(SyntheticTask, ABC):
     def _check_lengths(self) -> LengthTask:
         low, high = self.lengths
         if low > high:
-            raise ValueError(f"expected lengths from the shortest to the longest, got {low} and {high}")
+            raise ValueError(f"expected lengths = [shortest, longest], got [{low}, {high}]")
         for key, lengths in (("lengths", self.lengths), ("test_lengths", self.test_lengths)):
             for length in lengths:
                 if (fault := self.length_fault(length)) is not None:

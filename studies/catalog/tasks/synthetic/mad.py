@@ -52,7 +52,7 @@ class MadSettings(SyntheticTask):
     @model_validator(mode="after")
     def _check_sizes(self) -> MadSettings:
         if self.problem in RECALL and self.keys < (self.motif if self.problem == "fuzzy_recall" else 1):
-            raise ValueError(f"vocab: expected more symbols for keys, got {self.vocab}")
+            raise ValueError(f"vocab: {self.vocab} symbols leave too few for the keys: raise vocab")
         if self.problem == "selective_copying" and self.length < 2 * self.copies + 2:
             raise ValueError(f"length: expected at least {2 * self.copies + 2} tokens, got {self.length}")
         if self.problem == "fuzzy_recall" and self.length < 6 * self.motif:

@@ -62,11 +62,11 @@ class MqarSettings(SyntheticTask):
         for key, shapes in sizes.items():
             for length, pairs in shapes:
                 most = min(length // 4, self.vocab // 2 - 1)
-                if length % 2 or pairs > most:
-                    raise ValueError(
-                        f"{key}: expected an even length and at most {most} pairs in {length} tokens of "
-                        f"{self.vocab} symbols, got {pairs}"
-                    )
+                if length % 2:
+                    raise ValueError(f"{key}: expected an even length, got {length}")
+                if pairs > most:
+                    sizes_text = f"{length} tokens with a vocabulary of {self.vocab}"
+                    raise ValueError(f"{key}: expected at most {most} pairs in {sizes_text}, got {pairs}")
         return self
 
     @property

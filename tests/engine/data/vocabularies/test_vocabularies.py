@@ -120,7 +120,7 @@ def test_a_vocabulary_without_room_is_refused():
         learn_vocabulary("spelled", ["abc"], 263)
     assert (
         str(fault.value)
-        == "expected a size of at least 264 symbols, which the characters alone need, got 263"
+        == "expected at least 264 symbols, because the characters alone need as many, got 263"
     )
     with pytest.raises(DataError) as fault:
         learn_vocabulary("symbols", ["a b c"], 6)

@@ -101,8 +101,7 @@ def test_a_run_that_is_under_way_takes_up_what_is_handed_in(study, store):
         for each in [{"recipe": "conv(k=3) >> ff(8)", "values": {"lr": 0.07}}]
     )
     assert full.faults == (
-        "expected a search with points left, got one whose 4 points have all been trained or begun: "
-        "raise trials in [search]",
+        "no points are left: all 4 points of the search are trained or begun; raise trials in [search]",
     )
 
 

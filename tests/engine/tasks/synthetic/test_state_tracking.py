@@ -94,7 +94,7 @@ def test_a_test_set_has_its_length_alone():
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
-        ({"lengths": [9, 3]}, "expected lengths from the shortest to the longest, got 9 and 3"),
+        ({"lengths": [9, 3]}, "expected lengths = [shortest, longest], got [9, 3]"),
         ({"lengths": [1, 3]}, "lengths: expected lengths of at least 2, got 1"),
         ({"test_lengths": [50, 40]}, "must be strictly increasing, but 50 is followed by 40"),
     ],
