@@ -46,7 +46,7 @@ from ..catalog.tasks import ModelInterface, SizeChoice, TaskSettings, read_task_
 from ..catalog.tasks.algorithmic import Length
 from ..catalog.train_parts import Callback, LossTerm
 from ..text.parts import PartSettings, read_part
-from ..text.strict_model import KnownNames, StrictModel, format_value, read_named
+from ..text.strict_model import KnownNames, Purpose, StrictModel, format_value, read_named
 from ..text.toml_positions import KeyPath
 
 if TYPE_CHECKING:
@@ -210,7 +210,12 @@ class TrainSettings(StrictModel, table="train"):
     it, each counted as long as the longer side of the longest pair"""
     accumulate: int = Field(default=1, ge=1)
     """the number of micro-batches of a step, computed one after the other (gradient accumulation)"""
-    epochs: int = Field(ge=1)
+    epochs: Annotated[
+        int,
+        Purpose(
+            "the model is evaluated after each; steps_per_epoch, tokens, flops or seconds set the length"
+        ),
+    ] = Field(ge=1)
     """the number of epochs; the model is evaluated after each one"""
     steps_per_epoch: int = Field(ge=1)
     """the number of training steps in an epoch"""

@@ -88,6 +88,13 @@ class KnownNames:
     list_names: Callable[[], Iterable[str]]
 
 
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """Annotation of a required key: what the error message says of it if the key is missing."""
+
+    text: str
+
+
 def class_faults(
     settings: type[BaseModel], base: type[BaseModel], given: Collection[str] = ("name",)
 ) -> list[str]:
@@ -158,11 +165,46 @@ class InvalidTableError(ActivememError):
 
 
 def validate(model: type[ModelT], data: Mapping[str, Any]) -> ModelT:
-    """Return a table as an object of its Pydantic class; raise InvalidTableError if it is invalid."""
+    """Return a table as an object of its Pydantic class; raise InvalidTableError if it is invalid.
+
+    A whole number may be written as a float without a fraction, as in 1e6.
+    """
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        floats = [each for each in error.errors() if each["type"] == "int_type" and _is_whole(each["input"])]
+    for each in floats:
+        data = _with_whole_number(data, each["loc"])
     try:
         return model.model_validate(data)
     except ValidationError as error:
         raise InvalidTableError(tuple(_problems(model, error.errors()))) from error
+
+
+_LARGEST_EXACT = 2.0**53
+"""Up to this number, floats represent every whole number."""
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, float) and value.is_integer() and abs(value) <= _LARGEST_EXACT
+
+
+def _with_whole_number(value: Any, path: KeyPath) -> Any:  # noqa: ANN401 -- TOML holds anything
+    """Return a copy of a value in which the float at a path is an integer.
+
+    The path may also have names of types, which Pydantic adds for a union.
+    """
+    match value:
+        case float():
+            return int(value)
+        case Mapping() if path and path[0] in value:
+            return {**value, path[0]: _with_whole_number(value[path[0]], path[1:])}
+        case list() | tuple() if path and path[0] in range(len(value)):
+            return [
+                _with_whole_number(each, path[1:]) if at == path[0] else each for at, each in enumerate(value)
+            ]
+        case _:
+            return _with_whole_number(value, path[1:]) if path else value
 
 
 def _without_misspelt_keys(model: type[BaseModel], errors: list[ErrorDetails]) -> list[ErrorDetails]:
@@ -193,6 +235,7 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
                 field = _model_at(model, path[:-1]).model_fields[str(path[-1])]
                 known = (item.list_names() for item in field.metadata if isinstance(item, KnownNames))
                 hint = nearest_hint("", chain.from_iterable(known))
+                hint += "".join(f": {item.text}" for item in field.metadata if isinstance(item, Purpose))
                 yield ValidationProblem(path[:-1], f"missing key '{path[-1]}'{hint}")
             case "too_short":
                 least, got = context["min_length"], context["actual_length"]

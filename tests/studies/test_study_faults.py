@@ -379,7 +379,8 @@ def test_faults_that_do_not_depend_on_a_wrong_key_are_reported_together_with_it(
         "[model] bias_init: expected 'zero', 'glorot' or 'uniform', got 'unifrom'; nearest: uniform",
         '[task] corpus: batching = "sentences" needs a space before each mark that ends a sentence, and '
         'paradise-lost has none: use "stream" or "lines"',
-        "^^^^^^^  [train] missing key 'epochs'",
+        "[train] missing key 'epochs': the model is evaluated after each; steps_per_epoch, tokens, "
+        "flops or seconds set the length",
         "[train] curriculum: language_model does not train on growing lengths: remove curriculum",
         "[train] sampling: expected a task with source and target sequences, got language_model: "
         "remove sampling",

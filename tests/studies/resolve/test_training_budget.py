@@ -41,6 +41,11 @@ def test_a_trial_has_the_id_that_its_steps_alone_give():
     assert [trial.id for trial in by_tokens.trials] == [trial.id for trial in by_steps.trials]
 
 
+def test_whole_numbers_may_be_written_as_floats():
+    floats = study(tokens=1.28e3, batch_size=4.0, epochs=2.0, task={**TASK, "length": 1.6e1})
+    assert [trial.id for trial in floats.trials] == [trial.id for trial in study(tokens=1280).trials]
+
+
 def test_a_budget_can_be_a_factor():
     found = study(factors={"mixer": ["conv(k=3)"], "budget": [1280, 2560]}, tokens="{budget}")
     assert [trial.settings.train.steps_per_epoch for trial in found.trials] == [10, 20]
@@ -58,6 +63,12 @@ def test_a_budget_can_be_a_factor():
         ({"seconds": 0}, "expected a number above 0"),
         ({"tokens": 10}, "expected at least 64, which is half a step in each epoch, got 10"),
         ({"tokens": -1}, "at least 1"),
+        ({"tokens": 1280.5}, "tokens: expected a whole number, got 1280.5"),
+        ({"tokens": 1e20}, "tokens: expected a whole number, got 1e+20"),
+        (
+            {"tokens": 1280, "epochs": None},
+            "after each; steps_per_epoch, tokens, flops or seconds set the length",
+        ),
         ({"flops": 0.0}, "expected a number above 0"),
         ({}, "steps_per_epoch"),
     ],
