@@ -12,10 +12,12 @@ import typer
 
 from ..plugins import loaded_files
 from ..storage import Store
-from ..studies.last_run import other_results
+from ..storage.rows import KEY_COLUMNS
+from ..studies.last_run import load_last_run, other_results
 from ..studies.planning.status import StudyStatus, read_statuses, study_outcomes
 from ..studies.study import shipped_studies
-from ..studies.text.errors import command_line
+from ..studies.text.errors import StudyError, command_line
+from ..studies.text.units import plural
 from .output import EXIT_FAILED, print_stderr
 
 DEFAULT_RESULTS = "results"
@@ -108,6 +110,35 @@ def note_missing_results(results: StudyResults, status: StudyStatus | None = Non
         return False
     print_stderr(no_results_note(study, store))
     return True
+
+
+def note_other_settings(results: StudyResults, kind: str, verb: str = "render") -> None:
+    """Print a note to standard error if trials are missing, but exist with other settings of the study.
+
+    A study that was read from its file is compared with its last run, and its last run with its file. The
+    note has the command that shows the other trials.
+    """
+    study, store = results.study, results.store
+    stored, own = set(store.trials(columns=KEY_COLUMNS)["trial"]), {trial.id for trial in study.trials}
+    if study.search is not None or own <= stored:
+        return
+    other = study.name if study.path is not None else _study_argument(study, store)
+    try:
+        found = load_last_run(other, store)
+    except StudyError:
+        return
+    count = len({trial.id for trial in found.trials} & stored - own)
+    if count:
+        where = "its last run" if study.path is not None else "its file"
+        where += f" ({', '.join(found.overrides)})" if found.overrides else ""
+        again = command_line(
+            kind,
+            verb,
+            other,
+            results=None if store.place == DEFAULT_RESULTS else store.place,
+            plugin=[str(each.path) for each in loaded_files()],
+        )
+        print_stderr(f"the store has {plural(count, 'trial')} with the settings of {where}: {again}")
 
 
 def require_results(results: StudyResults) -> None:

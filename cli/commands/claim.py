@@ -30,7 +30,7 @@ def check(study: LastRunStudy = None, *, results: ResultsOption = None, as_json:
     from ...reporting.outcomes import provenance
     from ...reporting.results import last_run_note
     from ..machine_settings import open_results
-    from ..missing_results import note_missing_results
+    from ..missing_results import note_missing_results, note_other_settings
 
     chosen = open_results(study, results)
     if not chosen.study.claims:
@@ -60,6 +60,7 @@ def check(study: LastRunStudy = None, *, results: ResultsOption = None, as_json:
         print_stdout(
             claims_to_terminal(found, footer, measured=measured, settings=settings, width=output_width())
         )
+        note_other_settings(chosen, "claim", "check")
     verdicts = {each.verdict for each in found}
     if Verdict.REFUTED in verdicts or verdicts == {Verdict.NOT_RUN}:
         raise typer.Exit(EXIT_REFUTED)

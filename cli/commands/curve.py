@@ -46,7 +46,7 @@ def render(
     """
     from ...studies.text.units import plural
     from ..machine_settings import open_results
-    from ..missing_results import require_results
+    from ..missing_results import note_other_settings, require_results
 
     chosen = open_results(study, results)
     curves = chosen.curves(curve)
@@ -63,6 +63,7 @@ def render(
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(each.render(image_format))
             print_stdout(str(path))
+        note_other_settings(chosen, "curve")
 
 
 def _output_files(

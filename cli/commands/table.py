@@ -57,9 +57,10 @@ def render(
     from ...reporting.tables.render import rich
     from ...reporting.tables.table import TableError, iter_records
     from ..machine_settings import load_settings
-    from ..missing_results import note_missing_results
+    from ..missing_results import note_missing_results, note_other_settings
 
     found = load_settings({"results": results, "format": table_format})
+    chosen = None
     if paper is None:
         chosen = open_study(study, found.store)
         tables = chosen.tables(table, published=published)
@@ -83,3 +84,5 @@ def render(
         for each in tables
     )
     print_stdout("\n".join(shown), styled=True)
+    if chosen is not None:
+        note_other_settings(chosen, "table")

@@ -5,7 +5,7 @@ import pytest
 from activemem import load_study
 from activemem.storage import Store
 
-from ..store_factories import make_partial_store
+from ..store_factories import make_partial_store, store_outcome
 
 RICH = """\
 Longest length with 100 % accuracy: mean ± s.d. of 2 seeds.
@@ -144,3 +144,21 @@ def test_a_study_that_lacked_its_tables_when_it_ran_names_the_command_for_its_fi
         "study tiny has no table: it has no [[table]] in its last run; "
         "to read its file instead: activemem table render 'my tables.toml'\n"
     )
+
+
+def test_an_incomplete_table_points_to_trials_with_other_settings(run, tiny):
+    text, shorter = Path(tiny).read_text(encoding="utf-8"), load_study(tiny, ["train.epochs=1"])
+    claim = '[[claim]]\nname = "x"\nholds = "loss[task=not, mixer=sa] < 1"\n'
+    curve = '[[curve]]\nname = "x"\nkind = "bar"\nx = "mixer"\nvalue = "loss"\nselect = { task = "not" }\n'
+    Path(tiny).write_text(f"{text}\n{claim}\n{curve}", encoding="utf-8")
+    store = Store("results")
+    for trial in (*shorter.trials, load_study(tiny).trials[0]):
+        store_outcome(trial, store)
+    store.records.save("tiny", {"text": text, "overrides": ["train.epochs=1"], "path": tiny})
+    told = "the store has 8 trials with the settings of its last run (train.epochs=1): activemem"
+    for kind, verb in (("table", "render"), ("claim", "check"), ("curve", "render")):
+        assert run(kind, verb, tiny).stderr == f"{told} {kind} {verb} tiny\n"
+    assert run("table", "render", "tiny").stderr == ""  # nothing is missing
+    store.records.save("tiny", {"text": text, "overrides": ["train.epochs=3"], "path": tiny})
+    told = "the store has 1 trial with the settings of its file: activemem table render tiny.toml\n"
+    assert run("table", "render", "tiny").stderr.endswith(told)
