@@ -12,17 +12,24 @@ import polars as pl
 from ...studies.catalog.metrics import METRICS, Metric, find_metric, metric_family
 from ...studies.planning.final_values import trial_values
 from ...studies.planning.status import study_outcomes
+from ...studies.presentation.changes import BASELINE
 from ...studies.resolve.trial import Trial
-from ...studies.schema.factors import level_name, short_level_names, value_name
+from ...studies.schema.factors import filled_levels, level_name, short_level_names, value_name
 from ...studies.schema.reported_metrics import epoch_metrics
 from ...studies.schema.settings import Level, TrialSettings
 from ...studies.study import Study
-from ...studies.text.units import abbreviate_all, align_columns
+from ...studies.text.units import abbreviate_all, align_columns, truncate
 
-_SEED, _GAP = "seed", 2
+_SEED, _CHANGE, _GAP = "seed", "change", 2
 
 _MIN_READABLE_WIDTH = 12
 """The minimum width of texts while something else can be left out."""
+
+_MIN_CHANGED_FACTORS = 3
+"""The minimum number of factors for names that have only the changed one."""
+
+_Point = tuple[tuple[str, Level], ...]
+"""The levels of a trial by factor, with its seed."""
 
 _LevelsByFactor = Mapping[str, Sequence[Level | None]]
 """The levels of each factor, the seed's last."""
@@ -37,12 +44,13 @@ class TrialNameColumns:
     There is one column for each factor and one for the seed, over all trials added so far. Columns that do
     not fit into a line are shortened step by step. First, factors with one level and factors that follow from
     another factor's words are left out. Then arguments and words that all levels of a factor share are
-    dropped, then the middles of wide texts, which still differ if possible, and at last the names before
-    numbers.
+    dropped, then the middles of wide texts, which still differ if possible. If the trials change one factor
+    at a time, one column then has the change, such as `k=3`. At last the names before numbers are dropped.
     """
 
     def __init__(self, trials: Iterable[Trial] = ()) -> None:
-        self._points: dict[tuple[tuple[str, Level], ...], Mapping[str, Level]] = {}  # without repetitions
+        self._points: dict[_Point, Mapping[str, Level]] = {}  # without repetitions
+        self._changes: Mapping[_Point, str] = {}
         self._levels: _LevelsByFactor = {}
         self._fits: dict[int, Mapping[str, _LevelTexts]] = {}  # cached by width, until trials are added
         self.add(trials)
@@ -52,7 +60,8 @@ class TrialNameColumns:
 
         All names stay different and aligned.
         """
-        self._points |= {tuple(levels.items()): levels for levels in map(_levels, trials)}
+        self._points |= {point: filled_levels(dict(point)) for point in map(_point, trials)}
+        self._changes = _single_changes(self._points)
         points = tuple(self._points.values())
         factors = sorted(dict.fromkeys(chain.from_iterable(points)), key=_SEED.__eq__)
         self._levels = {
@@ -67,7 +76,8 @@ class TrialNameColumns:
         """
         if max_width not in self._fits:
             self._fits[max_width] = self._fit(max_width)
-        levels, columns = _levels(trial), self._fits[max_width]
+        point, columns = _point(trial), self._fits[max_width]
+        levels = {**self._points[point], _CHANGE: self._changes.get(point)}
         return [f"{shown[levels.get(factor)]:<{_width(shown)}}" for factor, shown in columns.items()]
 
     def _fit(self, max_width: int) -> dict[str, _LevelTexts]:
@@ -76,10 +86,13 @@ class TrialNameColumns:
             return columns
         several = {factor: each for factor, each in self._levels.items() if len(each) > 1}
         informative = _informative_factors(tuple(self._points.values()), self._levels)
+        changes = {_CHANGE: tuple(dict.fromkeys(self._changes.values()))} if self._changes else {}
+        changes |= {_SEED: several[_SEED]} if changes and _SEED in several else {}
         for shown_levels, form, min_width in (
             (several or self._levels, _full_texts, max_width),
             (informative, _full_texts, max_width),
             (informative, _short_texts, _MIN_READABLE_WIDTH),
+            *([(changes, _full_texts, _MIN_READABLE_WIDTH)] if changes else []),
             (informative, _unnamed_texts, 1),
         ):
             shown = {factor: form(factor, each) for factor, each in shown_levels.items()}
@@ -107,8 +120,28 @@ def brief_name(factor: str) -> str:
     return ".".join(parts[-2:]) if parts[-1].isdigit() else parts[-1]
 
 
-def _levels(trial: Trial) -> dict[str, Level]:
-    return {**trial.levels, _SEED: trial.settings.seed}
+def _point(trial: Trial) -> _Point:
+    return tuple({**trial.levels, _SEED: trial.settings.seed}.items())
+
+
+def _single_changes(points: Mapping[_Point, Mapping[str, Level]]) -> dict[_Point, str]:
+    """Return for each point the one level that is not the most frequent one, such as `k=3`.
+
+    A point without such a level is the baseline. `points` has the levels for display. Return no texts for
+    points of less than three factors, or if a point has several such levels.
+    """
+    counts = dict[str, Counter[Level]]()
+    for factor, level in chain.from_iterable(points):
+        counts.setdefault(factor, Counter())[level] += 1
+    varied = {factor: each for factor, each in counts.items() if factor != _SEED and len(each) > 1}
+    usual = {factor: each.most_common(1)[0][0] for factor, each in varied.items()}
+    found = dict[_Point, str]()
+    for point, levels in points.items():
+        changed = [factor for factor, level in point if level != usual.get(factor, level)]
+        if len(usual) < _MIN_CHANGED_FACTORS or len(changed) > 1:
+            return {}
+        found[point] = f"{brief_name(changed[0])}={format_level(levels[changed[0]])}" if changed else BASELINE
+    return found
 
 
 def _informative_factors(points: Sequence[Mapping[str, Level]], seen: _LevelsByFactor) -> _LevelsByFactor:
@@ -203,9 +236,18 @@ def _shrink_columns(
             break
         widths[widest] -= 1
     return {
-        factor: dict(zip(shown, abbreviate_all(tuple(shown.values()), widths[factor]), strict=True))
+        factor: dict(zip(shown, _abbreviate(tuple(shown.values()), widths[factor]), strict=True))
         for factor, shown in columns.items()
     }
+
+
+def _abbreviate(texts: Sequence[str], width: int) -> Sequence[str]:
+    """Shorten texts to a width; texts such as `residual=true` keep their values if these fit."""
+    pairs = [text.partition("=") for text in texts]
+    room = width - 1 - max(len(value) for _, _, value in pairs)
+    if room > 0 and all(name.isidentifier() and value for name, _, value in pairs):
+        return [f"{truncate(name, room)}={value}" for name, _, value in pairs]
+    return abbreviate_all(texts, width)
 
 
 def _width(shown: _LevelTexts) -> int:

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from ..schema.factors import level_name, one_line
+from ..schema.factors import filled_levels, level_name, one_line
 from ..schema.settings import Level
 from ..text.strict_model import StrictModel
 
@@ -234,7 +234,8 @@ def iter_quantities(number: Number | Comparison) -> Iterator[Quantity]:
 
 def cell_label(cell: Cell) -> str:
     """Return the label of a cell in messages: `task=sort, mixer=sa`."""
-    return ", ".join(f"{factor}={level_name(level)}" for factor, level in cell)
+    levels = filled_levels(dict(cell))
+    return ", ".join(f"{factor}={level_name(level)}" for factor, level in levels.items())
 
 
 Test = Literal["pooled", "t", "permutation", "wilcoxon"]

@@ -22,6 +22,7 @@ from ...storage import Store
 from ..catalog.tasks import AlgorithmicTask, GeneratedTask, require_algorithmic
 from ..expansions.match import SizeMatch, factors_of_sizes
 from ..last_run import describe_max_seeds
+from ..presentation.changes import BASELINE, change_name
 from ..resolve.costs import (
     flops_of_test,
     longest_length,
@@ -33,7 +34,8 @@ from ..resolve.costs import (
     step_flops,
 )
 from ..resolve.trial import Kind, Trial, first_of_each_kind
-from ..schema.factors import SEED, level_key, level_name
+from ..schema.design import Design
+from ..schema.factors import ABSENT, SEED, filled_levels, level_key, level_name
 from ..schema.settings import TrialSettings, read_recipe
 from ..study import Study
 from ..text.units import plural
@@ -601,12 +603,14 @@ def _labeller(study: Study) -> Callable[[Trial], str]:
     """Return a function that names the model of a trial in a plan.
 
     The name is the trial's levels of the factors in `[study] labels`, if these levels distinguish all models.
-    Otherwise it is the levels that determine the model.
+    Otherwise it is the levels that determine the model; with one change at a time, the change among them.
     """
     names = _label_names(study)
     labels = [name for name in study.design.labels if len(study.factors.get(name, ())) > 1]
     if study.search is None and names and labels and _distinguish_models(study, labels, names):
         return lambda trial: " · ".join(level_name(trial.levels[name]) for name in labels)
+    if study.design.kind == "one_at_a_time":
+        return lambda trial: _change_label(study.design, names, trial)
     return lambda trial: _label(names, trial)
 
 
@@ -643,9 +647,20 @@ def _label(names: Sequence[str], trial: Trial) -> str:
 
     If the study has only one model, return the recipe. Inactive dimensions of a search point have no level.
     """
-    names = [name for name in names if name in trial.levels]
-    if len(names) == 1 and isinstance(trial.levels[names[0]], str):
-        return level_name(trial.levels[names[0]])
-    return (
-        ", ".join(f"{name}={level_name(trial.levels[name])}" for name in names) or trial.settings.model.recipe
-    )
+    levels = filled_levels(trial.levels)
+    names = [name for name in names if name in levels]
+    if len(names) == 1 and isinstance(levels[names[0]], str):
+        return level_name(levels[names[0]])
+    return ", ".join(f"{name}={level_name(levels[name])}" for name in names) or trial.settings.model.recipe
+
+
+def _change_label(design: Design, names: Sequence[str], trial: Trial) -> str:
+    """Return the changes of a trial's model from the baseline: `k = 3`, `− conv(k=7)`, or `baseline`."""
+    baseline = filled_levels({name: design.baseline_level(name) for name in design.factors})
+    levels = filled_levels(trial.levels)
+    changes = [
+        change_name(name, baseline[name], levels[name])
+        for name in names
+        if level_key(trial.levels[name]) not in map(level_key, (design.baseline_level(name), ABSENT))
+    ]
+    return ", ".join(changes) or BASELINE

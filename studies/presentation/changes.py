@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ from ...grammar import RecipeError, parse
 from ...grammar.difference import describe_difference
 from ...grammar.nodes import Node
 from ..schema.design import MAX_TRIALS, Design
-from ..schema.factors import ABSENT, SEED, level_key, level_name
+from ..schema.factors import ABSENT, SEED, filled_levels, level_key, level_name
 from ..schema.settings import Level
 from ..text.strict_model import format_value
 from ..text.toml_positions import KeyPath
@@ -31,9 +30,6 @@ SEVERAL = "several"
 
 BASELINE = "baseline"
 """The name of a baseline's row."""
-
-_PART = re.compile(r"(?<!=)(?<!\w\()\{(\w+)\}")
-"""A placeholder in place of a part; a placeholder in place of an argument keeps its braces."""
 
 CellKey = tuple[str, ...]
 """The levels that identify a cell."""
@@ -85,7 +81,8 @@ class Changes:
 
     def describe_baseline(self) -> str:
         """Describe the baseline and its levels for a caption."""
-        levels = {name: level for name, level in self.baseline.items() if name in self.changing}
+        filled = filled_levels(self.baseline)
+        levels = {name: level for name, level in filled.items() if name in self.changing}
         of = f" of each {' and '.join(self.around)}" if self.around else ""
         if self.by_step:
             return f"the row before (baseline{of}: {describe_levels(levels)})" if levels else "the row before"
@@ -220,6 +217,7 @@ def _block_rows(
     first = {name: cells[0][name] for name in around} | dict(baseline)
     under = describe_levels({name: first[name] for name in around})
     changed = [_differing(cell, baseline) for cell in cells]
+    before, after = filled_levels(first), [filled_levels(cell) for cell in cells]
     order = sorted(
         range(len(cells)),
         key=lambda at: (
@@ -233,14 +231,14 @@ def _block_rows(
         names, cell = changed[at], cells[at]
         if positions[at]:
             added = [each for each in names if each not in changed[order[place - 1]]]
-            steps = [step_name(each, first[each], cell[each]) for each in added]
+            steps = [step_name(each, before[each], after[at][each]) for each in added]
             row = ChangeRow(
                 name=", ".join(steps), heading=under, baseline=number, reference=number + place - 1
             )
             found.append((cell, row, added))
             continue
         heading = under or ("" if is_one_factor or not names else names[0] if len(names) == 1 else SEVERAL)
-        name = ", ".join(change_name(each, first[each], cell[each]) for each in names) or BASELINE
+        name = ", ".join(change_name(each, before[each], after[at][each]) for each in names) or BASELINE
         row = ChangeRow(name=name, heading=heading, baseline=number, reference=number)
         found.append((cell, row, names))
     counts = Counter((row.heading, row.name) for _, row, _ in found)
@@ -270,7 +268,7 @@ def change_name(factor: str, before: Level, after: Level) -> str:
     """Describe a change of levels in a name: `norm = post`, `sa → conv(k=9)`, `− highway_conv(k=20)`."""
     old, new = _recipe(before), _recipe(after)
     difference = describe_difference(old, new) if old and new else ""
-    return _PART.sub(r"\1", difference) or f"{factor} = {level_name(after)}"
+    return level_name(difference) or f"{factor} = {level_name(after)}"
 
 
 def _recipe(level: Level) -> Node | None:

@@ -19,7 +19,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 from ...errors import nearest, nearest_hint
 from ..catalog.metrics import METRICS_AND_COSTS, TUNED_METRICS, is_timed, metric_family, unknown_metric
 from ..schema.design import MAX_TRIALS, Design
-from ..schema.factors import ABSENT, SEED, NamedLevels, has_level, level_key, level_name, level_text
+from ..schema.factors import (
+    ABSENT,
+    SEED,
+    NamedLevels,
+    filled_levels,
+    has_level,
+    level_key,
+    level_name,
+    level_text,
+)
 from ..schema.reported_metrics import course_fault, missing_metric, spending_fault
 from ..schema.settings import Level, Name
 from ..text.document import Diagnostics
@@ -490,7 +499,7 @@ def fixed_levels(
 
 def describe_levels(levels: Mapping[str, Level]) -> str:
     """Describe levels in a sentence: `norm = pre, dropout = 0.1`."""
-    return ", ".join(f"{name} = {level_name(level)}" for name, level in levels.items())
+    return ", ".join(f"{name} = {level_name(level)}" for name, level in filled_levels(levels).items())
 
 
 def mixed_levels_fault(

@@ -188,7 +188,7 @@ def has_level(levels: Iterable[Level], level: Level) -> bool:
     return level_key(level) in map(level_key, levels)
 
 
-_FRAGMENT = re.compile(r"\{ *(\w+) *\}")
+_HOLE = re.compile(r"(=|\w\()?\{ *(\w+) *\}")
 _RANGE = re.compile(r"(integer|real)\([^()]*\)")
 _CALL = re.compile(r"\b([A-Za-z_]\w*)(\([^()]*\))?")
 _ARGUMENTS = re.compile(r"(?<=\w)\([^()]*\)")
@@ -210,10 +210,28 @@ def level_text(level: Level) -> str:
 
 
 def level_name(level: Level) -> str:
-    """Return the name of a level for display: `all_attn` for `{all_attn}` of [recipes]."""
-    text = level_text(level)
-    fragment = _FRAGMENT.fullmatch(text)
-    return fragment[1] if fragment else text
+    """Return the name of a level for display.
+
+    Placeholders lose their braces: `{all_attn}` of [recipes] is `all_attn`.
+    """
+    return _HOLE.sub(lambda hole: f"{hole[1] or ''}{hole[2]}", level_text(level))
+
+
+def filled_levels(levels: Mapping[str, Level]) -> dict[str, Level]:
+    """Return the levels of a cell for display, with values in place of the placeholders inside them.
+
+    `conv(k={k})` becomes `conv(k=7)`. A placeholder stays if it stands for a part of a recipe, or has no
+    level.
+    """
+
+    def fill(hole: re.Match[str]) -> str:
+        level = levels.get(hole[2], ABSENT)
+        is_part = isinstance(level, str) and not hole[1]
+        return hole[0] if is_part or level == ABSENT else f"{hole[1] or ''}{level_name(level)}"
+
+    return {
+        name: _HOLE.sub(fill, level) if isinstance(level, str) else level for name, level in levels.items()
+    }
 
 
 def value_name(value: Level) -> str:

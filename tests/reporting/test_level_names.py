@@ -66,13 +66,13 @@ def outcomes(study):
     [
         ("{all_attn}", "all_attn"),
         ("{ all_attn }", "all_attn"),
-        ("sa + {local}", "sa + {local}"),
+        ("sa + {local}", "sa + local"),
         ("seq2seq(lstm, lstm, attention=luong)", "seq2seq(lstm, lstm, attention=luong)"),
         (3, "3"),
         (True, "true"),
     ],
 )
-def test_a_fragment_alone_is_called_by_its_name(level, name):
+def test_a_placeholder_is_called_by_its_name(level, name):
     assert level_name(level) == name
 
 

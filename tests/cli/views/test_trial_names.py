@@ -163,6 +163,32 @@ def test_a_factor_that_words_imply_is_left_out_only_where_there_is_no_room():
     assert both(trials, 20) == ["  timing  seed 0", "  none    seed 1"]
 
 
+def test_trials_that_change_one_factor_at_a_time_are_named_by_the_change_in_a_narrow_column():
+    usual = {"recipe": "2 * (conv(k={k}) >> ff(96))", "k": 7, "dropout": 0.1, "residual": True, "lr": 0.003}
+    changes = [{}, {"recipe": "2 * ff(96)"}, {"k": 3}, {"dropout": 0.0}, {"residual": False}, {"lr": 0.01}]
+    trials = [trial(seed, **usual | change) for seed in (0, 1) for change in changes]
+    columns = TrialNameColumns(trials)
+    assert [line(columns, each, 42) for each in trials[:6]] == [
+        "  baseline           seed 0",
+        "  recipe=2 * ff(96)  seed 0",
+        "  k=3                seed 0",
+        "  dropout=0          seed 0",
+        "  residual=false     seed 0",
+        "  lr=0.01            seed 0",
+    ]
+    wide = "  2 * (conv(k=3) >> ff(96))  k=3  dropout=0.1  residual=true   lr=0.003  seed 0"
+    assert line(columns, trials[2], 80) == wide
+
+
+def test_a_narrow_yes_or_no_keeps_its_value():
+    trials = [
+        trial(0, mixer=mixer, separate_documents=value)
+        for mixer in ("highway_conv", "persistent_conv")
+        for value in (True, False)
+    ]
+    assert both(trials, 26) == ["  highway     separ…=true ", "  persistent  separ…=false"]
+
+
 def test_points_of_a_search_have_the_values_that_they_take_with_their_names():
     both = "conv(k=integer(2, 9)) + conv(k=integer(2, 9))"
     wide = trial(lr=0.01, choice=both, **{"conv.k": 3, "conv.k.2": 5})

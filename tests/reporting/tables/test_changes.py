@@ -64,6 +64,21 @@ def test_rows_say_what_differs_under_the_factor_that_does(tmp_path):
     )
 
 
+def test_placeholders_inside_levels_have_the_values_of_their_cells(tmp_path):
+    study = load_study(
+        study_text(
+            study={"design": "one_at_a_time", "ablate": "parts", "baseline": {"k": 7}},
+            model={"recipe": "conv(k={k}) >> ff(8)"},
+            factors={"k": [3, 7], "task": ["sort"], "seed": [0, 1, 2]},
+            table=[TABLE],
+        )
+    )
+    table = made(study, tmp_path, lambda levels: 1.0)
+    assert table.rows == ("baseline", "− conv(k=7)", "− ff(8)", "k = 3")
+    assert "baseline (recipe = conv(k=7) >> ff(8), k = 7)" in table.caption[1]
+    assert "{" not in " ".join(table.caption)
+
+
 def test_a_design_is_repeated_around_each_level_of_a_factor_with_its_own_baseline(tmp_path):
     factors = {"mixer": ["sa", "conv(k=3)", "gru"], "norm": ["pre", "post"], "p": [0.0, 0.1]}
     study = ablation(factors=factors, around="mixer")

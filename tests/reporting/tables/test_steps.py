@@ -64,9 +64,9 @@ def test_rows_that_do_not_follow_each_other_differ_from_no_row_before():
     ("before", "after", "name"),
     [
         ("sa", "sa + {gate}", "+ gate"),
-        ("conv(k={k})", "sa", "conv(k={k}) → sa"),
-        ("ff({width})", "{mixer}", "ff({width}) → mixer"),
+        ("conv(k={k})", "sa", "conv(k=k) → sa"),
+        ("ff({width})", "{mixer}", "ff(width) → mixer"),
     ],
 )
-def test_a_hole_for_a_part_is_shown_by_its_name_and_one_for_an_argument_as_a_hole(before, after, name):
+def test_a_placeholder_without_a_level_is_shown_by_its_name(before, after, name):
     assert step_name("block", before, after) == name

@@ -451,11 +451,27 @@ def test_a_search_is_planned_by_the_ends_of_its_dimensions(store):
     ]
 
 
+def test_a_model_of_single_changes_is_named_by_its_change(store):
+    text = study_text(
+        study={"design": "one_at_a_time", "ablate": "parts"},
+        model={"recipe": "conv(k={k}) >> ff({width})"},
+        factors={"k": [7, 3], "width": [8, 16], "mixer": None, "task": ["sort"]},
+    )
+    plan = make_plan(load_study(text), store)
+    assert [one.label for one in plan.models] == [
+        "baseline",
+        "− conv(k=7)",
+        "− ff(8)",
+        "k = 3",
+        "width = 16",
+    ]
+
+
 def test_the_ends_of_a_conditional_search_show_only_what_they_take(store):
     text = SEARCH.replace("conv(k={k})", "choice(sa, conv(k={k}))")
     assert [(one.label, one.recipe) for one in make_plan(load_study(text), store).models] == [
         ("sa", "2 * (sa >> ff(16))"),
-        ("k=9, choice=conv(k={k})", "2 * (conv(k=9) >> ff(16))"),
+        ("k=9, choice=conv(k=9)", "2 * (conv(k=9) >> ff(16))"),
     ]
 
 
