@@ -36,14 +36,15 @@ class Meaning:
 
     `title` is the metric's title with these settings, `heading` the text that follows the metric's name in
     headings, and `details` has the settings on which the metric depends. `short` is a shorter title for an
-    axis, if there is one. `shows_index` is true if the title contains the index of a family's member in
-    words.
+    axis, if there is one. `pooled` names the test sets over which the metric is taken, if there are several.
+    `shows_index` is true if the title contains the index of a family's member in words.
     """
 
     title: str
     short: str = ""
     heading: str = ""
     details: tuple[tuple[str, str], ...] = ()
+    pooled: str = ""
     shows_index: bool = False
 
 
@@ -90,10 +91,14 @@ def difference_sentence(metrics: Iterable[Metric], settings: Collection[TrialSet
     parts = dict[str, None]()
     for metric in metrics:
         values: dict[str, dict[str, None]] = {}
-        for meaning in _meanings(metric, settings):
+        meanings = _meanings(metric, settings)
+        for meaning in meanings:
             for name, value in meaning.details:
                 values.setdefault(name, {})[value] = None
         several = [f"{name} {_listed(tuple(each))}" for name, each in values.items() if len(each) > 1]
+        if "lengths" not in values or len(values["lengths"]) == 1:
+            pooled = dict.fromkeys(meaning.pooled for meaning in meanings)
+            several += filter(None, pooled) if len(pooled) > 1 else ()
         if several:
             parts[f"{metric.name} ({'; '.join(several)})"] = None
     return f"Measured differently in some trials: {', '.join(parts)}." if parts else ""
@@ -139,6 +144,7 @@ def _meaning(metric: Metric, settings: TrialSettings, *, over_index: bool) -> Me
         short=template.short.format_map(filled),
         heading=template.heading.format_map(filled),
         details=tuple((name, facts[name]) for name in template.depends if name in facts),
+        pooled=facts.get("pooled", ""),
         shows_index="algorithmic" in facts,
     )
 
@@ -157,6 +163,8 @@ def _facts(metric: Metric, settings: TrialSettings, *, over_index: bool) -> dict
         **dict(_tokens(task)),
         **_search_facts(task),
     }
+    if isinstance(task, GeneratedTask) and task.chance is not None:
+        facts["guess"] = f"{task.chance:.3g}"
     if train.curriculum is not None:
         percent, is_all = f"{100 * train.curriculum.grow_at:g} %", train.curriculum.grow_at == 1
         facts |= {
@@ -182,6 +190,7 @@ def _facts(metric: Metric, settings: TrialSettings, *, over_index: bool) -> dict
             facts |= {"lengths": sets.removeprefix("lengths ")} if len(names) > 1 else {}
         if is_pooled:
             facts["where"] += f", {sets} together"
+            facts["pooled"] = f"{sets} together in {task.name}"
     return facts
 
 

@@ -129,3 +129,26 @@ def test_an_axis_of_lengths_leaves_them_to_its_ticks():
 
 def test_without_trials_a_title_fits_all_settings():
     assert titled("max_length", [])[1] == METRICS["max_length"].title
+
+
+RECALL = {"name": "mqar", "vocab": 64, "length": 32, "pairs": 4}
+WORDS = {"name": "word_problem", "group": "S3", "lengths": [2, 16], "test_lengths": [16, 32]}
+
+
+def test_a_scaled_accuracy_names_its_formula_its_guess_and_its_lengths():
+    settings = settings_of(task=WORDS, train={"curriculum": None})
+    title = titled("test_scaled_accuracy", settings)[1]
+    assert title == (
+        "Accuracy on the test split, lengths 16 and 32 together, scaled as (accuracy − guess) / (1 − guess)"
+        " with guess 0.167"
+    )
+
+
+def test_lengths_that_only_some_trials_have_together_are_named():
+    mixed = [each for task in (RECALL, WORDS) for each in settings_of(task=task, train={"curriculum": None})]
+    names = ("test_accuracy", "test_scaled_accuracy")
+    assert [difference_sentence([find_metric(name)], mixed) for name in names] == [
+        "Measured differently in some trials: test_accuracy (lengths 16 and 32 together in word_problem).",
+        "Measured differently in some trials: test_scaled_accuracy (guess 0.25 or 0.167; lengths 16 and 32"
+        " together in word_problem).",
+    ]
