@@ -71,7 +71,10 @@ DropoutOption = Annotated[
 
 Norm = Literal["pre", "post"]
 
-NormOption = Annotated[Norm, typer.Option("--norm", help="The position of the norm in a sub-layer.")]
+NormOption = Annotated[
+    Norm,
+    typer.Option("--norm", help="Norm before each sub-layer (pre), or after its residual sum (post)."),
+]
 
 
 _failure_option = partial(typer.Option, rich_help_panel="Failures")
@@ -141,7 +144,7 @@ UntilDecidedOption = Annotated[
     bool,
     _claim_option(
         "--until-decided",
-        help="Afterwards add seeds until all claims are decided. `[study]` must set the limit `max_seeds`.",
+        help="After the run, add seeds until all claims are decided. Needs `max_seeds` in `[study]`.",
     ),
 ]
 
@@ -150,7 +153,7 @@ BudgetOption = Annotated[
     _claim_option(
         "--budget",
         metavar="TIME",
-        help="The limit on the training time of the seeds that --until-decided adds, such as 90m or 20h.",
+        help="With --until-decided: the longest training time of all added seeds, such as 90m or 20h.",
     ),
 ]
 

@@ -33,10 +33,10 @@ def verify(
 
     The checks are: outputs, gradients, steps (processing a sequence in pieces), initial weights, no leak from
     the future, reach and costs. If NAME has no arguments, the command uses small values. With --against, the
-    weights of the other layer are copied to the block. Then outputs and gradients must be equal in single
-    precision, and the initial weights must have the same distributions. Triton kernels run
-    without a GPU if the environment variable TRITON_INTERPRET is 1. Exits with 1 if a check fails, and with 2
-    if the layers cannot be compared.
+    command copies the weights of the other layer to the block. It then checks that outputs and gradients are
+    equal in single precision, and that both layers draw initial weights from the same distributions. To run
+    Triton kernels without a GPU, set the environment variable TRITON_INTERPRET=1. Exits with 1 if a check
+    fails, and with 2 if the layers cannot be compared.
     """
     from ...blocks.testing.passport import verify_block
     from ..views.blocks import format_passport

@@ -71,9 +71,8 @@ def show(
     """Show a block, a task, a metric, a key of study files or another name.
 
     The command prints where NAME was published, and which keys a study file can set for it. For a block, it
-    also prints the equation, the cost and the reach, in a model of width --d-model and for sequences of
-    --length tokens. A required parameter without a given value gets a small one. For a task from a plug-in,
-    the command prints a generated example.
+    also prints the equation, and the cost and the reach for --d-model and --length. Required parameters that
+    you leave out get small values. For a task from a plug-in, the command prints a generated example.
     """
     from ...grammar import CostContext, ModelConfig
     from ..views import blocks, catalog, study_keys

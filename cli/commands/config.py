@@ -17,8 +17,8 @@ def show(as_json: JsonOption = False) -> None:
     """Show the value of each setting of this machine, and where it is set.
 
     A setting is looked up on the command line, then in the environment (for example ACTIVEMEM_RESULTS), then
-    in the nearest activemem.toml, in the working directory or above it. The first place that has the setting
-    decides. If none has it, the default applies.
+    in the nearest activemem.toml, in the working directory or above it. The first value that is found
+    applies, else the default.
     """
     from ...storage.place import is_address
     from ..machine_settings import SETTING_NAMES, load_settings

@@ -33,7 +33,7 @@ def render(
     ] = None,
     image_format: Annotated[
         FigureFormat | None,
-        typer.Option("--format", help="The file format (default: by the ending of --out, else svg)."),
+        typer.Option("--format", help="The file format (default: the ending of --out, else svg)."),
     ] = None,
     as_json: JsonOption = False,
     results: ResultsOption = None,

@@ -92,8 +92,8 @@ def predict(*, model: ModelName, results: ResultsOption = None, as_json: JsonOpt
 
     Models of sentences read and write sentences. Models of synthetic tasks read and write symbol numbers,
     separated by spaces. Models of number sequences read a JSON list with a list of numbers for each position.
-    A label with line breaks is printed as a JSON text, and labels of tokens that contain spaces are printed
-    as a JSON list.
+    A label with line breaks is printed as a JSON text. If a label of a token has a space, the labels of the
+    line are printed as a JSON list.
     """
     unknown, unread = dict[str, None](), 0
     for answer in _load(model, results).predictions(_lines_of_stdin()):
@@ -125,7 +125,7 @@ def generate(
         typer.Option(
             "--length",
             metavar="N",
-            help="The most symbols to generate. A model of single lines stops at the end of a line.",
+            help="The largest number of symbols to generate. A model of single lines stops at a line end.",
         ),
     ] = 200,
     temperature: Annotated[

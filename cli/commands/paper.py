@@ -71,9 +71,9 @@ def build(
 ) -> None:
     r"""Write the tables, figures and numbers of your own paper, and print the names of the files.
 
-    FILE lists the studies of the paper, and gives each number in its text a name; in the text, \am{NAME}
-    prints the number. A number without results is printed as ??. The command also writes files with the
-    settings and the compute of the studies. Exits with 1 if the store has results of none of the studies.
+    FILE lists the studies of the paper, and gives names to the numbers in the paper's text. There, \am{NAME}
+    prints a number, or ?? if it has no results yet. The command also writes files with the settings and the
+    compute of the studies. Exits with 1 if the store has no results of these studies.
     """
     from ...reporting.manuscript.files import paper_files
 
@@ -107,7 +107,7 @@ def check(
     In the text, \am{NAME} prints the number that FILE calls NAME. The command reports a NAME that FILE does
     not have, a number without results, a number of FILE that is typed by hand, and generated files that are
     out of date. To type a number by hand, end its line with `% am: NAME`: the command then compares it with
-    the number in FILE. It also checks the files that the text includes. Exits with 1 if there is a fault.
+    the number in FILE. Files that the text includes are checked too. Exits with 1 if there is a fault.
     """
     from ...reporting.manuscript.text_check import check_text
     from ...studies.text.errors import command_line

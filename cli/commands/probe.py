@@ -40,9 +40,9 @@ def run(
     """Measure a study's stored trained models, and add the results to the store.
 
     The command measures how much of its input a recurrent encoder remembers, and runs the probes of plug-ins
-    on the models that they support. With `[decode]` in the study, the decoding of translation models is
-    tuned: the search settings that are best on the dev split are used to write the test outputs. Nothing is
-    trained or measured twice; a model that exceeds time_limit_s is skipped. The study needs `keep_weights =
+    on the models that they support. If the study has `[decode]`, the command finds the best search settings
+    of translation models on the dev split, and writes the test outputs with them. No model is trained, and
+    none is measured twice. A model that exceeds time_limit_s is skipped. The study needs `keep_weights =
     true`. Exits with 1 if weights are missing or unusable, and with 2 if no trial is done.
     """
     from ...studies.text.errors import command_line
@@ -84,9 +84,9 @@ def lm_eval(
 ) -> None:
     """Score a study's stored language models on tasks of lm_eval, and store the scores.
 
-    A score is the metric `lm_eval[TASK,SCORE]`, as in `lm_eval[lambada,acc]`, for tables, figures and claims.
-    The scores of an earlier call are replaced. The study needs `keep_weights = true`, and the command needs
-    the extra `activemem[lm-eval]`.
+    Tables, figures and claims can use a score as the metric `lm_eval[TASK,SCORE]`, for example
+    `lm_eval[lambada,acc]`. The command replaces the scores of an earlier call. The study needs `keep_weights
+    = true`, and the command needs the extra `activemem[lm-eval]`.
     """
     from pathlib import Path
 
@@ -131,8 +131,8 @@ def compare(
     """Test by paired bootstrap whether a study's stored translations differ from those of a baseline.
 
     Like sacrebleu --paired-bs, the command compares each trial with the baseline trial of the same seed on
-    the same lines. It prints BLEU, the mean and 95 % interval of BLEU over the resamples, the difference, and
-    its p-value.
+    the same lines. It prints BLEU, the mean and 95 % interval of BLEU over the resamples, and the difference
+    from the baseline with its p-value.
     """
     from ...reporting.output_comparison import compare_outputs
     from ..machine_settings import open_results

@@ -95,10 +95,10 @@ def show(
 ) -> None:
     """Show the cost of each part of a recipe, and its reach: how far back and ahead it sees.
 
-    FLOPs count a forward pass. Memory is what a batch keeps for its backward pass, in 32-bit numbers. A model
-    that generates keeps two kinds of memory, in 16-bit numbers. The column state is the memory for each past
-    token, such as keys and values. The column window is memory of a fixed size, such as the last inputs of a
-    convolution or the hidden vector of a recurrent layer.
+    FLOPs count a forward pass. Memory is the size of the activations that a batch stores for its backward
+    pass, in 32-bit numbers. The columns state and window are the memory of a model that generates, in
+    16-bit numbers. The state grows with each token, such as keys and values. The window has a fixed size,
+    such as the last inputs of a convolution or the hidden vector of a recurrent layer.
     """
     from ...grammar import ModelConfig
     from ...reporting.recipes.display import show_recipe
@@ -167,9 +167,9 @@ def nearest(
 ) -> None:
     """Show the stored recipes that are most similar to a given one, with their results.
 
-    The distance of two recipes is the cost of the edits that turn one into the other. A block costs 1, an
-    operator 0.5, and a number less than that. A result is the mean and the spread over trainings that differ
-    only in their seeds.
+    The distance between two recipes is the cost of the edits that turn one into the other. To change a block
+    costs 1, an operator 0.5, and a number less than 0.5. A result is the mean and the spread over the seeds
+    of a cell.
     """
     from ...reporting.recipes.nearest import format_nearest, nearest_recipes
     from ..machine_settings import load_settings
@@ -213,9 +213,8 @@ def sample(
 ) -> None:
     """Print distinct architectures of a recipe with choices, drawn with equal probability.
 
-    If the recipe has ranges of real numbers, the command first draws an architecture without them, and then
-    the numbers. For --max-parameters and --max-flops, it counts parameters and FLOPs as `recipe show` does.
-    FLOPs count one sequence.
+    If the recipe has ranges of real numbers, the command first draws the rest of the architecture, and then
+    the numbers. Parameters and FLOPs are counted as in `recipe show`, for one sequence.
     """
     from random import Random
 

@@ -55,9 +55,9 @@ def plan(
 ) -> None:
     """Show what a study will train, on which device, and at what cost.
 
-    The plan also warns if no model reaches across the longest sequence. FLOPs count a training step on
-    sequences of the task's length, or of 40 tokens if the length grows during training. The command estimates
-    times from stored trials, or from a few measured steps.
+    The plan also warns if the longest sequence is longer than the reach of every model. FLOPs count a
+    training step on sequences of the task's length, or of 40 tokens if the length grows during training. The
+    command estimates times from stored trials, or from a few measured steps.
     """
     from ...reporting.results import StudyResults
     from ...studies.last_run import load_to_run
@@ -262,8 +262,8 @@ def export(
 ) -> None:
     """Export a study to another program: settings, metrics of each epoch, outcomes and tables.
 
-    Data that the program already has, from an earlier export or from the run itself, are skipped. The export
-    to optuna writes the points of a search, with their parameters and values, into an SQLite file.
+    The command skips data that the program already has, from an earlier export or from the run itself. The
+    export to optuna writes the points of a search, with their parameters and values, into an SQLite file.
     """
     from ...tracking.contract import open_trackers
     from ...tracking.export import export_study

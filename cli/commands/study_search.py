@@ -118,7 +118,7 @@ def new(
 
 @app.command()
 def schema() -> None:
-    """Print the JSON Schema of study files, with which editors complete and check them.
+    """Print the JSON Schema of study files, so that editors can complete and check them.
 
     Save it in the folder of your studies, and begin each study file with the line `#:schema
     study.schema.json`.
@@ -186,14 +186,14 @@ def missing(
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List ablations that a reviewer may request and that the study lacks, with the cost of each.
+    """List missing ablations that a reviewer may request, with the cost of each.
 
     The command looks for parts of the recipes that were never removed, simpler blocks that were never tried,
     a baseline that has only one learning rate, settings that were never varied, and cells with one seed. It
     proposes half and twice the width, depth, length and batch size, and another norm, dropout, schedule,
-    weight decay and gradient clipping. It only changes cells in which all factors other than the recipe have
-    the baseline's level. It estimates times from the speed of the unchanged model and the FLOPs of the
-    changed one.
+    weight decay and gradient clipping. For each recipe, it changes the cell that
+    has the baseline's levels of all other factors. It estimates times from the FLOPs of the changed model and
+    the speed of the unchanged model.
     """
     from ...reporting.missing_ablations import MissingError, find_missing
     from ...studies.study import load_study
@@ -235,9 +235,9 @@ def missing(
 def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOption = False) -> None:
     """Print, for each metric, the smallest difference between two cells that a study can detect.
 
-    A two-sided t test at 5 % finds a true difference of this size in 80 % of all cases. It often misses a
-    smaller one, so two cells without a significant difference can still differ. The best of many points leads
-    even if all are equally good, so its lead alone proves nothing.
+    A two-sided t test at 5 % finds a true difference of this size in 80 % of all cases. It often misses
+    smaller differences, so two cells without a significant difference can still differ. The best of many
+    points leads even if all points are equally good, so its lead alone proves nothing.
     """
     from ...reporting.search.noise import noise_floor
     from ...studies.catalog.metrics import find_metric
@@ -293,9 +293,9 @@ def propose(
 ) -> None:
     """Print the points that a search would try next, as JSON lines. Nothing is trained or stored.
 
-    The sampler of the search chooses the points by the results in the store. Points whose training has begun
-    are left out. The next `study run` would train the first printed point. It trains the other points only if
-    you pass their lines to `study tell`.
+    The sampler of the search chooses the points from the results in the store. Points whose training has
+    begun are left out. The next `study run` would train the first printed point. It trains the other points
+    only if you pass their lines to `study tell`.
     """
     opened = _search_of(study, overrides, results)
     proposals = opened.propose(count)
@@ -310,11 +310,11 @@ def propose(
 def tell(study: StudyFile, *, overrides: OverridesOption = None, results: ResultsOption = None) -> None:
     """Add your own points to a search: read JSON lines from standard input, and print an answer to each.
 
-    A line is {"values": {"k": 16}}, {"recipe": "…"} or the output of `study propose`. The answer is
-    "accepted" if the next `study run` will train the point, and "waiting" if it was accepted before or its
-    training has begun. It is "known", with the results, if the point has been trained, and "refused", with
-    the reasons, if the line is wrong. A line with a result is wrong, because results only come from
-    trainings. Exits with 1 if a line was refused.
+    A line is {"values": {"k": 16}}, {"recipe": "…"} or the output of `study propose`. The answer "accepted"
+    means that the next `study run` will train the point, and "waiting" that the point was accepted before or
+    that its training has begun. The answer "known" comes with the results of a trained point, and "refused"
+    with the faults of a line. A line must not contain a result, because results only come from trainings.
+    Exits with 1 if a line was refused.
     """
     refused = False
     for answer in _search_of(study, overrides, results).tell(sys.stdin):
