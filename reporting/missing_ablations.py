@@ -174,26 +174,10 @@ class MissingAblations:
             [trial for cell in request.cells for trial in cell.trials(self.name, self.seeds)]
             for request in self.requests
         ]
-        bases = {model.model: model.trials(self.name, self.seeds) for model in self.models}
-        every = [trial for trials in [*bases.values(), *by_request] for trial in trials]
+        # the trials of the study that `study_text` writes, so that its plan has the same times
+        bases = [trial for model in self.models for trial in model.trials(self.name, self.seeds)]
+        every = [*bases, *(trial for trials in by_request for trial in trials)]
         estimator = TimeEstimator(outcomes, every, measure)
-
-        def estimate(trial: Trial) -> TimeEstimate:
-            """Estimate a trial's time from the speed of the unchanged model.
-
-            So the times of all changes are comparable.
-            """
-            if trial.settings.train.seconds is not None:
-                return estimator.estimate(trial)
-            base = bases[str(trial.levels[MODEL])][0]
-            known = estimator.estimate(base)
-            ratio = _flops(trial.settings) / _flops(base.settings)
-            seconds, expected = (
-                None if each is None else ratio * each for each in (known.seconds, known.expected)
-            )
-            basis = "at most" if known.basis == "measured" and ratio != 1.0 else known.basis
-            return TimeEstimate(seconds, basis, expected)
-
         found: list[RequestCost] = []
         for request, trials in zip(self.requests, by_request, strict=True):
             left = {trial.id: trial for trial in trials if trial.id not in done}
@@ -206,7 +190,7 @@ class MissingAblations:
                     recipes=tuple(dict.fromkeys(cell.settings.model.recipe for cell in request.cells)),
                     trials=tuple(left),
                     flops=sum(_flops(each.settings) for each in left.values()),
-                    estimate=total_time(map(estimate, left.values())),
+                    estimate=total_time(map(estimator.estimate, left.values())),
                 )
             )
         return found

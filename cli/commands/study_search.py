@@ -191,9 +191,8 @@ def missing(
     The command looks for parts of the recipes that were never removed, simpler blocks that were never tried,
     a baseline that has only one learning rate, settings that were never varied, and cells with one seed. It
     proposes half and twice the width, depth, length and batch size, and another norm, dropout, schedule,
-    weight decay and gradient clipping. For each recipe, it changes the cell that
-    has the baseline's levels of all other factors. It estimates times from the FLOPs of the changed model and
-    the speed of the unchanged model.
+    weight decay and gradient clipping. For each recipe, it changes the cell that has the baseline's levels of
+    all other factors. Times are estimated as in `study plan`.
     """
     from ...reporting.missing_ablations import MissingError, find_missing
     from ...studies.study import load_study

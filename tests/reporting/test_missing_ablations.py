@@ -116,18 +116,15 @@ def test_each_setting_that_a_reviewer_asks_for_has_another_value():
         assert change in found, change
 
 
-def test_times_of_a_model_and_its_changes_have_one_speed(tmp_path, monkeypatch):
+def test_times_are_those_of_the_plan_of_the_study_that_is_written(tmp_path, monkeypatch):
     found, store = missing(factors={"mixer": MIXERS[:2], "seed": [0, 1]}), Store(tmp_path)
     for trial in found.study.trials:
         store_outcome(trial, store)
     monkeypatch.setattr("platform.node", lambda: "elsewhere")  # the host of the stored outcomes
-    speeds = {}
-    for request, cost in zip(found.requests, found.costs(store), strict=True):
-        models = {cell.model for cell in request.cells}
-        if len(models) == 1:
-            speeds.setdefault(models.pop(), set()).add(f"{cost.flops / cost.estimate.seconds:.4e}")
-    assert len(speeds) == 2
-    assert all(len(each) == 1 for each in speeds.values()), speeds
+    costs = found.costs(store)
+    plan = make_plan(load_study(found.study_text(["asked for"] * len(found.requests))), store)
+    assert sum(len(cost.trials) for cost in costs) == plan.num_remaining
+    assert sum(cost.estimate.seconds for cost in costs) == pytest.approx(plan.estimate.seconds)
 
 
 def test_the_length_of_a_task_is_halved_and_doubled():
