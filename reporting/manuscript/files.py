@@ -18,6 +18,7 @@ from typing import Any
 import polars as pl
 
 from ...studies.catalog.datasets import Dataset, require_dataset
+from ...studies.planning.status import study_outcomes
 from ...studies.schema.factors import one_line
 from ...studies.study import Study
 from ...studies.text.units import format_duration, plural
@@ -154,10 +155,12 @@ def _appendix(now: Snapshot) -> Iterator[str]:
 def _compute(studies: Sequence[Snapshot]) -> Iterator[str]:
     """Yield a LaTeX paragraph on the trials of all studies: hours, devices and program versions.
 
-    A trial that belongs to several studies counts once.
+    A trial that belongs to several studies counts once. Seeds that were added later count, too, since
+    verdicts and tables may use them.
     """
     columns = ("trial", "status", "seconds", "device", "version", "commit", "torch_version", "cuda_version")
-    rows = pl.concat([now.own_outcomes.select(*columns, "python_version") for now in studies])
+    found = [study_outcomes(now.study.with_later_seeds(), now.outcomes) for now in studies]
+    rows = pl.concat([each.select(*columns, "python_version") for each in found])
     rows = rows.unique("trial").sort("device", "trial")
     statuses = Counter(rows["status"].to_list())
     counts = ", ".join(f"{count:,} {status}" for status, count in sorted(statuses.items()))

@@ -8,7 +8,7 @@ from activemem import load_study
 from activemem.reporting.manuscript import paper_files, read_manuscript
 
 from ...latex import compile_latex
-from ...study_texts import study_text
+from ...study_texts import replaced, study_text
 from .conftest import PAPER
 
 DOCUMENT = r"""\documentclass[twocolumn]{article}
@@ -67,6 +67,16 @@ def test_the_appendix_has_every_setting_and_compute_counts_a_trial_once(read, tm
     appendix = both["appendix.tex"].decode()
     assert re.findall(r"\\label\{(.*)\}", appendix) == ["app:everything", "app:twin"]
     assert r"\texttt{train.optimizer.lr}~=~0.001" in appendix
+
+
+def test_compute_counts_the_seeds_that_were_added_later(read, tmp_path, everything, kept):
+    whole = paper_files(read())["compute.tex"]
+    text = replaced(
+        everything.text, ("seed = [0, 1, 2]", "seed = [0]"), ("[study]", "[study]\nmax_seeds = 3")
+    )
+    (tmp_path / "everything.toml").write_text(text, encoding="utf-8")
+    (tmp_path / "paper.toml").write_text('[paper]\nstudies = "everything.toml"', encoding="utf-8")
+    assert paper_files(read_manuscript(tmp_path / "paper.toml", lambda place: kept))["compute.tex"] == whole
 
 
 def test_the_appendix_has_the_sizes_that_make_costs_equal(kept, tmp_path):
