@@ -151,6 +151,15 @@ def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[st
     return follow_rounds(found, store)
 
 
+def recorded_text(name_or_path: str, store: Store) -> str:
+    """Return the text of a study's file at its last run, even if the text has faults now.
+
+    It is empty for a path, and for a name that has never run here.
+    """
+    record = None if is_path(name_or_path) else store.records.load(name_or_path)
+    return "" if record is None else record["text"]
+
+
 def load_to_run(name_or_path: str, store: Store, overrides: Sequence[str] = ()) -> Study:
     """Load a study from its current file, to run it.
 

@@ -53,16 +53,20 @@ def show(
     """List every setting of a study with its value: first those in its file, then the defaults.
 
     --best N prints the best points of a search so far with their results, seeds and values. --toml prints the
-    file of the study.
+    file of the study, even if a plug-in that it needs is not loaded.
     """
     given = {"--sources": sources, "--best": best, "--toml": toml, "--json": as_json}
     if toml and (others := [name for name, value in given.items() if value and name != "--toml"]):
         raise typer.BadParameter(f"expected --toml or {others[0]}, got both")
     if best is not None:
         return _show_best(study, overrides, best, results, as_json=as_json)
-    from ..machine_settings import open_results
+    from ...studies.last_run import recorded_text
+    from ..machine_settings import load_settings, open_results
     from ..views.settings import format_settings
 
+    if toml and (text := recorded_text(study, load_settings({"results": results}).store)):
+        print_stdout(text)
+        return None
     found = open_results(study, results, overrides).study
     if toml:
         print_stdout(found.text)

@@ -142,7 +142,7 @@ def format_studies(found: Mapping[str, tuple[str, StudyStatus] | StudyError], pl
 
 def _format_group(found: Mapping[str, tuple[str, StudyStatus] | StudyError]) -> list[str]:
     rows = [
-        (name, "unreadable", one.faults[0].message)
+        (name, "unreadable", one.messages[0])
         if isinstance(one, StudyError)
         else (name, f"{one[1].counts['done']}/{one[1].total} done", one[0])
         for name, one in found.items()

@@ -38,6 +38,7 @@ from ..claims.terminal import format_missing, format_numbers
 from ..claims.verdicts import ClaimResult
 from ..snapshot import Snapshot
 
+_MAX_FAULTS_SHOWN = 3  # of a study that cannot be read
 _NUMBER_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,99}")
 
 
@@ -157,9 +158,9 @@ def _load_studies(diagnostics: Diagnostics, folder: Path, keys: PaperKeys, store
             study = load_last_run(str(folder / name) if is_path(name) else name, store)
         except StudyError as error:
             all_known = False
-            count = len(error.faults)
-            text = error.faults[0].message if count == 1 else f"the study has {plural(count, 'fault')}"
-            diagnostics.report(("paper", "studies", number), f"{name}: {text}")
+            shown, left = error.messages[:_MAX_FAULTS_SHOWN], len(error.messages) - _MAX_FAULTS_SHOWN
+            more = (f"and {plural(left, 'more fault')}",) if left > 0 else ()
+            diagnostics.report(("paper", "studies", number), f"{name}: {'; '.join((*shown, *more))}")
             continue
         if study.name in studies:
             diagnostics.report(("paper", "studies", number), f"'{study.name}' is listed twice")

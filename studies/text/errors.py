@@ -57,6 +57,15 @@ class StudyError(ActivememError):
         self.faults = tuple(sorted(set(faults), key=_order))
         super().__init__(source, self.faults)  # both, so that the error can be pickled
 
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """Return the messages without lines of the file.
+
+        Faults of the whole study come first, such as a plug-in that is not loaded.
+        """
+        found = sorted(self.faults, key=lambda fault: fault.line is not None)
+        return tuple(fault.message for fault in found)
+
     def __str__(self) -> str:
         """Return the whole message, without a final line break."""
         heading = f"{self.source}: {len(self.faults)} fault{'' if len(self.faults) == 1 else 's'}"

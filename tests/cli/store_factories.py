@@ -9,7 +9,7 @@ from activemem.storage import MetricRow, Store, TrialRow
 WHEN = datetime(2026, 11, 28, 12, tzinfo=UTC)
 
 
-def store_outcome(trial, store, *, status="done", reason=None, value=7.0):
+def store_outcome(trial, store, *, status="done", reason=None, value=7.0, version="0.1.0"):
     """Store an outcome of a trial."""
     settings = trial.settings
     row = TrialRow(
@@ -31,7 +31,7 @@ def store_outcome(trial, store, *, status="done", reason=None, value=7.0):
         steps=4,
         seconds=60.0,
         peak_mib=1.0,
-        version="0.1.0",
+        version=version,
         commit=None,
         device="a processor, 1 thread",
         host="elsewhere",

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from activemem import load_study
 from activemem.storage import Store, trial_files
 
-from ..store_factories import make_partial_store
+from ..store_factories import make_partial_store, store_outcome
 
 PLAN = """\
 tiny · A study of seconds
@@ -266,6 +267,23 @@ def test_the_list_has_shipped_studies_and_those_that_ran(run, tiny, monkeypatch)
     page = json.loads(run("study", "list", "--json").stdout)["studies"]
     assert [each["study"] for each in page] == [line.split()[0] for line in lines if line.startswith("  ")]
     assert [each["left"] for each in page if each["study"] == "tiny"] == [1]
+
+
+def test_a_study_whose_plug_in_is_not_loaded_names_it_everywhere_and_still_has_its_file(run, tiny):
+    store = make_partial_store(tiny)
+    trial = load_study(tiny).trials[-1]
+    store_outcome(trial, store, version="0.1.0 with look.py 0123abcd")
+    text = Path(tiny).read_text().replace('"conv(k=3)"', '"looking"')
+    store.records.save("tiny", {"text": text, "overrides": []})
+    hint = "the stored trials used the plug-in look.py: load it with --plugin look.py"
+    (own,) = [line for line in run("study", "list").stdout.splitlines() if line.startswith("  tiny ")]
+    assert f"   unreadable   {hint}" in own
+    Path("paper.toml").write_text('[paper]\nstudies = ["tiny"]\n')
+    told = run("paper", "build", "paper.toml").stderr
+    assert f"[paper] studies: tiny: {hint}" in told
+    assert "; [factors] mixer: unknown block 'looking'" in told
+    assert run("study", "show", "tiny").exit_code == 2
+    assert run("study", "show", "tiny", "--toml").stdout == text
 
 
 @pytest.mark.heavy
