@@ -30,8 +30,8 @@ from ...grammar.vocabulary.spec import (
     Spec,
     lookup,
     register,
-    sees_everything,
     sees_itself,
+    sees_unstated,
 )
 from ...plugins import OWN, Registry, contract_faults, plugin_errors
 
@@ -216,7 +216,7 @@ def register_block(
             summary=summary or (cls.__doc__ or name).strip().splitlines()[0],
             equation=equation,
             source=source,
-            reach=reach or (sees_itself if channelwise else sees_everything),
+            reach=reach or (sees_itself if channelwise else sees_unstated),
             window=_measured_state(cls) if cls.state_is_bounded else None,
             check=check,
         )

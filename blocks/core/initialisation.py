@@ -197,7 +197,7 @@ class Linear(nn.Linear, Initialisable):
         inputs: int,
         outputs: int | Sequence[int],
         *,
-        bias: bool,
+        bias: bool = True,
         maps: int = 1,
         drawn_as_one: bool = False,
         std: float | None = None,

@@ -18,7 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from ...errors import ActivememError
 from ...grammar import Analysis, ModelConfig, Norm, Role, analyse, lookup, nodes, parse
-from ...grammar.vocabulary.spec import REQUIRED, spec_of
+from ...grammar.vocabulary.spec import REQUIRED, sees_unstated, spec_of
 from ..core.block import Block, Context, build_block
 from ..core.initialisation import initialise
 from ..core.transducer import AnyTransducer, build_transducer_block
@@ -65,6 +65,11 @@ def is_pool(text: str) -> bool:
     """Return whether the block is a pool."""
     spec = lookup(parse_block(text).name)
     return spec is not None and spec.role is Role.POOL
+
+
+def states_reach(text: str) -> bool:
+    """Return whether the specification of the block states a reach, as a plug-in's need not."""
+    return spec_of(parse_block(text).name).reach is not sees_unstated
 
 
 def valid_outputs(y: Tensor, valid: int | Tensor) -> Tensor:

@@ -40,6 +40,11 @@ def register_reference(name: str) -> Callable[[ReferenceT], ReferenceT]:
     return register
 
 
+def has_reference(name: str) -> bool:
+    """Return whether a block has a reference."""
+    return name in _references
+
+
 def find_reference(name: str) -> Reference:
     """Return the reference of a block; raise AssertionError with instructions if there is none."""
     assert name in _references, (

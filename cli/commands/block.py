@@ -35,8 +35,9 @@ def verify(
     the future, reach and costs. If NAME has no arguments, the command uses small values. With --against, the
     command copies the weights of the other layer to the block. It then checks that outputs and gradients are
     equal in single precision, and that both layers draw initial weights from the same distributions. To run
-    Triton kernels without a GPU, set the environment variable TRITON_INTERPRET=1. Exits with 1 if a check
-    fails, and with 2 if the layers cannot be compared.
+    Triton kernels without a GPU, set the environment variable TRITON_INTERPRET=1. A check is skipped if the
+    block has no reference, or states no reach. Exits with 1 if a check fails, and with 2 if the layers cannot
+    be compared.
     """
     from ...blocks.testing.passport import verify_block
     from ..views.blocks import format_passport

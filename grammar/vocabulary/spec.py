@@ -133,6 +133,11 @@ def sees_the_past(_settings: Settings, _context: CostContext) -> Reach:
     return Reach(left=UNBOUNDED, right=0)
 
 
+def sees_unstated(settings: Settings, context: CostContext) -> Reach:
+    """Return the largest possible reach, for a block of a plug-in that states none."""
+    return sees_everything(settings, context)
+
+
 def sees_itself(_settings: Settings, _context: CostContext) -> Reach:
     """Return the reach of a block that maps each position separately, which is zero."""
     return Reach(left=0, right=0)

@@ -1,5 +1,6 @@
 """A plug-in block that fails or violates its statements is reported with its file."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ class Smoothing(Block):
         padded = torch.nn.functional.pad(x.mT, PADDING)
         return torch.nn.functional.conv1d(padded, self.weight, groups=x.shape[-1]).mT
 """
+REACH_KEY = ", reach=lambda settings, _: Reach(left=None, right=0)"
 REACH, PAST = 'settings["taps"] - 1', "(self.weight.shape[-1] - 1, 0)"
 
 
@@ -101,3 +103,17 @@ def test_a_block_that_fails_in_a_step_is_reported_by_its_line_and_its_results_ca
     built = run("report", "build", "mine.toml", "--plugin", "mine.py")
     assert (built.exit_code, built.stderr) == (0, "")
     assert "Traceback (most recent call last)" in Path("tiny.html").read_text(encoding="utf-8")
+
+
+def test_a_block_without_a_stated_reach_and_a_reference_is_not_checked_against_them(run, plugin):
+    plugin("None", PAST)
+    Path("mine.py").write_text(
+        Path("mine.py").read_text(encoding="utf-8").replace(REACH_KEY, ""), encoding="utf-8"
+    )
+    found = run("block", "verify", "smoothing", "--plugin", "mine.py", "--json")
+    checks = {each["name"]: each["passed"] for each in json.loads(found.stdout)["checks"]}
+    assert checks == {
+        **dict.fromkeys(("outputs", "gradients", "reach")),
+        **dict.fromkeys(("steps", "initial weights", "no leak", "cost", "in training"), True),
+    }
+    assert found.exit_code == 0
