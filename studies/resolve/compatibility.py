@@ -128,10 +128,10 @@ def _causality_problems(task: TaskSettings, d_model: int, root: Node) -> Iterato
         if reach.right:
             yield ValidationProblem(RECIPE_PATH, f"{name} sees later tokens, which {task.name} {verb}")
         elif streams and isinf(reach.left) and spec.generation_state(values, surroundings)[0]:
+            span = "set a span, " if any(each.name == "span" for each in spec.parameters) else ""
+            remedy = f'{span}read pieces (batching = "packed"), or read lines (batching = "lines")'
             unbounded = f"{name} sees the whole past, but a stream has no beginning"
-            yield ValidationProblem(
-                RECIPE_PATH, f'{unbounded}: set a span, or read lines (batching = "lines")'
-            )
+            yield ValidationProblem(RECIPE_PATH, f"{unbounded}: {remedy}")
 
 
 def _streams(task: TaskSettings) -> bool:
