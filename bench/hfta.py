@@ -25,11 +25,13 @@ class FusedModels(nn.Module):
         super().__init__()
         own = [training.model.state_dict() for training in trainings]
         self.trials, self.heads = len(own), heads
-        self.dropout = trainings[0].settings.model.dropout
+        config = trainings[0].model.config
+        self.dropout, self.inner_dropout = config.dropout, config.inner_dropout
+        self.noises = [torch.Generator(training.device).manual_seed(0) for training in trainings]
         self.stacked = nn.ParameterDict(
             {name.replace(".", "_"): torch.stack([each[name] for each in own]) for name in own[0]}
         )
-        width = trainings[0].settings.model.d_model
+        width = config.d_model
         steps = torch.arange(200)[:, None] / 1e4 ** (torch.arange(width // 2) / (width // 2 - 1))
         self.register_buffer("timing", torch.cat([steps.sin(), steps.cos()], 1).to(trainings[0].device))
 
@@ -46,14 +48,13 @@ class FusedModels(nn.Module):
                 x = (x.unflatten(1, (batch, length)) + timing).flatten(1, 2)
             y = self._norm(x, f"body_layers_{layer}_norm")
             mix = self._channels if layer % 2 else self._convolve if self._is_conv else self._attend
-            x = x + functional.dropout(
-                mix(y, f"body_layers_{layer}_part", batch), self.dropout, self.training
-            )
+            x = x + self._drop(mix(y, f"body_layers_{layer}_part", batch), self.dropout)
         return self._linear(self._norm(x, "norm"), "output").unflatten(1, (batch, length))
 
-    def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
-        """Return the sum of all models' losses; its gradients equal those of each model trained alone."""
-        return self.trials * functional.cross_entropy(self(tokens).flatten(0, 2), targets.flatten())
+    def losses(self, tokens: Tensor, targets: Tensor) -> Tensor:
+        """Return the loss of each model, (trials,); the gradients of their sum equal those of each alone."""
+        each = functional.cross_entropy(self(tokens).flatten(0, 2), targets.flatten(), reduction="none")
+        return each.view(self.trials, -1).mean(1)
 
     @property
     def _is_conv(self) -> bool:
@@ -75,7 +76,17 @@ class FusedModels(nn.Module):
 
     def _channels(self, x: Tensor, name: str, batch: int) -> Tensor:
         del batch
-        return self._linear(self._linear(x, f"{name}_inner").relu(), f"{name}_outer")
+        rows = self._drop(self._linear(x, f"{name}_inner").relu(), self.inner_dropout)
+        return self._linear(rows, f"{name}_outer")
+
+    def _drop(self, x: Tensor, rate: float) -> Tensor:
+        """Apply dropout to (trials, …), with random numbers from each model's own generator."""
+        if not self.training:
+            return x
+        kept = torch.empty_like(x, memory_format=torch.contiguous_format)
+        for own, noise in zip(kept, self.noises, strict=True):
+            own.bernoulli_(1.0 - rate, generator=noise)
+        return x * kept.div_(1.0 - rate)
 
     def _convolve(self, x: Tensor, name: str, batch: int) -> Tensor:
         weight, bias = self._weight(f"{name}_convolution"), self._weight(f"{name}_convolution", "bias")
@@ -95,23 +106,27 @@ class FusedModels(nn.Module):
         )
 
 
-def draw(training: Training) -> tuple[Tensor, ...]:
-    """Return the next batch of a training as tensors on the CPU."""
+def draw_of(training: Training) -> Callable[[], tuple[Tensor, ...]]:
+    """Return the function that draws the next batch of a training as tensors on the CPU."""
     assert isinstance(training.objective, Stackable), "expected an algorithmic task"
-    return training.objective.draw()
+    return training.objective.draw
 
 
 def fused_steps(trainings: Sequence[Training]) -> Callable[[], None]:
-    """Return a joint step of all trainings, each with its own batches."""
+    """Return a joint step of all trainings, each with its own batches, which adds up the loss of each."""
     models = FusedModels(trainings).train()
+    total = torch.zeros(len(trainings), device=trainings[0].device)
     optimizer = torch.optim.Adam(models.parameters(), lr=2e-3, fused=True)
+    draws = [draw_of(training) for training in trainings]
 
     def step() -> None:
-        drawn = zip(*map(draw, trainings), strict=True)
+        drawn = zip(*(draw() for draw in draws), strict=True)
         tokens, targets = (on_device(torch.stack(alike), trainings[0].device) for alike in drawn)
         optimizer.zero_grad()
-        models.loss(tokens, targets).backward()
+        losses = models.losses(tokens, targets)
+        losses.sum().backward()
         optimizer.step()
+        total.add_(losses.detach())
 
     return step
 
@@ -119,7 +134,7 @@ def fused_steps(trainings: Sequence[Training]) -> Callable[[], None]:
 def check(trainings: Sequence[Training]) -> None:
     """Assert that the fused models give the same outputs as each model alone."""
     fused = FusedModels(trainings).eval()
-    tokens = torch.stack([draw(training)[0] for training in trainings]).to(trainings[0].device)
+    tokens = torch.stack([draw_of(training)()[0] for training in trainings]).to(trainings[0].device)
     with torch.no_grad():
         found = fused(tokens)
         for each, training, own in zip(found, trainings, tokens, strict=True):
