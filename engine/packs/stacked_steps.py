@@ -20,6 +20,7 @@ from ...errors import ActivememError
 from ..core.models import float32_products
 from ..objectives.base import Objective, Stackable, on_device
 from ..trial.training import Training
+from .joint_adam import JointAdam
 
 Weights = Mapping[str, Tensor]
 
@@ -88,11 +89,15 @@ class _LossOf(nn.Module):
 
     def __init__(self, model: nn.Module, objective: Objective[Any]) -> None:
         super().__init__()
-        self.model, self._objective = model, objective
+        self.model, self._objective = model, _stackable(objective)
 
     def forward(self, *batch: Tensor) -> Tensor:
-        assert isinstance(self._objective, Stackable), "the caller has checked it"
         return self._objective.loss_of(self.model, *batch)
+
+
+def _stackable(objective: Objective[Any]) -> Stackable:
+    assert isinstance(objective, Stackable), "the caller has checked it"
+    return objective
 
 
 class PackError(ActivememError):
@@ -110,9 +115,11 @@ class StackedSteps:
     def __init__(self, trainings: Sequence[Training]) -> None:
         self._trainings = trainings
         self._passes = StackedPasses(trainings)
+        self._draws = [_stackable(training.objective).draw for training in trainings]
         self.weights = self._passes.weights
         self._own: list[dict[str, nn.Parameter]] = []
         self._homes: list[dict[str, Tensor]] = []  # the weights' own memory
+        self._joint: JointAdam | None = None
 
     def __enter__(self) -> Self:
         try:
@@ -129,6 +136,8 @@ class StackedSteps:
         trace: TracebackType | None,
     ) -> None:
         self._unstack_weights()
+        if self._joint is not None:
+            self._joint.give_back()
         for training, noise in zip(self._trainings, self._passes.noises, strict=True):
             training.noise.state = noise.get_state()
 
@@ -142,6 +151,7 @@ class StackedSteps:
             for place, (each, homes) in enumerate(zip(own, self._homes, strict=True)):
                 each[name].grad = None
                 each[name].data = stacked.detach()[place].copy_(homes[name])
+        self._joint = JointAdam.build(self._trainings, own, self.weights)
 
     def _unstack_weights(self) -> None:
         """Copy the stacked weights back into the models."""
@@ -164,24 +174,27 @@ class StackedSteps:
             training.begin_step()
         with float32_products(self._trainings[0].settings.train.precision):
             losses = self._passes.take(self._draw())
-            for place, (training, own) in enumerate(zip(self._trainings, self._own, strict=True)):
-                for name, weight in own.items():
-                    gradient = self.weights[name].grad
-                    weight.grad = None if gradient is None else gradient[place]
-                training.move_weights()
-                for weight in own.values():
-                    weight.grad = None
+            if self._joint is None or not self._joint.step():
+                self._move_one_by_one()
         for training, loss in zip(self._trainings, losses.unbind(), strict=True):
             training.end_step(loss, packed=True)
         for stacked in self.weights.values():
             stacked.grad = None
 
+    def _move_one_by_one(self) -> None:
+        if self._joint is not None:  # the learning rates differ from now on
+            self._joint.give_back()
+            self._joint = None
+        for place, (training, own) in enumerate(zip(self._trainings, self._own, strict=True)):
+            for name, weight in own.items():
+                gradient = self.weights[name].grad
+                weight.grad = None if gradient is None else gradient[place]
+            training.move_weights()
+            for weight in own.values():
+                weight.grad = None
+
     def _draw(self) -> list[Tensor]:
-        batches = list[tuple[Tensor, ...]]()
-        for training in self._trainings:
-            assert isinstance(training.objective, Stackable), "the caller has checked it"
-            batches.append(training.objective.draw())
-        drawn = list(zip(*batches, strict=True))
+        drawn = list(zip(*(draw() for draw in self._draws), strict=True))
         if any(rows.shape != alike[0].shape for alike in drawn for rows in alike):
             raise PackError("expected batches of one shape")
         return [on_device(torch.stack(alike), self._trainings[0].device) for alike in drawn]

@@ -174,6 +174,19 @@ def test_each_has_its_own_rate_and_steps(make):
     assert_equal(alone, packed, 1e-10)
 
 
+def test_trainings_of_one_rate_may_be_at_different_steps(make):
+    alone, packed = ([make(seed, double=True) for seed in (0, 1, 2)] for _ in range(2))
+    for trainings in (alone, packed):
+        for _ in range(2):
+            trainings[0].take_steps()
+        trainings[1].take_steps()  # the last one has taken no step
+    for training in alone:
+        for _ in range(3):
+            training.take_steps()
+    take_together(packed, 3)
+    assert_equal(alone, packed, 1e-10)
+
+
 RULES = [
     {"optimizer": {"name": "adam", "lr": 1e-2}},
     {"optimizer": {"name": "adam", "lr": 1e-2}},
