@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 from torch import Generator, Tensor, nn
@@ -168,16 +169,20 @@ def draw_dropout(
 
     Each training draws with its own generator, so it gets the numbers that it would draw alone.
     """
-    return [torch.stack([_draw(call, each, device) for each in generators]) for call in calls]
+    return [_draw(call, generators, device) for call in calls]
 
 
-def _draw(call: RandomCall, generator: Generator, device: torch.device) -> Tensor:
+def _draw(call: RandomCall, generators: Sequence[Generator], device: torch.device) -> Tensor:
     if isinstance(call, KeyCall):
-        return torch.randint(*_KEY_BOUNDS, (call.count,), generator=generator, device=device)
+        keys = partial(torch.randint, *_KEY_BOUNDS, (call.count,), device=device)
+        return torch.stack([keys(generator=each) for each in generators])
     if device.type == "cpu":
-        kept = torch.empty(call.shape, dtype=call.dtype).bernoulli_(1.0 - call.rate, generator=generator)
+        kept = torch.empty(len(generators), *call.shape, dtype=call.dtype)
+        for own, generator in zip(kept, generators, strict=True):
+            own.bernoulli_(1.0 - call.rate, generator=generator)
         return kept.div_(1.0 - call.rate)
-    return _draw_on_gpu(torch.ones(call.shape, dtype=call.dtype, device=device), call.rate, generator)
+    ones = torch.ones(call.shape, dtype=call.dtype, device=device)
+    return torch.stack([_draw_on_gpu(ones, call.rate, each) for each in generators])
 
 
 def _draw_on_gpu(ones: Tensor, rate: float, generator: Generator) -> Tensor:

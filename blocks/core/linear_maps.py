@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch._C import _are_functorch_transforms_active
 from torch.nn import functional
 
 from .operations import are_plain, onednn_has_wider_vectors
@@ -29,6 +30,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """
     if torch.compiler.is_compiling():  # a compiled or exported program must not depend on sizes
         return functional.linear(x, weight, bias)
+    if bias is not None and _are_functorch_transforms_active():
+        return functional.linear(x, weight).add_(bias)  # vmap would copy the product to add the bias
     numbers, (outputs, inputs) = x.numel(), weight.shape
     if (
         numbers * outputs < LEAST_PRODUCTS

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import torch
 from torch import Tensor, nn
+from torch._C import _DisableFuncTorch
 from torch.nn import functional
 
 from ...grammar.model_config import ModelConfig
@@ -14,7 +15,6 @@ from ...grammar.positions import POSITIONS, LearnedPosition, PluginPosition, Ran
 from .block import BuildError, plugin_named_in_errors
 from .dropout import draw_keys
 from .initialisation import Embedding, WeightRole, declare_role
-from .operations import are_operations_rewritten
 
 
 class PositionalEncoding(nn.Module):
@@ -71,7 +71,7 @@ def sinusoidal_encoding(length: int, width: int, *, like: Tensor, start: int = 0
 
     They have the type and the device of `like`.
     """
-    if start or not like.is_cpu or type(like) is not Tensor or are_operations_rewritten():
+    if start or not like.is_cpu or type(like) is not Tensor or torch.compiler.is_compiling():
         return sinusoids(torch.arange(start, start + length, device=like.device), width, like.dtype)
     return _whole_encoding(length, width, like.dtype)
 
@@ -82,8 +82,8 @@ def _whole_encoding(length: int, width: int, dtype: torch.dtype) -> Tensor:
 
     They are cached, since computing them takes 6 % of a step of a small model.
     """
-    # training rejects tensors that were made in inference mode, and these are cached for both
-    with torch.inference_mode(False):
+    # training rejects tensors that were made in inference mode or in a transform, and these serve all
+    with torch.inference_mode(False), _DisableFuncTorch():
         return sinusoids(torch.arange(length), width, dtype)
 
 
