@@ -181,7 +181,7 @@ def promote(
 
 @app.command()
 def missing(
-    study: StudyFile,
+    study: StudyName,
     *,
     write: Annotated[
         Path | None, typer.Option("--write", metavar="FILE", help="Write a study file with these ablations.")
@@ -202,13 +202,13 @@ def missing(
     from ...studies.study import load_study
     from ...studies.text.errors import StudyError, command_line
     from ...studies.text.units import plural
-    from ..machine_settings import load_settings
+    from ..machine_settings import load_settings, open_results
     from ..views.missing import cost_words, format_missing, request_words
 
     if write is not None and write.exists():
         raise MissingError(f"expected a new file, got {write}, which exists; choose another name")
     configured = load_settings({"results": results})
-    found = find_missing(load_study(study, overrides or ()))
+    found = find_missing(open_results(study, results, overrides).study)
     costs = found.costs(configured.store, configured.machine)
     if as_json:
         from ..pages import StudyMissingPage

@@ -39,6 +39,12 @@ def format_missing(
     each = " each" if len(missing.models) > 1 else ""
     first = f"{missing.study.name}: {models}{f' at {held}' if held else ''}, {own}{each}{new}"
     yield from wrap(first, width, subsequent_indent="  ")
+    checked = {each.settings.task.name for each in missing.models}
+    tasks = dict.fromkeys(trial.settings.task.name for trial in missing.study.cells)
+    if others := [name for name in tasks if name not in checked]:
+        how = "to check another task, make it the baseline, or the first level of its factor"
+        note = f"not checked: {', '.join(others)}; {how}"
+        yield from wrap(note, width, initial_indent="  ", subsequent_indent="  ")
     if not missing.requests:
         yield "no ablation is missing"
         return

@@ -8,7 +8,7 @@ from activemem import load_study
 from activemem.storage import Store
 
 from ...study_texts import study_text
-from ..store_factories import store_outcome
+from ..store_factories import make_partial_store, store_outcome
 
 
 def test_requests_are_listed_with_their_costs_and_written_as_a_study(run, tiny):
@@ -99,3 +99,15 @@ def test_a_study_of_matched_sizes_says_that_changed_models_are_not_matched(run):
     )
     told = run("study", "missing", "equal.toml").stdout
     assert "Each model keeps the filter computed for match" in told
+
+
+def test_a_stored_study_is_found_by_name_and_other_tasks_are_named_as_not_checked(run, tiny):
+    make_partial_store(tiny)
+    Path(tiny).rename("elsewhere.toml")
+    found = run("study", "missing", "tiny")
+    assert (found.exit_code, found.stderr) == (0, "")
+    assert "task = not" in found.stdout.splitlines()[0]
+    told = "not checked: reverse; to check another task, make it the baseline, or the first level"
+    assert told in " ".join(found.stdout.split())
+    one_task = run("study", "missing", "tiny", "--set", 'factors.task=["reverse"]')
+    assert "not checked" not in one_task.stdout
