@@ -106,7 +106,7 @@ def known_traits(
 ) -> set[Traits]:
     """Return the traits of all trials in a store or in the loaded studies.
 
-    `stored` has the columns that identify the store's attempts, if they have been read already.
+    `stored` are the trials of the store, if they have been read already.
     """
     trials = [trial for study in loaded for trial in study.trials]
     kinds = [each.settings for each in first_of_each_kind(trials)]
@@ -304,12 +304,15 @@ def load_studies(store: Store | str | Path) -> dict[str, Study | StudyError]:
     return {name: _load_or_fail(name, store) for name in sorted(names)}
 
 
-def outline_studies(store: Store) -> dict[str, Study | StudyOutline | StudyError]:
+def outline_studies(
+    store: Store, stored: pl.DataFrame | None = None
+) -> dict[str, Study | StudyOutline | StudyError]:
     """Return all studies by name, with only outlines of unused shipped studies.
 
-    A shipped study is unused if the store has no trial of it. The user's own studies come first.
+    A shipped study is unused if the store has no trial of it. The user's own studies come first. `stored` are
+    the trials of the store, if they have been read already.
     """
-    shipped, stored = shipped_studies(), store.trials(columns=KEY_COLUMNS)
+    shipped, stored = shipped_studies(), store.trials(columns=KEY_COLUMNS) if stored is None else stored
     ran = _ran(store, stored) | {name for name in shipped if store.records.load(name) is not None}
     found: dict[str, Study | StudyOutline | StudyError] = {name: _load_or_fail(name, store) for name in ran}
     known = known_traits(store, [each for each in found.values() if isinstance(each, Study)], stored)

@@ -15,7 +15,9 @@ from ...reporting.snapshot import Snapshot
 from ...storage import Store
 from ...studies.last_run import StudyOutline, outline_studies
 from ...studies.planning.status import (
+    STATUS_COLUMNS,
     StudyStatus,
+    needs_settings,
     read_statuses,
     status_before_a_run,
     study_outcomes,
@@ -108,8 +110,11 @@ def studies_with_status(store: Store) -> dict[str, tuple[str, StudyStatus] | Stu
 
     A study that cannot be read has its error instead.
     """
-    studies = outline_studies(store)
-    outcomes = read_statuses(store, *(each for each in studies.values() if isinstance(each, Study)))
+    outcomes = store.trials(columns=STATUS_COLUMNS)
+    studies = outline_studies(store, outcomes)
+    loaded = [each for each in studies.values() if isinstance(each, Study)]
+    if any(map(needs_settings, loaded)):
+        outcomes = read_statuses(store, *loaded)
     return {
         name: study
         if isinstance(study, StudyError)

@@ -8,6 +8,7 @@ it, so that plain tables stay quick.
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -99,7 +100,7 @@ def finite_values(values: Iterable[float]) -> list[float]:
 
     Raise StatisticsError if the list is empty or a value is not finite.
     """
-    found = list(map(float, values))
+    found = array("d", values).tolist()
     if not found or not all(map(math.isfinite, found)):
         wrong = [value for value in found if not math.isfinite(value)]
         raise StatisticsError(f"expected finite values, got {', '.join(map(str, wrong)) or 'none'}")

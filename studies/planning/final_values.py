@@ -172,11 +172,12 @@ def trial_values(
 def find_outcomes(trials: Iterable[str], outcomes: pl.DataFrame) -> pl.DataFrame:
     """Find the row of `outcomes` that has each trial.
 
-    Return the columns trial and place; place is the row's number or null.
+    Return the columns trial and place, which is the row's number or null, and how each trial ended.
     """
     wanted = pl.DataFrame({"trial": list(trials)}, schema={"trial": pl.String})
-    known = outcomes.select("trial").with_row_index("place")
-    return wanted.join(known, on="trial", how="left", maintain_order="left")
+    diverged = pl.col(DIVERGED) if DIVERGED in outcomes.columns else pl.lit(None, dtype=pl.String)
+    ends = outcomes.select("trial", "seed", "status", "reason", diverged=diverged).with_row_index("place")
+    return wanted.join(ends, on="trial", how="left", maintain_order="left")
 
 
 def values_at(
@@ -191,8 +192,7 @@ def values_at(
     """Return the values of a metric for trials that `find_outcomes` has found."""
     target = read_target(metric)
     ends = outcomes.select(
-        *("trial", "seed", "status", "reason"),
-        diverged=pl.col(DIVERGED) if DIVERGED in outcomes.columns else pl.lit(None, dtype=pl.String),
+        "trial",
         value=final_value(metric),
         limit=pl.lit(None, dtype=pl.Float64) if target is None else final_value(_limit_of(metric)),
         awaits_probe=_awaits_probe(places, outcomes, metric),
@@ -201,7 +201,7 @@ def values_at(
         last = last_members(metrics, metric_family(metric)).filter(pl.col("name") == metric)
         ends = ends.join(last.select("trial", last="value"), on="trial", how="left", maintain_order="left")
         ends = ends.with_columns(value=pl.coalesce("last", "value"))
-    found = places.select("trial").hstack(ends.drop("trial").select(pl.all().gather(places["place"])))
+    found = places.hstack(ends.drop("trial").select(pl.all().gather(places["place"])))
     stored, value = pl.col("status"), pl.col("value")
     diverged = pl.lit(value=False) if metric in COSTS else pl.col("diverged").is_not_null()
     status = (

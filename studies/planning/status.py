@@ -91,7 +91,8 @@ class StudyStatus:
 
 
 _GRID_COLUMNS = ("trial", "study", "attempt", "status", "reason")
-_SEARCH_COLUMNS = (*_GRID_COLUMNS, "factors", "epochs", "flops", "seconds", *DEVICE_COLUMNS)
+STATUS_COLUMNS = (*_GRID_COLUMNS, "factors", "epochs", "flops", "seconds", *DEVICE_COLUMNS)
+"""The columns of stored trials that the status of a study needs, unless it needs their settings."""
 
 
 def read_statuses(store: Store, *studies: Study) -> pl.DataFrame:
@@ -99,10 +100,10 @@ def read_statuses(store: Store, *studies: Study) -> pl.DataFrame:
 
     It has only the columns that `study_status` needs.
     """
-    if any(map(_needs_settings, studies)):
+    if any(map(needs_settings, studies)):
         return store.trials(columns=tuple(TRIALS))
     has_search = any(study.search is not None for study in studies)
-    return store.trials(columns=_SEARCH_COLUMNS if has_search else _GRID_COLUMNS)
+    return store.trials(columns=STATUS_COLUMNS if has_search else _GRID_COLUMNS)
 
 
 def stored_outcomes(
@@ -114,11 +115,12 @@ def stored_outcomes(
     matter only for trials that another study or other source of plug-ins may have trained; a study knows the
     settings of its own trials. The columns in `omit` are not read.
     """
-    omitted = {*omit, *(() if any(map(_needs_settings, studies)) else ["settings"])}
+    omitted = {*omit, *(() if any(map(needs_settings, studies)) else ["settings"])}
     return store.trials(probes, [name for name in TRIALS if name not in omitted])
 
 
-def _needs_settings(study: Study) -> bool:
+def needs_settings(study: Study) -> bool:
+    """Return whether the outcomes of a study can only be found with the stored settings of trials."""
     if study.search is not None:
         return study.search.warm_start or has_plugins()
     return any(trial.common.code for trial in study.trials)
