@@ -262,7 +262,7 @@ class Study:
 
         It is the id of the point's first trial.
         """
-        trial = self.trial_for(values, self.seeds[0], self.point_levels[0])
+        trial = self._trial_at(values, self.seeds[0], self.point_levels[0])
         return trial.id if self.budget.allows(trial.settings) else None
 
     @property
@@ -342,7 +342,10 @@ class Study:
         if used.keys() - values.keys() or values.keys() - self.dimensions.keys():
             expected, got = (", ".join(sorted(names)) or "none" for names in (used, values))
             raise ValueError(f"expected values of {expected}, got {got}")
-        levels = {**self._fixed, **(at or {}), **used, SEED: seed}
+        return self._trial_at(used, seed, at or {})
+
+    def _trial_at(self, values: Mapping[str, Level], seed: int, at: Mapping[str, Level]) -> Trial:
+        levels = {**self._fixed, **at, **values, SEED: seed}
         return Trial(study=self.name, levels=levels, settings=resolve_settings(self.template, levels))
 
     def read_point(self, levels: Mapping[str, Level]) -> dict[str, Level] | None:

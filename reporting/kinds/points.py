@@ -24,8 +24,6 @@ from ...studies.searches.words import over_limit_sentence
 from ...studies.text.units import plural
 from ..outcomes import omitted_trials, provenance
 from ..statistics.estimates import estimate
-from ..tables.cells import metric_head, spread_texts
-from ..tables.differences import SPREADS, caption_start, note_unsolved
 from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Table, number_cell
 
 if TYPE_CHECKING:
@@ -61,6 +59,9 @@ class PointsTable(TableKind):
         yield from metric_faults(self.value, self.digits)
 
     def table(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
+        from ..tables.cells import metric_head  # noqa: PLC0415 -- the keys are checked without it
+        from ..tables.differences import note_unsolved  # noqa: PLC0415 -- as above
+
         found = find_points(study, outcomes, (*self.value, PARAMETERS))
         names = self.value or tuple(dict.fromkeys([*(each.name for each in found.goals), PARAMETERS]))
         settings = [trial.settings for trial in found.trained]
@@ -114,6 +115,8 @@ def _described(study: Study, spec: PointsTable, shown: Sequence[FoundPoint]) -> 
 
 
 def _measured(point: FoundPoint, metric: Metric, spec: PointsTable, best: str) -> Cell:
+    from ..tables.cells import spread_texts  # noqa: PLC0415 -- as above
+
     values = point.measured.get(metric.name, {})
     if point.mean(metric.name) is None:
         return Cell(status=CellStatus.PARTIAL if values else CellStatus.NO_VALUE, text=NOT_RUN)
@@ -144,6 +147,7 @@ def _sentences(
     study: Study, spec: PointsTable, found: SearchPoints, metrics: Sequence[Metric]
 ) -> Iterator[str]:
     from ..search.noise import noise_sentences  # noqa: PLC0415 -- loads NumPy
+    from ..tables.differences import SPREADS, caption_start  # noqa: PLC0415 -- as above
 
     settings = [trial.settings for trial in found.trained]
     subject = caption_start(spec.caption, metrics)
