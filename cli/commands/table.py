@@ -64,7 +64,8 @@ def render(
     if paper is None:
         chosen = open_study(study, found.store)
         tables = chosen.tables(table, published=published)
-        if not any(cell.count for each in tables for row in each.cells for cell in row):
+        # a spread shows that trials have ended, without another reading of the store
+        if not any(cell.spread for each in tables for row in each.cells for cell in row):
             note_missing_results(chosen)
     elif study is None:
         from ...reporting.paper import tables_of_paper
