@@ -123,7 +123,7 @@ def _faults(settings: Settings) -> Iterator[str]:
     if settings["attend"] == "outputs" and settings["positions"] != _POSITIONS.default:
         yield "positions needs attend=inputs: positions are appended only to attended inputs"
     if attention in ("luong", "bahdanau") and _is_stack(settings["decoder"]):
-        law = "needs lstm or gru as the decoder; other decoders attend after every mixer"
+        law = "needs lstm or gru as the decoder; other decoders always attend: remove attention"
         yield f"attention={attention} {law}"
     if settings["feed"] is True and attention == "none":
         yield "feed=true feeds back the context of an attention: add attention=luong or attention=bahdanau"
@@ -147,12 +147,12 @@ def _check_connection(settings: Settings) -> str | None:
         return (
             None
             if _always_mixes(decoder)
-            else "a decoder attends after each mixer, but this decoder has no mixer"
+            else "expected a decoder with a mixer, such as sa, because it attends after each mixer"
         )
     if is_recurrent(encoder):
         return _check_states(encoder, decoder)
     if settings["attention"] == "none":
-        return "without attention nothing passes to the decoder: expected attention=luong or bahdanau"
+        return "this encoder passes nothing to the decoder without attention: add attention=luong or bahdanau"
     return None
 
 

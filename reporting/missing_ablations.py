@@ -644,8 +644,8 @@ def _with_holes(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[di
             tables[name] = _holed(own, (name,), levels)
         except _NoHoleError as error:
             raise MissingError(
-                f"the cells differ in {error} by more than single values: select fewer levels, for example "
-                "with --set 'factors.task=[\"…\"]'"
+                f"one study file cannot express cells that differ in {error}: select fewer levels, for "
+                "example with --set 'factors.task=[\"…\"]'"
             ) from None
     return tables, levels
 

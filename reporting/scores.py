@@ -111,7 +111,7 @@ def _scale_faults(spec: ScoreKeys, design: Design) -> Iterator[KeyFault]:
         if name not in known:
             yield (
                 ("bounds", name),
-                f"neither a metric nor a task of this table or figure{nearest_hint(name, known)}",
+                f"expected METRIC or METRIC:TASK of this table or figure{nearest_hint(name, known)}",
             )
     for metric in spec.value:
         yield from _metric_scale_faults(spec, metric, tasks)

@@ -57,7 +57,7 @@ def _semantic_faults(values: Mapping[str, object]) -> Iterator[str]:
     if status not in _STATUSES:
         yield f"status: expected one of {', '.join(_STATUSES)}, got {status!r}"
     elif (status == "done") != (reason is None):
-        yield f"reason: expected a text if and only if the status is not done, got {reason!r} with {status}"
+        yield f"reason: expected none with status done, else a text; got {reason!r} with {status}"
     for name in ("factors", "settings"):
         if not is_json_object(text := str(values[name])):
             yield f"{name}: expected a JSON object, got {text!r}"

@@ -602,7 +602,7 @@ def _read_decode(diagnostics: Diagnostics, header: StudySettings | None) -> Deco
     """
     data = diagnostics.data
     if "decode" in data and header is not None and not header.keep_weights:
-        diagnostics.report(("decode",), "it needs trained models: set keep_weights = true in [study]")
+        diagnostics.report(("decode",), "decoding needs trained models: set keep_weights = true in [study]")
     return diagnostics.validate(DecodeSettings, ("decode",), data["decode"]) if "decode" in data else None
 
 

@@ -773,10 +773,10 @@ def _check_resolved(recipe: Recipe) -> None:
         text = render(node)
         start = recipe.text.index(text)
         what = (
-            f"the hole '{node.name}' must be filled"
+            f"expected a recipe without holes: fill {{{node.name}}} first"
             if isinstance(node, HoleNode)
-            else "this dimension needs a value"
+            else "expected a recipe without choices and ranges: write one value here"
         )
-        faults.setdefault(text, Fault(start, start + len(text), f"{what} before the recipe is analysed"))
+        faults.setdefault(text, Fault(start, start + len(text), what))
     if faults:
         raise RecipeError(recipe.text, faults.values())

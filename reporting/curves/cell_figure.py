@@ -163,7 +163,10 @@ class CellFigure(CurveKind):
             faults.append((("value",), unknown_metric(self.value)))
         elif is_target(self.value) and self.is_course:
             faults.append(
-                (("value",), f"a target has no learning curve: expected a factor as x, got '{self.x}'")
+                (
+                    ("value",),
+                    f"{self.value} is one number for each training: expected a factor as x, got '{self.x}'",
+                )
             )
         name = getattr(self, "published", None)
         published = [table for known, table in published_tables() if known == paper] if name else []

@@ -74,7 +74,7 @@ class LineFigure(SeriesFigure):
     def drawn_faults(self, design: Design) -> Iterator[KeyFault]:
         levels = selected_levels(self.select, design.factors).get(self.x, ())
         if words := [format_value(level) for level in levels if isinstance(level, str | bool)]:
-            yield ("x",), f"expected a factor of numbers, got {', '.join(words)}"
+            yield ("x",), f"expected a factor whose levels are numbers, got {', '.join(words)}"
         yield from super().drawn_faults(design)
 
     def content(self, cells: FigureCells, frame: pl.DataFrame, panel: int) -> Lines:

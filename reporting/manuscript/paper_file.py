@@ -63,7 +63,7 @@ class PaperHeader(StrictModel):
     def _check_folder(cls, folder: str) -> str:
         path = PurePosixPath(folder)
         if not path.parts or ".." in path.parts or path.is_absolute():
-            raise ValueError(f"expected a folder below the folder of this file, got {folder!r}")
+            raise ValueError(f"expected a subfolder of the folder with this file, got {folder!r}")
         return str(path)
 
 

@@ -229,7 +229,7 @@ def _csv_rows(text: str) -> Iterator[_Row]:
             # a quoted field may span lines, so the next row begins after the last line that was read
             line = reader.line_num + 1
     except csv.Error as error:
-        raise RowsError([f"line {line:,}: expected every quoted field to end, got: {error}"]) from error
+        raise RowsError([f"line {line:,}: expected valid quotes around fields, got: {error}"]) from error
 
 
 def _lines_with_tabs(text: str) -> Iterator[_Row]:

@@ -52,7 +52,7 @@ def read_sentence(value: Any) -> str | None:  # noqa: ANN401 -- as above
     Pairs with a blank sentence are left out. Raise ValueError for any other value.
     """
     if not isinstance(value, str) or "\n" in value.strip():
-        raise ValueError(f"expected a sentence in one line, got {shown(value)}")
+        raise ValueError(f"expected a text without line breaks, got {shown(value)}")
     return _checked(value.strip("\n")) if value.strip() else None
 
 

@@ -272,7 +272,7 @@ def select_trials(study: Study, selectors: Sequence[str]) -> frozenset[str]:
     if study.search is not None:
         raise StudyError(
             study.name,
-            [StudyFault(message="the trials of a search cannot be selected: they are not known in advance")],
+            [StudyFault(message="a search has no trials to select, because they are not known in advance")],
         )
     asked: dict[str, set[str]] = {}
     faults: list[StudyFault] = []
@@ -290,7 +290,7 @@ def select_trials(study: Study, selectors: Sequence[str]) -> frozenset[str]:
         if all(level_text(trial.levels[factor]) in texts for factor, texts in asked.items())
     )
     if not (faults or found):
-        faults = [StudyFault(message=f"no trial matches all of: {', '.join(selectors)}")]
+        faults = [StudyFault(message=f"no trial has all of these levels: {', '.join(selectors)}")]
     if faults:
         raise StudyError(study.name, faults)
     return found

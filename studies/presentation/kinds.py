@@ -250,7 +250,7 @@ def factor_faults(
         if name not in known:
             yield path, f"unknown factor '{name}'{nearest_hint(name, known)}"
         elif name in met:
-            yield path, f"expected a factor other than that of {met[name]}, got '{name}'"
+            yield path, f"{met[name]} already has the factor '{name}': choose another one"
         met.setdefault(name, key)
 
 

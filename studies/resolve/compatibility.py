@@ -126,7 +126,9 @@ def _causality_problems(task: TaskSettings, d_model: int, root: Node) -> Iterato
         values = spec.settings(block)
         reach = spec.reach(values, surroundings)
         if reach.right:
-            yield ValidationProblem(RECIPE_PATH, f"{name} sees later tokens, which {task.name} {verb}")
+            yield ValidationProblem(
+                RECIPE_PATH, f"{name} sees later tokens, but {task.name} {verb} them: use a causal block"
+            )
         elif streams and isinf(reach.left) and spec.generation_state(values, surroundings)[0]:
             span = "set a span, " if any(each.name == "span" for each in spec.parameters) else ""
             remedy = f'{span}read pieces (batching = "packed"), or read lines (batching = "lines")'

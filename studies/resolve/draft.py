@@ -322,10 +322,10 @@ def _misplacement_message(draft: Draft, path: KeyPath, name: str) -> str:
     Entries of [recipes] are allowed only in recipes; a computed size also in [model] d_model.
     """
     if name in draft.template.fragments and path != RECIPE_PATH:
-        return f"the fragment {{{name}}} can be used only in recipes"
+        return f"{{{name}}} is a part of a recipe, so it can be used only in recipes"
     size = draft.design.matched_size
     if size and name == size.name and path not in (RECIPE_PATH, D_MODEL_PATH):
-        return f"the size {{{name}}} can be used only in recipes and in [model] d_model"
+        return f"match computes {{{name}}}, so it can be used only in recipes and in [model] d_model"
     return ""
 
 

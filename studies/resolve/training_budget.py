@@ -56,7 +56,7 @@ class TrainingBudget:
         """
         if has_many_lengths(settings):
             raise ValueError(
-                f"the sequences differ in length, so a budget gives no number of steps: set {_STEPS} instead"
+                f"a budget needs sequences of one length, but these differ: set {_STEPS} instead"
             )
         if self.key == "flops":
             if fault := uncounted_kernels(read_recipe(settings.model.recipe).root):

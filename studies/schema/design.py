@@ -458,7 +458,7 @@ class DesignReader:
         self.check_levels(BASELINE_PATH, baseline)
         self._check_max_seeds()
         if "tolerance" in header.model_fields_set and not header.match:
-            message = "tolerance has no effect without match: remove it, or set match"
+            message = "tolerance has no effect without match: remove tolerance, or set match"
             self.diagnostics.report(("study", "tolerance"), message, key=True)
         faults = list[tuple[KeyPath, str]]()
         if design.conditions and not design.has_conditions:

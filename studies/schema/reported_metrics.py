@@ -172,7 +172,7 @@ def _target_fault(name: str, trials: Sequence[TrialSettings]) -> str:
         better, sign = ("higher", ">=") if metric.higher_is_better else ("lower", "<=")
         return f"expected {target.metric} {sign} {target.value:g}, as {better} is better"
     if trials and target.currency != "steps" and all(map(_grows, trials)):
-        return f"expected steps_to[…], since steps differ in cost as lengths grow, got '{name}'"
+        return f"'{name}' is unknown, because longer sequences cost more in later steps: use steps_to[…]"
     return ""
 
 
@@ -203,7 +203,7 @@ def spending_fault(axis: str, trials: Iterable[TrialSettings]) -> str:
         return fault
     if axis not in CURRENCIES.values() or not known or not all(map(_grows, known)):
         return ""
-    return f"expected epoch or step, since steps differ in cost as lengths grow, got '{axis}'"
+    return f"'{axis}' is unknown, because longer sequences cost more in later steps: use epoch or step"
 
 
 def _flops_fault(trials: Iterable[TrialSettings]) -> str:

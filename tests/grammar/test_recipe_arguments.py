@@ -144,6 +144,6 @@ def test_an_open_argument_is_not_analysed():
     with pytest.raises(RecipeError) as caught:
         analyse("seq2seq({encoder}, choice(sa, ff(8)))", d_model=8, length=4, vocab=3)
     assert [fault.message for fault in caught.value.faults] == [
-        "the hole 'encoder' must be filled before the recipe is analysed",
-        "this dimension needs a value before the recipe is analysed",
+        "expected a recipe without holes: fill {encoder} first",
+        "expected a recipe without choices and ranges: write one value here",
     ]

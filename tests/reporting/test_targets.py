@@ -170,10 +170,10 @@ def test_growing_lengths_have_targets_in_steps_alone():
         study_text(**growing, factors={"mixer": ["sa"]}, table=target_table("steps_to[accuracy >= 0.9]"))
     )
     for tables, message in (
-        ({"table": target_table("flops_to[accuracy >= 0.9]")}, "expected steps_to"),
+        ({"table": target_table("flops_to[accuracy >= 0.9]")}, "use steps_to"),
         (
             {"curve": [{"name": "c", "kind": "line", "value": "loss", "x": "flops", "series": "mixer"}]},
-            "expected epoch or step",
+            "use epoch or step",
         ),
     ):
         with pytest.raises(StudyError, match=message):
@@ -196,7 +196,7 @@ def test_a_target_has_no_course_to_draw():
     curve = [
         {"name": "c", "kind": "line", "value": "steps_to[dev_loss <= 1]", "x": "epoch", "series": "mixer"}
     ]
-    with pytest.raises(StudyError, match="a target has no learning curve"):
+    with pytest.raises(StudyError, match="is one number for each training: expected a factor as x"):
         study(curve=curve)
 
 

@@ -148,11 +148,11 @@ def test_all_faults_of_a_trials_sense_are_named_at_once():
     [
         (
             {"status": "failed"},
-            "reason: expected a text if and only if the status is not done, got None with failed",
+            "reason: expected none with status done, else a text; got None with failed",
         ),
         (
             {"reason": "why"},
-            "reason: expected a text if and only if the status is not done, got 'why' with done",
+            "reason: expected none with status done, else a text; got 'why' with done",
         ),
     ],
 )

@@ -75,7 +75,7 @@ def test_a_table_without_a_valid_value_is_checked_further():
     told = message(study_text(task={"name": "reverse"}, factors={"mixer": ["sa", "gru"]}, table=tables))
     assert told.startswith("study: 3 faults\n")
     assert "the name 't' is taken by another table" in told
-    assert "[[table]] columns: expected a factor other than that of rows, got 'mixer'" in told
+    assert "[[table]] columns: rows already has the factor 'mixer': choose another one" in told
 
 
 @pytest.mark.parametrize("override", ["factors.mixer=3", "factors.mixer=[]", "model.recipe=3"])

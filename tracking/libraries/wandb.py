@@ -43,7 +43,7 @@ _WHOLE, _FIRST, _LAST = 1, 2, 4
 def open_tracker(place: str) -> Tracker:
     """Return a tracker that writes offline runs into a folder."""
     if is_address(place):
-        raise TrackingError(f"expected a folder, whose runs `wandb sync` uploads, got {place!r}")
+        raise TrackingError(f"expected a folder for `wandb sync`, got {place!r}")
     try:
         Path(place).mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -157,7 +157,7 @@ def _read_recipe(text: object, faults: list[str]) -> Recipe | None:
 
 def _key_fault(key: str) -> str:
     if key in RESULT_KEYS or metric_family(key) in METRICS_AND_COSTS:
-        return f"{key}: expected a point without a result, because study run measures it"
+        return f"{key}: study run measures the results of a point: remove this key"
     return f"unknown key '{key}'{nearest_hint(key, (*KEYS, *PROPOSAL_KEYS))}"
 
 

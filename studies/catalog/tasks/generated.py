@@ -198,7 +198,7 @@ def _size_faults(kind: TaskKind, sizes: TaskSizes) -> list[str]:
     ]
     symbols = kind is not TaskKind.REGRESSION
     if symbols and (sizes.vocab is None or sizes.columns or sizes.targets):
-        faults.append(f"expected only vocab, since inputs and outputs are symbols, got {_given_keys(given)}")
+        faults.append(f"expected only vocab, because this task has symbols only, got {_given_keys(given)}")
     if not symbols and ((sizes.vocab is None) == (sizes.columns is None) or sizes.targets is None):
         faults.append(f"expected targets, and either vocab or columns, got {_given_keys(given)}")
     return faults

@@ -227,7 +227,7 @@ def test_a_recipe_with_a_hole_cannot_be_broken_down(run):
         "recipe: 1 fault\n"
         "\n"
         "    {mixer} >> ff(512)\n"
-        "  1 ^^^^^^^              the hole 'mixer' must be filled before the recipe is analysed\n"
+        "  1 ^^^^^^^              expected a recipe without holes: fill {mixer} first\n"
     )
 
 

@@ -89,7 +89,7 @@ def test_the_faults_of_all_recipes_are_reported(run):
         "  1    ^^^^      sa has no parameter 'head'; nearest: heads\n\n"
         "recipe: 1 fault\n\n"
         "    {mixer} >> ff(8)\n"
-        "  1 ^^^^^^^            the hole 'mixer' must be filled before the recipe is analysed\n"
+        "  1 ^^^^^^^            expected a recipe without holes: fill {mixer} first\n"
     )
 
 

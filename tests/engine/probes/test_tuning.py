@@ -194,7 +194,7 @@ def test_decoding_that_does_not_end_is_left_soon_after_the_time_limit(store, mon
 @pytest.mark.usefixtures("store")
 def test_a_study_that_keeps_no_weights_has_nothing_to_decode_with():
     text = translation_text(SEQ2SEQ, keep_weights=False, decode=DECODE)
-    with pytest.raises(ValueError, match="it needs trained models: set keep_weights = true in"):
+    with pytest.raises(ValueError, match="decoding needs trained models: set keep_weights = true in"):
         load_study(text)
 
 

@@ -206,9 +206,9 @@ def test_an_open_recipe_is_not_analysed_and_says_what_is_open():
         "recipe: 3 faults\n\n"
         "    {n} * ({mixer} + {mixer} >> ff(integer(8, 64)))\n"
         "  1 ^^^                                               "
-        "the hole 'n' must be filled before the recipe is analysed\n"
+        "expected a recipe without holes: fill {n} first\n"
         "  2        ^^^^^^^                                    "
-        "the hole 'mixer' must be filled before the recipe is analysed\n"
+        "expected a recipe without holes: fill {mixer} first\n"
         "  3                                ^^^^^^^^^^^^^^     "
-        "this dimension needs a value before the recipe is analysed"
+        "expected a recipe without choices and ranges: write one value here"
     )

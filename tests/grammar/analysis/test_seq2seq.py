@@ -63,7 +63,8 @@ def test_a_recipe_is_its_own_canonical_text(text: str):
         ),
         (
             "seq2seq(sa, 2 * (sa >> ff(8)), attention=luong)",
-            "attention=luong needs lstm or gru as the decoder; other decoders attend after every mixer",
+            "attention=luong needs lstm or gru as the decoder; other decoders always attend: "
+            "remove attention",
         ),
         (
             "seq2seq(lstm, gru)",
@@ -75,7 +76,7 @@ def test_a_recipe_is_its_own_canonical_text(text: str):
         ),
         (
             "seq2seq(sa >> ff(8), lstm)",
-            "without attention nothing passes to the decoder: expected attention=luong or bahdanau",
+            "this encoder passes nothing to the decoder without attention: add attention=luong or bahdanau",
         ),
         (
             "seq2seq(lstm(layers=integer(1, 2)), lstm(layers=integer(1, 2)))",
@@ -84,12 +85,15 @@ def test_a_recipe_is_its_own_canonical_text(text: str):
         ),
         (
             "seq2seq(choice(lstm, sa), lstm)",
-            "without attention nothing passes to the decoder: expected attention=luong or bahdanau",
+            "this encoder passes nothing to the decoder without attention: add attention=luong or bahdanau",
         ),
-        ("seq2seq(sa, 2 * ff(8))", "a decoder attends after each mixer, but this decoder has no mixer"),
+        (
+            "seq2seq(sa, 2 * ff(8))",
+            "expected a decoder with a mixer, such as sa, because it attends after each mixer",
+        ),
         (
             "seq2seq(sa, choice(sa, ff(9)) + ff(8) >> ff(8))",
-            "a decoder attends after each mixer, but this decoder has no mixer",
+            "expected a decoder with a mixer, such as sa, because it attends after each mixer",
         ),
         (
             "seq2seq(sa >> mean_pool, sa)",
@@ -110,7 +114,7 @@ def test_arguments_that_do_not_go_together_are_a_fault(text: str, message: str):
 def test_checks_that_a_hole_prevents_are_made_once_it_is_filled():
     recipe = parse("seq2seq({encoder}, lstm)")
     assert recipe.fill({"encoder": "lstm"}).text == "seq2seq(lstm, lstm)"
-    with pytest.raises(RecipeError, match="without attention nothing passes to the decoder"):
+    with pytest.raises(RecipeError, match="this encoder passes nothing to the decoder without attention"):
         recipe.fill({"encoder": "sa"})
 
 

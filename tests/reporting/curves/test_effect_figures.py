@@ -84,7 +84,7 @@ def test_without_values_there_is_a_figure_that_says_so():
             "pareto and scaling",
         ),
         (INTERACTION | {"x": "task"}, "expected a factor with several levels, got 'task'"),
-        (INTERACTION | {"series": "mixer"}, "expected a factor other than that of x, got 'mixer'"),
+        (INTERACTION | {"series": "mixer"}, "x already has the factor 'mixer': choose another one"),
         (INTERACTION | {"accent": "both"}, "unknown level 'both' of "),
         (EFFECTS | {"kind": "effect"}, "unknown kind 'effect'; nearest: effects"),
     ],

@@ -68,7 +68,7 @@ def test_a_method_without_a_task_has_no_line_and_is_reported():
     [
         ({"series": "mixers"}, "unknown factor 'mixers'; nearest: mixer"),
         ({"accent": "ff"}, "unknown level 'ff' of "),
-        ({"tasks": "mixer"}, "expected a factor other than that of series, got 'mixer'"),
+        ({"tasks": "mixer"}, "series already has the factor 'mixer': choose another one"),
         ({"baseline": "sa"}, "unknown key 'baseline'"),
     ],
 )

@@ -107,7 +107,7 @@ f = "dev_accuracy[task=sort, mixer=sa]"
     [
         (
             '[paper]\nstudies = "everything.toml"\nfolder = "."',
-            "expected a folder below the folder of this file",
+            "expected a subfolder of the folder with this file",
         ),
         (
             '[paper]\nstudies = "everything.toml"\n[figures]\nevery = []',

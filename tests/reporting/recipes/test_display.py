@@ -42,7 +42,7 @@ def test_a_comparison_shows_what_the_command_prints():
 
 
 def test_a_wrong_or_open_recipe_is_refused():
-    with pytest.raises(RecipeError, match="the hole 'mixer' must be filled before the recipe is analysed"):
+    with pytest.raises(RecipeError, match=r"expected a recipe without holes: fill \{mixer} first"):
         show_recipe("{mixer} >> ff(8)", d_model=8, vocab=8, length=8)
 
 
@@ -50,7 +50,7 @@ def test_the_faults_of_all_compared_recipes_come_in_one_error():
     with pytest.raises(ActivememError) as caught:
         compare_recipes(["sa(head=8)", "sa", "{mixer}"], d_model=8, vocab=8, length=8)
     assert "sa has no parameter 'head'; nearest: heads" in str(caught.value)
-    assert "the hole 'mixer' must be filled before the recipe is analysed" in str(caught.value)
+    assert "expected a recipe without holes: fill {mixer} first" in str(caught.value)
 
 
 def test_one_recipe_has_nothing_to_be_compared_with():

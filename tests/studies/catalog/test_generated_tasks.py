@@ -61,13 +61,13 @@ def test_sizes_that_do_not_fit_its_kind_are_reported(small):
     with pytest.raises(TaskError) as caught:
         _ = Small(name="small", columns=2).interface
     assert str(caught.value) == (
-        "small: expected only vocab, since inputs and outputs are symbols, got vocab, columns"
+        "small: expected only vocab, because this task has symbols only, got vocab, columns"
     )
 
 
 def test_a_test_set_has_a_name_that_a_metric_can_have_as_its_index(small):
     check_statements(Small(name="small", sets=("8", "10-20", "long_ones")))
-    with pytest.raises(TaskError, match=r"expected a test set's name of letters, .*, got 'a b'"):
+    with pytest.raises(TaskError, match=r"expected letters, .* in the name of a test set, got 'a b'"):
         check_statements(Small(name="small", sets=("a b",)))
 
 

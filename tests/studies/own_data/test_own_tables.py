@@ -247,7 +247,7 @@ def test_pairs_are_the_same_in_two_files_and_in_a_table(folder):
         ),
         ({"source": "a.en"}, "missing key 'target'"),
         ({"path": "c.tsv"}, "c.tsv: line 2: expected two columns with a tab between them, got 1"),
-        ({"path": "d.jsonl"}, "d.jsonl: line 1, column target: expected a sentence in one line, got 3"),
+        ({"path": "d.jsonl"}, "d.jsonl: line 1, column target: expected a text without line breaks, got 3"),
         (
             {},
             'expected { source = "my.en", target = "my.fr" }, { path = "my.tsv" }, or files for each split',
@@ -401,7 +401,7 @@ BAD = {
         ({"path": "ragged.csv"}, ["ragged.csv: line 4: expected 2 columns, got 1"]),
         (
             {"path": "open.csv"},
-            ["open.csv: line 3: expected every quoted field to end, got: unexpected end of data"],
+            ["open.csv: line 3: expected valid quotes around fields, got: unexpected end of data"],
         ),
         (
             {"path": "empty.csv"},

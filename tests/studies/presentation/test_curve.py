@@ -108,7 +108,7 @@ def test_all_faults_are_reported_together():
         ),
         (
             'kind = "line"\nx = "mixer"\nvalue = "loss"\nselect = { task = "sort", filter = 8 }',
-            "x: expected a factor of numbers, got 'sa', 'conv(k=20)', 'sa + conv(k=20)'",
+            "x: expected a factor whose levels are numbers, got 'sa', 'conv(k=20)', 'sa + conv(k=20)'",
         ),
         (
             'kind = "pareto"\nx = "second"\nvalue = "loss"',
@@ -123,7 +123,7 @@ def test_all_faults_are_reported_together():
             "published: no published table 'table9' of active-memory-transformer; nearest: table4",
         ),
         (f'{GOOD[14:]}y = "task"', "y: kind 'line' has no key y; it is a key of kind heat"),
-        (f'{GOOD[14:]}panels = "filter"', "panels: expected a factor other than that of x, got 'filter'"),
+        (f'{GOOD[14:]}panels = "filter"', "panels: x already has the factor 'filter': choose another one"),
         (
             'kind = "line"\nx = "filter"\nvalue = "loss"\naccent = "sa"\n'
             'select = { task = "sort", mixer = "sa" }',

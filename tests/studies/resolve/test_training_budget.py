@@ -80,7 +80,7 @@ def test_a_budget_that_gives_no_steps_is_a_fault_at_its_key(train, message):
 
 
 def test_lengths_that_differ_have_no_budget():
-    with pytest.raises(StudyError, match="the sequences differ in length"):
+    with pytest.raises(StudyError, match="a budget needs sequences of one length"):
         study(task={"name": "reverse"}, curriculum={"start": 5}, tokens=1000)
 
 

@@ -102,7 +102,7 @@ def test_a_failure_is_one_there_and_a_server_is_no_place(trained, tmp_path):
     assert (summary["status"], summary["reason"]) == ("failed", "not a number")
     assert summary["final/loss"] is None  # as W&B has what is not a number
     assert [each.exit_code for each in found["exit"]] == [1]
-    with pytest.raises(TrackingError, match="wandb: expected a folder, whose runs `wandb sync` uploads, got"):
+    with pytest.raises(TrackingError, match="wandb: expected a folder for `wandb sync`, got"):
         open_trackers({"wandb": "https://api.wandb.ai"})
     (tmp_path / "file").touch()
     with pytest.raises(TrackingError, match="wandb: expected a folder that can be written, got: "):

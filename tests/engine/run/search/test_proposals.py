@@ -112,7 +112,7 @@ REFUSED = {
         "expected a JSON object: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"
     ],
     '{"mean": 0.1, "valeus": {}}': [
-        "mean: expected a point without a result, because study run measures it",
+        "mean: study run measures the results of a point: remove this key",
         "unknown key 'valeus'; nearest: values",
         "expected values or a recipe, got neither",
     ],
@@ -122,8 +122,8 @@ REFUSED = {
         "kk: search has no such dimension; nearest: k",
     ],
     '{"dev_loss": 0.1, "bleu[10-20]": 3, "values": {"choice": "ff(8)", "lr": 0.01}}': [
-        "dev_loss: expected a point without a result, because study run measures it",
-        "bleu[10-20]: expected a point without a result, because study run measures it",
+        "dev_loss: study run measures the results of a point: remove this key",
+        "bleu[10-20]: study run measures the results of a point: remove this key",
     ],
     json.dumps({"values": {"choice": "{mixer}", "k": 99, "lr": 0.01}}): [
         "mixer: expected choice(sa(heads=1), highway_conv(k={k})), got nothing",
