@@ -20,7 +20,7 @@ from ...errors import argument_fault, check_arguments, number_fault, texts_fault
 from ...storage import Store, open_store, store_fault
 from ...studies.catalog.own_corpora import FOLDER
 from ...studies.last_run import seeds_before
-from ...studies.planning.plan import most_at_once, remaining_search_times
+from ...studies.planning.plan import check_layers, most_at_once, remaining_search_times
 from ...studies.planning.reused_trials import ShorterTrials
 from ...studies.planning.status import study_outcomes
 from ...studies.planning.time_estimates import TimeEstimator
@@ -177,6 +177,7 @@ def _run_round(
         missing = sorted(missing, key=lambda trial: turns[trial.id])
     else:
         missing = study.boundary_trials()
+    check_layers(study, missing)
     settings = [trial.settings for trial in missing]
     _prepare(study, settings, machine)
     if local is None:

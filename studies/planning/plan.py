@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
-from ...errors import replace_unprintable
-from ...grammar.nodes import RepeatNode
+from ...errors import ActivememError, replace_unprintable
+from ...grammar.nodes import BlockNode, RepeatNode, walk
 from ...grammar.positions import POSITIONS, LearnedPosition, PluginPosition
+from ...grammar.vocabulary.spec import spec_of
 from ...storage import Store
 from ..catalog.tasks import AlgorithmicTask, GeneratedTask, require_algorithmic
 from ..expansions.match import SizeMatch, factors_of_sizes
@@ -33,11 +34,16 @@ from ..resolve.costs import (
     sequence_tokens,
     step_flops,
 )
+from ..resolve.draft import report_cell_problem
 from ..resolve.trial import Kind, Trial, first_of_each_kind
 from ..schema.design import Design
 from ..schema.factors import ABSENT, SEED, filled_levels, level_key, level_name
-from ..schema.settings import TrialSettings, read_recipe
+from ..schema.settings import RECIPE_PATH, TrialSettings, read_recipe
 from ..study import Study
+from ..text.document import Diagnostics, parse_document
+from ..text.errors import StudyError
+from ..text.strict_model import ValidationProblem
+from ..text.toml_positions import KeyPath
 from ..text.units import plural
 from .data_facts import DataFacts, Locate, find_data_facts
 from .memory_estimates import StepMemory, TrialTest, costliest_test, step_memory
@@ -299,6 +305,43 @@ class Plan:
         return f"<Plan: {plural(self.total, 'trial')}, {stored:,} in the store, {left:,} to run>"
 
 
+def check_layers(study: Study, trials: Sequence[Trial]) -> None:
+    """Raise StudyError with all layers of other packages that cannot be built or measured.
+
+    Such a layer is reported at its level in the study file. Only the package knows whether its arguments are
+    valid, so the file is read without it.
+    """
+    diagnostics = Diagnostics(
+        document=parse_document(str(study.path or study.name), study.text, study.overrides)
+    )
+    own = diagnostics.table("factors")
+    for trial in first_of_each_kind(trials):
+        recipe = read_recipe(trial.settings.model.recipe).root
+        names = {
+            node.name for node in walk(recipe) if isinstance(node, BlockNode) and spec_of(node.name).package
+        }
+        if not names:
+            continue
+        try:
+            parameter_count(trial.settings)
+            step_flops(trial.settings)
+        except ActivememError as error:
+            levels = {
+                name: level
+                for name, level in trial.levels.items()
+                if isinstance(level, str) and any(f"{each}(" in level for each in names)
+            } or trial.levels
+            paths: dict[str, KeyPath] = {
+                name: ("factors", name, own[name].index(level))
+                for name, level in levels.items()
+                if level in own.get(name, ())
+            }
+            problem = ValidationProblem(RECIPE_PATH, str(error))
+            report_cell_problem(diagnostics, study.template, problem, levels, paths)
+    if diagnostics.faults:
+        raise StudyError(diagnostics.document.source, diagnostics.faults)
+
+
 def make_plan(
     study: Study,
     store: Store,
@@ -320,14 +363,15 @@ def make_plan(
     that show no memory pass None, which saves most of the time. `measure` measures the time of some steps if
     the store has no speed. `locate` says where a corpus is.
     """
+    selected = [each for each in study.trials if only is None or each.id in only]
+    check_layers(study, study.boundary_trials() if study.search else selected)
     outcomes = store.trials() if study.search else stored_outcomes(store, study)
     tried = study_outcomes(study, outcomes).select("trial", "status")
     statuses: dict[str, TrialStatus] = dict(tried.iter_rows())
     estimator = TimeEstimator(outcomes, study.trials or study.boundary_trials(), measure)
     planned = tuple(
         PlannedTrial(trial=one, status=statuses.get(one.id, "missing"), estimate=estimator.estimate(one))
-        for one in study.trials
-        if only is None or one.id in only
+        for one in selected
     )
     trials = [one.trial for one in planned]
     held_back = frozenset[str]()

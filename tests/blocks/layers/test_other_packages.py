@@ -8,11 +8,12 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from activemem import ActivememError, Space, block
+from activemem import ActivememError, Space, StudyResults, block, run_study
 from activemem.blocks import BuildError, Context, build, build_block
 from activemem.blocks.core import initialise
 from activemem.blocks.testing import make_generator, parse_block, random_sequences, verify_block
 from activemem.grammar import ModelConfig, RecipeError, analyse, parse
+from activemem.storage import Store
 from activemem.studies import StudyError, load_study
 
 from ...study_texts import study_text
@@ -54,6 +55,17 @@ def test_without_the_package_its_command_is_named():
         "fla(layer=GatedLinearAttention) needs the package flash-linear-attention: "
         'pip install "activemem[fla]" (No module named '
     )
+
+
+def test_layers_that_cannot_be_built_are_all_reported_at_their_levels(tmp_path):
+    levels = ["fla(layer=GatedDeltaNett)", "lstm", "fla(layer=DeltaNet, num_headz=2)"]
+    study = load_study(study_text(factors={"mixer": levels, "task": ["reverse"]}))
+    for ask in (lambda: StudyResults(study, Store(tmp_path)).plan(), lambda: run_study(study, tmp_path)):
+        with pytest.raises(StudyError) as caught:
+            ask()
+        faults = caught.value.faults
+        assert [each.text[each.start : each.end] for each in faults] == [f'"{levels[0]}"', f'"{levels[2]}"']
+        assert all(each.message.startswith("[factors] mixer: fla") for each in faults)
 
 
 @pytest.mark.parametrize(

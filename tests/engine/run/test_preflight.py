@@ -1,6 +1,7 @@
 """A block that is not causal is detected before a causal task trains."""
 
 import pytest
+import torch
 
 from activemem import Reach
 from activemem.blocks.core import BLOCKS
@@ -61,6 +62,17 @@ def test_a_block_that_leaks_is_named(leaky):
 
 def test_rounding_is_no_leak():
     check_leaks([asked("lstm >> ff(8)"), asked("gru + sa(heads=2, head_width=4)"), asked("delta >> gla")])
+
+
+def test_a_block_that_cannot_run_in_double_precision_is_left_to_its_trial(monkeypatch):
+    class Single(Conv):
+        def forward(self, x, mask=None):
+            if x.dtype == torch.float64:
+                raise TypeError("expected single precision")
+            return super().forward(x, mask)
+
+    replace_entry(BLOCKS, "conv", Single)
+    check_leaks([asked("conv(k=3) >> ff(8)")])
 
 
 def test_tasks_that_see_everything_are_not_asked(leaky):
