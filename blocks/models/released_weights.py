@@ -87,7 +87,7 @@ def adaptive_span_symbols(tokens: Tensor, *, by_frequency: bool) -> Tensor:
     """
     known, first, counts = np.unique(tokens.numpy(), return_index=True, return_counts=True)
     if len(known) <= known[-1]:
-        raise WeightsError(f"expected each of {known[-1] + 1} symbols in the text, got {len(known)}")
+        raise WeightsError(f"expected a text with all {known[-1] + 1} symbols, got {len(known)} of them")
     order = np.lexsort((first, counts))[::-1] if by_frequency else np.argsort(first)
     return torch.from_numpy(np.argsort(order))
 

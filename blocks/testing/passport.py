@@ -85,8 +85,8 @@ def verify_block(text: str, *, against: str | None = None, width: int = 32) -> P
         raise ActivememError(_TRANSDUCER.format(text))
     if spec.package is not None:
         raise ActivememError(
-            f"{text} is itself the reference, a layer of {spec.package}; "
-            "to compare another block with it, name it in --against"
+            f"{text} is a layer of {spec.package}, so it has no other reference; "
+            "check another block and name this layer in --against"
         )
     layer = None if against is None else OtherLayer.read(against, spec.settings(node), width=width)
     checks = [

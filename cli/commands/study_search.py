@@ -306,7 +306,7 @@ def propose(
         print_json_line(proposal)
     if len(proposals) < count:
         name = opened.study.name
-        print_stderr(f"{name} has no more points: its space, or the points of [search] trials, are used up")
+        print_stderr(f"{name} has no more points: the space, or the number of [search] trials, is used up")
 
 
 @app.command()

@@ -127,7 +127,7 @@ def _reader_and_answerer(file: ModelFile, model: Model | TransductionModel) -> t
 
 
 def _read_symbols(vocab: int, line: str, *, first: int = 0) -> _Input | None:
-    expected = f"expected numbers of symbols from {first} to {vocab - 1} separated by spaces"
+    expected = f"expected symbol numbers from {first} to {vocab - 1}, separated by spaces"
     words = line.split()
     # longer numbers are never valid, and Python refuses to convert very long ones
     if not all(len(word) <= 18 and word.isdecimal() and first <= int(word) < vocab for word in words):

@@ -38,7 +38,7 @@ def check_coordinates(study: Study, data: Path = Path("data"), *, steps: int = S
     `compare_widths` describes the comparison. Raise CoordinateError for a study without a ladder.
     """
     if study.ladder is None:
-        raise CoordinateError(f"{study.name} has no [ladder], whose widths are compared")
+        raise CoordinateError(f"{study.name} has no [ladder]: expected a study with the widths to compare")
     names = [
         name
         for name, levels in study.factors.items()

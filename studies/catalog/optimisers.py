@@ -321,6 +321,6 @@ def changed_optimizer(settings: OptimizerSettings, changes: Mapping[str, Any]) -
     """
     if others := [key for key in changes if key != "lr"] if isinstance(settings, PluginOptimizer) else []:
         raise ValueError(
-            f"expected only a change of lr, because {settings.name} is a plug-in, got {', '.join(others)}"
+            f"expected only lr, because {settings.name} is from a plug-in, got {', '.join(others)}"
         )
     return type(settings).model_validate({**settings.model_dump(), **changes})

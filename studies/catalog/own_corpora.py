@@ -262,7 +262,7 @@ def read_facts(*kinds: type[BaseModel], named: bool = True) -> Callable[[object]
             with suppress(ValidationError):
                 return kind.model_validate(corpus)
         raise ValueError(
-            "a table of files is valid only if [task] name is one task, not a placeholder that a factor fills"
+            'a table of files needs a single task: expected a fixed [task] name, got one such as "{task}"'
         )
 
     return read

@@ -66,7 +66,7 @@ class CurriculumSettings(StrictModel):
     @model_validator(mode="after")
     def _check_end(self) -> CurriculumSettings:
         if self.end is not None and self.end < self.start:
-            raise ValueError(f"expected an end of at least the start, {self.start}, got {self.end}")
+            raise ValueError(f"expected end of at least start = {self.start}, got {self.end}")
         return self
 
 
@@ -124,7 +124,7 @@ class ParameterGroupSettings(StrictModel):
     def _check_freeze(self) -> ParameterGroupSettings:
         if self.freeze and (self.lr_scale != 1.0 or self.weight_decay is not None):
             key = "weight_decay" if self.lr_scale == 1.0 else "lr_scale"
-            raise ValueError(f"frozen weights do not change, so {key} has no effect: remove it")
+            raise ValueError(f"frozen weights do not change, so {key} has no effect: remove {key}")
         return self
 
 

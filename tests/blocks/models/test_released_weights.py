@@ -184,4 +184,4 @@ def test_symbols_are_numbered_as_they_appear_or_by_frequency_the_last_first(by_f
 def test_a_symbol_that_the_text_lacks_has_no_number():
     with pytest.raises(WeightsError) as caught:
         adaptive_span_symbols(torch.tensor([0, 3, 1]), by_frequency=False)
-    assert str(caught.value) == "expected each of 4 symbols in the text, got 3"
+    assert str(caught.value) == "expected a text with all 4 symbols, got 3 of them"

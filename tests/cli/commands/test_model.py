@@ -69,7 +69,7 @@ def test_a_model_is_shown_and_answers_by_the_first_digits_of_its_trial(run, kept
     pages = [json.loads(line) for line in told.stdout.splitlines()]
     assert [page["output"] for page in pages] == answered.stdout.splitlines()
     refused = CliRunner().invoke(command_line, ["model", "predict", kept[0]], input="0\nx\n")
-    assert (refused.exit_code, "line 2: expected numbers of symbols" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "line 2: expected symbol numbers" in refused.stderr) == (2, True)
 
 
 def test_files_that_are_not_models_are_reported(run, kept):

@@ -57,7 +57,7 @@ def test_a_line_that_is_proposed_is_handed_in_as_it_is_and_trained_with_those_of
     few = run("study", "propose", search, "-n", "2")
     assert len(lines(few.stdout)) == 1
     assert (
-        few.stderr == "kernels has no more points: its space, or the points of [search] trials, are used up\n"
+        few.stderr == "kernels has no more points: the space, or the number of [search] trials, is used up\n"
     )
 
 

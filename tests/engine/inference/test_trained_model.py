@@ -220,9 +220,7 @@ def test_symbols_are_answered_by_the_likeliest_and_bad_lines_are_named(settings,
     for line, answer in zip(lines, trained.predict(lines), strict=True):
         inputs = torch.tensor([[int(word) for word in line.split()]])
         assert answer == " ".join(map(str, trained.module(inputs).argmax(-1)[0].tolist()))
-    with pytest.raises(
-        InputError, match=r"^line 2: expected numbers of symbols from 0 to \d+ .*, got '1 -1'"
-    ):
+    with pytest.raises(InputError, match=r"^line 2: expected symbol numbers from 0 to \d+, .*, got '1 -1'"):
         list(trained.predict(["1", "1 -1"]))
     with pytest.raises(UseError, match="a model of reverse predicts line by line: use predict"):
         trained.generate("x")

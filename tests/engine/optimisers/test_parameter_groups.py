@@ -196,7 +196,7 @@ def test_groups_that_a_model_lacks_are_refused_before_anything_is_trained(groups
         ('match = "*"\nlr_scale = 0', "expected a number above 0, got 0"),
         (
             'match = "*"\nfreeze = true\nlr_scale = 2.0',
-            "frozen weights do not change, so lr_scale has no effect: remove it",
+            "frozen weights do not change, so lr_scale has no effect: remove lr_scale",
         ),
     ],
 )
