@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlencode
@@ -21,7 +21,8 @@ from ...storage import Store
 from ...studies.planning.reused_trials import describe_stale
 from ...studies.presentation.kinds import CurveKind
 from ...studies.study import Study
-from ..claims.verdicts import count_verdicts
+from ..claims.terminal import format_missing
+from ..claims.verdicts import Verdict, count_verdicts
 from ..outcomes import complete_outcomes, named_metrics
 from ..page import section_results
 from ..page.report import make_environment
@@ -289,7 +290,10 @@ def headline(values: StudyValues) -> str:
         return ""
     try:
         if checked := inputs.claims() if inputs.study.claims else ():
-            return f"{checked[0]} All claims: {count_verdicts(checked)}."
+            first, counts = checked[0], count_verdicts(checked)
+            open_parts = first.findings if first.verdict is Verdict.UNDECIDED else ()
+            gaps = format_missing([replace(each, notes=()) for each in open_parts])
+            return " ".join((str(first), *(f"{gap}." for gap in gaps), f"All claims: {counts}."))
         tables = inputs.tables(inputs.study.tables[:1], begun=())
     except ActivememError as error:  # one study's error must not hide the other studies
         return str(error).partition("\n")[0]
