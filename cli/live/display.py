@@ -94,7 +94,8 @@ def format_ended(
     """
     ended, total = count
     main = main_metric(trial.settings)
-    found = headline.words(metrics) or format_metrics(metrics, ("max_length", "accuracy"))
+    found = headline.words(metrics, trial.settings.task.model_dump_json())
+    found = found or format_metrics(metrics, ("max_length", "accuracy"))
     if not found and main is not None and main in metrics:
         found = [f"{main} {METRICS[main].format(metrics[main])}"]
     outcome = found if reason is None else [first_line(reason)]

@@ -298,44 +298,52 @@ class Headline:
     report this metric shows the first metric of other tables that it does report. Without a search and
     without tables, the metric is the main one of the tasks, if all tasks have the same. If there is no
     metric, or a trial reports none of them, `words` is empty.
+
+    Each task of a grid has its own best value, while a search ranks points over all tasks. `values` are known
+    values, each with the settings of its task as text.
     """
 
-    def __init__(self, study: Study, values: Iterable[float] = ()) -> None:
+    def __init__(self, study: Study, values: Iterable[tuple[str, float]] = ()) -> None:
         self._metric, self._sign = _metric_of(study)
         self._others = [] if study.search else _table_metrics(study)
-        self._best: float | None = None
-        for value in values:
-            self._note(value)
+        self._is_search = study.search is not None
+        self._best: dict[str, float] = {}
+        for task, value in values:
+            self._note(task, value)
 
     @property
     def name(self) -> str | None:
         """Return the name of the headline metric."""
         return None if self._metric is None else self._metric.name
 
-    def words(self, metrics: Mapping[str, float]) -> list[str]:
-        """Return the texts to show for an ended trial, such as `loss 0.412` and `best trial 0.398`."""
+    def words(self, metrics: Mapping[str, float], task: str = "") -> list[str]:
+        """Return the texts to show for an ended trial, such as `loss 0.412` and `best trial 0.398`.
+
+        `task` has the settings of its task as text.
+        """
         if self._metric is None or (value := metrics.get(self._metric.name)) is None:
             other = next((each for each in self._others if each.name in metrics), None)
             return [f"{other.name} {other.format(metrics[other.name])}"] if other else []
-        self._note(value)
+        best = self._note(task, value)
         shown = [f"{self._metric.name} {self._text(value)}"]
-        return shown if self._best is None else [*shown, f"best trial {self._text(self._best)}"]
+        return shown if best is None else [*shown, f"best trial {self._text(best)}"]
 
     def best_words(self) -> str:
         """Return the best value so far as text, such as `best loss 0.398`.
 
-        It is empty if there is none.
+        It is empty if there is none, or if there are several tasks.
         """
-        return (
-            ""
-            if self._metric is None or self._best is None
-            else f"best {self._metric.name} {self._text(self._best)}"
-        )
+        if self._metric is None or len(self._best) != 1:
+            return ""
+        return f"best {self._metric.name} {self._text(*self._best.values())}"
 
-    def _note(self, value: float) -> None:
+    def _note(self, task: str, value: float) -> float | None:
+        """Return the best value of a task, which may be `value`; None if there is none."""
+        task = "" if self._is_search else task
         if self._sign and math.isfinite(value):
-            best = value if self._best is None else self._best
-            self._best = max(value, best) if self._sign > 0 else min(value, best)
+            best = self._best.get(task, value)
+            self._best[task] = max(value, best) if self._sign > 0 else min(value, best)
+        return self._best.get(task)
 
     def _text(self, value: float) -> str:
         assert self._metric is not None, "the caller has checked for a metric"
@@ -348,8 +356,10 @@ def headline_of(study: Study, outcomes: pl.DataFrame) -> Headline:
     if headline.name is None:
         return headline
     own = study_outcomes(study, outcomes)
-    found = trial_values(study.name, own["trial"], own, headline.name)
-    return Headline(study, found.filter(status="done")["value"].to_list())
+    found = trial_values(study.name, own["trial"], own, headline.name).filter(status="done")
+    tasks = {trial.id: trial.settings.task.model_dump_json() for trial in study.trials}
+    values = found.select("trial", "value").iter_rows()
+    return Headline(study, [(tasks.get(trial, ""), value) for trial, value in values])
 
 
 def main_metric(settings: TrialSettings) -> str | None:

@@ -111,8 +111,11 @@ def test_lines_that_are_written_one_by_one_are_below_each_other():
     ]
 
 
-def test_each_finished_trial_shows_the_metric_of_the_first_table_and_the_best_so_far():
-    headline, columns = Headline(load_study("quickstart"), [17.0]), TrialNameColumns(PAIR)
+def test_each_finished_trial_shows_the_metric_of_the_first_table_and_the_best_of_its_task():
+    best = [
+        (each.settings.task.model_dump_json(), known) for each, known in zip(PAIR, (17.0, 30.0), strict=True)
+    ]
+    headline, columns = Headline(load_study("quickstart"), best), TrialNameColumns(PAIR)
     lines = [
         ended_line(
             Ended(trial=each.id, status="done", metrics={**METRICS, "max_length": length}),
@@ -121,7 +124,8 @@ def test_each_finished_trial_shows_the_metric_of_the_first_table_and_the_best_so
         for each, length in zip(PAIR, (18.0, float("nan")), strict=True)
     ]  # fmt: skip
     assert lines[0].endswith("  max_length 18.0  best trial 18.0")
-    assert lines[1].endswith("  max_length nan  best trial 18.0")
+    assert lines[1].endswith("  max_length nan  best trial 30.0")
+    assert headline.best_words() == ""  # values of several tasks are not compared
 
 
 TEXT = study_text(
@@ -141,7 +145,7 @@ TEXT = study_text(
     ],
 )
 def test_a_study_without_a_table_shows_the_main_metric_of_its_task(tokens, metrics, words):
-    headline = Headline(load_study(TEXT, [f"task.tokens={tokens}"]), [2.5])
+    headline = Headline(load_study(TEXT, [f"task.tokens={tokens}"]), [("", 2.5)])
     assert headline.words(metrics) == words
     assert headline.best_words() == f"best {headline.name} {words[1].removeprefix('best trial ')}"
 
