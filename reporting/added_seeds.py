@@ -21,7 +21,7 @@ from ..studies.schema.factors import SEED, level_text
 from ..studies.text.units import plural
 from .claims.cell_values import CellResults
 from .claims.check import check_claims, comparison_tests, results_of_claims
-from .claims.hypothesis_test import PairedTest
+from .claims.hypothesis_test import BoundedTest, PairedTest
 from .claims.verdicts import OPEN, ClaimResult, Verdict
 from .kinds.cells import CellsTable
 from .statistics.decided_differences import DecidedDifference
@@ -221,7 +221,7 @@ class _OpenClaim(OpenResult[Comparison]):
 
     kind: ClassVar = "claim"
     claim: Claim
-    tests: Mapping[Comparison, Sequence[PairedTest]]
+    tests: Mapping[Comparison, Sequence[PairedTest | BoundedTest]]
     now: Mapping[Comparison, _Chances]
     results: CellResults
     level: float
@@ -261,6 +261,8 @@ class _OpenClaim(OpenResult[Comparison]):
 
     def has_no_spread(self, question: Comparison) -> bool:
         last = self.tests[question][-1]
+        if isinstance(last, BoundedTest):  # ranks have no spread at all
+            return last.n > 0 and not last.is_unknown
         return last.effect is not None and last.spread is None
 
     def trials(self, question: Comparison, seeds: Collection[int]) -> Iterator[Trial]:
@@ -282,7 +284,7 @@ def _known(verdict: Verdict) -> _Chances:
     return _Chances(float(verdict is Verdict.CONFIRMED), float(verdict is Verdict.REFUTED))
 
 
-def _predicted(test: PairedTest, count: int, level: float) -> _Chances:
+def _predicted(test: PairedTest | BoundedTest, count: int, level: float) -> _Chances:
     """Return the chances of a comparison's two verdicts once it has `count` seeds.
 
     The results so far are used: the mean of the added seeds is centred at the observed effect, with the error

@@ -314,7 +314,8 @@ class StudyResults:
         """Return a frame with a row for each claim: its verdict and numbers.
 
         `effect`, `low` and `high` are null if there is nothing to compare, `p` if nothing was tested. `added`
-        is a number that the claim adds to a side: the test includes it, and the effect does not.
+        is a number that the claim adds to a side: the test includes it, and the effect does not. If trainings
+        ended before they reached a target, there is no `effect`, and only the ends that are known.
         """
         return pl.DataFrame([_claim_row(each) for each in self.check_claims()], _CLAIM_SCHEMA, orient="row")
 
@@ -369,7 +370,7 @@ def _engine(module: str) -> Any:  # noqa: ANN401 -- a module
 
 def _claim_row(checked: ClaimResult) -> tuple[object, ...]:
     deciding = checked.deciding
-    low, high = deciding.interval or (None, None)
+    low, high = deciding.interval or deciding.bounds or (None, None)
     numbers = (deciding.effect, low, high, deciding.added, deciding.p, deciding.n, checked.needed)
     return (checked.spec.name, checked.verdict_text, *numbers)
 

@@ -40,6 +40,7 @@ from ...studies.resolve.trial import CellKey, Trial
 from ...studies.schema.factors import SEED
 from ..statistics.estimates import mean
 from ..statistics.pooled_differences import Pool, Values, pooled_variance
+from ..statistics.speedup import Ends, TargetCosts, log_ratios
 from .verdicts import MissingTrials
 
 if TYPE_CHECKING:
@@ -53,27 +54,22 @@ _LOG = "log "
 """A prefix of a metric's name; the value is then the logarithm of the middle of two evaluations."""
 
 
-def _known_value(value: float | None, status: str) -> float | None:
-    """Return a trial's value, or infinity if its target was not reached.
-
-    Return None if the value is missing.
-    """
-    if status == ValueStatus.CENSORED:
-        return math.inf
-    return value if status in (ValueStatus.DONE, ValueStatus.INFINITE) else None
+_VALUED = (ValueStatus.DONE, ValueStatus.INFINITE, ValueStatus.CENSORED)
+"""The statuses of trials with a value; for a censored trial it is its cost up to its last evaluation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellValues:
     """The values of one quantity in one cell, by seed.
 
-    Seeds without a value are listed, too. `notes` list diverged seeds, which count with the worst value, and
-    seeds that ended before they reached a target, which count as larger than all others. `step` is the
-    smallest difference that the quantity can show. For lengths it is the step of the task's curriculum,
-    otherwise one unit of the last printed digit.
+    Seeds without a value are listed, too. Seeds that ended before they reached a target have an infinite
+    value, and `floors` has the lowest cost that they can have. `notes` list these seeds and diverged seeds,
+    which count with the worst value. `step` is the smallest difference that the quantity can show. For
+    lengths it is the step of the task's curriculum, otherwise one unit of the last printed digit.
     """
 
     values: Mapping[int, float]
+    floors: Mapping[int, float]
     gaps: tuple[MissingTrials, ...]
     notes: tuple[MissingTrials, ...]
     step: float
@@ -103,7 +99,7 @@ class CellResults:
         by_id = {trial.id: trial for cell in self._trials.values() for trial in cell.values()}
         self._values = {
             metric: {
-                trial: (_known_value(value, status), why, status)
+                trial: (value if status in _VALUED else None, why, status)
                 for trial, _, value, status, why in trial_values(
                     study.name, by_id, outcomes, metric, metrics=metrics
                 ).iter_rows()
@@ -115,6 +111,7 @@ class CellResults:
                 counted = model_cost("parameters", by_id[trial].settings)
                 self._values["parameters"][trial] = (counted, "", ValueStatus.DONE)
         self._per_epoch = {metric: cost_per_epoch(metric, outcomes) for metric in self._values}
+        self._ratios: dict[Speedup, dict[int, Ends]] = {}
         self._answers = {quantity: self._cell_values(quantity) for quantity in quantities}
         self._comparable = ComparableCells(study, self._trials, self._finite_value)
 
@@ -145,16 +142,17 @@ class CellResults:
         trained = {*_ENDED, ValueStatus.PENDING}
         return any(value is not None or status in trained for value, _, status in ends)
 
-    def differences(self, comparison: Comparison, seeds: Collection[int]) -> dict[int, float]:
-        """Return left minus right for each seed with values of both sides.
+    def differences(self, comparison: Comparison, seeds: Collection[int]) -> dict[int, Ends]:
+        """Return the ends of left minus right for each seed with values of both sides.
 
-        If both are infinite, they count as equal.
+        The ends are equal unless a training ended before it reached a target. If both sides are infinite,
+        they count as equal.
         """
-        found = {}
+        found: dict[int, Ends] = {}
         for seed in seeds:
-            left, right = self._evaluate(comparison.left, seed), self._evaluate(comparison.right, seed)
+            left, right = self._ends(comparison.left, seed), self._ends(comparison.right, seed)
             if left is not None and right is not None:
-                found[seed] = 0.0 if left == right else left - right
+                found[seed] = (_minus(left[0], right[1]), _minus(left[1], right[0]))
         return found
 
     def gaps(self, comparison: Comparison) -> tuple[MissingTrials, ...]:
@@ -177,7 +175,7 @@ class CellResults:
     def notes(self, comparison: Comparison) -> tuple[MissingTrials, ...]:
         """Return notes on trainings that diverged or did not reach their target.
 
-        Such trainings count with the worst value of the metric.
+        Diverged trainings count with the worst value of the metric.
         """
         notes = [note for part in iter_quantities(comparison) for note in self._answers[part].notes]
         return tuple(dict.fromkeys(notes))
@@ -205,8 +203,8 @@ class CellResults:
 
     def _finite_value(self, metric: str, trial: Trial) -> float | None:
         name = metric.removeprefix(_LOG)
-        value = self._values[name][trial.id][0]
-        if value is None or not math.isfinite(value):
+        value, _, status = self._values[name][trial.id]
+        if value is None or status == ValueStatus.CENSORED or not math.isfinite(value):
             return None
         return value if name == metric else math.log(value - self._smallest_step(name, trial) / 2)
 
@@ -224,57 +222,68 @@ class CellResults:
         return 10.0**-known.decimals
 
     def _evaluate(self, number: Number, seed: int) -> float | None:
-        """Return the value of a number in a comparison for one seed, or None if unknown.
+        """Return the value of a number in a comparison for one seed.
 
-        A value is unknown if it is undefined, such as ∞ − ∞, or if a trial lacks a value.
+        It is infinite if only bounds of it are known. It is None if it is undefined, such as ∞ − ∞, or if a
+        trial lacks a value.
         """
-        value = self._compute(number, seed)
-        return None if value is None or math.isnan(value) else value
+        found = self._ends(number, seed)
+        return None if found is None else found[0] if found[0] == found[1] else math.inf
 
-    def _compute(self, number: Number, seed: int) -> float | None:  # noqa: PLR0911 -- one return for each kind
-        """Compute a number for one seed; NaN if it is undefined, such as ∞ − ∞.
+    def _ends(self, number: Number, seed: int) -> Ends | None:
+        """Return the lowest and the highest possible value of a number for one seed.
+
+        They are equal unless a training ended before it reached a target. Return None if the number is
+        undefined, such as ∞ − ∞, or if a trial lacks a value.
+        """
+        found = self._compute(number, seed)
+        return None if found is None or any(map(math.isnan, found)) else found
+
+    def _compute(self, number: Number, seed: int) -> Ends | None:  # noqa: PLR0911 -- one return for each kind
+        """Compute the ends of a number for one seed; NaN if it is undefined, such as ∞ − ∞.
 
         Return None if a part is missing.
         """
         match number:
             case Constant():
-                return number.value
+                return (number.value, number.value)
             case Quantity():
-                return self._answers[number].values.get(seed)
+                answer = self._answers[number]
+                value = answer.values.get(seed)
+                return None if value is None else (answer.floors.get(seed, value), value)
             case SignedSum():
-                terms = [(sign, self._evaluate(term, seed)) for sign, term in number.terms]
-                known = [sign * term for sign, term in terms if term is not None]
-                # math.fsum raises for ∞ − ∞, while sum returns NaN
-                total = math.fsum if all(map(math.isfinite, known)) else sum
-                return total(known) if len(known) == len(terms) else None
+                terms = [(sign, self._ends(term, seed)) for sign, term in number.terms]
+                known = [
+                    (sign * term[sign < 0], sign * term[sign > 0]) for sign, term in terms if term is not None
+                ]
+                return _by_end(_total, known) if len(known) == len(terms) else None
             case Reduction():
-                parts = [self._evaluate(part, seed) for part in number.parts]
+                parts = [self._ends(part, seed) for part in number.parts]
                 known = [part for part in parts if part is not None]
-                return _REDUCTIONS[number.function](known) if len(known) == len(parts) else None
+                return _by_end(_REDUCTIONS[number.function], known) if len(known) == len(parts) else None
             case Quotient():
-                above, below = (self._evaluate(part, seed) for part in (number.numerator, number.denominator))
-                return None if above is None or not below else above / below
+                above, below = (self._ends(part, seed) for part in (number.numerator, number.denominator))
+                return None if above is None or below is None else _quotient(above, below)
             case Extrapolation():
-                return self._predicted(number, seed)
+                value = self._predicted(number, seed)
+                return None if value is None else (value, value)
             case Ratio():
-                return math.log(number.value)
+                return (math.log(number.value), math.log(number.value))
             case Speedup():
-                fast, slow = (self._log_middle(each, seed) for each in (number.fast, number.slow))
-                if fast is None or slow is None:
-                    return None
-                return 0.0 if fast == slow else slow - fast
+                if number not in self._ratios:
+                    costs = (self._target_costs(each) for each in (number.fast, number.slow))
+                    self._ratios[number] = log_ratios(*costs)
+                return self._ratios[number].get(seed)
 
-    def _log_middle(self, quantity: Quantity, seed: int) -> float | None:
-        """Return the logarithm of the estimated cost to reach a target, for one seed.
-
-        The target is reached at an unknown time between two evaluations, so the cost is taken halfway between
-        them.
-        """
-        value = self._answers[quantity].values.get(seed)
-        if value is None:
-            return None
-        trial = self._trials[cell_key(quantity.cell)][seed]
-        return math.log(value - self._smallest_step(quantity.metric, trial) / 2)
+    def _target_costs(self, quantity: Quantity) -> TargetCosts:
+        """Return the costs of a cell's trainings up to a target."""
+        answer, trials = self._answers[quantity], self._trials.get(cell_key(quantity.cell), {})
+        reached = {seed: value for seed, value in answer.values.items() if seed not in answer.floors}
+        return TargetCosts(
+            reached=reached,
+            limits=answer.floors,
+            resolution={seed: self._smallest_step(quantity.metric, trials[seed]) for seed in reached},
+        )
 
     def _relative_step(self, quantity: Quantity) -> float:
         """Return the relative error of a cost to reach a target, such as 0.02 for 2 %.
@@ -393,16 +402,20 @@ class CellResults:
             else "excluded by the overrides of the study"
         )
         values: dict[int, float] = {}
+        floors: dict[int, float] = {}
         missing: Counter[str] = Counter()
         counted: Counter[str] = Counter()
         worst = _worst_value(quantity.metric)
         for seed in self._every:
             trial = trials.get(seed)
             value, why, status = self._values[quantity.metric][trial.id] if trial else (None, unknown, None)
-            if value is not None:
+            if value is not None and status == ValueStatus.CENSORED:
+                values[seed] = math.inf
+                # its cost is above that of its last evaluation, even if only by a little
+                floors[seed] = math.nextafter(value, math.inf)
+                counted[why] += 1
+            elif value is not None:
                 values[seed] = value
-                if status == ValueStatus.CENSORED:
-                    counted[f"{why}; it ranks as the largest"] += 1
             elif status == ValueStatus.DIVERGED and worst is not None:
                 values[seed] = worst
                 counted[f"{why}; it ranks as the worst"] += 1
@@ -418,6 +431,7 @@ class CellResults:
 
         return CellValues(
             values=values,
+            floors=floors,
             gaps=described(missing),
             notes=described(counted),
             step=self._smallest_step(quantity.metric, next(iter(trials.values()), None)),
@@ -434,7 +448,38 @@ def _worst_value(metric: str) -> float | None:
     return 0.0 if known.is_share else -math.inf
 
 
-_REDUCTIONS: Mapping[str, Callable[[list[float]], float]] = {"mean": mean, "min": min, "max": max}
+def _total(values: list[float]) -> float:
+    """Return the sum of values; NaN for ∞ − ∞, for which math.fsum raises an error."""
+    return math.fsum(values) if all(map(math.isfinite, values)) else sum(values)
+
+
+_REDUCTIONS: Mapping[str, Callable[[list[float]], float]] = {
+    "mean": lambda values: _total(values) / len(values),
+    "min": min,
+    "max": max,
+}
+
+
+def _by_end(reduce: Callable[[list[float]], float], ends: Collection[Ends]) -> Ends:
+    """Reduce the lower ends of numbers, and their higher ends."""
+    return reduce([low for low, _ in ends]), reduce([high for _, high in ends])
+
+
+def _minus(left: float, right: float) -> float:
+    """Return left minus right; 0 if both are the same infinity."""
+    return 0.0 if left == right else left - right
+
+
+def _quotient(above: Ends, below: Ends) -> Ends | None:
+    """Return the ends of a quotient; None for a division by 0."""
+    if not any(below):
+        return None
+    is_infinite = above[0] == above[1] and math.isinf(above[0])
+    if below[0] < below[1] and (is_infinite or below[0] <= 0 <= below[1]):
+        return (-math.inf, math.inf)
+    corners = [one / other for one in above for other in below]
+    known = [each for each in corners if not math.isnan(each)]  # ∞ / ∞ is between the others
+    return (min(known), max(known)) if known else (math.nan, math.nan)
 
 
 _Group = tuple[str, str, CellKey]

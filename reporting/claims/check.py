@@ -41,7 +41,7 @@ from ..outcomes import device_fault
 from ..statistics.decided_differences import look_level, p_over_looks
 from ..statistics.estimates import hochberg_adjusted, hochberg_threshold
 from .cell_values import CellResults
-from .hypothesis_test import PairedTest
+from .hypothesis_test import BoundedTest, PairedTest
 from .verdicts import (
     OPEN,
     ClaimError,
@@ -156,6 +156,7 @@ def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimRes
             verdict=verdicts[each],
             effect=_shown(test.effect, each),
             interval=_shown_interval(test.interval(1 - threshold), each),
+            bounds=_shown_bounds(test, each),
             p=p_values.get(each) if test.complete and test.n > 1 else None,
             n=test.n,
             degrees=test.degrees if test.method in {"pooled", "t"} else None,
@@ -165,10 +166,10 @@ def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimRes
             is_ratio=each.is_ratio,
             added=each.added,
             tested_for=_tested_for(each),
-            censored=test.censored,
             gaps=results.gaps(each),
             notes=(
                 *results.notes(each),
+                *_bound_notes(test),
                 *(_spread_notes(test) if verdict in OPEN and verdicts[each] in OPEN else ()),
             ),
         )
@@ -189,7 +190,16 @@ def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimRes
     )
 
 
-def _spread_notes(test: PairedTest) -> Iterator[MissingTrials]:
+def _bound_notes(test: PairedTest | BoundedTest) -> Iterator[MissingTrials]:
+    """Yield a note if trainings that missed their target leave an effect without any bound."""
+    if isinstance(test, BoundedTest) and test.bounds == (None, None):
+        if test.is_unknown:
+            yield MissingTrials(where="target", what="not reached by either side")
+        elif test.n:
+            yield MissingTrials(where="effect", what="no bound, as trainings of both sides missed the target")
+
+
+def _spread_notes(test: PairedTest | BoundedTest) -> Iterator[MissingTrials]:
     """Yield a note if the variance of other cells widens an interval much."""
     if test.own_spread and test.spread and test.spread > WIDER * test.own_spread:
         yield MissingTrials(
@@ -201,40 +211,41 @@ def _spread_notes(test: PairedTest) -> Iterator[MissingTrials]:
 
 def comparison_tests(
     comparison: Comparison, claim: Claim, results: CellResults, family: int
-) -> list[PairedTest]:
+) -> list[PairedTest | BoundedTest]:
     """Return the tests of a comparison, one for each look (interim test).
 
     A look adds seeds. Later looks are included as long as all their seeds have values. Costs that are
     computed, not measured, are exact.
     """
     names = {each.metric for each in iter_quantities(comparison)}
-    found: list[PairedTest] = []
-    censored = results.is_censored(comparison)
+    found: list[PairedTest | BoundedTest] = []
+    region = comparison.accepted_range(results.step(comparison))
+    complete, censored = not results.gaps(comparison), results.is_censored(comparison)
     alpha = look_level(tuple(map(len, results.looks)), 1 - claim.spec.level)
     for seeds in results.looks:
         differences = results.differences(comparison, seeds)
         if found and len(differences) < len(seeds):
             break
+        if censored:
+            found.append(BoundedTest(ends=differences, region=region, complete=complete))
+            continue
         found.append(
             PairedTest(
-                differences=differences,
-                region=comparison.accepted_range(results.step(comparison)),
+                differences={seed: value for seed, (value, _) in differences.items()},
+                region=region,
                 rounding_sd=results.rounding_sd(comparison),
-                test="wilcoxon" if censored else claim.spec.test,
-                complete=not results.gaps(comparison),
+                test=claim.spec.test,
+                complete=complete,
                 exact=bool(names) and names <= set(ANALYTIC_COSTS),
-                pool=results.pool(comparison, seeds)
-                if claim.spec.test == "pooled" and not censored
-                else None,
+                pool=results.pool(comparison, seeds) if claim.spec.test == "pooled" else None,
                 family=family,
                 alpha=alpha,
-                censored=censored,
             )
         )
     return found
 
 
-def _verdict(test: PairedTest, threshold: float) -> Verdict:
+def _verdict(test: PairedTest | BoundedTest, threshold: float) -> Verdict:
     if not test.complete or test.p > threshold:
         return Verdict.UNDECIDED
     return Verdict.CONFIRMED if test.inside else Verdict.REFUTED
@@ -258,6 +269,15 @@ def _shown_interval(
 ) -> tuple[float, float] | None:
     low, high = (_shown(end, comparison) for end in interval or (None, None))
     return None if low is None or high is None else (low, high)
+
+
+def _shown_bounds(
+    test: PairedTest | BoundedTest, comparison: Comparison
+) -> tuple[float | None, float | None] | None:
+    if not isinstance(test, BoundedTest):
+        return None
+    low, high = (_shown(end, comparison) for end in test.bounds)
+    return (low, high)
 
 
 _SIGN_WORDS = {">": "more than", "<": "less than", ">=": "at least", "<=": "at most", "==": "exactly"}

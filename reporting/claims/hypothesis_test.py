@@ -5,6 +5,9 @@ differences. It assumes normality, which a few seeds cannot verify. Their spread
 and the pooled spread of all comparable cells. It counts as at least the spread of rounding: three lengths of
 7 do not prove that the fourth is 7. With enough seeds a permutation test decides instead. `t` uses only the
 comparison itself. `permutation` and `wilcoxon` assume less, and cannot decide anything below 6 seeds.
+
+If trainings ended before they reached a target, only bounds of their differences are known. Then Wilcoxon's
+test decides, and only if it does so for all differences within the bounds.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
 from statistics import median
+from typing import ClassVar, Literal
 
 from ...studies.claims.comparisons import Test
 from ..statistics.estimates import (
@@ -28,6 +32,7 @@ from ..statistics.estimates import (
     t_test_p,
 )
 from ..statistics.pooled_differences import Pool, own_or_pooled, permutation_decides
+from ..statistics.speedup import Ends, bounds_of_mean
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,10 +42,6 @@ class PairedTest:
     `region` is an open interval. `differences` has left minus right for each seed. An infinite difference
     outweighs all finite ones. The test is then the limit for larger and larger differences: infinite ones
     count as 1, finite ones and the ends of the region as 0.
-
-    Values of trainings that did not reach a target are `censored`: infinite, and only their ranks count. The
-    effect is then the median difference, and the test is Wilcoxon's. It decides nothing unless the median and
-    the sum of ranks are on one side of an end of the region.
 
     `rounding_sd` is the standard deviation from rounding alone, and `pool` the variance of all comparable
     cells. `family` is the number of comparisons of the claim, and `alpha` the level of one look at all of
@@ -57,7 +58,6 @@ class PairedTest:
     pool: Pool | None = None
     family: int = 1
     alpha: float = 1.0
-    censored: bool = False
 
     @property
     def n(self) -> int:
@@ -66,12 +66,7 @@ class PairedTest:
 
     @cached_property
     def effect(self) -> float | None:
-        """Return the estimate of left minus right; None without seeds.
-
-        It is the mean over seeds, or the median if some values are censored.
-        """
-        if self.censored:
-            return median(self.differences.values()) if self.differences else None
+        """Return the estimate of left minus right, its mean over seeds; None without seeds."""
         if self._limit is not None:
             return math.copysign(math.inf, self._limit.effect) if self._limit.effect else 0.0
         return mean(list(self.differences.values())) if self.differences else None
@@ -83,7 +78,7 @@ class PairedTest:
         None if all differences are finite. Infinite differences count as 1 or −1, and finite differences as
         0.
         """
-        if self.censored or not any(map(math.isinf, self.differences.values())):
+        if not any(map(math.isinf, self.differences.values())):
             return None
         low, high = self.region
         return replace(
@@ -134,9 +129,7 @@ class PairedTest:
 
     @cached_property
     def _spread(self) -> tuple[float, float] | None:
-        found = (
-            None if self.censored or self._limit is not None else sample_sd(list(self.differences.values()))
-        )
+        found = None if self._limit is not None else sample_sd(list(self.differences.values()))
         if found is None:
             return None
         own, degrees = max(found, self.rounding_sd), self.n - 1.0
@@ -154,8 +147,6 @@ class PairedTest:
         if self.effect is None:
             return False
         low, high = self.region
-        if math.isinf(self.effect):  # the median of censored values may be infinite
-            return math.isinf(high if self.effect > 0 else low)
         return low < self.effect < high
 
     @cached_property
@@ -190,9 +181,6 @@ class PairedTest:
         It is assumed that the true effect is as large as estimated.
         """
         effect, spread = self.effect, self.spread
-        if self.censored and effect is not None and self.complete:
-            fewest = next(n for n in count(2) if smallest_p(n) <= 1 - level)
-            return fewest if fewest > self.n else None
         if effect is None or not spread or not self.complete:
             return None
         distance = min(abs(effect - end) for end in (self._ends if self.inside else self._crossed_ends))
@@ -217,8 +205,6 @@ class PairedTest:
     def _p_against(self, end: float) -> float:
         """Return the two-sided p-value of the hypothesis that the true mean difference is `end`."""
         assert self.effect is not None
-        if self.censored:
-            return self._rank_p(end)
         method = self.method
         if method not in ("pooled", "t"):
             return paired_p(self.differences, dict.fromkeys(self.differences, end), test=method)
@@ -231,19 +217,90 @@ class PairedTest:
             t_test_p(distance / (self.spread / math.sqrt(self.n)), self.degrees + 1) if self.spread else 0.0
         )
 
-    def _rank_p(self, end: float) -> float:
-        """Return the p-value of Wilcoxon's signed-rank test of the hypothesis that the median is `end`.
 
-        All infinite differences share the highest rank. Return 1 unless the ranks and the median point to the
-        same side of `end`.
+@dataclass(frozen=True, kw_only=True)
+class BoundedTest:
+    """A test of a comparison in which trainings ended before they reached a target.
+
+    `ends` has the lowest and the highest possible value of left minus right for each seed. They are equal if
+    both trainings of a seed reached the target. The test asks whether the median lies in the open interval
+    `region`. Unless the seeds are `complete`, nothing is decided. Instead of an effect with an interval there
+    are `bounds`.
+    """
+
+    ends: Mapping[int, Ends]
+    region: tuple[float, float]
+    complete: bool
+    exact: ClassVar = False
+    method: ClassVar[Test] = "wilcoxon"
+    effect: ClassVar = None
+    spread: ClassVar = None
+    own_spread: ClassVar = None
+    degrees: ClassVar = None
+
+    @property
+    def n(self) -> int:
+        """Return the number of seeds with a value or a bound on both sides of the comparison."""
+        return len(self.ends)
+
+    @property
+    def bounds(self) -> tuple[float | None, float | None]:
+        """Return the lowest and the highest possible mean difference; None for an end that is unbounded."""
+        return bounds_of_mean(self.ends.values())
+
+    @property
+    def is_unknown(self) -> bool:
+        """Return whether no training of either side reached the target."""
+        return set(self.ends.values()) == {(-math.inf, math.inf)}
+
+    @property
+    def inside(self) -> bool:
+        """Return whether the differences rather lie in the claimed region than outside."""
+        return self._p_inside < self._p_outside
+
+    @property
+    def p(self) -> float:
+        """Return the p-value: the smallest significance level at which the test decides. At most 1."""
+        return min(self._p_inside, self._p_outside) if self.complete else 1.0
+
+    def interval(self, level: float) -> None:
+        """Return None, since bounds have no t interval at any level."""
+
+    def needed(self, level: float) -> int | None:
+        """Return the fewest seeds that can decide the comparison; None if unknown.
+
+        It is unknown if the bounds allow both verdicts.
         """
+        fewest = next(n for n in count(2) if smallest_p(n) <= 1 - level)
+        return fewest if self.p < 1 and fewest > self.n else None
+
+    @cached_property
+    def _p_inside(self) -> float:
+        low, high = self.region
+        return max(self._p_beyond(low, 1), self._p_beyond(high, -1))
+
+    @cached_property
+    def _p_outside(self) -> float:
+        low, high = self.region
+        return min(self._p_beyond(low, -1), self._p_beyond(high, 1))
+
+    def _p_beyond(self, limit: float, side: Literal[-1, 1]) -> float:
+        """Return the p-value for a median above `limit` (side 1) or below it (side −1).
+
+        It is that of Wilcoxon's signed-rank test with the least favourable values, at the ends of all
+        differences. It is 1 unless their median and their ranks point to this side. All values are beyond an
+        infinite limit, or none.
+        """
+        if math.isinf(limit):
+            return 0.0 if side * limit < 0 else 1.0
+        worst = {seed: ends[0 if side > 0 else 1] for seed, ends in self.ends.items()}
         # only ranks count, so any value beyond all finite distances can stand for infinity
-        finite = [abs(each - end) for each in self.differences.values() if math.isfinite(each)]
-        far = 2 * max(finite, default=0.0) + 1
+        far = 2 * max((abs(each - limit) for each in worst.values() if math.isfinite(each)), default=0.0) + 1
         distances = {
-            seed: each - end if math.isfinite(each) else math.copysign(far, each)
-            for seed, each in self.differences.items()
+            seed: each - limit if math.isfinite(each) else math.copysign(far, each)
+            for seed, each in worst.items()
         }
-        if not signed_rank_sum(list(distances.values())) * (median(distances.values())) > 0:
+        values = list(distances.values())
+        if not values or side * signed_rank_sum(values) <= 0 or side * median(values) <= 0:
             return 1.0
         return paired_p(distances, dict.fromkeys(distances, 0.0), test="wilcoxon")

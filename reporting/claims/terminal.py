@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from ...studies.catalog.metrics import find_metric, with_sign
-from ...studies.claims.comparisons import Quantity
+from ...studies.catalog.metrics import find_metric, is_target, with_sign
+from ...studies.claims.comparisons import Quantity, iter_quantities
 from ...studies.last_run import describe_added_seeds
 from ...studies.planning.final_values import trial_values
 from ...studies.presentation.metric_words import describe_metrics
@@ -33,7 +33,7 @@ from ..outcomes import (
     unsolved_sentence,
 )
 from ..statistics.estimates import TESTS
-from ..statistics.speedup import format_ratio
+from ..statistics.speedup import BOUND_WORDS, FIRST_SENTENCE, HALFWAY_SENTENCE, format_ratio
 from .verdicts import OPEN, ClaimResult, ComparisonResult, Verdict
 
 if TYPE_CHECKING:
@@ -136,13 +136,13 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
         sentences.append(f"Tested by the {names} if a claim sets this test.")
     if any(finding.is_ratio for each in checked for finding in each.findings):
         sentences.append(
-            "A speedup (×) is the geometric mean over seeds, with its interval on logarithms. A target "
-            "counts as reached halfway between two evaluations."
+            "A speedup (×) is the geometric mean over seeds, with its interval on logarithms. "
+            f"{HALFWAY_SENTENCE}"
         )
-    if any(finding.censored for each in checked for finding in each.findings):
+    if any(finding.bounds for each in checked for finding in each.findings):
         sentences.append(
-            "If a training missed its target: the median difference, tested by the "
-            f"{TESTS['wilcoxon']}, in which such a training ranks as the largest."
+            f"If trainings missed a target, {BOUND_WORDS}. The {TESTS['wilcoxon']} decides, with the least "
+            "favourable costs that they can have."
         )
     if several := next((each.looks for each in checked if len(each.looks) > 1), ()):
         numbers = f"{', '.join(map(str, several[:-1]))} and {several[-1]}"
@@ -158,7 +158,7 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
 
 def _permutes(checked: ClaimResult) -> bool:
     """Return whether a permutation test decides any comparison of a claim."""
-    tested = (each for each in checked.findings if each.p is not None and not each.censored)
+    tested = (each for each in checked.findings if each.p is not None and not each.bounds)
     return checked.spec.test == "pooled" and any(finding.degrees is None for finding in tested)
 
 
@@ -186,15 +186,17 @@ def format_p(p: float) -> str:
 
 
 def format_numbers(finding: ComparisonResult, verdict: Verdict) -> tuple[str, list[str], str]:
-    """Format a comparison's effect, its interval and its p-value.
+    """Format a comparison's effect or its bound, its interval and its p-value.
 
     Unknown numbers are left out.
 
     Undecided comparisons have no p.
     """
-    effect = "" if finding.effect is None else finding.format(finding.effect)
+    effect = finding.effect_text
+    if effect and finding.bounds is None:
+        effect = f"×{effect}" if finding.is_ratio else with_sign(effect)
     return (
-        effect and (f"×{effect}" if finding.is_ratio else with_sign(effect)),
+        effect,
         [
             format_ratio(end, finding.decimals) if finding.is_ratio else finding.format(end)
             for end in finding.interval or ()
@@ -251,7 +253,7 @@ def _rows(checked: ClaimResult) -> Iterator[_ClaimRow]:
         notes = (*notes, "one seed alone has no spread")
     head = (checked.verdict_text, checked.spec.name)
     yield _row(checked, checked.deciding, indent=INDENT, head=head, needed=checked.needed, notes=notes)
-    if len(found) > 1 and any(each.effect is not None for each in found):
+    if len(found) > 1 and any(each.effect is not None or each.bounds for each in found):
         for each in found:
             head = (each.verdict, each.label)
             yield _row(checked, each, indent=2 * INDENT, head=head, needed=each.needed)
@@ -352,12 +354,14 @@ def _trials_of(study: Study, compared: Iterable[Quantity]) -> list[Trial]:
 def measured_sentences(study: Study) -> tuple[str, ...]:
     """Return sentences that explain the metrics in claims, such as `loss: loss, nats a token`.
 
-    Only metrics whose meaning depends on the study's settings have a sentence.
+    Only targets, and metrics whose meaning depends on the study's settings, have a sentence.
     """
     compared = _quantities(study)
     settings = [trial.settings for trial in _trials_of(study, compared)]
     metrics = [find_metric(name) for name in dict.fromkeys(quantity.metric for quantity in compared)]
-    return describe_metrics(metrics, settings)
+    comparisons = (each for claim in study.claims for each in claim.comparisons if not each.is_ratio)
+    targeted = any(is_target(one.metric) for each in comparisons for one in iter_quantities(each))
+    return (*describe_metrics(metrics, settings), *([FIRST_SENTENCE] if targeted else []))
 
 
 def added_seeds_sentences(study: Study, store: Store) -> tuple[str, ...]:

@@ -58,11 +58,12 @@ class ComparisonResult:
     `text` is the comparison in full, and `label` its short name within the claim. `effect` is left minus
     right, or the speedup if it `is_ratio`. The margin `added` to a side, such as 0.01 in `a > b + 0.01`, is
     not part of the effect, but of the test. `tested_for` then describes the test, as in `tested for more than
-    0.01`. `interval` bounds the effect at the claim's level. `p` is adjusted by Hochberg's procedure; None if
-    nothing was tested. `degrees` are the degrees of freedom of a t interval,
-    None for other tests. `needed` is the number of seeds that would decide it; None if unknown. `gaps` are
-    the missing trials of its seeds, `notes` the diverged and `censored` ones, which count with the worst
-    value.
+    0.01`. `interval` bounds the effect at the claim's level. If trainings ended before they reached a target,
+    there are instead the `bounds` of the effect, from below and from above; None for a bound that is unknown.
+    `p` is adjusted by Hochberg's procedure; None if nothing was tested. `degrees` are the degrees of freedom
+    of a t interval, None for other tests. `needed` is the number of seeds that would decide it; None if
+    unknown. `gaps` are the missing trials of its seeds. `notes` are the diverged ones, which count with the
+    worst value, and those that did not reach a target.
     """
 
     text: str
@@ -70,6 +71,7 @@ class ComparisonResult:
     verdict: Verdict
     effect: float | None
     interval: tuple[float, float] | None
+    bounds: tuple[float | None, float | None] | None
     p: float | None
     n: int
     degrees: float | None
@@ -79,7 +81,6 @@ class ComparisonResult:
     is_ratio: bool
     added: float
     tested_for: str
-    censored: bool
     gaps: tuple[MissingTrials, ...]
     notes: tuple[MissingTrials, ...]
 
@@ -89,6 +90,16 @@ class ComparisonResult:
         The text has the comparison's unit or decimals.
         """
         return format_quantity(value, self.unit) if self.unit else format_number(value, self.decimals)
+
+    @property
+    def effect_text(self) -> str:
+        """Return the effect as text, or a bound of it, such as `> 0.71`; "" if nothing is known of it."""
+        if self.effect is not None:
+            return self.format(self.effect)
+        low, high = self.bounds or (None, None)
+        if low is not None:
+            return self.format(low) if low == high else f"> {self.format(low)}"
+        return "" if high is None else f"< {self.format(high)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +158,8 @@ class ClaimResult:
             sign = "×" if finding.is_ratio else "+" if finding.effect > 0 else ""
             tested_for = f", {finding.tested_for}" if finding.tested_for else ""
             effect = f" ({sign}{number} [{low}, {high}]{tested_for})"
+        elif finding.bounds is not None and finding.effect_text:
+            effect = f" ({finding.effect_text})"
         if self.verdict is Verdict.NOT_RUN:
             return f"Not run: {self.spec.name}."
         head = f"{self.verdict_text.capitalize()} with {plural(finding.n, 'seed')}{would_do}"

@@ -28,7 +28,14 @@ from ...studies.presentation.kinds import (
 from ...studies.schema.design import Design
 from ...studies.schema.factors import SEED, level_key, level_name, level_names, one_line
 from ...studies.schema.settings import Level, Names
-from ..statistics.speedup import SpeedupEstimate, TargetCosts, format_ratio, speedups
+from ..statistics.speedup import (
+    BOUND_WORDS,
+    HALFWAY_SENTENCE,
+    SpeedupEstimate,
+    TargetCosts,
+    format_ratio,
+    speedups,
+)
 from ..subject import ResultSubject
 from ..tables.differences import caption_start
 from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Table, interval_cell
@@ -133,7 +140,7 @@ def _column(
     return [
         Cell(status=CellStatus.DONE, text="1", marks=marks)
         if place == baseline and has_baseline
-        else _cell(spec, each, marks)
+        else _cell(spec, each, marks, censored=bool(cells[place].limits and cells[baseline].limits))
         for place, (each, marks) in enumerate(zip(speedups(cells, baseline), remarks, strict=True))
     ]
 
@@ -144,9 +151,12 @@ def _remarks(whys: Sequence[str]) -> Iterator[str]:
         yield f"{whys.count(why)} of its seeds {why}"
 
 
-def _cell(spec: SpeedupTable, found: SpeedupEstimate | None, marks: tuple[str, ...]) -> Cell:
+def _cell(
+    spec: SpeedupTable, found: SpeedupEstimate | None, marks: tuple[str, ...], *, censored: bool
+) -> Cell:
     if found is None:
-        return Cell(status=CellStatus.MISSING, text=NOT_RUN, marks=marks)
+        status = CellStatus.CENSORED if censored else CellStatus.MISSING
+        return Cell(status=status, text=NOT_RUN, marks=marks)
     form = partial(format_ratio, decimals=spec.digits)
     if found.bound:
         at_least = found.value if found.bound == ">" else None
@@ -167,10 +177,13 @@ def _sentences(spec: SpeedupTable, subject: ResultSubject, cells: Sequence[Cell]
         yield (
             f"Geometric mean of {seeds} seeds; in brackets: 95 % interval of the mean logarithm. Its "
             "variance is pooled over the rows, or the row's own if it is larger, and no less than that of "
-            "the times between evaluations."
+            f"the times between evaluations. {HALFWAY_SENTENCE}"
         )
-    if any(cell.status is CellStatus.CENSORED for cell in cells):
-        yield "> and < are bounds: trainings ended before they reached the target."
+    there = {cell.text[:1] for cell in cells if cell.status is CellStatus.CENSORED}
+    if there & {"<", ">"}:
+        yield f"{BOUND_WORDS}: trainings ended before they reached the target."
+    if NOT_RUN in there:
+        yield f"{NOT_RUN}: no bound, as trainings of the row and of the baseline missed the target."
 
 
 TABLE = SpeedupTable

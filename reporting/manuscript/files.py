@@ -127,7 +127,8 @@ def latex_number(number: PaperNumber) -> str:
     """Return the LaTeX code that prints a number, both in text and in formulas."""
     if number.text is None:
         return UNKNOWN
-    return escape(number.text).replace("$-$", r"\ensuremath{-}").replace(r"$\infty$", r"\ensuremath{\infty}")
+    text = re.sub(r"\$(.+?)\$", r"\\ensuremath{\1}", escape(number.text))
+    return text.replace(r"\textless{}", r"\ensuremath{<}").replace(r"\textgreater{}", r"\ensuremath{>}")
 
 
 def _appendix(now: Snapshot) -> Iterator[str]:

@@ -231,9 +231,9 @@ def _numbers(checked: ClaimResult, claim: Claim, now: Snapshot) -> Iterator[tupl
             found = replace(found, interval=None)
         case _:
             pass
-    gaps = "; ".join(format_missing([found])) or ("" if found.effect is not None else "not run")
+    gaps = "; ".join(format_missing([found])) or ("" if found.effect_text else "not run")
     source = f"{claim.spec.holds} ({study.name}, {plural(found.n, 'seed')})"
-    texts = {"": None if found.effect is None else found.format(found.effect)}
+    texts = {"": found.effect_text or None}
     texts |= zip((".low", ".high"), format_numbers(found, checked.verdict)[1], strict=False)
     texts |= {".n": str(found.n)}
     for suffix, text in texts.items():

@@ -7,26 +7,56 @@ mean logarithm. As for a claim, its variance is the larger of the pooled varianc
 An evaluation that reaches the target only shows that the target was reached after the previous evaluation. So
 the middle between both evaluations counts, and the variance is at least the variance of this resolution.
 `bench/speedup_coverage.py` simulates how often the interval covers the true ratio.
+
+If trainings missed the target, only bounds of a ratio are known. Bounds use the costs at the evaluations
+themselves.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from ...studies.catalog.metrics import format_number
 from .estimates import LEVEL, mean, sample_sd, t_quantile
-from .pooled_differences import Pool, Values, own_or_pooled, pooled_variance
+from .pooled_differences import Pool, own_or_pooled, pooled_variance
+
+FIRST_SENTENCE = "A target counts as reached at the first evaluation that meets it."
+"""The sentence below costs of reaching a target."""
+
+HALFWAY_SENTENCE = (
+    "In a speedup, a target counts as reached halfway between the first evaluation that meets it and the one "
+    "before."
+)
+"""The sentence below speedups."""
+
+BOUND_WORDS = "> and < are bounds, from the costs at evaluations"
+"""The words on bounds of speedups and differences."""
+
+Ends = tuple[float, float]
+"""The lowest and the highest possible value of a number.
+
+They are equal for a known number. An unbounded end is infinite.
+"""
+
+
+def bounds_of_mean(ends: Collection[Ends]) -> tuple[float | None, float | None]:
+    """Return the lowest and the highest possible mean of numbers; None for an end that is unbounded."""
+    low, high = (
+        mean(side) if side and all(map(math.isfinite, side)) else None
+        for side in ([end[place] for end in ends] for place in (0, 1))
+    )
+    return low, high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetCosts:
     """The costs of a cell's trainings up to the target, by seed.
 
-    `reached` has the costs at which trainings met the target. `limits` has the total costs of trainings that
-    missed the target. `resolution` is each training's cost between two evaluations.
+    `reached` has the costs at which trainings met the target. `limits` has the costs of trainings that missed
+    the target, up to their last evaluation. `resolution` is each training's cost between two evaluations.
     """
 
     reached: Mapping[int, float]
@@ -64,39 +94,65 @@ class SpeedupEstimate:
     bound: Literal["", "<", ">"] = ""
 
 
+def log_ratios(cell: TargetCosts, baseline: TargetCosts) -> dict[int, Ends]:
+    """Return the ends of the logarithm of a speedup for each seed that two cells share.
+
+    The speedup is the baseline's cost divided by the cell's cost. If no training of either cell missed the
+    target, the ends are equal. A ratio of two costs that are both unknown has no end.
+    """
+    if not cell.limits and not baseline.limits:
+        own, theirs = cell.middles, baseline.middles
+    else:
+        own, theirs = cell.reached, baseline.reached
+    found: dict[int, Ends] = {}
+    for seed in sorted((own.keys() | cell.limits.keys()) & (theirs.keys() | baseline.limits.keys())):
+        (low, high), (their_low, their_high) = (
+            (costs[seed], costs[seed]) if seed in costs else (limits[seed], math.inf)
+            for costs, limits in ((own, cell.limits), (theirs, baseline.limits))
+        )
+        found[seed] = (_log_ratio(their_low, high), _log_ratio(their_high, low))
+    return found
+
+
+def _log_ratio(above: float, below: float) -> float:
+    """Return the logarithm of a ratio of costs, which may be infinite. Equal costs have a ratio of 1."""
+    if above == below:
+        return 0.0
+    if math.isinf(above) or math.isinf(below):
+        return math.inf if above > below else -math.inf
+    return math.log(above / below)
+
+
 def speedups(cells: Sequence[TargetCosts], baseline: int) -> list[SpeedupEstimate | None]:
     """Return the speedup of each cell over the cell with the index `baseline`.
 
     An item is None for the baseline itself and for an unknown speedup. A speedup is unknown if the cells
     share no seed, or if trainings of both cells missed the target.
     """
-    logs = {
-        place: {seed: math.log(value) for seed, value in cell.middles.items()}
-        for place, cell in enumerate(cells)
+    logs = [
+        {seed: math.log(value) for seed, value in cell.middles.items()}
+        for cell in cells
         if cell.reached and not cell.limits
-    }
-    pool = pooled_variance(list(logs.values()))
+    ]
+    pool = pooled_variance(logs)
     found: list[SpeedupEstimate | None] = []
     for place, cell in enumerate(cells):
-        if place == baseline:
+        ratios = log_ratios(cell, cells[baseline])
+        if place == baseline or not ratios:
             found.append(None)
-        elif place in logs and baseline in logs:
-            found.append(_paired(logs[place], logs[baseline], pool, cell.rounding + cells[baseline].rounding))
+        elif cell.limits or cells[baseline].limits:
+            found.append(_bounded(list(ratios.values())))
         else:
-            found.append(_bounded(cell, cells[baseline]))
+            rounding = cell.rounding + cells[baseline].rounding
+            found.append(_estimated([ratio for ratio, _ in ratios.values()], pool, rounding))
     return found
 
 
-def _paired(own: Values, baseline: Values, pool: Pool | None, rounding: float) -> SpeedupEstimate | None:
-    """Return the speedup of a cell, paired by seed.
-
-    `own` and `baseline` are logarithms of costs.
+def _estimated(differences: Sequence[float], pool: Pool | None, rounding: float) -> SpeedupEstimate:
+    """Return a speedup from the seeds' differences of logarithms.
 
     The variance used is at least `rounding`.
     """
-    differences = [baseline[seed] - own[seed] for seed in sorted(own.keys() & baseline.keys())]
-    if not differences:
-        return None
     n, middle = len(differences), mean(differences)
     variance, degrees = max((sample_sd(differences) or 0.0) ** 2, rounding), n - 1.0
     if pool is not None:
@@ -118,15 +174,12 @@ def format_ratio(ratio: float, decimals: int) -> str:
     return format_number(ratio, decimals) if ratio <= LARGEST else f"> {format_number(LARGEST, 0)}"
 
 
-def _bounded(cell: TargetCosts, baseline: TargetCosts) -> SpeedupEstimate | None:
-    """Return a bound of the speedup if one of the two cells missed the target.
+def _bounded(ratios: Sequence[Ends]) -> SpeedupEstimate | None:
+    """Return a bound of the speedup from the ends of its logarithms.
 
-    It missed the target if any of its trainings did. Return None if both cells did or neither, or if they
-    share no seed.
+    Return None if neither end is known.
     """
-    own, theirs = ({**each.reached, **each.limits} for each in (cell, baseline))
-    seeds = sorted(own.keys() & theirs.keys())
-    if not seeds or bool(cell.limits) == bool(baseline.limits):
-        return None
-    middle = mean([math.log(theirs[seed] / own[seed]) for seed in seeds])
-    return SpeedupEstimate(value=math.exp(middle), n=len(seeds), bound="<" if cell.limits else ">")
+    low, high = bounds_of_mean(ratios)
+    if low is not None:
+        return SpeedupEstimate(value=math.exp(low), n=len(ratios), bound="" if low == high else ">")
+    return None if high is None else SpeedupEstimate(value=math.exp(high), n=len(ratios), bound="<")

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ...studies.catalog.metrics import Metric, find_metric
+from ...studies.catalog.metrics import Metric, find_metric, is_target
 from ...studies.planning.final_values import ValueStatus
 from ...studies.presentation.kinds import describe_levels
 from ...studies.presentation.metric_words import difference_sentence, in_sentence, with_true_title
@@ -29,6 +29,7 @@ from ..statistics.decided_differences import (
 )
 from ..statistics.estimates import Estimate, detectable
 from ..statistics.pooled_differences import Difference, Differences, all_pairs
+from ..statistics.speedup import FIRST_SENTENCE
 from .table import NOT_RUN, Cell, CellStatus, Footnotes, Table
 from .tally import CellKey, TalliesByLook, Tally
 
@@ -334,6 +335,7 @@ def caption_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[str, ...
         title = with_true_title(find_metric(other), settings)[0].title
         sentences.append(f"In parentheses, as a fallback: {title[0].lower()}{title[1:]}.")
     metrics = [*dict.fromkeys(column.metric for column in columns), *([find_metric(other)] if other else [])]
+    sentences += [FIRST_SENTENCE] if any(is_target(metric.name) for metric in metrics) else []
     sentences += [difference] if (difference := difference_sentence(metrics, settings)) else []
     differences = tuple(made.differences.values())
     sentences += differences_sentences(differences, made.baseline, counts)

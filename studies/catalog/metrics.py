@@ -287,7 +287,7 @@ def with_sign(number: str) -> str:
     Zero has no sign.
     """
     text = number.removeprefix("-").removeprefix("−")
-    if not text.strip("0.,"):
+    if not text.partition(" ")[0].strip("0.,"):  # without its unit
         return text
     return f"+{text}" if text == number else f"−{text}"
 

@@ -49,13 +49,18 @@ def si_prefix(value: float) -> tuple[str, float]:
 
 
 def format_quantity(value: float, unit: str) -> str:
-    """Return a number with three digits, an SI prefix and its unit: `12.3 GFLOPs`."""
+    """Return a number with three digits, an SI prefix and its unit: `12.3 GFLOPs`.
+
+    Zero and infinity have neither digits nor a prefix: `0 FLOPs`.
+    """
+    if not value or math.isinf(value):
+        return f"{value:z.0f} {unit}".replace("-", "−").replace("inf", "∞")
     rounded = float(f"{value:.3g}")
     name, size = si_prefix(rounded)
     shown = abs(rounded / size)
     # with "z", a negative number that rounds to 0 has no minus sign
     text = format(rounded / size, f"z,.{2 if shown < 10 else 1 if shown < 100 else 0}f")
-    return f"{text} {name}{unit}".replace("-", "−").replace("inf", "∞")
+    return f"{text} {name}{unit}".replace("-", "−")
 
 
 def format_bytes(count: float) -> str:

@@ -123,7 +123,35 @@ def test_a_speedup_without_an_end_is_decided_by_ranks(tmp_path):
     found = study(range(6), claim=claims(f"{SPEEDUP} > 1.5"))
     courses = {"sa": [FAST] * 6, "conv(k=3)": [NEVER] * 6}
     (one,) = results(found, tmp_path, courses).check_claims()
-    assert (one.verdict, one.deciding.effect) == (Verdict.CONFIRMED, math.inf)
+    assert (one.verdict, one.deciding.effect) == (Verdict.CONFIRMED, None)
+    assert "(> 2.00)" in str(one)
+
+
+def test_a_table_and_a_claim_give_the_same_bound_of_a_speedup(tmp_path):
+    tables = {
+        "table": [*speedup_table(value="steps_to[dev_loss <= 1.5]", baseline="conv(k=3)")],
+        "claim": claims(f"{SPEEDUP} > 1", f"{SPEEDUP} < 2"),
+    }
+    for name, courses, text, verdicts in (
+        # conv(k=3) was stopped before sa reached the target, so which of them is faster is unknown
+        ("cheaper", {"sa": [SLOW] * 8, "conv(k=3)": [NEVER[:2]] * 8}, "> 0.50", ["undecided"] * 2),
+        ("equal", {"sa": [FAST] * 8, "conv(k=3)": [NEVER] * 8}, "> 2.00", ["confirmed", "refuted"]),
+        ("behind", {"sa": [NEVER] * 8, "conv(k=3)": [FAST] * 8}, "< 0.50", ["refuted", "confirmed"]),
+        (
+            "mixed",
+            {"sa": [FAST] * 8, "conv(k=3)": [NEVER] + [SLOW] * 7},
+            "> 2.00",
+            ["confirmed", "undecided"],
+        ),
+        ("neither", {"sa": [NEVER, *[FAST] * 7], "conv(k=3)": [NEVER] * 8}, "–", ["undecided"] * 2),
+    ):
+        found = results(study(range(8), **tables), tmp_path / name, courses)
+        checked = found.check_claims()
+        assert [each.verdict for each in checked] == verdicts, name
+        cell = found.table().cells[0][0]
+        assert cell.text == text, name
+        assert cell.status == "censored"
+        assert {each.deciding.effect_text or "–" for each in checked} == {text}, name
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,13 @@
 """Targets: the cost to reach a value of a metric, in tables, claims and figures."""
 
 import math
+import random
 
 import pytest
 
 from activemem import StudyError, StudyResults, load_study
 from activemem.reporting import Verdict
-from activemem.reporting.claims import PairedTest
+from activemem.reporting.claims import BoundedTest
 from activemem.reporting.serve import StoreReader, StudyValues
 from activemem.reporting.tables import iter_records
 from activemem.reporting.tables.render import rich
@@ -81,33 +82,71 @@ FASTER = "steps_to[dev_loss <= 1.5, mixer=sa] < steps_to[dev_loss <= 1.5, mixer=
 def test_censored_comparisons_are_decided_by_ranks_and_need_six_seeds(tmp_path):
     three = results(study(claim=claim(FASTER)), tmp_path / "3", {"sa": [FAST] * 3, "conv(k=3)": [NEVER] * 3})
     (one,) = three.check_claims()
-    assert (one.verdict, one.deciding.effect, one.needed) == (Verdict.UNDECIDED, -math.inf, 6)
-    assert "the largest" in one.deciding.notes[0].what
+    assert (one.verdict, one.deciding.effect, one.needed) == (Verdict.UNDECIDED, None, 6)
+    assert one.deciding.bounds == (None, pytest.approx(-200))
+    assert "< −200" in str(one)
+    assert "did not reach" in one.deciding.notes[0].what
     courses = {"sa": [FAST] * 6, "conv(k=3)": [NEVER] * 5 + [SLOW]}
     (six,) = results(study(range(6), claim=claim(FASTER)), tmp_path / "6", courses).check_claims()
     assert (six.verdict, six.deciding.p) == (Verdict.CONFIRMED, pytest.approx(2 / 2**6))
-    assert six.deciding.censored
-    both = results(study(claim=claim(FASTER)), tmp_path / "0", {"sa": [NEVER] * 3, "conv(k=3)": [NEVER] * 3})
-    assert both.check_claims()[0].deciding.effect == 0
+    assert six.deciding.bounds == (None, pytest.approx(-200))
+
+
+def test_a_training_that_was_stopped_sooner_than_the_other_reached_the_target_is_not_behind_it(tmp_path):
+    courses = {"sa": [SLOW] * 8, "conv(k=3)": [NEVER[:2]] * 8}
+    (one,) = results(study(range(8), claim=claim(FASTER)), tmp_path, courses).check_claims()
+    assert (one.verdict, one.deciding.p, one.needed) == (Verdict.UNDECIDED, 1, None)
+    assert one.deciding.bounds == (None, pytest.approx(200))
+    same = {"sa": [SLOW] * 8, "conv(k=3)": [NEVER] * 8}  # reached at the very last evaluation of the other
+    (one,) = results(study(range(8), claim=claim(FASTER)), tmp_path / "same", same).check_claims()
+    assert one.verdict is Verdict.CONFIRMED
+
+
+def test_a_target_that_neither_side_reached_decides_nothing_with_any_number_of_seeds(tmp_path):
+    courses = {"sa": [NEVER] * 3, "conv(k=3)": [NEVER[:2]] * 3}
+    found = results(study(study={"max_seeds": 8}, claim=claim(FASTER)), tmp_path, courses)
+    (one,) = found.check_claims()
+    assert (one.verdict, one.deciding.effect, one.deciding.bounds) == (
+        Verdict.UNDECIDED,
+        None,
+        (None, None),
+    )
+    assert one.needed is None
+    assert str(one.deciding.notes[-1]) == "target: not reached by either side"
+    assert found.claims.row(0)[2:5] == (None, None, None)
 
 
 def test_uncensored_targets_are_compared_as_any_other_metric(tmp_path):
     courses = {"sa": [FAST] * 3, "conv(k=3)": [SLOW] * 3}
     (one,) = results(study(claim=claim(FASTER)), tmp_path, courses).check_claims()
-    assert (one.deciding.effect, one.deciding.censored) == (-200, False)
+    assert (one.deciding.effect, one.deciding.bounds) == (-200, None)
+
+
+def bounded(ends, region=(-math.inf, 0.0)):
+    return BoundedTest(ends=dict(enumerate(ends)), region=region, complete=True)
 
 
 def test_a_median_and_a_sum_of_ranks_that_disagree_decide_nothing():
-    differences = dict(enumerate([-1.0, -2.0, -3.0, -1.5, math.inf, math.inf, math.inf]))
-    test = PairedTest(
-        differences=differences,
-        region=(-math.inf, 0.0),
-        rounding_sd=0.0,
-        test="wilcoxon",
-        complete=True,
-        censored=True,
-    )
-    assert (test.effect, test.p) == (-1.0, 1.0)
+    differences = [-1.0, -2.0, -3.0, -1.5, math.inf, math.inf, math.inf]
+    assert bounded([(each, each) for each in differences]).p == 1
+
+
+@pytest.mark.parametrize("region", [(-math.inf, 0.0), (0.0, math.inf), (-1.0, 1.0)])
+def test_bounds_never_decide_more_surely_than_the_values_within_them(region):
+    chance, decided = random.Random(0), 0
+    for _ in range(200):
+        centre = chance.choice([-2, 2])
+        middles = [chance.gauss(centre, 1) for _ in range(8)]
+        ends = [(each - chance.expovariate(5), each + chance.expovariate(5)) for each in middles]
+        ends[0] = (ends[0][0], math.inf) if centre > 0 else (-math.inf, ends[0][1])
+        test = bounded(ends, region)
+        decided += test.p < 0.1
+        for _ in range(10 * (test.p < 0.1)):
+            values = [chance.uniform(max(low, -9), min(high, 9)) for low, high in ends]
+            one = bounded([(each, each) for each in values], region)
+            assert one.inside is test.inside
+            assert one.p <= test.p
+    assert decided > 3
 
 
 def test_curves_go_over_what_was_spent(tmp_path):

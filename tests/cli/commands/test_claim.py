@@ -155,7 +155,7 @@ def test_claims_for_a_program(run, claiming):
         "is_ratio": False,
         "added": 0.0,
         "tested_for": "",
-        "censored": False,
+        "bounds": None,
         "gaps": [],
         "notes": [],
     }

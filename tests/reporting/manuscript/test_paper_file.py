@@ -5,11 +5,21 @@ from pathlib import Path
 import pytest
 
 from activemem import StudyError, load_study
-from activemem.reporting.manuscript import read_manuscript
+from activemem.reporting.manuscript import paper_files, read_manuscript
 from activemem.storage import Store
 
 from ...study_texts import study_text
-from ..target_factories import FAST, SLOW, TASK, TRAIN, store_course
+from ..target_factories import (
+    FAST,
+    NEVER,
+    SLOW,
+    TASK,
+    TRAIN,
+    results,
+    store_course,
+    study,
+    target_table,
+)
 
 
 def test_a_number_is_a_mean_over_seeds_with_the_digits_of_its_metric(read):
@@ -37,6 +47,29 @@ more = "steps_to[dev_loss <= 1.5] - 100"
     numbers = read_manuscript(tmp_path / "paper.toml", lambda place: store).numbers
     assert [numbers[name].text for name in ("steps", "steps.low", "steps.high")] == ["300", "0", "1,571"]
     assert numbers["more.low"].text == "−1,071", "a difference may be negative"
+
+
+def test_a_number_with_trainings_that_missed_their_target_is_the_bound_of_the_tables(tmp_path):
+    paper = """\
+[paper]
+studies = ["tiny.toml"]
+[numbers.tiny]
+steps = "steps_to[dev_loss <= 1.5, mixer=conv(k=3)]"
+faster = "speedup(sa over conv(k=3), steps_to[dev_loss <= 1.5])"
+slower = "speedup(conv(k=3) over sa, steps_to[dev_loss <= 1.5])"
+unknown = "speedup(sa over conv(k=3), steps_to[dev_loss <= 0.1])"
+"""
+    (tmp_path / "paper.toml").write_text(paper, encoding="utf-8")
+    (tmp_path / "tiny.toml").write_text(study(table=target_table("dev_loss")).text, encoding="utf-8")
+    found = results(study(), tmp_path / "store", {"sa": [FAST] * 3, "conv(k=3)": [NEVER] * 3})
+    made = read_manuscript(tmp_path / "paper.toml", lambda place: found.store)
+    numbers = made.numbers
+    texts = {name: numbers[name].text for name in ("steps", "faster", "slower", "unknown")}
+    assert texts == {"steps": "> 400", "faster": "> 2.00", "slower": "< 0.50", "unknown": None}
+    assert "target: not reached by either side" in numbers["unknown"].gaps
+    written = paper_files(made)["numbers.tex"].decode()
+    assert r"\csname am:faster\endcsname{\ensuremath{>} 2.00}" in written
+    assert r"\csname am:slower\endcsname{\ensuremath{<} 0.50}" in written
 
 
 def test_the_prediction_of_a_law_has_the_interval_of_the_table_of_laws(tmp_path):

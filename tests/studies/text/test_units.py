@@ -40,13 +40,13 @@ def test_a_time_reads_in_the_unit_that_suits_it(seconds, text):
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (0, "0.00 FLOPs"),
+        (0, "0 FLOPs"),
         (-1_234_567_890, "−1.23 GFLOPs"),
         (12_345_678, "12.3 MFLOPs"),
         (123_456, "123 kFLOPs"),
         (999_999, "1.00 MFLOPs"),
         (4.5e19, "45,000 PFLOPs"),
-        (math.inf, "∞ PFLOPs"),
+        (-math.inf, "−∞ FLOPs"),
     ],
 )
 def test_a_quantity_has_three_digits_and_a_prefix(value, text):
