@@ -13,10 +13,11 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from ...blocks.costs import check_reach, moved_outputs
-from ...blocks.testing.fixtures import make_block
+from ...blocks.testing.fixtures import WIDTH, make_block
 from ...errors import ActivememError
 from ...grammar import parse, render
 from ...grammar.nodes import BlockNode, walk
+from ...grammar.vocabulary.spec import spec_of
 from ...plugins import OWN, PluginError
 from ...studies.catalog.tasks import (
     AlgorithmicSettings,
@@ -53,20 +54,27 @@ def check_leaks(all_settings: Iterable[TrialSettings]) -> None:
     Sums, sequences and copies of causal blocks are causal, so it is enough to test each block separately. A
     block that cannot run on the CPU in double precision is left out: each trial tests its trained model.
     """
-    recipes = dict.fromkeys(
-        settings.model.recipe for settings in all_settings if settings.task.spec.kind.causal
+    models = dict.fromkeys(
+        (settings.model.recipe, settings.model.d_model)
+        for settings in all_settings
+        if settings.task.spec.kind.causal
     )
+    # a layer of another package may not have every width
     blocks = dict.fromkeys(
-        block for recipe in recipes for block in walk(parse(recipe).root) if isinstance(block, BlockNode)
+        (block, width if spec_of(block.name).package else WIDTH)
+        for recipe, width in models
+        for block in walk(parse(recipe).root)
+        if isinstance(block, BlockNode)
     )
-    if faults := [f"  {render(block)} sees later tokens" for block in blocks if _sees_later_tokens(block)]:
+    leaks = dict.fromkeys(block for block, width in blocks if _sees_later_tokens(block, width))
+    if faults := [f"  {render(block)} sees later tokens" for block in leaks]:
         raise LeakError("\n".join(["a causal task cannot use these blocks", *faults]))
 
 
-def _sees_later_tokens(node: BlockNode) -> bool:
-    block = make_block(node, causal=True)
+def _sees_later_tokens(node: BlockNode, width: int) -> bool:
+    block = make_block(node, causal=True, width=width)
     try:
-        moved = moved_outputs(block)  # (inputs, outputs)
+        moved = moved_outputs(block, width=width)  # (inputs, outputs)
     except ActivememError:
         raise
     except Exception:  # noqa: BLE001 -- it may need a GPU or another precision; the trial reports its error

@@ -206,3 +206,17 @@ def test_no_output_sees_a_later_input_and_each_parameter_has_a_gradient(layer):
     assert not torch.allclose(made(later)[:, 7:], made(x)[:, 7:])
     made(x).square().sum().backward()
     assert all(weight.grad is not None for weight in made.parameters())
+
+
+@runs
+def test_a_layer_that_has_only_certain_widths_is_trained(tmp_path):
+    study = load_study(
+        study_text(
+            model={"recipe": "{mixer} >> ff(8)", "d_model": 16},
+            task={"name": "mqar", "length": 8, "pairs": 2, "vocab": 8, "dev_examples": 4, "test_examples": 4},
+            train={"curriculum": None, "epochs": 1},
+            factors={"mixer": ["fla(layer=Mamba2, head_dim=8, num_heads=4, state_size=8)"], "seed": [0]},
+        )
+    )
+    run_study(study, tmp_path, local=True)
+    assert StudyResults(study, Store(tmp_path)).status.counts == {"done": 1}
