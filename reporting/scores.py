@@ -117,7 +117,7 @@ def _scale_faults(spec: ScoreKeys, design: Design) -> Iterator[KeyFault]:
         yield from _metric_scale_faults(spec, metric, tasks)
     if spec.bounds or len(spec.value) == 1:
         return
-    yield ("value",), "expected bounds for each metric, since metrics differ in units, got none"
+    yield ("value",), "the metrics differ in units: expected bounds for each metric, got none"
 
 
 def _metric_scale_faults(spec: ScoreKeys, metric: str, tasks: Sequence[str]) -> Iterator[KeyFault]:

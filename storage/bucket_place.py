@@ -322,7 +322,7 @@ def _make_own_folder() -> Path:
     base = Path(tempfile.gettempdir()) / f"activemem-objects-{user}"
     base.mkdir(mode=0o700, exist_ok=True)
     if base.is_symlink() or base.stat().st_uid != user:
-        raise StoreError(f"{base}: expected a folder of this user, got another user's; set TMPDIR")
+        raise StoreError(f"{base} belongs to another user: set TMPDIR to a folder of your own")
     # otherwise another process could remove the new folder before it is locked
     with FileLock(base / "making"):
         for folder in base.iterdir():

@@ -263,7 +263,7 @@ def read_model_file(path: Path) -> ModelFile:
     except (ActivememError, SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
         if plugins := _plugins(description):
             raise ModelFileError(
-                f"{path}: expected the plug-ins that it was trained with: {plugins}"
+                f"{path}: this model needs the plug-ins of its training: {plugins}"
             ) from error
         message = (
             error

@@ -286,7 +286,10 @@ def _otherwise_faults(spec: CellsTable) -> Iterator[KeyFault]:
     if len(spec.value) > 1:
         yield path, f"expected a single metric in value together with otherwise, got {len(spec.value)}"
     if spec.baseline is not None:
-        yield path, "otherwise cannot be combined with baseline: both show values in parentheses"
+        yield (
+            path,
+            "otherwise cannot be combined with baseline: remove one of them",
+        )
 
 
 def _published_faults(

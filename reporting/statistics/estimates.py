@@ -130,7 +130,7 @@ def paired_p(first: Mapping[int, float], second: Mapping[int, float], *, test: T
     seeds = sorted(first.keys() & second.keys())
     if not seeds:
         raise StatisticsError(
-            f"expected a common seed, got {_format_seeds(first)} and {_format_seeds(second)}"
+            f"expected at least one common seed, got {_format_seeds(first)} and {_format_seeds(second)}"
         )
     differences = finite_values(first[seed] - second[seed] for seed in seeds)
     return _sign_flip_p(differences if test == "permutation" else _signed_ranks(differences))

@@ -836,7 +836,7 @@ def read_claims(diagnostics: Diagnostics, design: Design) -> tuple[Claim, ...]:
     tables = diagnostics.tables(TABLE)
     if tables and diagnostics.has_search:
         diagnostics.report(
-            (TABLE,), "a claim compares the cells of a grid, and a search has none: remove the claim"
+            (TABLE,), "a claim needs the cells of a grid, but this study is a search: remove the claim"
         )
         return ()
     scopes = _scopes(diagnostics, design) if tables else [None]

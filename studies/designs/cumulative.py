@@ -83,7 +83,7 @@ class Stepwise(Design):
                 yield ("factors", name), f"{name} depends on {needed} in [when]: list {name} after {needed}"
         for name, level in target.items():
             if name in self.around:
-                fault = f"{name} is in `around`: it cannot have a target level"
+                fault = f"{name} is in `around`, so it cannot have a target level: remove {name}"
             elif name not in self.inner:
                 fault = f"unknown factor '{name}'{nearest_hint(name, self.inner)}"
             else:

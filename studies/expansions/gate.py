@@ -71,7 +71,7 @@ class Gates(Expansion):
         """Return the gates of a study file; report faults."""
         if diagnostics.has_search:
             diagnostics.report(
-                (TABLE,), "a gate holds back the cells of a grid, and a search has none: remove the gate"
+                (TABLE,), "a gate needs the cells of a grid, but this study is a search: remove the gate"
             )
             return None
         paths: list[KeyPath] = [(TABLE, index) for index in range(len(diagnostics.tables(TABLE)))]

@@ -301,7 +301,7 @@ def check_holes(draft: Draft, parts: Collection[str] | None) -> None:
 
 def _how_to_fill(draft: Draft, name: str) -> str:
     if name == SEED:
-        return ": seeds fill no holes, so write another name"
+        return ": seeds cannot fill holes, so use the name of a factor"
     if draft.diagnostics.has_search:
         return f": add {name} to [search.space] as a range, or to [factors] as a list of levels"
     return f": add {name} to [factors], with a list of levels"

@@ -81,7 +81,9 @@ def check_search(
     """Report faults of a search: missing or unsuitable dimensions, and names used twice."""
     real = [name for name, dimension in dimensions.items() if isinstance(dimension, RealDimension)]
     if not dimensions and not diagnostics.faults:
-        diagnostics.report(("search",), "nothing to search: no dimension in [search.space] or in the recipe")
+        diagnostics.report(
+            ("search",), "nothing to search: add a dimension to [search.space] or to the recipe"
+        )
     if real and settings.sampler_name == "grid":
         diagnostics.report(
             ("search", "sampler"),
@@ -237,7 +239,7 @@ def read_baseline(
     if missing:
         diagnostics.report(path, f"expected a value of each dimension: {', '.join(missing)} is missing")
     elif idle:
-        diagnostics.report(path, f"this point does not use {', '.join(idle)}: remove it")
+        diagnostics.report(path, f"this point does not use {', '.join(idle)}: remove the value")
     return point
 
 

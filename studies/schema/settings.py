@@ -297,7 +297,7 @@ class TrainSettings(StrictModel, table="train"):
     def _check_changes(self) -> TrainSettings:
         if self.changes and (last := self.changes[-1].after) >= self.epochs:
             raise ValueError(
-                f"changes: expected the last change before the last epoch, {self.epochs}, got {last}"
+                f"changes: expected the last change before the last epoch ({self.epochs}), got {last}"
             )
         return self
 

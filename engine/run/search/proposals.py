@@ -148,9 +148,7 @@ def _read_recipe(text: object, faults: list[str]) -> Recipe | None:
         faults += [f"recipe, column {fault.start + 1}: {fault.message}" for fault in error.faults]
         return None
     if open_ones := [*recipe.holes, *(name for name, _ in recipe.dimensions)]:
-        faults.append(
-            f"recipe: expected one architecture, got a recipe that leaves {', '.join(open_ones)} open"
-        )
+        faults.append(f"recipe: expected no holes and no choices, got {', '.join(open_ones)}")
         return None
     return recipe
 

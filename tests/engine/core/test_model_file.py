@@ -125,7 +125,7 @@ def test_a_model_of_plug_ins_that_are_not_loaded_names_them(path, file):
     rewrite(path, dict(file.weights), trial={**trial, "settings": json.dumps(settings)})
     with pytest.raises(ModelFileError) as raised:
         read_model_file(path)
-    told = "expected the plug-ins that it was trained with: loss term gone of gone.py 01234567"
+    told = "this model needs the plug-ins of its training: loss term gone of gone.py 01234567"
     assert str(raised.value) == f"{path}: {told}"
 
 

@@ -88,7 +88,7 @@ def test_an_optimiser_change_without_effect_is_removed(settings):
         ),
         (
             [{"after": 4, "lr": 0.1}],
-            "expected the last change before the last epoch, 4, got 4",
+            r"expected the last change before the last epoch \(4\), got 4",
         ),
         ([{"after": 1, "momentum": 0.5}], "adam has no momentum; sgd and muon have one"),
         ([{"after": 1, "name": "sgd"}], "Extra inputs are not permitted"),

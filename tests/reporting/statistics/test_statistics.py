@@ -171,7 +171,7 @@ def test_values_that_are_not_numbers_are_rejected(values, message):
 def test_without_a_seed_that_both_have_there_is_nothing_to_compare():
     with pytest.raises(StatisticsError) as error:
         paired_p({2: 1.0, 0: 1.0}, {})
-    assert str(error.value) == "expected a common seed, got 0, 2 and none"
+    assert str(error.value) == "expected at least one common seed, got 0, 2 and none"
 
 
 def test_hochberg_takes_all_where_the_largest_is_small_enough_and_else_looks_closer():

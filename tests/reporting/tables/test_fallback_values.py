@@ -183,7 +183,12 @@ def test_without_picking_all_trials_of_a_cell_are_together(study: Study, outcome
         ),
         (
             {"baseline": "last"},
-            [(("otherwise",), "otherwise cannot be combined with baseline: both show values in parentheses")],
+            [
+                (
+                    ("otherwise",),
+                    "otherwise cannot be combined with baseline: remove one of them",
+                )
+            ],
         ),
         (
             {"digits": {"loss": 2}},

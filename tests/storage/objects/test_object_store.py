@@ -182,4 +182,4 @@ def test_a_folder_for_copies_that_somebody_else_has_made_is_refused(tmp_path, ad
     folder.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(StoreError) as caught:
         Store(address)
-    assert str(caught.value) == f"{folder}: expected a folder of this user, got another user's; set TMPDIR"
+    assert str(caught.value) == f"{folder} belongs to another user: set TMPDIR to a folder of your own"

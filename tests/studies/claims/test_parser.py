@@ -268,7 +268,7 @@ def test_a_claim_of_a_search_is_refused():
         "[factors]", '[search]\ntrials = 3\nmetric = "loss"\ndirection = "min"\n\n[factors]'
     )
     with pytest.raises(
-        StudyError, match="a claim compares the cells of a grid, and a search has none: remove the claim"
+        StudyError, match="a claim needs the cells of a grid, but this study is a search: remove the claim"
     ):
         study_with_claims("max_length[task=not, mixer=sa] > 3", text=text)
 

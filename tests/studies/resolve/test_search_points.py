@@ -287,7 +287,7 @@ def test_a_point_that_does_not_fit_is_reported(values, told):
             ),
             "  20 | [search]\n"
             "       ^^^^^^^^\n"
-            "       [search] nothing to search: no dimension in [search.space] or in the recipe",
+            "       [search] nothing to search: add a dimension to [search.space] or to the recipe",
         ),
         (
             ("[search.space]", "[factors]\nk = [3]\n\n[search.space]"),

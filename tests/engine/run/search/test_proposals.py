@@ -141,7 +141,7 @@ REFUSED = {
     ],
     json.dumps({"recipe": "conv(k=) >> ff(8)"}): ["recipe, column 8: expected a value after '=', got ')'"],
     json.dumps({"recipe": "conv(k=integer(2, 3)) >> {end}"}): [
-        "recipe: expected one architecture, got a recipe that leaves end, conv.k open"
+        "recipe: expected no holes and no choices, got end, conv.k"
     ],
     json.dumps({"recipe": "conv(k=4) >> ff(8)", "values": {"conv.k": 5, **LR}}): [
         "recipe: expected conv(k=5) >> ff(8), the recipe of these values, got conv(k=4) >> ff(8)"
