@@ -389,9 +389,17 @@ def with_absent(conditions: Conditions, levels: Mapping[str, Level]) -> dict[str
     return found
 
 
+_MAX_LEVELS_NAMED = 6
+
+
 def describe_condition(condition: Mapping[str, tuple[Level, ...]]) -> str:
-    """Describe a condition in words: `mixer is conv(k={k}) or gru`."""
-    return " and ".join(f"{other} is {' or '.join(map(str, levels))}" for other, levels in condition.items())
+    """Describe a condition in words: `mixer is conv(k={k}) or gru`. Many levels are only counted."""
+    return " and ".join(
+        f"{other} is {' or '.join(map(str, levels))}"
+        if len(levels) <= _MAX_LEVELS_NAMED
+        else f"{other} is one of {len(levels)} levels"
+        for other, levels in condition.items()
+    )
 
 
 BASELINE_PATH: KeyPath = ("study", "baseline")
