@@ -304,7 +304,8 @@ def read_dimension(text: str) -> Dimension:
     elif isinstance(syntax, CallSyntax) and syntax.name == "choice" and syntax.arguments:
         dimension = ChoiceDimension(tuple(_option(text, argument, faults) for argument in syntax.arguments))
     elif not faults:
-        faults.add(0, len(text), "expected integer(lo, hi), real(lo, hi) or choice(option, …)")
+        forms = "integer(lo, hi), real(lo, hi), real(1e-3, 3e-2, log=true) or choice(option, …)"
+        faults.add(0, len(text), f"expected {forms}")
     if dimension is None or faults:
         raise RecipeError(text, faults)
     return dimension

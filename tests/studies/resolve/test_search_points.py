@@ -46,8 +46,13 @@ def test_a_dimension_is_read_from_its_text(text, dimension):
 @pytest.mark.parametrize(
     ("text", "faults"),
     [
-        ("sa", ["expected integer(lo, hi), real(lo, hi) or choice(option, …)"]),
-        ("choice()", ["expected integer(lo, hi), real(lo, hi) or choice(option, …)"]),
+        *(
+            (
+                text,
+                ["expected integer(lo, hi), real(lo, hi), real(1e-3, 3e-2, log=true) or choice(option, …)"],
+            )
+            for text in ("sa", "choice()", "log(1e-3, 3e-2)")
+        ),
         ("integer(3)", ["integer needs hi, as in integer(lo=…, hi=…)"]),
         ("integer(40, 3)", ["lo must not be above hi, got 40 and 3"]),
         ("real(0, 1, log=true)", ["lo must be above 0 where log=true, got 0.0"]),
