@@ -230,7 +230,10 @@ def missing(
     except StudyError:
         write.unlink()
         raise
-    print_stderr(f"{write}: {written.name}, {plural(len(written.trials), 'trial')}")
+    requested = sum(len(cost.trials) for cost in costs)
+    total = plural(len(written.trials), "trial")
+    others = f", {requested} of them new" if requested < len(written.trials) else ""
+    print_stderr(f"{write}: {written.name}, {total}{others}")
     print_stderr(command_line("study", "plan", str(write)))
 
 

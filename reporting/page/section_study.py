@@ -188,7 +188,9 @@ def reproduce(inputs: Snapshot) -> Mapping[str, object]:
     """Return the commands that reproduce the results, and the study file."""
     study, file = inputs.study, study_file_name(inputs.study)
     lines = [command_line("study", "run", file, set=study.overrides)]
-    lines += [command_line("table", "render", study.name, published=True)] if study.tables else []
+    lines += (
+        [command_line("table", "render", study.name, published=bool(study.paper))] if study.tables else []
+    )
     lines += [command_line("curve", "render", study.name)] if study.curves else []
     lines += [command_line("claim", "check", study.name)] if study.claims else []
     lines += [command_line("report", "build", study.name)]

@@ -132,7 +132,7 @@ def noise_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterat
     if len(plateau) > 1:
         yield (
             f"{len(plateau)} of {plural(len(found.complete), 'point')} are indistinguishable from the best,"
-            f" the earliest being point {plateau[0]}: later gains may be noise."
+            f" the earliest being point {plateau[0]} in the order of training: later gains may be noise."
         )
 
 

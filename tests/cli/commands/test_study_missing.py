@@ -73,6 +73,14 @@ def test_a_file_that_exists_is_not_overwritten(run, tiny):
     assert Path("more.toml").read_text(encoding="utf-8") == "mine"
 
 
+def test_the_new_file_says_how_many_of_its_trials_the_study_lacks(run, tiny):
+    found = run("study", "missing", tiny, "--write", "more.toml")
+    total = found.stdout.splitlines()[-1].split()[1]
+    written = len(load_study("more.toml").trials)
+    assert int(total) < written
+    assert f", {written} trials, {total} of them new\n" in found.stderr
+
+
 def test_trained_requests_are_counted_and_not_listed(run, tiny):
     run("study", "missing", tiny, "--write", "more.toml")
     store = Store("results")

@@ -202,6 +202,11 @@ def test_a_shipped_study_is_named_with_its_overrides(tmp_path):
     assert "Save" not in text
 
 
+def test_numbers_of_a_paper_are_printed_only_for_a_study_that_has_one(tmp_path):
+    text = Reader(report(load_study("ablation-small"), Store(tmp_path))).texts["reproduce"]
+    assert "activemem table render ablation-small\n" in text
+
+
 def test_trials_of_another_study_are_reported(everything, kept, tmp_path):
     [first, *_] = kept.trials().drop("metrics").filter(study="everything").iter_rows(named=True)
     store = Store(tmp_path)

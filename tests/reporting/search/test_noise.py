@@ -1,6 +1,7 @@
 """The share of noise in the lead of the best of many points."""
 
 import math
+import re
 
 import pytest
 
@@ -51,6 +52,7 @@ def test_a_lead_within_the_noise_is_called_so_and_a_larger_one_is_not(tmp_path):
     )
     assert "so this may be noise" in caption
     assert "of 12 points are indistinguishable from the best" in caption
+    assert re.search(r"the earliest being point \d+ in the order of training", caption)
     caption = " ".join(searched(tmp_path / "large", 20.0).best_table().caption)
     assert "so this is not chance" in caption
     assert "cannot be told" not in caption
