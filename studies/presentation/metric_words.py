@@ -36,15 +36,16 @@ class Meaning:
 
     `title` is the metric's title with these settings, `heading` the text that follows the metric's name in
     headings, and `details` has the settings on which the metric depends. `short` is a shorter title for an
-    axis, if there is one. `pooled` names the test sets over which the metric is taken, if there are several.
-    `shows_index` is true if the title contains the index of a family's member in words.
+    axis, if there is one. `pooled` has the words for the test sets that the metric covers together, if there
+    are several, and the task. `shows_index` is true if the title contains the index of a family's member in
+    words.
     """
 
     title: str
     short: str = ""
     heading: str = ""
     details: tuple[tuple[str, str], ...] = ()
-    pooled: str = ""
+    pooled: tuple[str, str] | None = None
     shows_index: bool = False
 
 
@@ -97,11 +98,20 @@ def difference_sentence(metrics: Iterable[Metric], settings: Collection[TrialSet
                 values.setdefault(name, {})[value] = None
         several = [f"{name} {_listed(tuple(each))}" for name, each in values.items() if len(each) > 1]
         if "lengths" not in values or len(values["lengths"]) == 1:
-            pooled = dict.fromkeys(meaning.pooled for meaning in meanings)
-            several += filter(None, pooled) if len(pooled) > 1 else ()
+            several += _pooled_words(meanings)
         if several:
             parts[f"{metric.name} ({'; '.join(several)})"] = None
     return f"Measured differently in some trials: {', '.join(parts)}." if parts else ""
+
+
+def _pooled_words(meanings: Iterable[Meaning]) -> Iterator[str]:
+    """Yield the tasks of each group of test sets. Yield nothing if all trials have several test sets."""
+    pooled = dict.fromkeys(meaning.pooled for meaning in meanings)
+    groups = dict[str, list[str]]()
+    for sets, task in filter(None, pooled):
+        groups.setdefault(sets, []).append(task)
+    for sets, (*others, last) in groups.items() if None in pooled else ():
+        yield f"{sets} together in {', '.join(others)}{' and ' * bool(others)}{last}"
 
 
 def _meanings(
@@ -144,7 +154,7 @@ def _meaning(metric: Metric, settings: TrialSettings, *, over_index: bool) -> Me
         short=template.short.format_map(filled),
         heading=template.heading.format_map(filled),
         details=tuple((name, facts[name]) for name in template.depends if name in facts),
-        pooled=facts.get("pooled", ""),
+        pooled=(facts["pooled"], settings.task.name) if "pooled" in facts else None,
         shows_index="algorithmic" in facts,
     )
 
@@ -190,7 +200,7 @@ def _facts(metric: Metric, settings: TrialSettings, *, over_index: bool) -> dict
             facts |= {"lengths": sets.removeprefix("lengths ")} if len(names) > 1 else {}
         if is_pooled:
             facts["where"] += f", {sets} together"
-            facts["pooled"] = f"{sets} together in {task.name}"
+            facts["pooled"] = sets
     return facts
 
 
