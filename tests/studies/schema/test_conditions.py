@@ -48,16 +48,15 @@ def test_a_grid_has_each_cell_once_and_no_level_where_a_factor_is_absent():
         f" act only where mixer is {GATED}"
     )
     assert list(found.trials[0].levels) == ["k", "act", "mixer", "task", "seed"]
+    plain = load_study(study_text(factors=FACTORS))
+    assert {trial.id for trial in found.trials} == {trial.id for trial in plain.trials}
 
 
 def test_a_plan_counts_the_levels_of_a_condition_that_has_many():
     wide = [f"{CONV} >> ff({size})" for size in range(8, 16)]
-    found = study(
-        factors={"k": [3, 5], "mixer": ["sa", *wide], "task": ["sort"]}, when={"k": {"mixer": wide}}
-    )
+    factors = {"k": [3, 5], "mixer": ["sa", *wide], "task": ["sort"]}
+    found = study(factors=factors, when={"k": {"mixer": wide}})
     assert found.design.explain().endswith("k only where mixer is one of 8 levels")
-    plain = load_study(study_text(factors=FACTORS))
-    assert {trial.id for trial in found.trials} == {trial.id for trial in plain.trials}
 
 
 def test_a_nested_grid_is_counted_without_absent_factors():
