@@ -169,10 +169,7 @@ def change_faults(spec: CellsTable, design: Design) -> Iterator[tuple[KeyPath, s
 
 
 def unselected_baseline_faults(spec: CellsTable, design: Design) -> Iterator[tuple[KeyPath, str]]:
-    """Yield a fault if the table does not show the baseline.
-
-    Differences cannot be computed without it.
-    """
+    """Yield a fault if the table does not show the baseline. Differences cannot be computed without it."""
     if not all(design.factors.values()) or design.count() > MAX_TRIALS:
         return  # other checks report these faults
     changes = read_changes(spec, design)
@@ -217,7 +214,6 @@ def _block_rows(
     first = {name: cells[0][name] for name in around} | dict(baseline)
     under = describe_levels({name: first[name] for name in around})
     changed = [_differing(cell, baseline) for cell in cells]
-    before, after = filled_levels(first), [filled_levels(cell) for cell in cells]
     order = sorted(
         range(len(cells)),
         key=lambda at: (
@@ -226,25 +222,32 @@ def _block_rows(
         ),
     )
     is_one_factor = len({names for names in changed if names}) < 2
-    found: list[tuple[Mapping[str, Level], ChangeRow, Sequence[str]]] = []
-    for place, at in enumerate(order):
-        names, cell = changed[at], cells[at]
-        if positions[at]:
-            added = [each for each in names if each not in changed[order[place - 1]]]
-            steps = [step_name(each, before[each], after[at][each]) for each in added]
-            row = ChangeRow(
-                name=", ".join(steps), heading=under, baseline=number, reference=number + place - 1
-            )
-            found.append((cell, row, added))
-            continue
-        heading = under or ("" if is_one_factor or not names else names[0] if len(names) == 1 else SEVERAL)
-        name = ", ".join(change_name(each, before[each], after[at][each]) for each in names) or BASELINE
-        row = ChangeRow(name=name, heading=heading, baseline=number, reference=number)
-        found.append((cell, row, names))
-    counts = Counter((row.heading, row.name) for _, row, _ in found)
-    for cell, row, names in found:
+
+    def rows(
+        before: Mapping[str, Level], after: Sequence[Mapping[str, Level]]
+    ) -> list[tuple[ChangeRow, Sequence[str]]]:
+        """Return the rows, named by the levels in `before` and `after`, each with its changed factors."""
+        found: list[tuple[ChangeRow, Sequence[str]]] = []
+        for place, at in enumerate(order):
+            names = changed[at]
+            if positions[at]:
+                names = [each for each in names if each not in changed[order[place - 1]]]
+                heading, reference, describe = under, number + place - 1, step_name
+            else:
+                single = "" if is_one_factor or not names else names[0] if len(names) == 1 else SEVERAL
+                heading, reference, describe = under or single, number, change_name
+            name = ", ".join(describe(each, before[each], after[at][each]) for each in names) or BASELINE
+            found.append((ChangeRow(name=name, heading=heading, baseline=number, reference=reference), names))
+        return found
+
+    found = rows(filled_levels(first), [filled_levels(cell) for cell in cells])
+    if len({(row.heading, row.name) for row, _ in found}) < len(found):
+        # filled placeholders may no longer tell levels apart: `conv(act={act})`, where relu is the default
+        found = rows(first, cells)
+    counts = Counter((row.heading, row.name) for row, _ in found)
+    for at, (row, names) in zip(order, found, strict=True):
         is_alone = counts[row.heading, row.name] == 1
-        yield cell, row if is_alone else replace(row, name=f"{row.name} ({', '.join(names)})")
+        yield cells[at], row if is_alone else replace(row, name=f"{row.name} ({', '.join(names)})")
 
 
 def step_name(factor: str, before: Level, after: Level) -> str:

@@ -54,10 +54,7 @@ def read_factors(
 
 
 def is_name(diagnostics: Diagnostics, path: KeyPath) -> bool:
-    """Return whether a path ends in a valid placeholder name.
-
-    Report a fault if not.
-    """
+    """Return whether a path ends in a valid placeholder name. Report a fault if not."""
     fits = _FACTOR_NAME.fullmatch(str(path[-1])) is not None
     if not fits:
         message = f"expected a name of letters, digits and '_' that begins with a letter, got {path[-1]!r}"
@@ -243,10 +240,7 @@ def value_name(value: Level) -> str:
 
 
 def level_names(levels: Sequence[Level]) -> tuple[str, ...]:
-    """Return the names of a factor's levels for display.
-
-    If two look the same, both are written in full.
-    """
+    """Return the names of a factor's levels for display. If two look the same, both are written in full."""
     names = [level_name(level) for level in levels]
     counts = Counter(names)
     return tuple(
@@ -316,10 +310,7 @@ class NamedLevels:
     """
 
     def __init__(self, levels: Iterable[Level], where: str) -> None:
-        """Index the levels of a factor.
-
-        `where` is a part of error messages, such as `of mixer`.
-        """
+        """Index the levels of a factor. `where` is a part of error messages, such as `of mixer`."""
         self.levels = tuple(levels)
         self.where = where
         self._found: dict[str, Level] = {}
@@ -341,10 +332,7 @@ class NamedLevels:
         return not self.fault(name)
 
     def fault(self, name: object) -> str:
-        """Return the error message of `find` for this name, or "".
-
-        It is "" if the name matches one level.
-        """
+        """Return the error message of `find` for this name, or "". It is "" if the name matches one level."""
         try:
             self.find(name)
         except ValueError as error:
@@ -366,7 +354,7 @@ class NamedLevels:
                 )
             if found:
                 return found[0]
-        near = nearest_hint(str(name), level_names(self.levels))
+        near = nearest_hint(str(name), [level_text(level) for level in self.levels])
         raise ValueError(f"unknown level {format_value(name)} {self.where}{near}")
 
     def _rules(self) -> Iterator[tuple[Callable[[object], object], Iterable[Iterable[Level]]]]:
@@ -385,10 +373,7 @@ def _text(name: object) -> str | None:
 
 
 def _number(name: object) -> float | None:
-    """Return the number that a text spells, or None.
-
-    A boolean is no number.
-    """
+    """Return the number that a text spells, or None. A boolean is no number."""
     if isinstance(name, bool) or not isinstance(name, str | int | float):
         return None
     try:

@@ -138,13 +138,13 @@ def test_tables_figures_and_claims_are_empty_where_a_factor_is_absent(tmp_path):
     assert "one seed and up to 2 levels of act" in table.caption[0]
     changes = build_table(found, found.tables[1], outcomes)
     assert changes.rows == (
-        *("baseline", "sa → conv(k={k})", "sa → conv(k={k}, act={act})"),
+        *("baseline", "sa → conv(k=k)", "sa → conv(k=k, act=act)"),
         *(
-            "k = 5, sa → conv(k={k})",
-            "k = 5, sa → conv(k={k}, act={act})",
-            "act = gelu, sa → conv(k={k}, act={act})",
+            "k = 5, sa → conv(k=k)",
+            "k = 5, sa → conv(k=k, act=act)",
+            "act = gelu, sa → conv(k=k, act=act)",
         ),
-        "k = 5, act = gelu, sa → conv(k={k}, act={act})",
+        "k = 5, act = gelu, sa → conv(k=k, act=act)",
     )
     assert "k = " not in changes.caption[1]
     best = build_table(found, found.tables[2], outcomes)
@@ -159,10 +159,10 @@ def test_tables_figures_and_claims_are_empty_where_a_factor_is_absent(tmp_path):
     checked = check_claims(found, outcomes)
     labels = [[part.label for part in each.findings] for each in checked]
     assert labels == [
-        ["k=5, conv(k={k}) > sa"],
-        ["k=3, conv(k={k}) > sa", "k=5, conv(k={k}) > sa"],
+        ["k=5, conv(k=k) > sa"],
+        ["k=3, conv(k=k) > sa", "k=5, conv(k=k) > sa"],
     ]
-    assert checked[0].findings[0].text == "loss[k=5, mixer=conv(k={k})] > loss[mixer=sa]"
+    assert checked[0].findings[0].text == "loss[k=5, mixer=conv(k=k)] > loss[mixer=sa]"
 
 
 @pytest.mark.parametrize(
