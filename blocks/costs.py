@@ -604,10 +604,7 @@ def _makes_new_tensors(func: Any) -> bool:  # noqa: ANN401 -- an operator
 
 
 class _Layout(NamedTuple):
-    """The shape, strides, type and device of a tensor.
-
-    They decide the shape of a function's results.
-    """
+    """The shape, strides, type and device of a tensor. They decide the shape of a function's results."""
 
     shape: torch.Size
     strides: tuple[int, ...]

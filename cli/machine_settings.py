@@ -102,10 +102,7 @@ class MachineSettings(StrictModel):
     @field_validator("data")
     @classmethod
     def validate_folder(cls, text: str) -> str:
-        """Raise ValueError unless a setting is a folder.
-
-        The address of an object store is not a folder.
-        """
+        """Raise ValueError unless a setting is a folder. The address of an object store is not a folder."""
         if is_address(text):
             raise ValueError(f"expected a folder that this machine has mounted, got {text!r}")
         return text
@@ -131,10 +128,7 @@ class MachineSettings(StrictModel):
     @field_validator("pack", mode="before")
     @classmethod
     def read_pack(cls, given: object) -> object:
-        """Return the value of `pack`: auto, off, or a number of trials.
-
-        The number may be given as text.
-        """
+        """Return the value of `pack`: auto, off, or a number of trials. The number may be given as text."""
         read = int(given) if isinstance(given, str) and given.isdecimal() else given
         whole = isinstance(read, int) and not isinstance(read, bool) and read >= 1
         if not whole and read not in ("auto", "off"):
@@ -264,10 +258,7 @@ def load_settings(
     values = MachineSettings(**found)
 
     def locate(name: str, written: str) -> Path:
-        """Return the path of a setting.
-
-        A path in activemem.toml is relative to the folder of that file.
-        """
+        """Return the path of a setting. A path in activemem.toml is relative to the folder of that file."""
         folder = path.parent if path and sources[name] == str(path) else Path()
         return folder / Path(written).expanduser()
 
@@ -331,10 +322,7 @@ def _fault_in_file(document: Document, problem: ValidationProblem) -> StudyFault
 def _given(
     name: str, describe_source: Callable[[str], str], values: Mapping[str, Any], unknown: Sequence[str] = ()
 ) -> _Layer:
-    """Return settings from a place without line numbers.
-
-    Each fault begins with the setting's source.
-    """
+    """Return settings from a place without line numbers. Each fault begins with the setting's source."""
     wrong = [f"{describe_source(str(each.path[0]))}: {each.message}" for each in _iter_problems(values)]
     faults = tuple(StudyFault(message=each) for each in [*unknown, *wrong])
     return _Layer(name, describe_source, values, faults)
@@ -351,10 +339,7 @@ def _ray(environment: Mapping[str, str]) -> _Layer:
 
 
 def _environment(environment: Mapping[str, str]) -> _Layer:
-    """Return the settings in environment variables such as ACTIVEMEM_CPUS.
-
-    Empty variables are ignored.
-    """
+    """Return the settings in environment variables such as ACTIVEMEM_CPUS. Empty variables are ignored."""
     texts = {
         name: text
         for name, text in environment.items()

@@ -29,10 +29,7 @@ if TYPE_CHECKING:
 
 
 def no_results_note(study: Study, store: Store) -> str:
-    """Return a message that no trial of a study has ended.
-
-    It has the command that trains the study.
-    """
+    """Return a message that no trial of a study has ended. It has the command that trains the study."""
     return f"no trial of {study.name} has ended in {_store_and_command(study, store)}"
 
 

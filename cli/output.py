@@ -117,10 +117,7 @@ def output_width() -> int:
 
 
 def fit_line(text: str) -> str:
-    """Return a line, cut to the width of the terminal.
-
-    In a file or a pipe, return the whole line.
-    """
+    """Return a line, cut to the width of the terminal. In a file or a pipe, return the whole line."""
     return truncate(text, output_width()) if sys.stdout.isatty() else text
 
 

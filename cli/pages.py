@@ -56,10 +56,7 @@ if TYPE_CHECKING:
 
 
 class Page(BaseModel):
-    """Base class of the JSON output of commands.
-
-    Entries in this output are pages too.
-    """
+    """Base class of the JSON output of commands. Entries in this output are pages too."""
 
     model_config = ConfigDict(frozen=True, from_attributes=True, populate_by_name=True)
 
@@ -72,10 +69,7 @@ class RecipeName(Page):
 
 
 class SpaceSize(Page):
-    """The number of architectures that a recipe describes.
-
-    It is an upper bound if `exact` is false.
-    """
+    """The number of architectures that a recipe describes. It is an upper bound if `exact` is false."""
 
     architectures: int | Literal["infinite"]
     exact: bool
@@ -221,10 +215,7 @@ class DataPage(Page):
 
 
 class FetchedEntry(Page):
-    """The downloaded files of a corpus.
-
-    There are none for a corpus that comes with activemem.
-    """
+    """The downloaded files of a corpus. There are none for a corpus that comes with activemem."""
 
     name: str
     files: Sequence[Path]
@@ -250,10 +241,7 @@ class ConfigShowPage(Page):
 
 
 class PlannedTrialEntry(Page):
-    """A planned trial.
-
-    `goes_on` is the shorter trial from which this trial resumes, or null.
-    """
+    """A planned trial. `goes_on` is the shorter trial from which this trial resumes, or null."""
 
     id: str
     levels: Mapping[str, Level]
@@ -299,10 +287,7 @@ class StudyPlanPage(Page):
 
     @classmethod
     def of(cls, plan: Plan, noise: Sequence[str] = ()) -> Self:
-        """Return the page of a plan.
-
-        `noise` describes the smallest differences that a search can detect.
-        """
+        """Return the page of a plan. `noise` describes the smallest differences that a search can detect."""
         study, machine = plan.study, plan.machine
         design = study.design
         same = ("total", "subset_size", "counts", "elsewhere", "estimate", "models", "over_budget", "stale")
@@ -346,10 +331,7 @@ class StudySettingEntry(Page):
 
 
 class StudyShowPage(Page):
-    """The output of `study show`: a study's settings.
-
-    With --best, it is the table of its best points.
-    """
+    """The output of `study show`: a study's settings. With --best, it is the table of its best points."""
 
     study: str = Field(validation_alias="name")
     title: str
@@ -373,10 +355,7 @@ class ReachedEntry(Page):
 
 
 class WaitingEntry(Page):
-    """A trial that waits for its first start.
-
-    Its point was added with `study tell`.
-    """
+    """A trial that waits for its first start. Its point was added with `study tell`."""
 
     trial: str
     values: Mapping[str, Level]
@@ -409,10 +388,7 @@ class StudyStatusEntry(Page):
 
     @classmethod
     def of(cls, study: str, title: str, status: StudyStatus, **more: Any) -> Self:  # noqa: ANN401 -- fields of pages
-        """Return the page with a study's status.
-
-        `more` has the values of a subclass's own fields.
-        """
+        """Return the page with a study's status. `more` has the values of a subclass's own fields."""
         counts = status.counts
         return cls(
             study=study,
@@ -458,10 +434,7 @@ class StudyListPage(Page):
 
     @classmethod
     def of(cls, found: Mapping[str, tuple[str, StudyStatus] | StudyError]) -> Self:
-        """Return the page for these studies.
-
-        `found` maps each name to a title and status, or to an error.
-        """
+        """Return the page for these studies. `found` maps each name to a title and status, or to an error."""
         entries = [
             UnreadableStudy(study=name, error=str(one))
             if isinstance(one, StudyError)
@@ -494,10 +467,7 @@ class RunEntry(Page):
 
     @classmethod
     def of(cls, summary: Summary | None, resume: str) -> Self:
-        """Return the entry for a run.
-
-        `summary` is None after an early interrupt.
-        """
+        """Return the entry for a run. `summary` is None after an early interrupt."""
         if summary is None:
             return cls(resume=resume)
         ended = not (summary.stopped or summary.stop_reason)
@@ -577,10 +547,7 @@ class StudyMissingPage(Page):
 
 
 class StudyQueryPage(Page):
-    """The output of `study query`: the rows of the result.
-
-    Each row maps columns to values.
-    """
+    """The output of `study query`: the rows of the result. Each row maps columns to values."""
 
     rows: Sequence[Mapping[str, Any]]
 
@@ -620,10 +587,7 @@ class CurveRenderPage(Page):
 
 
 class ReportBuildPage(Page):
-    """The output of `report build`: its files.
-
-    The last file is the page or the section itself.
-    """
+    """The output of `report build`: its files. The last file is the page or the section itself."""
 
     study: str
     files: Sequence[Path]
@@ -642,10 +606,7 @@ class ClaimCheckPage(Page):
 
 
 class PaperEntry(Page):
-    """Results for a published paper.
-
-    `cells` are the cells of its tables with the measured numbers.
-    """
+    """Results for a published paper. `cells` are the cells of its tables with the measured numbers."""
 
     paper: str
     printed: Sequence[PrintedTable]
@@ -740,10 +701,7 @@ class ModelShowPage(Page):
 
 
 def _without_content(symbols: Any) -> Any:  # noqa: ANN401 -- plain data
-    """Remove all entries named `content` from nested data, in a copy.
-
-    They hold the bytes of vocabularies.
-    """
+    """Remove all entries named `content` from nested data, in a copy. They hold the bytes of vocabularies."""
     if isinstance(symbols, dict):
         return {name: _without_content(value) for name, value in symbols.items() if name != "content"}
     return symbols
@@ -769,10 +727,7 @@ class ModelScorePage(Page):
 
 
 class PassportCheck(Page):
-    """A check in a passport.
-
-    `passed` is null if the check does not apply, or cannot be made.
-    """
+    """A check in a passport. `passed` is null if the check does not apply, or cannot be made."""
 
     name: str
     passed: bool | None
@@ -860,10 +815,7 @@ def all_pages() -> Mapping[str, type[Any]]:
 
 
 class _NullableNumbers(GenerateJsonSchema):
-    """Generator of JSON Schemas in which numbers may be null.
-
-    JSON has neither infinity nor NaN.
-    """
+    """Generator of JSON Schemas in which numbers may be null. JSON has neither infinity nor NaN."""
 
     def float_schema(self, schema: FloatSchema) -> JsonSchemaValue:
         return super().float_schema(schema) | {"type": ["number", "null"]}

@@ -48,10 +48,7 @@ def plugin_option() -> Any:  # noqa: ANN401 -- a class that Typer keeps to itsel
             ),
         ] = None,
     ) -> None:
-        """Declare the option `--plugin`.
-
-        Its callback loads the plug-ins.
-        """
+        """Declare the option `--plugin`. Its callback loads the plug-ins."""
 
     return next(option for option in typer.main.get_command(carrier).params if option.name == "plugin")
 
@@ -94,20 +91,14 @@ def plugin_hint(message: str) -> str:
 
 
 def report_broken_plugins(already: tuple[BrokenPlugin, ...] = ()) -> None:
-    """Print the plug-ins that cannot be used.
-
-    Those that were reported before are left out.
-    """
+    """Print the plug-ins that cannot be used. Those that were reported before are left out."""
     for broken in broken_plugins():
         if broken not in already:
             print_stderr(f"plug-in that cannot be used: {broken}")
 
 
 def _load_given(context: typer.Context, value: list[str] | None) -> None:
-    """Load the plug-ins in the options of a command.
-
-    Raise PluginError with the faults of all broken ones.
-    """
+    """Load the plug-ins in the options of a command. Raise PluginError with the faults of all broken ones."""
     context.find_root().meta[_GIVEN] = value or []
     faults: list[str] = []
     for path in value or []:

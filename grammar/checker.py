@@ -455,10 +455,7 @@ class _Checker:
         return True
 
     def _check_pools(self, operands: tuple[Syntax, ...], parts: tuple[Node | None, ...]) -> None:
-        """Report each pool in a series whose next part needs a sequence.
-
-        A pool outputs a single vector.
-        """
+        """Report each pool in a series whose next part needs a sequence. A pool outputs a single vector."""
         pool: Syntax | None = None
         for operand, part in zip(operands, parts, strict=True):
             if pool is not None and part is not None and not is_positionwise(part):

@@ -152,10 +152,7 @@ def _count_digits(text: str) -> int:
 
 
 def _quoted(text: str, start: int, faults: FaultCollector) -> Token:
-    """Report quotes, and return the token of the word between them.
-
-    So parsing can continue.
-    """
+    """Report quotes, and return the token of the word between them. So parsing can continue."""
     end = start + len(text)
     word = text[1:-1]
     inside = faults.quote(start + 1, end - 1)

@@ -38,10 +38,7 @@ class PositionKind:
 
 
 class NoPosition(PositionKind):
-    """No positional encoding.
-
-    Without a block that mixes positions, the model ignores the input's order.
-    """
+    """No positional encoding. Without a block that mixes positions, the model ignores the input's order."""
 
     adds_vectors = False
 

@@ -76,10 +76,7 @@ def recurrent_units(settings: Settings, width: int) -> int:
 
 
 def cross_attention_heads(node: Value) -> tuple[int, int]:
-    """Return the number and width of heads of a cross-attention.
-
-    `node` is the sub-layer before it.
-    """
+    """Return the number and width of heads of a cross-attention. `node` is the sub-layer before it."""
     for block in walk(node):
         spec = lookup(block.name) if isinstance(block, BlockNode) else None
         if spec is None or not isinstance(block, BlockNode):

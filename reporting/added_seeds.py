@@ -106,10 +106,7 @@ class OpenResult(ABC, Generic[QuestionT]):
 
     @abstractmethod
     def has_no_spread(self, question: QuestionT) -> bool:
-        """Return whether a question has only one seed.
-
-        The spread over seeds is then unknown.
-        """
+        """Return whether a question has only one seed. The spread over seeds is then unknown."""
 
     @abstractmethod
     def trials(self, question: QuestionT, seeds: Collection[int]) -> Iterable[Trial]:
@@ -123,10 +120,7 @@ class OpenResult(ABC, Generic[QuestionT]):
         """
 
     def count(self, group: Sequence[QuestionT]) -> int:
-        """Return how many questions are in a group.
-
-        The comparisons of a claim count as one question.
-        """
+        """Return how many questions are in a group. The comparisons of a claim count as one question."""
         return len(group)
 
     def seeds(self, question: QuestionT, ahead: int) -> Sequence[int]:
@@ -349,10 +343,7 @@ class JudgedDifference:
 
 
 def asks_for_seeds(study: Study) -> list[CellsTable]:
-    """Return the tables for which seeds may be added.
-
-    They state a smallest difference that matters.
-    """
+    """Return the tables for which seeds may be added. They state a smallest difference that matters."""
     return [spec for spec in study.tables if isinstance(spec, CellsTable) and spec.asks_for_seeds]
 
 

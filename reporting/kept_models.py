@@ -22,10 +22,7 @@ _MAX_NAMED = 5
 
 
 class KeptModelError(ActivememError):
-    """Error for a model that is not stored.
-
-    The message lists the stored models.
-    """
+    """Error for a model that is not stored. The message lists the stored models."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

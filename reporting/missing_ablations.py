@@ -270,10 +270,7 @@ def _flops(settings: TrialSettings) -> float:
 
 
 def find_missing(study: Study) -> MissingAblations:
-    """Return the ablations of a grid that a reviewer may request.
-
-    Raise MissingError for a search.
-    """
+    """Return the ablations of a grid that a reviewer may request. Raise MissingError for a search."""
     if study.search is not None:
         raise MissingError(
             f"{study.name} is a search: first write the study of its best points, with activemem study "
@@ -594,10 +591,7 @@ def _value_at(settings: TrialSettings, path: KeyPath) -> Any:  # noqa: ANN401 --
 
 
 def _near_lengths(value: int | tuple[int, int]) -> list[object]:
-    """Return half and twice a length.
-
-    For a range, the upper end is halved and doubled.
-    """
+    """Return half and twice a length. For a range, the upper end is halved and doubled."""
     if isinstance(value, int):
         return [value // 2, 2 * value]
     low, high = value
@@ -605,10 +599,7 @@ def _near_lengths(value: int | tuple[int, int]) -> list[object]:
 
 
 def _more_seeds(study: Study, bases: Mapping[str, Trial], cells: Sequence[Trial]) -> Iterator[Request]:
-    """Yield one request: to train each cell with several seeds.
-
-    It is for studies with a single seed.
-    """
+    """Yield one request: to train each cell with several seeds. It is for studies with a single seed."""
     names = _recipe_factors(study)
     found: list[RequestedCell] = []
     for trial in cells:
@@ -715,10 +706,7 @@ def _holed_table(
 
 
 def _labelled(tables: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Add a label to each table, so that the tables can be levels.
-
-    Equal tables get the same label.
-    """
+    """Add a label to each table, so that the tables can be levels. Equal tables get the same label."""
     distinct: list[Mapping[str, Any]] = []
     for table in tables:
         if table not in distinct:

@@ -132,10 +132,7 @@ def short_commit(commit: str) -> str:
 
 
 def torch_words(torch_version: str, cuda_version: str | None) -> str:
-    """Return the version of torch as text.
-
-    For a training on a GPU, it has the version of CUDA, too.
-    """
+    """Return the version of torch as text. For a training on a GPU, it has the version of CUDA, too."""
     return f"torch {torch_version}" + (f" with CUDA {cuda_version}" if cuda_version else "")
 
 

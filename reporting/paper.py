@@ -39,10 +39,7 @@ _ARROWS = {True: " ↑", False: " ↓", None: ""}
 
 
 def published_tables_of(paper: str, name: str | None = None) -> tuple[PublishedTable, ...]:
-    """Return all tables of a paper, or only the named table.
-
-    Raise TableError for an unknown name.
-    """
+    """Return all tables of a paper, or only the named table. Raise TableError for an unknown name."""
     tables = {table.name: table for table in published_tables().values() if table.paper == paper}
     if not tables:
         papers = {known for known, _ in published_tables()}
@@ -53,10 +50,7 @@ def published_tables_of(paper: str, name: str | None = None) -> tuple[PublishedT
 
 
 def studies_of_paper(paper: str, store: Store) -> tuple[Study, ...]:
-    """Return the studies of a paper, sorted by name.
-
-    They are shipped studies, and studies in a store.
-    """
+    """Return the studies of a paper, sorted by name. They are shipped studies, and studies in a store."""
     texts = {
         path.stem: path.read_text(encoding="utf-8")
         for path in (Path(__file__).parents[1] / "studies").glob("*.toml")
@@ -401,10 +395,7 @@ def papers() -> tuple[str, ...]:
 
 
 def paper_sheet(paper: str, store: Store | str | Path) -> PaperSheet:
-    """Return all results in a store for a paper.
-
-    Raise TableError for an unknown paper.
-    """
+    """Return all results in a store for a paper. Raise TableError for an unknown paper."""
     check_arguments(argument_fault("paper", paper, str, "the name of a paper"), store_fault(store))
     if paper not in papers():
         raise TableError(f"unknown paper '{paper}'{nearest_hint(paper, papers())}")

@@ -119,10 +119,7 @@ class StudyResults:
         return None if self.study.search is None else self.now.points
 
     def best_table(self, points: int = 10) -> Table:
-        """Return the best points of a search as a table.
-
-        Raise TableError for a grid.
-        """
+        """Return the best points of a search as a table. Raise TableError for a grid."""
         from .tables.table import TableError  # noqa: PLC0415 -- a status does without it
 
         if self.study.search is None:
@@ -246,10 +243,7 @@ class StudyResults:
         return self.tables(name, published=published)[0]
 
     def tables(self, name: str | None = None, *, published: bool = True) -> list[Table]:
-        """Return all tables of the study file, or the named one.
-
-        Raise TableError if there is none.
-        """
+        """Return all tables of the study file, or the named one. Raise TableError if there is none."""
         from .tables.table import TableError  # noqa: PLC0415 -- a status does without it
 
         specs = _select_specs(self, "table", self.study.tables, name, TableError)
@@ -261,10 +255,7 @@ class StudyResults:
         return self.curves(name)[0]
 
     def curves(self, name: str | None = None) -> list[Curve]:
-        """Return all figures of the study file, or the named one.
-
-        Raise CurveError if there is none.
-        """
+        """Return all figures of the study file, or the named one. Raise CurveError if there is none."""
         from .curves.curve import CurveError  # noqa: PLC0415 -- a status does without it
 
         return self.now.curves(_select_specs(self, "curve", self.study.curves, name, CurveError))
@@ -327,10 +318,7 @@ class StudyResults:
         return kept_models(self.study, self.store)
 
     def best(self, metric: str) -> KeptModel:
-        """Return the stored model that is best by a metric.
-
-        Raise KeptModelError if there is none.
-        """
+        """Return the stored model that is best by a metric. Raise KeptModelError if there is none."""
         from .kept_models import KeptModelError, best_first  # noqa: PLC0415 -- as above
 
         check_arguments(argument_fault("metric", metric, str, "the name of a metric"), error=KeptModelError)
@@ -361,10 +349,7 @@ class StudyResults:
 
 
 def _engine(module: str) -> Any:  # noqa: ANN401 -- a module
-    """Import a module of the engine.
-
-    Only methods that train or measure need it.
-    """
+    """Import a module of the engine. Only methods that train or measure need it."""
     return import_module(f"activemem.engine.{module}")
 
 

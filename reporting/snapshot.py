@@ -29,10 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """A study and all outcomes in its store at one moment.
-
-    They include the outcomes of other studies.
-    """
+    """A study and all outcomes in its store at one moment. They include the outcomes of other studies."""
 
     study: Study
     store: Store
@@ -109,10 +106,7 @@ class Snapshot:
         ]
 
     def curves(self, specs: Sequence[CurveKind] | None = None) -> list[Curve]:
-        """Return the figures for `specs` (default: the study's own).
-
-        Raise CurveError if one is invalid.
-        """
+        """Return the figures for `specs` (default: the study's own). Raise CurveError if one is invalid."""
         from .curves.curve import build_curve  # noqa: PLC0415 -- as above
 
         return [

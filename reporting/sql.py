@@ -35,10 +35,7 @@ _NARROW = (
 
 
 class QueryError(ActivememError):
-    """Error for a query that cannot be answered.
-
-    The message says why.
-    """
+    """Error for a query that cannot be answered. The message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,10 +80,7 @@ def query(store: Store | str | Path, sql: str, limits: QueryLimits | None = None
 
 
 def _answer(sql: str, tables: Mapping[str, pl.LazyFrame], limits: QueryLimits) -> pl.DataFrame:
-    """Run a statement in a separate process.
-
-    Only the tables that the statement names are read.
-    """
+    """Run a statement in a separate process. Only the tables that the statement names are read."""
     with tempfile.TemporaryDirectory(prefix="activemem-query-") as folder:
         files, answer = dict[str, str](), Path(folder, "answer")
         for name, table in tables.items():

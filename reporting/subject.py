@@ -72,10 +72,7 @@ def study_levels(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def factor_column(factor: str) -> str:
-    """Return the name of a factor's column.
-
-    It is `factor_NAME` if another column has the factor's name.
-    """
+    """Return the name of a factor's column. It is `factor_NAME` if another column has the factor's name."""
     return f"factor_{factor}" if factor in _RESERVED_COLUMNS else factor
 
 
@@ -115,10 +112,7 @@ def metric_names(outcomes: pl.DataFrame) -> set[str]:
 
 
 def _column(levels: Sequence[Level | None]) -> pl.Series:
-    """Return the levels of one factor as a Polars column.
-
-    Its type is the narrowest that holds all levels.
-    """
+    """Return the levels of one factor as a Polars column. Its type is the narrowest that holds all levels."""
     levels = [None if level == ABSENT else level for level in levels]
     # exact types, because a bool is an instance of int as well
     kinds = {type(level) for level in levels if level is not None}
@@ -168,10 +162,7 @@ class Observations:
 
 @dataclass(frozen=True)
 class ResultSubject:
-    """The trials that a table or figure shows.
-
-    `outcomes` are the latest attempts in the store.
-    """
+    """The trials that a table or figure shows. `outcomes` are the latest attempts in the store."""
 
     study: Study
     select: Mapping[str, Any]
@@ -194,10 +185,7 @@ class ResultSubject:
 
     @cached_property
     def varied(self) -> dict[str, tuple[Level, ...]]:
-        """Return the factors with several levels in the selected cells.
-
-        The seed is left out.
-        """
+        """Return the factors with several levels in the selected cells. The seed is left out."""
         found = dict[str, tuple[Level, ...]]()
         for name, levels in self.levels.items():
             there = {level_key(trial.levels[name]) for trial in self.trials}

@@ -83,10 +83,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """An object in a listing, without its contents.
-
-    `changed` is in seconds since 1970.
-    """
+    """An object in a listing, without its contents. `changed` is in seconds since 1970."""
 
     key: str
     size: int
@@ -172,10 +169,7 @@ class Bucket:
                 return None
 
     def put(self, key: str, contents: bytes | Path) -> Version:
-        """Write or replace an object.
-
-        It is as durable as the server promises.
-        """
+        """Write or replace an object. It is as durable as the server promises."""
         with self._file_errors(key):
             return self._put(self._data, key, contents, "overwrite")
 

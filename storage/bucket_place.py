@@ -33,10 +33,7 @@ _log = logging.getLogger(__name__)
 
 @final
 class BucketPlace(Place):
-    """The location of a store in a bucket.
-
-    The threads of a process may share this object.
-    """
+    """The location of a store in a bucket. The threads of a process may share this object."""
 
     poll_s = 2.0
     # object stores list a new object at once
@@ -109,10 +106,7 @@ class BucketPlace(Place):
         return self.bucket.head(self._key(path)) is not None
 
     def put(self, path: Path, data: bytes | None = None) -> None:
-        """Upload a local file as an object.
-
-        With `data`, write these bytes to the file first.
-        """
+        """Upload a local file as an object. With `data`, write these bytes to the file first."""
         if data is not None:
             self._write_here(path, data)
         key = self._key(path)
@@ -121,10 +115,7 @@ class BucketPlace(Place):
             self._held[key] = str(self.bucket.put(key, path).e_tag)
 
     def put_new(self, path: Path, data: bytes) -> None:
-        """Create an object and its local copy.
-
-        Raise `FileExistsError` if the object exists already.
-        """
+        """Create an object and its local copy. Raise `FileExistsError` if the object exists already."""
         key = self._key(path)
         with self._lock:
             self._held[key] = str(self.bucket.create(key, data).e_tag)
@@ -143,10 +134,7 @@ class BucketPlace(Place):
         return True
 
     def touch(self, path: Path, mark: bytes) -> None:
-        """Renew a claim, unless another process owns it now.
-
-        A mark is added to the claim's object.
-        """
+        """Renew a claim, unless another process owns it now. A mark is added to the claim's object."""
         key = self._key(path)
         with self._claiming:
             if (claimed := self._claimed.get(key)) is None:
@@ -194,10 +182,7 @@ class BucketPlace(Place):
             return target
 
     def keep_previous(self, path: Path, target: Path) -> None:
-        """Copy the current version of an object to `target`.
-
-        This happens before a new version is written.
-        """
+        """Copy the current version of an object to `target`. This happens before a new version is written."""
         with self._lock:
             if self.bucket.copy(self._key(path), self._key(target)):
                 self._held.pop(self._key(target), None)
@@ -252,10 +237,7 @@ class BucketPlace(Place):
             return list(pool.map(self._download, keys))
 
     def _download(self, key: str) -> bool:
-        """Download an object, and return whether it exists.
-
-        If it does not, remove the local file.
-        """
+        """Download an object, and return whether it exists. If it does not, remove the local file."""
         path = self._path(key)
         # one file for each thread, outside of the folder that mirrors the bucket
         temporary = self.root.parent / f"{self.root.name}.{threading.get_ident()}"
@@ -270,10 +252,7 @@ class BucketPlace(Place):
         return True
 
     def _make_folder(self, path: Path) -> bool:
-        """Make the folder of a file.
-
-        Return False if a file has the name of this folder or of a parent.
-        """
+        """Make the folder of a file. Return False if a file has the name of this folder or of a parent."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError:
@@ -302,10 +281,7 @@ def _tag(info: ObjectInfo) -> str:
 
 
 def _is_plain_key(key: str) -> bool:
-    """Return whether an object's key is a safe relative path.
-
-    Such a path does not lead out of its folder.
-    """
+    """Return whether an object's key is a safe relative path. Such a path does not lead out of its folder."""
     parts = key.split("/")
     plain = all(part not in ("", ".", "..") and PurePath(part).name == part for part in parts)
     return plain and "\\" not in key and "\0" not in key

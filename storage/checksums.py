@@ -115,10 +115,7 @@ def encode_metadata(description: Mapping[str, Any]) -> dict[str, str]:
 
 
 def add_model_checksum(data: bytes) -> bytes:
-    """Insert the checksum into a model's file.
-
-    It replaces the placeholder from `encode_metadata`.
-    """
+    """Insert the checksum into a model's file. It replaces the placeholder from `encode_metadata`."""
     assert _has_checksum(data), "a model's metadata must begin with a placeholder for the checksum"
     return data[:_AT] + f"{zlib.crc32(data):08x}".encode() + data[_AT + _DIGITS :]
 
@@ -156,10 +153,7 @@ _Schema = TypeVar("_Schema", bound="Record")
 
 
 class Record(BaseModel):
-    """Base class of the schemas of JSON records.
-
-    Records with unknown keys are rejected.
-    """
+    """Base class of the schemas of JSON records. Records with unknown keys are rejected."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(strict=True, frozen=True, extra="forbid")
 
@@ -179,10 +173,7 @@ def encode_record(values: Mapping[str, Any], indent: int | None = None) -> bytes
 
 
 def decode_record(data: bytes, schema: type[_Schema]) -> _Schema:
-    """Parse bytes from `encode_record`.
-
-    Raise `DamagedError` if the checksum or the schema does not fit.
-    """
+    """Parse bytes from `encode_record`. Raise `DamagedError` if the checksum or the schema does not fit."""
     sealed = _CHECKSUM.match(data)
     if sealed is not None and sealed[1] != _digest(data[: sealed.start(1)] + data[sealed.end(1) :]):
         raise DamagedError("its bytes do not match its checksum")
@@ -273,10 +264,7 @@ def verify_checksum(data: bytes) -> None:
 
 
 def _footer_start(data: bytes) -> int:
-    """Return the offset of a Parquet file's footer.
-
-    It is negative if the end of the file is invalid.
-    """
+    """Return the offset of a Parquet file's footer. It is negative if the end of the file is invalid."""
     return len(data) - _FOOTER_END_BYTES - int.from_bytes(data[-_FOOTER_END_BYTES:-4], "little")
 
 

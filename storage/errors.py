@@ -11,21 +11,12 @@ class StoreError(ActivememError):
 
 
 class DamagedError(StoreError):
-    """Error for a file whose bytes have changed.
-
-    Readers quarantine the file.
-    """
+    """Error for a file whose bytes have changed. Readers quarantine the file."""
 
 
 class ForeignError(StoreError):
-    """Error for an intact file that no store wrote.
-
-    Readers skip the file and do not move it.
-    """
+    """Error for an intact file that no store wrote. Readers skip the file and do not move it."""
 
 
 class UnreadableError(StoreError):
-    """Error for a path that cannot be read as a file, such as a folder.
-
-    Readers skip the path.
-    """
+    """Error for a path that cannot be read as a file, such as a folder. Readers skip the path."""

@@ -38,10 +38,7 @@ def this_machine() -> str | None:
 
 
 def is_running(pid: int, started: str | None) -> bool:
-    """Return whether a process with this pid and start time runs here.
-
-    Return True if this is unknown.
-    """
+    """Return whether a process with this pid and start time runs here. Return True if this is unknown."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
@@ -67,10 +64,7 @@ def process_start(pid: int) -> str | None:
 
 
 def temporary_name(name: str) -> str:
-    """Return a new hidden name for a file that this process writes.
-
-    The name identifies the process.
-    """
+    """Return a new hidden name for a file that this process writes. The name identifies the process."""
     machine, pid, chance = this_machine(), os.getpid(), secrets.token_hex(8)
     started = process_start(pid)
     if machine is None or not started:
@@ -108,10 +102,7 @@ def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
 
 @contextmanager
 def writing_temporary(path: Path, folder: Path) -> Iterator[Path]:
-    """Yield a temporary path for a new version of `path`.
-
-    After an exception, remove the file.
-    """
+    """Yield a temporary path for a new version of `path`. After an exception, remove the file."""
     _make_folder(path.parent)
     _make_folder(folder)
     temporary = folder / temporary_name(path.name)
@@ -167,10 +158,7 @@ _OF_THIS_FILE: Final = (errno.EACCES, errno.EPERM, errno.EIO, errno.ELOOP, errno
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file for reading.
-
-    Raise `UnreadableError` with the reason, or `FileNotFoundError`.
-    """
+    """Open a regular file for reading. Raise `UnreadableError` with the reason, or `FileNotFoundError`."""
     try:
         # with O_NONBLOCK, opening a pipe does not wait for a writer
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
@@ -211,10 +199,7 @@ def is_other_than_file(path: Path) -> bool:
 
 
 def _unreadable(error: OSError) -> Exception:
-    """Return an `UnreadableError` for a system error of only one file.
-
-    Return any other error as it is.
-    """
+    """Return an `UnreadableError` for a system error of only one file. Return any other error as it is."""
     if error.errno not in _OF_THIS_FILE:
         return error
     if error.errno == errno.ENXIO:  # what Linux answers to an attempt to open a socket

@@ -65,10 +65,7 @@ class Owner:
     started: str | None
 
     def has_died(self) -> bool:
-        """Return whether this process has certainly ended.
-
-        Return False if this machine cannot know it.
-        """
+        """Return whether this process has certainly ended. Return False if this machine cannot know it."""
         is_here = self.machine is not None and self.machine == this_machine()
         return is_here and not is_running(self.pid, self.started)
 
@@ -112,10 +109,7 @@ class LeaseState:
 
 
 class Lease:
-    """An attempt that this process has claimed.
-
-    The process must call `end` or `release`.
-    """
+    """An attempt that this process has claimed. The process must call `end` or `release`."""
 
     def __init__(
         self, place: Place, paths: tuple[Path, Path], header: bytes, trial: str, attempt: int
@@ -136,10 +130,7 @@ class Lease:
         return not mine or self._place.exists(self._next)
 
     def beat(self) -> None:
-        """Renew the lease.
-
-        If that fails, the lease expires unless a later renewal succeeds.
-        """
+        """Renew the lease. If that fails, the lease expires unless a later renewal succeeds."""
         with suppress(OSError):
             self._place.touch(self._path, _BEAT)
 
@@ -150,10 +141,7 @@ class Lease:
             self._place.touch(self._path, ENDED)
 
     def release(self) -> None:
-        """Delete the lease of an attempt without an outcome.
-
-        Its number may then be claimed again.
-        """
+        """Delete the lease of an attempt without an outcome. Its number may then be claimed again."""
         self.over = True
         if not self.is_lost():
             self._place.delete(self._path)

@@ -55,10 +55,7 @@ class Place(ABC):
     """Whether every machine sees at once what another machine has stored."""
 
     def fetch(self, folder: Path, name: str | None = None) -> None:  # noqa: B027 -- nothing to do in a folder
-        """Update the local copies of a folder's files.
-
-        With `name`, update only files with this name.
-        """
+        """Update the local copies of a folder's files. With `name`, update only files with this name."""
 
     def fetch_file(self, path: Path) -> None:  # noqa: B027 -- nothing to do in a folder
         """Update the local copy of one file."""
@@ -79,10 +76,7 @@ class Place(ABC):
 
     @abstractmethod
     def put(self, path: Path, data: bytes | None = None) -> None:
-        """Write or replace a file durably.
-
-        If `data` is None, store the file that is already at `path`.
-        """
+        """Write or replace a file durably. If `data` is None, store the file that is already at `path`."""
 
     @abstractmethod
     def put_new(self, path: Path, data: bytes) -> None:
@@ -100,10 +94,7 @@ class Place(ABC):
 
     @abstractmethod
     def touch(self, path: Path, mark: bytes) -> None:
-        """Renew a claim, unless another process owns it now.
-
-        A mark is added to the claim's file.
-        """
+        """Renew a claim, unless another process owns it now. A mark is added to the claim's file."""
 
     @abstractmethod
     def delete(self, *paths: Path) -> None:
@@ -119,10 +110,7 @@ class Place(ABC):
 
     @abstractmethod
     def keep_previous(self, path: Path, target: Path) -> None:
-        """Keep the current version of a file at `target`.
-
-        This happens before a new version is written.
-        """
+        """Keep the current version of a file at `target`. This happens before a new version is written."""
 
     @abstractmethod
     def now(self) -> float:
@@ -278,10 +266,7 @@ class Layout:
         self.final_checkpoints_folder = self.root / "final_checkpoints"
 
     def __reduce__(self) -> tuple[type[Layout], tuple[Place]]:
-        """Pickle only the location.
-
-        The files may have other paths in another process.
-        """
+        """Pickle only the location. The files may have other paths in another process."""
         return Layout, (self.place,)
 
     def lease(self, trial: str, attempt: int) -> Path:
@@ -327,10 +312,7 @@ class Layout:
 
 
 def is_address(text: str) -> bool:
-    """Return whether a text is an address and not a folder.
-
-    An address begins with a scheme such as `s3:`.
-    """
+    """Return whether a text is an address and not a folder. An address begins with a scheme such as `s3:`."""
     return _SCHEME.match(text) is not None
 
 
@@ -347,10 +329,7 @@ def new_compacted_path(partition: Path) -> Path:
 
 
 def new_group_name() -> str:
-    """Return a unique name for a file of attempts that are written together.
-
-    Later names sort last.
-    """
+    """Return a unique name for a file of attempts that are written together. Later names sort last."""
     return f"{_GROUP}{time.time_ns():016x}-{secrets.token_hex(4)}.parquet"
 
 
@@ -407,10 +386,7 @@ def validate_study_name(study: str) -> str:
 
 
 def validate_trial_id(trial: str) -> str:
-    """Return the id of a trial.
-
-    Raise `StoreError` if it could lead out of the store's folders.
-    """
+    """Return the id of a trial. Raise `StoreError` if it could lead out of the store's folders."""
     if fault := trial_id_fault(trial):
         raise StoreError(fault)
     return trial

@@ -224,10 +224,7 @@ class WrittenOutputs:
 
 
 class AttemptRows(NamedTuple):
-    """Everything that is stored for one attempt.
-
-    This is its row, its metrics, and its outputs, if any.
-    """
+    """Everything that is stored for one attempt. This is its row, its metrics, and its outputs, if any."""
 
     trial: TrialRow
     metrics: Sequence[MetricRow]
@@ -291,10 +288,7 @@ _SEARCH = ("beam", "length_penalty", "coverage_penalty", "sizes")
 
 
 def output_frame(row: TrialRow, written: WrittenOutputs) -> pl.DataFrame:
-    """Return a frame with a row for each line of a model's outputs.
-
-    Lines count from 1.
-    """
+    """Return a frame with a row for each line of a model's outputs. Lines count from 1."""
     columns = {
         "line": range(1, len(written.outputs) + 1),
         "source": written.sources,

@@ -91,10 +91,7 @@ def _time(path: Path) -> int:
 
 
 def open_layout(root: Path | str) -> Layout:
-    """Return the layout of the store in a folder or at an address.
-
-    Raise `StoreError` if it is unusable.
-    """
+    """Return the layout of the store in a folder or at an address. Raise `StoreError` if it is unusable."""
     if is_address(str(root)):
         from .bucket_place import BucketPlace  # noqa: PLC0415  only stores in a bucket need it
 
@@ -143,10 +140,7 @@ class Store:
 
     @property
     def root(self) -> Path:
-        """Return the folder of the store.
-
-        For a bucket, it is the local folder with copies of the files.
-        """
+        """Return the folder of the store. For a bucket, it is the local folder with copies of the files."""
         return self._layout.root
 
     @property
@@ -223,10 +217,7 @@ class Store:
         self._replace("probes", trial, metric_frame(trial, [*kept, *probes]))
 
     def write_tuning(self, trial: TrialRow, metrics: Sequence[MetricRow], outputs: WrittenOutputs) -> None:
-        """Store a model's results with tuned decoding settings.
-
-        They are as durable as a trial's row.
-        """
+        """Store a model's results with tuned decoding settings. They are as durable as a trial's row."""
         self._replace("tuned_outputs", trial, output_frame(trial, outputs))
         self._replace("tuning", trial, metric_frame(trial, metrics))
 
@@ -270,10 +261,7 @@ class Store:
         return Leases(self._layout, this_process(run))
 
     def watched_leases(self) -> Leases:
-        """Return the leases of the store for a process that only watches.
-
-        Such a process claims nothing.
-        """
+        """Return the leases of the store for a process that only watches. Such a process claims nothing."""
         from .leases import Leases, this_process  # noqa: PLC0415 -- as above
 
         return Leases(self._layout, this_process("watch"))
@@ -358,10 +346,7 @@ class Store:
         return self._latest_rows(("tuned_outputs" if tuned else "outputs",), trials)
 
     def _replace(self, dataset: str, trial: TrialRow, frame: pl.DataFrame | None) -> None:
-        """Replace the rows of an attempt in a dataset.
-
-        If `frame` is None, remove them.
-        """
+        """Replace the rows of an attempt in a dataset. If `frame` is None, remove them."""
         path = self._layout.attempt_file(dataset, trial.study, trial.trial, trial.attempt)
         self._make_way(path)
         if frame is None:
@@ -370,10 +355,7 @@ class Store:
             self._layout.place.put(path, encode(frame))
 
     def _make_way(self, path: Path) -> None:
-        """Move anything at this path that is not a file to quarantine.
-
-        A file can then be written there.
-        """
+        """Move anything at this path that is not a file to quarantine. A file can then be written there."""
         if is_other_than_file(path):
             self._quarantine.move(path, "expected a file", "it blocked the file of a trial")
 

@@ -81,10 +81,7 @@ def compact(quarantine: Quarantine, dataset: str, partition: Path) -> int:
 
 
 def _replace(place: Place, dataset: str, partition: Path, contents: Mapping[Path, bytes]) -> int:
-    """Replace these files of a partition by one merged file.
-
-    Return the number of replaced files.
-    """
+    """Replace these files of a partition by one merged file. Return the number of replaced files."""
     write_merged(place, dataset, partition, merge(dataset, contents))
     remove_merged(place, dataset, partition, contents)
     return len(contents)
@@ -320,10 +317,7 @@ def _rows_fault(path: Path, quarantine: Quarantine) -> tuple[FindingKind, str] |
 
 
 def _foreign(layout: Layout) -> Iterator[Finding]:
-    """Yield a finding for each foreign file or folder in the datasets.
-
-    A store gives no such names.
-    """
+    """Yield a finding for each foreign file or folder in the datasets. A store gives no such names."""
     for dataset in SCHEMAS:
         for path in entries(layout.root / dataset):
             for each in entries(path) if path.is_dir() else [path]:
@@ -428,10 +422,7 @@ class StoreUpkeep:
         )
 
     def _find_faults(self) -> tuple[list[Finding], list[Path]]:
-        """Return the problems, and all files that were read.
-
-        The most serious problems come first.
-        """
+        """Return the problems, and all files that were read. The most serious problems come first."""
         layout = self._layout
         kept = (layout.weights_folder, layout.final_checkpoints_folder, layout.checkpoints_folder)
         for folder in (layout.studies, *kept):
@@ -625,10 +616,7 @@ class StoreUpkeep:
                 lease.release()
 
     def _with_leases(self, trials: Collection[str]) -> set[str]:
-        """Return those of the given trials that have a lease.
-
-        Their outcomes may already be stored.
-        """
+        """Return those of the given trials that have a lease. Their outcomes may already be stored."""
         self._layout.place.list_names(self._layout.leases)
         return {path.name.rpartition("-")[0] for path in entries(self._layout.leases)} & set(trials)
 

@@ -77,10 +77,7 @@ class StudyRecords:
         self._layout, self._quarantine = quarantine.layout, quarantine
 
     def save(self, name: str, record: Mapping[str, Any]) -> None:
-        """Write the record of a study, as the latest record.
-
-        It replaces the study's previous record.
-        """
+        """Write the record of a study, as the latest record. It replaces the study's previous record."""
         now = datetime.now(UTC).isoformat(timespec="microseconds")
         page = {"schema": RECORD_VERSION, "remembered": now, "record": dict(record)}
         self._layout.place.put(self._layout.study(name), encode_record(page, indent=2))
@@ -145,10 +142,7 @@ def read_page(path: Path) -> _Page:
 
 
 def rename_in_record(record: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
-    """Return a study's record with its new name.
-
-    The key `renamed` keeps the old name.
-    """
+    """Return a study's record with its new name. The key `renamed` keeps the old name."""
     text = re.sub(
         rf"""^(\s*name\s*=\s*)["']{re.escape(old)}["']""",
         rf'\g<1>"{new}"',

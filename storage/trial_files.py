@@ -161,19 +161,13 @@ def course_of(rows: Iterable[MetricRow]) -> dict[str, list[tuple[int, float]]]:
 
 
 def thinned(points: Sequence[tuple[int, float]], most: int = MAX_COURSE) -> list[tuple[int, float]]:
-    """Return at most `most` evenly spaced points of a curve.
-
-    The last point is included.
-    """
+    """Return at most `most` evenly spaced points of a curve. The last point is included."""
     step = -(-len(points) // most) or 1
     return [*points[len(points) - 1 :: -step]][::-1]
 
 
 def read_note(folder: Path) -> CheckpointNote | None:
-    """Return the note on a trial's progress, or None.
-
-    Return None as well if the note cannot be read.
-    """
+    """Return the note on a trial's progress, or None. Return None as well if the note cannot be read."""
     path = folder / NOTE_FILE
     try:
         saved_at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
@@ -209,24 +203,15 @@ class TrialFiles:
 
     @property
     def place(self) -> Place:
-        """Return the location of the store.
-
-        Its `put` stores a file that was written locally.
-        """
+        """Return the location of the store. Its `put` stores a file that was written locally."""
         return self._layout.place
 
     def checkpoint_dir(self, trial: str) -> Path:
-        """Return the folder for a trial's checkpoints.
-
-        It may not exist.
-        """
+        """Return the folder for a trial's checkpoints. It may not exist."""
         return self._layout.checkpoints(trial)
 
     def checkpoints_folder(self, name: str) -> Path:
-        """Return the folder of all checkpoints.
-
-        The local copies of the files called `name` are updated.
-        """
+        """Return the folder of all checkpoints. The local copies of the files called `name` are updated."""
         self.place.fetch(self._layout.checkpoints_folder, name)
         return self._layout.checkpoints_folder
 
@@ -247,10 +232,7 @@ class TrialFiles:
         return read_note(folder)
 
     def weights_file(self, trial: str) -> Path:
-        """Return the file for a trial's trained weights.
-
-        It may not exist.
-        """
+        """Return the file for a trial's trained weights. It may not exist."""
         path = self._layout.weights(trial)
         self.place.fetch_file(path)
         return path
@@ -261,10 +243,7 @@ class TrialFiles:
         return {trial for trial in trials if self._layout.weights(trial).is_file()}
 
     def final_checkpoint_file(self, trial: str) -> Path:
-        """Return the file for the last state of a trial's training.
-
-        It may not exist.
-        """
+        """Return the file for the last state of a trial's training. It may not exist."""
         return self._layout.final_checkpoint(trial)
 
     def trials_with_final_checkpoint(self) -> frozenset[str]:

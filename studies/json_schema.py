@@ -56,10 +56,7 @@ class _Schema(GenerateJsonSchema):
 
 
 def study_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a study file.
-
-    [model], [task] and [train] may have placeholders as values.
-    """
+    """Return the JSON Schema of a study file. [model], [task] and [train] may have placeholders as values."""
     definitions: dict[str, Any] = {}
     tables = {
         "study": StudySettings,
@@ -117,10 +114,7 @@ def _task() -> dict[str, Any]:
 
 
 def _table(name: str, model: type[StrictModel], definitions: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON Schema of a table.
-
-    The schemas of its parts are added to `definitions`.
-    """
+    """Return the JSON Schema of a table. The schemas of its parts are added to `definitions`."""
     found = model.model_json_schema(ref_template="#/$defs/{model}", schema_generator=_Schema)
     new = {key: _relaxed(each, holes=name in TRIAL_TABLES) for key, each in found.pop("$defs", {}).items()}
     definitions |= new

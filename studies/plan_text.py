@@ -170,10 +170,7 @@ def _trial_notes(plan: Plan) -> Iterator[_Note]:
 
 
 def _memory(held: StepMemory) -> str:
-    """Describe a step's memory as `2.1 MB: weights 0.4 MB, …`.
-
-    Items of 0 bytes are left out.
-    """
+    """Describe a step's memory as `2.1 MB: weights 0.4 MB, …`. Items of 0 bytes are left out."""
     more_copies = held.copies > held.activations
     parts = {
         "weights": held.weights,
@@ -292,10 +289,7 @@ def _models(study: Study, plan: Plan, width: int) -> Iterator[str]:
 
 
 def _costliest_of_each(models: Iterable[ModelCost]) -> list[ModelCost]:
-    """Return the costliest row of each model.
-
-    This is the row whose training step needs the most FLOPs.
-    """
+    """Return the costliest row of each model. This is the row whose training step needs the most FLOPs."""
     found: dict[tuple[str, str], ModelCost] = {}
     for model in models:
         key = (model.at, model.model)

@@ -120,10 +120,7 @@ class Study:
 
     @property
     def trials(self) -> tuple[Trial, ...]:
-        """The distinct trials of a grid, in file order.
-
-        Empty for a search.
-        """
+        """The distinct trials of a grid, in file order. Empty for a search."""
         return self.grid.trials
 
     @property
@@ -162,10 +159,7 @@ class Study:
 
     @property
     def gates(self) -> Gates | None:
-        """The gates of the study, or None.
-
-        A gate holds trials back until claims are confirmed.
-        """
+        """The gates of the study, or None. A gate holds trials back until claims are confirmed."""
         return cast("Gates | None", self.expansions.get("gate"))
 
     @property
@@ -180,10 +174,7 @@ class Study:
 
     @property
     def later_seeds(self) -> tuple[int, ...]:
-        """The seeds that may be added, in order.
-
-        They are the integers after the largest seed.
-        """
+        """The seeds that may be added, in order. They are the integers after the largest seed."""
         first = max(self.seeds) + 1
         return tuple(range(first, first + max(0, (self.header.max_seeds or 0) - len(self.seeds))))
 
@@ -238,10 +229,7 @@ class Study:
 
     @property
     def trials_by_rung(self) -> list[int]:
-        """The number of trials on each rung of a search.
-
-        It has one item if there is only one rung.
-        """
+        """The number of trials on each rung of a search. It has one item if there is only one rung."""
         more = len(self.point_seeds(self.baseline)) - len(self.seeds) if self.baseline else 0
         *lower, last = (points * len(self.seeds) for points in self.points_by_rung)
         return [trials * len(self.point_levels) for trials in (*lower, last + more)]
@@ -438,10 +426,7 @@ def _study_of(
 def _read_study(
     diagnostics: Diagnostics, path: Path | None, overrides: tuple[str, ...], own_corpus: OwnCorpus | None
 ) -> Study | None:
-    """Return the study of a parsed file; report faults.
-
-    None if a table has a fault.
-    """
+    """Return the study of a parsed file; report faults. None if a table has a fault."""
     _check_tables(diagnostics)
     # first, because features and levels that are tables change the data that all other readers see
     expansions, header, design = _read_design(diagnostics)
@@ -516,10 +501,7 @@ def follow_rounds(study: Study, store: Store) -> Study:
 
 
 def with_design(study: Study, design: Design) -> Study:
-    """Return a copy of a study with another design and its trials.
-
-    Raise StudyError for faults.
-    """
+    """Return a copy of a study with another design and its trials. Raise StudyError for faults."""
     document = parse_document(study.name, study.text, study.overrides)
     diagnostics, further = Diagnostics(document), replace(study, design=design)
     further = replace(further, grid=_make_grid(diagnostics, further))
@@ -596,10 +578,7 @@ def _read_claims(diagnostics: Diagnostics, design: Design) -> tuple[Claim, ...]:
 
 
 def _read_decode(diagnostics: Diagnostics, header: StudySettings | None) -> DecodeSettings | None:
-    """Return the table [decode], if any.
-
-    Report a fault if the study does not keep trained weights.
-    """
+    """Return the table [decode], if any. Report a fault if the study does not keep trained weights."""
     data = diagnostics.data
     if "decode" in data and header is not None and not header.keep_weights:
         diagnostics.report(("decode",), "decoding needs trained models: set keep_weights = true in [study]")
@@ -634,10 +613,7 @@ def _check_draft(
 
 
 def _check_data(diagnostics: Diagnostics, study: Study) -> None:
-    """Report why trials cannot be trained on the user's own corpus.
-
-    Each reason is reported once.
-    """
+    """Report why trials cannot be trained on the user's own corpus. Each reason is reported once."""
     if study.own_corpus is None or (summary := study.own_corpus.summary) is None:
         return
     from .resolve.data_fit import data_faults  # noqa: PLC0415 -- few studies bring data along
@@ -752,8 +728,5 @@ def _beside(path: Path) -> str:
 
 
 def is_path(name_or_path: str) -> bool:
-    """Return whether a text is a path, not a name.
-
-    A path has a folder or ends in .toml.
-    """
+    """Return whether a text is a path, not a name. A path has a folder or ends in .toml."""
     return name_or_path.endswith(".toml") or os.sep in name_or_path or "/" in name_or_path

@@ -18,18 +18,12 @@ Setting = str | float | bool
 
 
 class TrackingError(ActivememError):
-    """Error for a tracker that cannot be used.
-
-    The message names what is missing.
-    """
+    """Error for a tracker that cannot be used. The message names what is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackedTrial:
-    """A trial as it is sent to trackers.
-
-    Its display name ends with its id.
-    """
+    """A trial as it is sent to trackers. Its display name ends with its id."""
 
     id: str
     study: str
@@ -80,10 +74,7 @@ class Tracker(ABC):
 
     @abstractmethod
     def known(self, trial: TrackedTrial) -> Known:
-        """Return the epochs and the status that the tracker has of a trial.
-
-        The trial must not be open.
-        """
+        """Return the epochs and the status that the tracker has of a trial. The trial must not be open."""
 
     @abstractmethod
     def begin(self, trial: TrackedTrial, at: float) -> None:
@@ -91,17 +82,11 @@ class Tracker(ABC):
 
     @abstractmethod
     def log(self, trial: TrackedTrial, epoch: int, metrics: Mapping[str, float], at: float) -> None:
-        """Record the metrics of a new epoch.
-
-        Values need not be finite.
-        """
+        """Record the metrics of a new epoch. Values need not be finite."""
 
     @abstractmethod
     def end(self, trial: TrackedTrial, end: TrackedEnd) -> None:
-        """Record the end of a trial, and close the trial.
-
-        Its final metrics are called `final/NAME`.
-        """
+        """Record the end of a trial, and close the trial. Its final metrics are called `final/NAME`."""
 
     @abstractmethod
     def pause(self, trial: TrackedTrial) -> None:
@@ -121,10 +106,7 @@ TRACKER_NAMES = ("tensorboard", "mlflow", "wandb", "trackio")
 
 
 def open_trackers(places: Mapping[str, str]) -> dict[str, Tracker]:
-    """Open the named trackers at their locations.
-
-    Raise TrackingError with the faults of all trackers.
-    """
+    """Open the named trackers at their locations. Raise TrackingError with the faults of all trackers."""
     faults = [fault for name in places if (fault := library_fault(name))]
     opened: dict[str, Tracker] = {}
     for name, place in places.items() if not faults else ():

@@ -54,10 +54,7 @@ class _NewTables:
 
 @dataclass(frozen=True, slots=True)
 class _Update:
-    """An update for a tracker.
-
-    It is an event of a trial with its time, or new tables of a study.
-    """
+    """An update for a tracker. It is an event of a trial with its time, or new tables of a study."""
 
     event: Event | _NewTables
     trial: TrackedTrial | None = None
@@ -81,10 +78,7 @@ class TrackerThread:
         self._thread.start()
 
     def put(self, update: _Update) -> None:
-        """Queue an update without waiting.
-
-        If the queue is full, drop the update.
-        """
+        """Queue an update without waiting. If the queue is full, drop the update."""
         # the queue itself has no limit; its size is only approximate, which is enough
         if self._queue.qsize() < MAX_QUEUED:
             self._queue.put(update)
@@ -173,10 +167,7 @@ class TrackerThread:
 
 
 class Tracking(Relay):
-    """Listener that forwards events to trackers without waiting for them.
-
-    It is in the driver's process.
-    """
+    """Listener that forwards events to trackers without waiting for them. It is in the driver's process."""
 
     def __init__(self, listener: Listener, trackers: Mapping[str, Tracker]) -> None:
         super().__init__(listener)
@@ -184,10 +175,7 @@ class Tracking(Relay):
         self._threads = [TrackerThread(name, tracker) for name, tracker in trackers.items()]
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Remember these trials.
-
-        Events name trials only by their ids.
-        """
+        """Remember these trials. Events name trials only by their ids."""
         self._trials |= {trial.id: tracked_trial(trial) for trial in trials}
         super().on_planned(trials)
 
@@ -203,10 +191,7 @@ class Tracking(Relay):
             self._send(_Update(_NewTables(study, tables)))
 
     def close(self) -> list[str]:
-        """Send the queued updates within a time limit.
-
-        Return a line for each tracker with missing data.
-        """
+        """Send the queued updates within a time limit. Return a line for each tracker with missing data."""
         return [line for thread in self._threads if (line := thread.close())]
 
     def _send(self, update: _Update) -> None:
@@ -218,10 +203,7 @@ class Tracking(Relay):
 def tracking(
     listener: Listener, trackers: Mapping[str, Tracker], tell: Callable[[str], None]
 ) -> Iterator[Tracking]:
-    """Track a study within a context.
-
-    At the end, `tell` gets a line for each tracker that lacks data.
-    """
+    """Track a study within a context. At the end, `tell` gets a line for each tracker that lacks data."""
     tracked = Tracking(listener, trackers)
     try:
         yield tracked
@@ -252,10 +234,7 @@ def tracked_trial(trial: Trial) -> TrackedTrial:
 
 
 def _flat(prefix: str, values: Mapping[str, Any]) -> Iterator[tuple[str, Setting]]:
-    """Yield the dotted name and the value of every setting that is not None.
-
-    Lists become JSON text.
-    """
+    """Yield the dotted name and the value of every setting that is not None. Lists become JSON text."""
     for name, value in values.items():
         if isinstance(value, dict):
             yield from _flat(f"{prefix}{name}.", value)

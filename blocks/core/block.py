@@ -60,10 +60,7 @@ class Context:
         return self.config.causal
 
     def share(self, key: Hashable, make: Callable[[], ModuleT]) -> ModuleT:
-        """Return the module that all blocks with this key share.
-
-        The first call creates it by `make`.
-        """
+        """Return the module that all blocks with this key share. The first call creates it by `make`."""
         if key not in self.shared:
             self.shared[key] = make()
         return cast("ModuleT", self.shared[key])

@@ -173,10 +173,7 @@ class _ByFrequencies(torch.autograd.Function):
     def backward(  # pyright: ignore -- one output
         ctx: SavedContext, dy: Tensor
     ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
-        """Return the gradients.
-
-        If they must be differentiable again, they are computed directly.
-        """
+        """Return the gradients. If they must be differentiable again, they are computed directly."""
         if torch.is_grad_enabled():
             dx, dw, db = _gradients_by_positions(ctx, dy)
             return dx, dw, db, None

@@ -60,10 +60,7 @@ class Dropout(nn.Module):
 
 
 def draw_keys(count: int, device: torch.device) -> Tensor:
-    """Draw random whole numbers to sort by, (count,).
-
-    Their argsort is a uniform random permutation.
-    """
+    """Draw random whole numbers to sort by, (count,). Their argsort is a uniform random permutation."""
     if _current is not None:
         return _current.keys(count, device)
     return torch.randint(*_KEY_BOUNDS, (count,), device=device)
@@ -83,10 +80,7 @@ class DropoutCall:
 
 @dataclass(frozen=True, slots=True)
 class KeyCall:
-    """Record of one call of `draw_keys` in a forward pass.
-
-    `count` is how many numbers it draws.
-    """
+    """Record of one call of `draw_keys` in a forward pass. `count` is how many numbers it draws."""
 
     count: int
 

@@ -51,10 +51,7 @@ _KNOWN = tuple(role.value for role in WeightRole)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weight:
-    """A trainable parameter with its role.
-
-    `name` is its name in the module that owns it.
-    """
+    """A trainable parameter with its role. `name` is its name in the module that owns it."""
 
     module: nn.Module
     name: str
@@ -165,10 +162,7 @@ class Initialisable(nn.Module, ABC):
 
     @abstractmethod
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the module's own weights in a fixed order.
-
-        Without a generator, use torch's global one.
-        """
+        """Draw the module's own weights in a fixed order. Without a generator, use torch's global one."""
 
     def fan_in(self, weight: nn.Parameter) -> int:
         """Return the number of inputs of a matrix (fan-in)."""
@@ -210,10 +204,7 @@ class Linear(nn.Linear, Initialisable):
         self.bias_init: BiasInit = bias_init
 
     def reset_parameters(self) -> None:
-        """Do nothing, so that torch's global generator is not used.
-
-        `initialise` draws the weights.
-        """
+        """Do nothing, so that torch's global generator is not used. `initialise` draws the weights."""
 
     def forward(self, input: Tensor) -> Tensor:
         return linear(input, self.weight, self.bias)
@@ -250,10 +241,7 @@ class Linear(nn.Linear, Initialisable):
 
 
 class Embedding(nn.Embedding, Initialisable):
-    """Token embeddings.
-
-    They are initialised by `rule`. With some rules, the model scales the embeddings.
-    """
+    """Token embeddings. They are initialised by `rule`. With some rules, the model scales the embeddings."""
 
     weight_roles = roles(weight=WeightRole.EMBEDDING)
 
@@ -262,10 +250,7 @@ class Embedding(nn.Embedding, Initialisable):
         self.rule: EmbeddingInit = rule
 
     def reset_parameters(self) -> None:
-        """Do nothing, so that torch's global generator is not used.
-
-        `initialise` draws the weights.
-        """
+        """Do nothing, so that torch's global generator is not used. `initialise` draws the weights."""
 
     def initialise(self, generator: torch.Generator | None) -> None:
         match self.rule:
@@ -290,10 +275,7 @@ def glorot(weight: Tensor, inputs: int, outputs: int, generator: torch.Generator
 
 @torch.no_grad()
 def widen_output(output: Linear, base: int, rule: Init) -> None:
-    """Rescale an output layer's weight, as if the model had the width `base`.
-
-    Yang et al. 2022, Table 8.
-    """
+    """Rescale an output layer's weight, as if the model had the width `base`. Yang et al. 2022, Table 8."""
     if output.std is None:
         outputs = output.out_features if rule == "glorot" else 0
         output.weight.mul_(math.sqrt((output.in_features + outputs) / (base + outputs)))

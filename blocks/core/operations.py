@@ -41,10 +41,7 @@ def without_autocast(device: torch.device) -> AbstractContextManager[object]:
 
 
 def are_operations_rewritten() -> bool:
-    """Return whether a compiler or a transform such as `torch.vmap` is active.
-
-    Both replace operations.
-    """
+    """Return whether a compiler or a transform such as `torch.vmap` is active. Both replace operations."""
     return torch.compiler.is_compiling() or _are_functorch_transforms_active()
 
 

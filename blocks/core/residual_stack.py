@@ -25,10 +25,7 @@ from .initialisation import WeightRole, declare_role
 
 
 def build_norm(config: ModelConfig) -> nn.Module:
-    """Build one normalisation layer of the kind `norm_kind`.
-
-    It maps (…, width) to the same shape.
-    """
+    """Build one normalisation layer of the kind `norm_kind`. It maps (…, width) to the same shape."""
     kind = NORMS[config.norm_kind]
     if isinstance(kind, PluginNorm):
         with plugin_named_in_errors(NORMS, config.norm_kind):

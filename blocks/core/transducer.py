@@ -34,10 +34,7 @@ class State:
 
 
 def _rows(value: ValueT, index: Tensor) -> ValueT:
-    """Select rows of one field of a state.
-
-    A field without rows stays as it is.
-    """
+    """Select rows of one field of a state. A field without rows stays as it is."""
     match value:
         case Tensor():
             return value[index]  # pyright: ignore[reportReturnType] -- of a tensor
@@ -117,10 +114,7 @@ def register_transducer(name: str) -> Callable[[TransducerT], TransducerT]:
 
 
 def build_transducer_block(node: nodes.BlockNode, context: Context) -> AnyTransducer:
-    """Build the module of a recipe's transducer.
-
-    Raise BuildError if no module is registered for it.
-    """
+    """Build the module of a recipe's transducer. Raise BuildError if no module is registered for it."""
     spec, cls = lookup(node.name), TRANSDUCERS.get(node.name)
     if spec is None or cls is None:
         raise BuildError(f"transducer '{node.name}' has no registered module")

@@ -123,10 +123,7 @@ class ConvolutionalGRU(Block):
 
 
 class LearnedPadding(Initialisable):
-    """Trainable vectors that pad every sequence.
-
-    Each side that needs padding has a matrix.
-    """
+    """Trainable vectors that pad every sequence. Each side that needs padding has a matrix."""
 
     weight_roles = roles(left=WeightRole.EMBEDDING, right=WeightRole.EMBEDDING)
 

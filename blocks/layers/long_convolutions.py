@@ -63,10 +63,7 @@ def convolve(x: Tensor, filters: Tensor) -> Tensor:
 
 
 class Frequencies(Initialisable):
-    """The trainable frequencies of the sines in ImplicitFilters.
-
-    They are the ω in sin(ω ⊙ x).
-    """
+    """The trainable frequencies of the sines in ImplicitFilters. They are the ω in sin(ω ⊙ x)."""
 
     weight_roles = roles(weight=WeightRole.GAIN)
 
@@ -104,10 +101,7 @@ class ImplicitFilters(Initialisable):
         self.skip = nn.Parameter(torch.empty(filters, channels))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw `skip`, the filters' weight for lag 0.
-
-        The linear maps draw their own weights.
-        """
+        """Draw `skip`, the filters' weight for lag 0. The linear maps draw their own weights."""
         nn.init.normal_(self.skip, generator=generator)
 
     def forward(self, lags: int) -> Tensor:

@@ -43,10 +43,7 @@ class FlaLayer(Block, Initialisable):
         self.layer = self._make()
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the weights by the layer's constructor.
-
-        Its seed comes from the generator.
-        """
+        """Draw the weights by the layer's constructor. Its seed comes from the generator."""
         seed = int(torch.randint(2**62, (), generator=generator))
         self.layer.load_state_dict(self._make(seed).state_dict())
 
@@ -86,10 +83,7 @@ class FlaLayer(Block, Initialisable):
 
 
 def _make_layer(name: str, others: Mapping[str, Any], width: int, seed: int = 0) -> nn.Module:
-    """Build the layer `fla.layers.NAME` with weights from a seed.
-
-    Raise BuildError for wrong arguments.
-    """
+    """Build the layer `fla.layers.NAME` with weights from a seed. Raise BuildError for wrong arguments."""
     use_interpreter()
     try:
         with warnings.catch_warnings(action="ignore"):  # that there is no GPU, and no other kernels
@@ -173,10 +167,7 @@ def first_output(y: object, x: Tensor) -> Tensor:
 
 
 def _tensors(held: object) -> Iterator[Tensor]:
-    """Yield all tensors in a layer's cache.
-
-    The cache may nest lists, dicts and objects.
-    """
+    """Yield all tensors in a layer's cache. The cache may nest lists, dicts and objects."""
     if isinstance(held, Tensor):
         yield held
     elif isinstance(held, dict | list | tuple):

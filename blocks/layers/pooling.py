@@ -152,10 +152,7 @@ def try_fused_pooling(
 
 
 class _Chunk(NamedTuple):
-    """A part of a batch, with its products z = W x.
-
-    It has some rows, or some time steps of one row.
-    """
+    """A part of a batch, with its products z = W x. It has some rows, or some time steps of one row."""
 
     rows: slice
     times: slice
@@ -207,10 +204,7 @@ class _FusedAttentionPool(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: SavedContext, x: Tensor, weight: Tensor, score: Tensor, negative_slope: float) -> Tensor:
-        """Map (batch, length, columns) to (batch, width).
-
-        The last column of x is 1, or 0 where masked.
-        """
+        """Map (batch, length, columns) to (batch, width). The last column of x is 1, or 0 where masked."""
         ahead, bias, across = score[:, :-1], score[0, -1:], x.mT.contiguous()
         scores, parts = (x.new_empty(x.shape[:2]) for _ in range(2))
         above = x.new_zeros(*across.shape[:2], len(weight))
@@ -253,10 +247,7 @@ class _FusedMeanPool(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: SavedContext, x: Tensor, weight: Tensor, negative_slope: float) -> Tensor:
-        """Map (batch, length, columns) to (batch, width).
-
-        The last column of x is 1, or 0 where masked.
-        """
+        """Map (batch, length, columns) to (batch, width). The last column of x is 1, or 0 where masked."""
         across = x.mT.contiguous()
         shares = across[:, -1] / across[:, -1].sum(1, keepdim=True)
         above = x.new_zeros(*across.shape[:2], len(weight))

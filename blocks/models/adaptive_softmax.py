@@ -20,10 +20,7 @@ from ..core.linear_maps import linear
 
 
 class TiedLinear(Initialisable):
-    """A linear map that uses another module's weight.
-
-    It has its own bias if `bias` is set.
-    """
+    """A linear map that uses another module's weight. It has its own bias if `bias` is set."""
 
     weight_roles = roles(bias=WeightRole.BIAS)
 

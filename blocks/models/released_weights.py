@@ -93,10 +93,7 @@ def adaptive_span_symbols(tokens: Tensor, *, by_frequency: bool) -> Tensor:
 
 
 def _read(path: Path | str) -> Mapping[str, Tensor]:
-    """Return the tensors of a checkpoint by name.
-
-    The prefix that parallel training adds is removed.
-    """
+    """Return the tensors of a checkpoint by name. The prefix that parallel training adds is removed."""
     try:
         saved = torch.load(path, map_location="cpu", weights_only=True)
     except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:

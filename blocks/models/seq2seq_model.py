@@ -54,10 +54,7 @@ class TransductionModel(BaseModel[AnyTransducer]):
         return fill_places(lost, places, target)
 
     def begin(self, source: Tensor, lengths: Tensor) -> State:
-        """Return the state before the first symbol.
-
-        `lengths` (batch,) are the lengths of the targets.
-        """
+        """Return the state before the first symbol. `lengths` (batch,) are the lengths of the targets."""
         return self.body.begin(self._embed_source(source), _mask(source), lengths)
 
     def step(self, state: State, previous: Tensor) -> tuple[Tensor, State]:

@@ -83,10 +83,7 @@ def valid_outputs(y: Tensor, valid: int | Tensor) -> Tensor:
 
 
 def use_plain_operations(model: ModuleT) -> ModuleT:
-    """Disable fast computations in a model, and return the model.
-
-    Torch cannot count their FLOPs.
-    """
+    """Disable fast computations in a model, and return the model. Torch cannot count their FLOPs."""
     for part in model.modules():
         if isinstance(part, Recurrent):
             part.use_fused = False

@@ -78,10 +78,7 @@ def norm_gradients_are_right(name: str) -> None:
 
 
 def norm_has_no_products(name: str) -> None:
-    """Check that a norm needs no matrix products.
-
-    The analysis counts no FLOPs for norms.
-    """
+    """Check that a norm needs no matrix products. The analysis counts no FLOPs for norms."""
     norm, x = _make_norm(name, torch.float32), random_sequences(3, 7, dtype=torch.float32)
     assert_flops_counted(partial(norm, x), batch=3, length=7, stated=0)
 
@@ -143,10 +140,7 @@ def positions_have_an_end(name: str) -> None:
 
 
 def positions_have_no_products(name: str) -> None:
-    """Check that an encoding needs no matrix products.
-
-    The analysis counts no FLOPs for it.
-    """
+    """Check that an encoding needs no matrix products. The analysis counts no FLOPs for it."""
     encoding, x = _make_encoding(name), random_sequences(3, 7)
     assert_flops_counted(partial(encoding, x), batch=3, length=7, stated=0)
 

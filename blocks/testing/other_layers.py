@@ -54,10 +54,7 @@ class OtherLayerError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherLayer:
-    """A layer of another package.
-
-    `text` describes it, and `make` builds it for the model width `width`.
-    """
+    """A layer of another package. `text` describes it, and `make` builds it for the model width `width`."""
 
     text: str
     width: int
@@ -92,10 +89,7 @@ class OtherLayer:
         return cls(text=f"{path}({shown})", width=width, make=make)
 
     def draw(self, seed: int) -> nn.Module:
-        """Return a layer with weights drawn from a seed.
-
-        Warnings are not logged again after `read`.
-        """
+        """Return a layer with weights drawn from a seed. Warnings are not logged again after `read`."""
         level = logging.root.manager.disable
         logging.disable(max(level, logging.WARNING))
         try:
@@ -376,10 +370,7 @@ def _fits(part: _Part, theirs: Mapping[str, Tensor]) -> bool:
 
 @torch.no_grad()
 def _perturb(layer: nn.Module) -> nn.Module:
-    """Randomise weight tensors whose values are all equal.
-
-    Otherwise they could have no effect on outputs.
-    """
+    """Randomise weight tensors whose values are all equal. Otherwise they could have no effect on outputs."""
     generator = make_generator(1)
     for parameter in layer.parameters():
         if bool((parameter == parameter.flatten()[0]).all()):
@@ -388,10 +379,7 @@ def _perturb(layer: nn.Module) -> nn.Module:
 
 
 def compare_weights(node: nodes.BlockNode, layer: OtherLayer) -> tuple[bool, str]:
-    """Match the weights of a block and a layer.
-
-    Raise OtherLayerError if some have no counterpart.
-    """
+    """Match the weights of a block and a layer. Raise OtherLayerError if some have no counterpart."""
     block = make_block(node, causal=True, width=layer.width, dtype=torch.float32)
     return True, str(WeightMap.of(block, layer.draw(0)))
 

@@ -41,10 +41,7 @@ _NO_REFERENCE = "skipped: no reference, which is the block's equation as plain l
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One check in a passport.
-
-    `passed` is None if the check does not apply, or cannot be made.
-    """
+    """One check in a passport. `passed` is None if the check does not apply, or cannot be made."""
 
     name: str
     passed: bool | None
@@ -129,19 +126,13 @@ _COMPARISONS = {"outputs": compare_with_layer, "initial weights": compare_initia
 
 
 def _others() -> tuple[Callable[..., None], ...]:
-    """Return the checks that no other passport entry has.
-
-    They make the entry "in training".
-    """
+    """Return the checks that no other passport entry has. They make the entry "in training"."""
     named = (*_NO_LEAK, *_REACH, *_COST, *_INITIAL, *conformance.STEP_CHECKS, outputs_equal_the_reference)
     return tuple(check for check in conformance.CHECKS if check not in named)
 
 
 def _check(name: str, run: Callable[[], tuple[bool | None, str]]) -> Check:
-    """Run a check and return its result.
-
-    A check that raises an exception has failed.
-    """
+    """Run a check and return its result. A check that raises an exception has failed."""
     try:
         passed, finding = run()
     except OtherLayerError as error:

@@ -110,10 +110,7 @@ def outputs_equal_the_reference_at_lengths(text: str, *, causal: bool) -> float:
 
 
 def outputs_and_gradients_equal_the_reference(text: str, length: int, *, causal: bool = True) -> float:
-    """Compare outputs and all gradients with the reference.
-
-    Return the largest difference.
-    """
+    """Compare outputs and all gradients with the reference. Return the largest difference."""
     node = parse_block(text)
     block, x = make_block(node, causal=causal), random_sequences(1, length)
     results: list[list[Tensor]] = []

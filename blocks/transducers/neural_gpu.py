@@ -140,10 +140,7 @@ class CGRUStack(nn.Module):
     def forward(
         self, image: Tensor, mask: Tensor | None, tape_contributions: tuple[Tensor, ...] | None = None
     ) -> Tensor:
-        """Apply each unit once.
-
-        `tape_contributions` are the terms that the tape adds to the units.
-        """
+        """Apply each unit once. `tape_contributions` are the terms that the tape adds to the units."""
         if self.training and self.dropout > 0.0:
             image = Dropout(min(3.0 * self.dropout / math.sqrt(image.shape[2]), MAX_DROPOUT))(image)
         for place, unit in enumerate(self.units):
@@ -211,10 +208,7 @@ class ImageEncoder(nn.Module):
         return image, mask
 
     def _first_image(self, source: Tensor, length: int) -> Tensor:
-        """Return the image of a source (batch, n, ·) before the first step.
-
-        It has `length` positions.
-        """
+        """Return the image of a source (batch, n, ·) before the first step. It has `length` positions."""
         if self.entry is None or self.norm is None:
             x = source if self.entry is None else self.entry(source).to(source.dtype)
             return functional.pad(x.unsqueeze(1), (0, 0, 0, length - x.shape[1], 0, self.width - 1))
@@ -277,10 +271,7 @@ class ImageTransducer(Transducer[StateT]):
 
     @abstractmethod
     def first_state(self, image: Tensor, mask: Tensor | None) -> StateT:
-        """Return the state before the first output.
-
-        `image` is the image of the source.
-        """
+        """Return the state before the first output. `image` is the image of the source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -190,10 +190,7 @@ class LineDisplay(Listener):
         self.print_line(line)
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Count these trials as planned.
-
-        Progress and columns then include them.
-        """
+        """Count these trials as planned. Progress and columns then include them."""
         with self._lock:
             self._progress.on_planned(trials)
             self._columns.add(trials)
@@ -209,10 +206,7 @@ class LineDisplay(Listener):
         self.print_line(RAY_MESSAGE if attempt == 1 else RAY_AGAIN_MESSAGE.format(attempt=attempt))
 
     def stopping(self) -> None:
-        """Print that the run stops.
-
-        A signal handler calls this method, so it must not use a stream.
-        """
+        """Print that the run stops. A signal handler calls this method, so it must not use a stream."""
         # a stream may be in the middle of a write, and then raises an error for a second one
         os.write(sys.stderr.fileno(), f"{STOPPING_MESSAGE}\n".encode())
 
@@ -229,10 +223,7 @@ class LineDisplay(Listener):
             self.print_line(f"{node.host:<{width}}   {node.cpus:>4g}   {node.gpus:>4g}{unfit}")
 
     def on_event(self, event: Event) -> None:
-        """Print a line about a trial that has ended or continues.
-
-        It continues from an earlier run.
-        """
+        """Print a line about a trial that has ended or continues. It continues from an earlier run."""
         continued = ended = ""
         with self._lock:
             self._progress.on_event(event, time.monotonic())
@@ -287,18 +278,12 @@ class Display(LineDisplay):
         self._last = line
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Count these trials as planned.
-
-        The display no longer says that it waits for other processes.
-        """
+        """Count these trials as planned. The display no longer says that it waits for other processes."""
         super().on_planned(trials)
         self._others = ()
 
     def stopping(self) -> None:
-        """Show that the run stops.
-
-        A signal handler calls this method, so it must not wait for the lock.
-        """
+        """Show that the run stops. A signal handler calls this method, so it must not wait for the lock."""
         self._stopping = True
 
     def waiting(self, others: Sequence[ClaimedElsewhere]) -> None:

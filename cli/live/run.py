@@ -136,10 +136,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
 
 
 def _open_trackers(settings: ResolvedSettings) -> Mapping[str, Tracker]:
-    """Open the trackers in the settings.
-
-    Without any, `tracking` is not imported.
-    """
+    """Open the trackers in the settings. Without any, `tracking` is not imported."""
     if not settings.track:
         return {}
     from ...tracking.contract import open_trackers
@@ -206,10 +203,7 @@ def _print_where_to_look(request: RunRequest, now: StudyStatus) -> bool:
 
 
 def print_first_table(request: RunRequest, store: Store) -> None:
-    """Print the first table of a completed study.
-
-    It is cut to the height of the terminal.
-    """
+    """Print the first table of a completed study. It is cut to the height of the terminal."""
     results = StudyResults(follow_rounds(request.study, store), store)
     if not results.study.tables or results.status.num_remaining:
         return
@@ -340,10 +334,7 @@ def _announcement(found: NextSeeds) -> str:
 
 
 def _print_decisions(results: StudyResults, spent: float, left_s: float | None) -> None:
-    """Print how many claims and differences are decided.
-
-    For undecided ones, print why no seeds are added.
-    """
+    """Print how many claims and differences are decided. For undecided ones, print why no seeds are added."""
     claims, (decided, every) = results.check_claims(), results.decided_differences()
     parts = [f"claims {count_verdicts(claims)}"] if claims else []
     if asks_for_seeds(results.study):

@@ -51,10 +51,7 @@ def watch_study(study: Study, store: Store) -> tuple[StudyNow, bool]:
 
 
 def print_end(now: StudyNow) -> bool:
-    """Print a summary of a study.
-
-    Return whether trials have failed.
-    """
+    """Print a summary of a study. Return whether trials have failed."""
     results = StudyResults(now.study, now.store)
     status, points = results.status, results.points
     heading = wrap(f"{now.study.name}: {status.summary()}", WIDTH, subsequent_indent="  ")
@@ -106,10 +103,7 @@ def _display(now: StudyNow) -> Iterator[_Show]:
 
 
 class _Drawn:
-    """Live display of a study that another process runs.
-
-    The drawing thread calls `render`.
-    """
+    """Live display of a study that another process runs. The drawing thread calls `render`."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

@@ -131,10 +131,7 @@ def format_block(block: nodes.BlockNode, context: CostContext) -> str:
 
 
 def block_page(block: nodes.BlockNode, context: CostContext) -> BlockPage:
-    """Return the facts about a block for JSON, with unrounded numbers.
-
-    A reach without limit is "all".
-    """
+    """Return the facts about a block for JSON, with unrounded numbers. A reach without limit is "all"."""
     spec = spec_of(block.name)
     cost = block_cost(block, context.config, length=context.length)
     return BlockPage(

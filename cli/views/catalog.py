@@ -57,10 +57,7 @@ class TaskEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricEntry:
-    """A metric.
-
-    `higher_is_better` is null if neither direction is better.
-    """
+    """A metric. `higher_is_better` is null if neither direction is better."""
 
     kind: Literal["metrics"] = "metrics"
     name: str
@@ -73,10 +70,7 @@ class MetricEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameEntry:
-    """A name that study files can use, such as a norm or a sampler.
-
-    `key` is the key that takes the name.
-    """
+    """A name that study files can use, such as a norm or a sampler. `key` is the key that takes the name."""
 
     kind: str
     key: str
@@ -88,10 +82,7 @@ class NameEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameListPage:
-    """The output of `list`: the names of one kind.
-
-    `problems` are plug-ins that cannot be used.
-    """
+    """The output of `list`: the names of one kind. `problems` are plug-ins that cannot be used."""
 
     kind: str
     names: Sequence[blocks.BlockEntry | TaskEntry | MetricEntry | NameEntry]

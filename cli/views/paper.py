@@ -21,10 +21,7 @@ _MIN_TEXT = 24  # columns for the first column of a section, however narrow the 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Section:
-    """Rows of text under a header.
-
-    Only the first column may be wrapped.
-    """
+    """Rows of text under a header. Only the first column may be wrapped."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]

@@ -24,10 +24,7 @@ _MAX_TEXT_WIDTH = 48
 
 
 def format_answer(answer: pl.DataFrame, text_format: Literal["rich", "markdown", "csv"]) -> str:
-    """Return the result of a query as text.
-
-    The format `rich` has aligned columns for people.
-    """
+    """Return the result of a query as text. The format `rich` has aligned columns for people."""
     match text_format:
         case "rich":
             return format_columns(answer, output_width())
@@ -56,10 +53,7 @@ def save(answer: pl.DataFrame, path: Path) -> None:
 
 
 def format_columns(answer: pl.DataFrame, width: int) -> str:
-    """Format a query's result in aligned columns.
-
-    Columns that do not fit the width follow below.
-    """
+    """Format a query's result in aligned columns. Columns that do not fit the width follow below."""
     blocks = [
         "\n".join(block) + "\n" for block in side_by_side([_column(each) for each in answer], width=width)
     ]
@@ -87,10 +81,7 @@ def _column(series: pl.Series) -> list[str]:
 
 
 def _text(value: object) -> str:
-    """Return a value of a query's result as text on one line.
-
-    A fraction has six digits; null is empty.
-    """
+    """Return a value of a query's result as text on one line. A fraction has six digits; null is empty."""
     match value:
         case None:
             return ""

@@ -30,10 +30,7 @@ def format_check(store: Store, found: StoreCheck, *, repaired: bool) -> list[str
 
 
 def format_clean(found: Sequence[Finding], *, dry: bool) -> list[str]:
-    """List the removed files with their size.
-
-    In a dry run, they are the files to remove.
-    """
+    """List the removed files with their size. In a dry run, they are the files to remove."""
     if not found:
         return ["no leftovers"]
     size = format_bytes(sum(finding.bytes for finding in found))
@@ -42,10 +39,7 @@ def format_clean(found: Sequence[Finding], *, dry: bool) -> list[str]:
 
 
 def format_forgotten(gone: Forgotten) -> list[str]:
-    """List the removed parts of a study.
-
-    In a dry run, they are the parts to remove.
-    """
+    """List the removed parts of a study. In a dry run, they are the parts to remove."""
     if not gone.trials:
         return [f"{gone.study}: the store has none of its trials"]
     verb = "removed" if gone.removed else "would be removed"

@@ -57,10 +57,7 @@ class KeysPage:
 
 
 class KeyFact(NamedTuple):
-    """A key of study files.
-
-    Its name leaves out the table, and has dots between the keys of inline tables.
-    """
+    """A key of study files. Its name leaves out the table, and has dots between the keys of inline tables."""
 
     name: str
     field: FieldInfo

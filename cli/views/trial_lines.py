@@ -56,10 +56,7 @@ class TrialNameColumns:
         self.add(trials)
 
     def add(self, trials: Iterable[Trial]) -> None:
-        """Add trials, and fit the names and column widths to them.
-
-        All names stay different and aligned.
-        """
+        """Add trials, and fit the names and column widths to them. All names stay different and aligned."""
         self._points |= {point: filled_levels(dict(point)) for point in map(_point, trials)}
         self._changes = _single_changes(self._points)
         points = tuple(self._points.values())
@@ -107,10 +104,7 @@ def _fits(columns: Mapping[str, _LevelTexts], max_width: int) -> bool:
 
 
 def format_level(level: Level) -> str:
-    """Return a level as text.
-
-    A decimal number has at most four digits.
-    """
+    """Return a level as text. A decimal number has at most four digits."""
     return f"{level:.4g}" if isinstance(level, float) else level_name(level)
 
 
@@ -169,10 +163,7 @@ def _is_implied_by(factor: str, other: str, points: Sequence[Mapping[str, Level]
 
 
 def _full_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
-    """Return a full text for each level, such as `lr=0.001` for a number.
-
-    Words and recipes are unchanged.
-    """
+    """Return a full text for each level, such as `lr=0.001` for a number. Words and recipes are unchanged."""
     name = "seed " if factor == _SEED else f"{brief_name(factor)}="
     return {
         level: ""

@@ -120,10 +120,7 @@ class Listener:
         """Handle a request to stop; running trials save a checkpoint and end."""
 
     def waiting(self, others: Sequence[ClaimedElsewhere]) -> None:
-        """Handle the start of a wait for other processes.
-
-        They train all remaining trials.
-        """
+        """Handle the start of a wait for other processes. They train all remaining trials."""
 
     def on_nodes(self, nodes: Sequence[ClusterNode]) -> None:
         """Handle the list of a cluster's nodes, before the first trial."""
@@ -223,10 +220,7 @@ class StudyProgress:
         return self._trials[trial_id]
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Add trials that will run.
-
-        Outcomes that they had in earlier runs are forgotten.
-        """
+        """Add trials that will run. Outcomes that they had in earlier runs are forgotten."""
         for trial in trials:
             self._ended.pop(trial.id, None)
             self._trials[trial.id] = self._waiting[trial.id] = trial
@@ -309,10 +303,7 @@ REFRESH_S = 0.5
 
 
 def notebook_listener(study: Study, store: Store, max_trials: int | None) -> Listener:
-    """Return a listener that shows progress in the current notebook.
-
-    Outside a notebook it shows nothing.
-    """
+    """Return a listener that shows progress in the current notebook. Outside a notebook it shows nothing."""
     ipython = sys.modules.get("IPython")  # a notebook has imported it
     if ipython is None or ipython.get_ipython() is None:
         return NOBODY

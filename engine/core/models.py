@@ -38,18 +38,12 @@ AnyModel = Model | TransductionModel
 
 
 def build_model(model: ModelSettings, interface: ModelInterface, generator: torch.Generator) -> AnyModel:
-    """Build the model of a trial on the CPU.
-
-    `generator` draws the initial weights.
-    """
+    """Build the model of a trial on the CPU. `generator` draws the initial weights."""
     return build(model.recipe, model.config_for(interface), generator=generator)
 
 
 def meta_model(settings: TrialSettings) -> AnyModel:
-    """Build a trial's model on the meta device.
-
-    There weights have names and shapes but take no memory.
-    """
+    """Build a trial's model on the meta device. There weights have names and shapes but take no memory."""
     return build_on_meta(settings.model.recipe, settings.model.config_for(settings.task.interface))
 
 

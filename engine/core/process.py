@@ -37,10 +37,7 @@ LARGEST_BLOCK = 2**25
 
 
 def prepare_cpu(threads: int) -> None:
-    """Set the number of threads, and make malloc keep freed memory.
-
-    `give_back_memory` returns it.
-    """
+    """Set the number of threads, and make malloc keep freed memory. `give_back_memory` returns it."""
     torch.set_num_threads(threads)
     if (library := _glibc()) is not None:
         library.mallopt(_M_MMAP_THRESHOLD, LARGEST_BLOCK)
@@ -160,10 +157,7 @@ REPEAT_S = 1.0
 
 
 class Interruption(BaseException):
-    """Base class of interruptions of a training.
-
-    It is not an Exception, so that blocks do not catch it.
-    """
+    """Base class of interruptions of a training. It is not an Exception, so that blocks do not catch it."""
 
 
 class TimeLimitPassed(Interruption):
@@ -192,10 +186,7 @@ class _Alarm:
         signal.setitimer(signal.ITIMER_REAL, delay_s, REPEAT_S if delay_s else 0.0)
 
     def ring(self, _signal: int, _frame: FrameType | None) -> None:
-        """Raise an interruption if its deadline has passed.
-
-        This handles the timer's signal.
-        """
+        """Raise an interruption if its deadline has passed. This handles the timer's signal."""
         now = time.monotonic()
         if self.armed and now >= self.stop_at:
             raise StoppedMidway

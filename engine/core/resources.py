@@ -96,10 +96,7 @@ def cpu_has_bf16() -> bool:
 
 
 def gpu_here() -> tuple[Gpu, int] | None:
-    """Return the GPU with the least free memory, and the number of GPUs.
-
-    Return None if there is no GPU.
-    """
+    """Return the GPU with the least free memory, and the number of GPUs. Return None if there is no GPU."""
     found = find_gpus() if has_gpu() else []
     return (min(found, key=lambda each: each.free), len(found)) if found else None
 
@@ -129,10 +126,7 @@ def count_gpus_of_processes() -> int:
 
 
 def has_gpu() -> bool:
-    """Return whether torch can train on a GPU here.
-
-    Torch is imported only if the system has a GPU driver.
-    """
+    """Return whether torch can train on a GPU here. Torch is imported only if the system has a GPU driver."""
     if not _has_driver():
         return False
     import torch  # noqa: PLC0415 -- most machines that plan have no GPU

@@ -82,10 +82,7 @@ def _manual_download_error(found: Availability) -> DataError:
 
 
 def _get(download: Download, path: Path, progress: Progress) -> None:
-    """Download a file from the first address that serves it.
-
-    `path` appears only when it is complete.
-    """
+    """Download a file from the first address that serves it. `path` appears only when it is complete."""
     unfinished = path.with_name(f".{path.name}.part")
     failures = []
     for url in download.urls:

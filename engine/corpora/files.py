@@ -74,10 +74,7 @@ def find_file(source: SourceFile, place: Path) -> Path | None:
 
 
 def describe_files(source: SourceFile) -> str:
-    """Describe where a dataset's file may be.
-
-    It may be the file itself, a compressed copy, or an archive.
-    """
+    """Describe where a dataset's file may be. It may be the file itself, a compressed copy, or an archive."""
     names = [] if source.digest is None else [f"{source.names[0]} (.xz, .gz)"]
     return " or ".join([*names, *([source.archive] if source.archive else [])])
 
@@ -137,10 +134,7 @@ def file_digest(path: Path, like: str) -> str:
 
 @contextmanager
 def as_data_error(dataset: Dataset, path: Path) -> Iterator[None]:
-    """Within this context, raise a DataError for a damaged file.
-
-    The error names the file.
-    """
+    """Within this context, raise a DataError for a damaged file. The error names the file."""
     try:
         yield
     except _DAMAGE as error:

@@ -21,10 +21,7 @@ _BRACKET = re.compile(rb"[()]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeFiles:
-    """The files of a treebank.
-
-    They have paths and numbers, and `read` reads their contents.
-    """
+    """The files of a treebank. They have paths and numbers, and `read` reads their contents."""
 
     paths: tuple[Path, ...] = ()
     numbers: tuple[int, ...] = ()

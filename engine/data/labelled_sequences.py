@@ -40,10 +40,7 @@ _VOCABULARY = "vocabulary"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledSplit:
-    """Encoded sequences and their labels.
-
-    `labels` is (sequences,) or, if `of_tokens`, (tokens,).
-    """
+    """Encoded sequences and their labels. `labels` is (sequences,) or, if `of_tokens`, (tokens,)."""
 
     sequences: Split
     labels: Tensor

@@ -55,10 +55,7 @@ class Outputs:
 
 
 def log_probabilities(logits: Tensor) -> Tensor:
-    """Return the log-probabilities of all symbols.
-
-    They are at least in single precision.
-    """
+    """Return the log-probabilities of all symbols. They are at least in single precision."""
     return torch.log_softmax(logits, -1, dtype=torch.promote_types(logits.dtype, torch.float32))
 
 
@@ -380,10 +377,7 @@ class LengthLine:
         return cls(slope=slope, constant=(written - slope * total) / count)
 
     def estimate(self, lengths: Tensor) -> Tensor:
-        """Estimate output lengths from source lengths (rows,).
-
-        They are rounded up, and may be below 1.
-        """
+        """Estimate output lengths from source lengths (rows,). They are rounded up, and may be below 1."""
         found = [math.ceil(self.slope * length + self.constant) for length in lengths.tolist()]
         return torch.tensor(found, device=lengths.device)
 

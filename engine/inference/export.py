@@ -38,10 +38,7 @@ orders."""
 
 
 class ExportError(ActivememError):
-    """Error for an export that is impossible or changes the outputs.
-
-    The message gives the reason.
-    """
+    """Error for an export that is impossible or changes the outputs. The message gives the reason."""
 
 
 def export_model(trained: TrainedModel, path: Path, *, lengths: bool = False) -> Exported:

@@ -77,10 +77,7 @@ class ActivememForCausalLM(PreTrainedModel, GenerationMixin):
         return model.to(device).eval() if device is not None else model.eval()
 
     def save_pretrained(self, *_: object, **__: object) -> None:
-        """Raise NotImplementedError.
-
-        `activemem model export` writes a folder.
-        """
+        """Raise NotImplementedError. `activemem model export` writes a folder."""
         raise NotImplementedError(
             "save_pretrained is not supported: copy the folder, or write one by activemem model export"
         )
@@ -147,10 +144,7 @@ class ActivememTokenizer(PreTrainedTokenizer):
         return dict(self._ids)
 
     def tokenize(self, text: str, **_: object) -> list[str]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Return the names of a text's symbols.
-
-        There is no end mark after the last line or document.
-        """
+        """Return the names of a text's symbols. There is no end mark after the last line or document."""
         return [self._names[number] for number in self._symbols.encode_beginning(text)]
 
     def convert_tokens_to_string(self, tokens: Sequence[str]) -> str:

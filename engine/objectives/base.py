@@ -129,10 +129,7 @@ class Stackable(Protocol):
         ...
 
     def loss_of(self, model: nn.Module, *batch: Tensor) -> Tensor:
-        """Return the loss of a whole batch.
-
-        It must depend only on the model and the batch.
-        """
+        """Return the loss of a whole batch. It must depend only on the model and the batch."""
         ...
 
 
@@ -201,10 +198,7 @@ class Objective(ABC, Generic[ModelOf]):
 
     @abstractmethod
     def evaluate(self, model: ModelOf, *, last: bool) -> Metrics:
-        """Return the metrics after an epoch.
-
-        The model is in evaluation mode. `last` marks the last epoch.
-        """
+        """Return the metrics after an epoch. The model is in evaluation mode. `last` marks the last epoch."""
 
     def causal_view(self) -> CausalView | None:
         """Return the data for testing causality, or None if the task is not causal."""
@@ -249,10 +243,7 @@ class BatchObjective(Objective[ModelOf], Generic[ModelOf, BatchOf]):
 
 
 class FreshObjective(BatchObjective[Model, BatchOf]):
-    """An objective that draws a fresh batch for each step.
-
-    The trial's seed sets the random generator.
-    """
+    """An objective that draws a fresh batch for each step. The trial's seed sets the random generator."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
@@ -353,8 +344,5 @@ class RegisteredMetrics:
 
 
 def reported_number(value: SupportsFloat | None) -> float:
-    """Return a plug-in's value as a number.
-
-    None, which means no value, becomes NaN.
-    """
+    """Return a plug-in's value as a number. None, which means no value, becomes NaN."""
     return math.nan if value is None else float(value)

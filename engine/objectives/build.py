@@ -30,10 +30,7 @@ _OF_TEXTS: dict[str, type[Objective[Any]]] = {
 
 
 def build_objective(settings: TrialSettings, device: torch.device, folder: Path) -> Objective[Any]:
-    """Build the objective of a trial.
-
-    It reads its data from `folder`.
-    """
+    """Build the objective of a trial. It reads its data from `folder`."""
     return objective_class(settings)(settings, device, folder)
 
 

@@ -238,10 +238,7 @@ class GeneratedObjective(FreshObjective[Examples]):
 
 
 class TaggingExamplesObjective(GeneratedObjective):
-    """Objective with symbols as targets.
-
-    Outputs are computed only at the scored positions.
-    """
+    """Objective with symbols as targets. Outputs are computed only at the scored positions."""
 
     def causal_view(self) -> CausalView | None:
         """Return the longest dev or test example for testing causality.
@@ -371,10 +368,7 @@ class AlgorithmicObjective(FreshObjective[Batch]):
         return cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
-        """Return the metrics after an epoch.
-
-        After the last epoch, include metrics at each test length.
-        """
+        """Return the metrics after an epoch. After the last epoch, include metrics at each test length."""
         measured = self._evaluate_epoch(model)
         return measured | self._test(model) if last and self._settings.test_lengths else measured
 

@@ -178,10 +178,7 @@ class PairData:
         return LengthLine.fit(sources[kept], targets[kept])
 
     def sources(self, split: PairSplit) -> list[str]:
-        """Return the sources of a dev or test split as text.
-
-        Generated sources are written as numbers.
-        """
+        """Return the sources of a dev or test split as text. Generated sources are written as numbers."""
         return _number_lines(split.source) if self.text is None else split.sentences("source")
 
     def references(self, split: PairSplit) -> list[str]:
@@ -197,10 +194,7 @@ class PairData:
         return TreeCosts.of(split.sentences("source"), self.text.target)
 
     def sentences(self, outputs: Sequence[Sequence[int]]) -> list[str]:
-        """Return outputs as text.
-
-        Outputs for generated pairs are written as numbers.
-        """
+        """Return outputs as text. Outputs for generated pairs are written as numbers."""
         decode_one = number_line if self.text is None else self.text.target.decode
         return [decode_one(output) for output in outputs]
 
@@ -311,10 +305,7 @@ def _number_lines(side: Split) -> list[str]:
 
 
 def number_line(symbols: Sequence[int]) -> str:
-    """Return symbols as a line of numbers, up to the end symbol.
-
-    Start symbols are left out.
-    """
+    """Return symbols as a line of numbers, up to the end symbol. Start symbols are left out."""
     text = takewhile(lambda symbol: symbol != END, symbols)
     return " ".join(str(symbol) for symbol in text if symbol != START)
 

@@ -148,10 +148,7 @@ class LabelledObjective(StreamedObjective[Model, LabelledBatch]):
 
     @abstractmethod
     def _scores(self, model: Model, split: LabelledSplit, name: str) -> Metrics:
-        """Return the metrics of a split, with names that begin with `name`.
-
-        Each sequence is scored once.
-        """
+        """Return the metrics of a split, with names that begin with `name`. Each sequence is scored once."""
 
 
 class ClassificationObjective(LabelledObjective):

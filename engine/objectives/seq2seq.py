@@ -267,10 +267,7 @@ def sampling_share(train: TrainSettings, step: int) -> float:
 
 
 def _guess_places(model: TransductionModel, sources: Tensor, targets: Tensor, draws: GuessDraws) -> Tensor:
-    """Replace target symbols by the model's guesses from left to right.
-
-    Later guesses see earlier ones.
-    """
+    """Replace target symbols by the model's guesses from left to right. Later guesses see earlier ones."""
     # all pairs have the same places here, because `GuessDraws.of` was called with `together`
     places = draws.replaced[0].tolist()
     if not any(places):
@@ -300,10 +297,7 @@ def draw_symbols(shares: Tensor, uniform: Tensor) -> Tensor:
 
 
 def _part_of(rows: Tensor, part: int, parts: int) -> Tensor:
-    """Return a part of a batch's rows.
-
-    An empty part gets the first row, so that the model has an input.
-    """
+    """Return a part of a batch's rows. An empty part gets the first row, so that the model has an input."""
     found = rows[micro_batch_slice(len(rows), part, parts)]
     return found if len(found) else rows[:1]
 

@@ -73,19 +73,13 @@ class TextScore(Likelihood):
 
     @property
     def bits_per_byte(self) -> float | None:
-        """Return the bits per byte of text.
-
-        Ends of documents do not count, since they are not text.
-        """
+        """Return the bits per byte of text. Ends of documents do not count, since they are not text."""
         nats = self.nats if self.ends.bytes else self.nats - self.ends.nats
         return nats / math.log(2) / self.bytes if self.bytes else None
 
     @property
     def without_ends(self) -> Likelihood:
-        """Return the likelihood of all tokens except line ends.
-
-        The model still reads line ends as inputs.
-        """
+        """Return the likelihood of all tokens except line ends. The model still reads line ends as inputs."""
         return Likelihood(
             nats=self.nats - self.ends.nats,
             tokens=self.tokens - self.ends.tokens,

@@ -144,10 +144,7 @@ def take_clipped_step(optimizer: torch.optim.Optimizer, model: nn.Module, norm: 
 
 
 def _maps(model: nn.Module) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield each matrix of a model that has a gradient, with its gradient.
-
-    A weight may hold several maps.
-    """
+    """Yield each matrix of a model that has a gradient, with its gradient. A weight may hold several maps."""
     for weight, found in find_weights(model).items():
         if weight.grad is not None:
             yield from zip(found.split_maps(weight), found.split_maps(weight.grad), strict=True)
@@ -250,10 +247,7 @@ class Weights:
         return isinstance(self.optimizer, Adam) and clips == (None, None, None)
 
     def move(self) -> None:
-        """Take one step of the optimiser.
-
-        Gradients or steps are clipped as [train] sets it.
-        """
+        """Take one step of the optimiser. Gradients or steps are clipped as [train] sets it."""
         train = self._train
         if train.clip_norm is not None:
             nn.utils.clip_grad_norm_(self.model.parameters(), train.clip_norm)
@@ -296,10 +290,7 @@ class Weights:
         self.model.after_optimiser_step()
 
     def named(self) -> Mapping[str, Tensor]:
-        """Return the weights that evaluation uses, by name.
-
-        Averaged weights are copied to the CPU.
-        """
+        """Return the weights that evaluation uses, by name. Averaged weights are copied to the CPU."""
         with self.evaluated() as model:
             weights = model.state_dict()
             if self._average is None:
@@ -325,10 +316,7 @@ class Weights:
 
 
 def make_weights(settings: TrialSettings, interface: ModelInterface, device: torch.device) -> Weights:
-    """Build a trial's model and optimiser on a device.
-
-    The initial weights are drawn on the CPU.
-    """
+    """Build a trial's model and optimiser on a device. The initial weights are drawn on the CPU."""
     check_compile(settings.train.compile, device)
     generator = torch.Generator().manual_seed(derive_seed(settings.seed, "initialisation"))
     model = build_model(settings.model, interface, generator).to(device)

@@ -99,10 +99,7 @@ class PackOutlook:
 
 
 def foresee_packs(every: Iterable[TrialSettings]) -> PackOutlook:
-    """Predict which trials can share packs.
-
-    Models are built on the meta device, so they need no memory.
-    """
+    """Predict which trials can share packs. Models are built on the meta device, so they need no memory."""
     forms, faults, alone = Counter[str](), dict[str, str | None](), Counter[str]()
     for settings in every:
         reason = alone_reason(settings)
@@ -290,10 +287,7 @@ def _time_left_s(members: Sequence[Member]) -> float | None:
 
 
 def _split(members: Sequence[Member], most: int) -> Iterator[Sequence[Member]]:
-    """Split trials into packs of about equal size, at most `most`.
-
-    Packs of one are left out.
-    """
+    """Split trials into packs of about equal size, at most `most`. Packs of one are left out."""
     packs = -(-len(members) // most)
     for begin, end in pairwise(place * len(members) // packs for place in range(packs + 1)):
         if end - begin > 1:
@@ -301,10 +295,7 @@ def _split(members: Sequence[Member], most: int) -> Iterator[Sequence[Member]]:
 
 
 def _copied(state: _State) -> _State:
-    """Return a deep copy of a state.
-
-    With many small tensors this is much faster than copy.deepcopy.
-    """
+    """Return a deep copy of a state. With many small tensors this is much faster than copy.deepcopy."""
     made: object
     match state:
         case torch.Tensor():

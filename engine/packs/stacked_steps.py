@@ -82,10 +82,7 @@ class StackedPasses:
 
 
 class _LossOf(nn.Module):
-    """An objective's loss as a module.
-
-    `functional_call` accepts only modules.
-    """
+    """An objective's loss as a module. `functional_call` accepts only modules."""
 
     def __init__(self, model: nn.Module, objective: Objective[Any]) -> None:
         super().__init__()
@@ -166,10 +163,7 @@ class StackedSteps:
             home.copy_(stacked)
 
     def step(self) -> None:
-        """Take one step of each training.
-
-        Raise PackError if their batches differ in shape.
-        """
+        """Take one step of each training. Raise PackError if their batches differ in shape."""
         for training in self._trainings:
             training.begin_step()
         with float32_products(self._trainings[0].settings.train.precision):

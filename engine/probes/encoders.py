@@ -171,10 +171,7 @@ class EncoderProbe:
 
     @torch.no_grad()
     def changes(self, split: PairSplit, pair: int) -> Tensor:
-        """Return Δ (n - 1,) for one source.
-
-        It is the cosine similarity of each memory state to the next.
-        """
+        """Return Δ (n - 1,) for one source. It is the cosine similarity of each memory state to the next."""
         batch = collate(split, [pair])
         trace = self._encoder.traces(self._embed_sources(batch))[-1]
         return memory_changes(trace.cell, batch.sources != PAD)

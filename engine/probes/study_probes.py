@@ -107,10 +107,7 @@ class ProbeResult:
 
     @property
     def failed(self) -> bool:
-        """Return whether the measurement failed.
-
-        A probe that does not suit the model has not failed.
-        """
+        """Return whether the measurement failed. A probe that does not suit the model has not failed."""
         return self.reason not in (None, NO_ENCODER, NO_TRANSLATION)
 
 
@@ -184,10 +181,7 @@ class _Group:
         self._measured: dict[str, _Measurement] = {}
 
     def theta_names(self, trial: str) -> set[str]:
-        """Return the names of the metrics Θ of a trial.
-
-        There is one for each kind of standard attention.
-        """
+        """Return the names of the metrics Θ of a trial. There is one for each kind of standard attention."""
         return {_theta(attention) for attention in self.standards[trial].by_attention}
 
     def measure(self, trial: str, split: PairSplit) -> dict[str, float]:

@@ -35,10 +35,7 @@ class TrainedTrial:
     row: TrialRow
 
     def metric_rows(self, metrics: Mapping[str, float]) -> list[MetricRow]:
-        """Return the rows that store these metrics.
-
-        They belong to the trial's last step.
-        """
+        """Return the rows that store these metrics. They belong to the trial's last step."""
         steps, epochs = self.row.steps, self.row.epochs
         return [
             MetricRow(step=steps, epoch=epochs, name=name, value=value) for name, value in metrics.items()
@@ -61,10 +58,7 @@ def trained_trials(study: Study, store: Store) -> Iterator[TrainedTrial]:
 
 
 def load_kept_model(settings: TrialSettings, weights_file: Path) -> AnyModel:
-    """Return the trained model of a trial, on the CPU.
-
-    Raise ProbeError if it is missing or unreadable.
-    """
+    """Return the trained model of a trial, on the CPU. Raise ProbeError if it is missing or unreadable."""
     if not weights_file.exists():
         raise ProbeError(NOT_KEPT)
     try:

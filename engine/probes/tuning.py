@@ -70,10 +70,7 @@ def _tune_study(study: Study, store: Store, machine: Machine) -> Iterator[ProbeR
 
 
 class _Tuning:
-    """Tuning of one trial's decoding settings.
-
-    The model is loaded only if outputs are missing.
-    """
+    """Tuning of one trial's decoding settings. The model is loaded only if outputs are missing."""
 
     def __init__(self, trained: TrainedTrial, decode: DecodeSettings, store: Store, machine: Machine) -> None:
         self._trained, self._settings, self._decode = trained, trained.trial.settings, decode
@@ -81,10 +78,7 @@ class _Tuning:
         self._device = torch.device(machine.device)
 
     def run(self) -> dict[str, float]:
-        """Store and return all metrics of the trial.
-
-        Return an empty mapping if they are stored already.
-        """
+        """Store and return all metrics of the trial. Return an empty mapping if they are stored already."""
         rows = self._store.metrics([self._trained.trial.id]).select("name", "value").iter_rows()
         stored = {name: value for name, value in rows if metric_family(name) in _TUNING}
         tokenizers = self._decode.tokenizers

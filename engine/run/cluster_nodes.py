@@ -49,10 +49,7 @@ class StorePlace:
     marker: str | None = None
 
     def open(self) -> Store:
-        """Open the store on this node.
-
-        Raise NodeError if this node does not share the store's folder.
-        """
+        """Open the store on this node. Raise NodeError if this node does not share the store's folder."""
         if self.marker is not None and not Path(self.marker).exists():
             raise NodeError(
                 f"this node cannot see the folder of the results, {self.root}: "

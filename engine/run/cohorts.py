@@ -315,10 +315,7 @@ class Worker:
         outcome.commit()  # at the start, since the files may change during training
 
     def attempts(self, jobs: Sequence[Job]) -> list[Attempt]:
-        """Return an attempt for each job.
-
-        An attempt claims its trial when it starts.
-        """
+        """Return an attempt for each job. An attempt claims its trial when it starts."""
         for run in {job.run for job in jobs} - self._claims.keys():
             self._claims[run] = Claims(self._store, run)
         return [
@@ -461,10 +458,7 @@ class Lockstep:
 
 
 def collect(events: Iterator[Event], seconds: float) -> list[Event]:
-    """Collect events for about this many seconds.
-
-    The list is empty if the iterator has no more events.
-    """
+    """Collect events for about this many seconds. The list is empty if the iterator has no more events."""
     deadline, taken = time.monotonic() + seconds, []
     for event in events:
         taken.append(event)
@@ -482,10 +476,7 @@ def run_local(
     *,
     metric: str | None = None,
 ) -> None:
-    """Run all cohorts of a source in this process.
-
-    A requested stop takes effect even within an epoch.
-    """
+    """Run all cohorts of a source in this process. A requested stop takes effect even within an epoch."""
     worker: Worker | None = None  # slow to load, and not needed if nothing is left to train
     while not stop.requested and (cohort := source.next_cohort()) is not None:
         if worker is None:

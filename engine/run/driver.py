@@ -403,10 +403,7 @@ class RunRounds:
         ]
 
     def search(self, max_trials: int | None, *, retry_failed: bool) -> list[str]:
-        """Run a search until its budget is used.
-
-        It ends earlier if `max_trials` trials have ended.
-        """
+        """Run a search until its budget is used. It ends earlier if `max_trials` trials have ended."""
         from .search.search import Search  # noqa: PLC0415 -- Optuna is loaded for searches only
 
         given_up: list[str] = []

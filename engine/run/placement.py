@@ -40,10 +40,7 @@ class Accelerators:
 
 
 def with_whole_gpu(machine: Machine) -> Machine:
-    """Resolve `gpus = "auto"` to one GPU for each trial.
-
-    Without a GPU it becomes 0.
-    """
+    """Resolve `gpus = "auto"` to one GPU for each trial. Without a GPU it becomes 0."""
     machine = with_gpu_bytes(machine)
     return replace(machine, gpus=float(has_gpu())) if machine.gpus == "auto" else machine
 
@@ -111,10 +108,7 @@ def with_gpu_bytes(machine: Machine) -> Machine:
 
 
 def free_bytes() -> int:
-    """Return the free bytes of the fullest GPU; 0 without a GPU.
-
-    Only GPUs that this process sees count.
-    """
+    """Return the free bytes of the fullest GPU; 0 without a GPU. Only GPUs that this process sees count."""
     return min((each.free for each in find_gpus()), default=0)
 
 
@@ -218,10 +212,7 @@ def measure_bf16(steps: Sequence[TrialSettings], machine: Machine) -> tuple[floa
 
 
 def _measure_both(settings: TrialSettings, machine: Machine) -> tuple[float, float]:
-    """Return the seconds of a training step in float32 and in bf16.
-
-    Each is the fastest of several steps.
-    """
+    """Return the seconds of a training step in float32 and in bf16. Each is the fastest of several steps."""
     device, spent = torch.device(machine.device), 0.0
     trainings = list[Training]()
     for precision in ("float32", "bf16"):

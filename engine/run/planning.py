@@ -320,10 +320,7 @@ def _describe_packs(plan: Plan, machine: Machine) -> str:
 
 
 def _cpu_months(plan: Plan) -> str:
-    """Return a note if a study would take weeks on CPUs; otherwise "".
-
-    The note says that it needs a GPU.
-    """
+    """Return a note if a study would take weeks on CPUs; otherwise "". The note says that it needs a GPU."""
     days = plan.flops / (_CORE_FLOPS * cpus_here()) / 86_400
     if days < _MAX_CPU_DAYS:
         return ""

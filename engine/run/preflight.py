@@ -164,10 +164,7 @@ _OPEN = {
 
 
 def prepare_corpora(all_settings: Iterable[TrialSettings], folder: Path) -> None:
-    """Open every corpus of the trials.
-
-    If some are missing, raise one DataError that names them all.
-    """
+    """Open every corpus of the trials. If some are missing, raise one DataError that names them all."""
     tasks = [settings.task for settings in all_settings]
     texts = {
         (task.name, task.corpus, task.tokens, task.pieces, getattr(task, "tokenizer", None)): task

@@ -47,10 +47,7 @@ _NO_GPU_RESTRICTION = "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"
 
 
 class _WorkerLeavesError(Exception):
-    """Error that ends a worker after its node or GPU is lost.
-
-    A different worker resumes its trials.
-    """
+    """Error that ends a worker after its node or GPU is lost. A different worker resumes its trials."""
 
 
 def request_stop(run: str) -> None:
@@ -135,20 +132,14 @@ class CohortActor(tune.Trainable):
         return True
 
     def cleanup(self) -> None:
-        """Release the claims of trials that have not ended.
-
-        Tune calls this before it ends the actor.
-        """
+        """Release the claims of trials that have not ended. Tune calls this before it ends the actor."""
         for attempt in self._attempts:
             attempt.release()
         if self._attempts:
             self._worker.flush()
 
     def step(self) -> dict[str, Any]:
-        """Train the current cohort for some time, and return the events.
-
-        In a search, this is one epoch.
-        """
+        """Train the current cohort for some time, and return the events. In a search, this is one epoch."""
         unfinished = {"events": [], "done": True, COMPLETED: False}
         unfinished |= {} if self._metric is None else {"epoch": 0, self._metric: nan}
         if self._broken is not None:

@@ -64,10 +64,7 @@ class _NeverPickled:
 
 @dataclass(slots=True)
 class _Cohort:
-    """A cohort that Tune has received.
-
-    `losses` counts how often it has lost its worker.
-    """
+    """A cohort that Tune has received. `losses` counts how often it has lost its worker."""
 
     name: str
     jobs: list[Job]
@@ -132,10 +129,7 @@ class CohortSearcher(_NeverPickled, Searcher):
         return found
 
     def should_prune(self, trial_id: str, epoch: int, value: float) -> bool:
-        """Return whether to prune a cohort after this epoch.
-
-        `trial_id` is the cohort's id in Ray Tune.
-        """
+        """Return whether to prune a cohort after this epoch. `trial_id` is the cohort's id in Ray Tune."""
         return self._source.should_prune(self._cohorts[trial_id].name, epoch, value)
 
     def on_trial_complete(
@@ -146,17 +140,11 @@ class CohortSearcher(_NeverPickled, Searcher):
             self._end(self._cohorts.pop(trial_id), completed=bool((result or {}).get(COMPLETED)))
 
     def trials_of(self, trial_id: str) -> list[str]:
-        """Return the ids of the trials in a cohort.
-
-        `trial_id` is the cohort's id in Ray Tune.
-        """
+        """Return the ids of the trials in a cohort. `trial_id` is the cohort's id in Ray Tune."""
         return [job.trial.id for job in self._cohorts[trial_id].jobs]
 
     def worker_lost(self, trial_id: str, reason: str) -> None:
-        """Hand out a cohort again after it has lost its worker.
-
-        After too many losses, give it up.
-        """
+        """Hand out a cohort again after it has lost its worker. After too many losses, give it up."""
         cohort = self._cohorts.pop(trial_id)
         cohort.losses += 1
         if cohort.losses <= MAX_COHORT_LOSSES:
@@ -314,10 +302,7 @@ def run_cohorts(
 
 
 def fit_here(machine: Machine, settings: Sequence[TrialSettings], at_once: int | None) -> Machine:
-    """Return the machine with each trial's share of a GPU.
-
-    Raise MachineError if no trial has room here.
-    """
+    """Return the machine with each trial's share of a GPU. Raise MachineError if no trial has room here."""
     cpus = ray.cluster_resources().get("CPU", 1.0)
     machine = with_share(machine, settings, cpus=cpus, at_once=at_once)
     for name, asked in (("CPU", machine.cpus), ("GPU", _gpus(machine))):

@@ -52,10 +52,7 @@ class HeadWatch:
         threading.Thread(target=self._look, name="head watch", daemon=True).start()
 
     def run(self, what: Callable[[], _ResultT]) -> _ResultT:
-        """Call `what` and return its result.
-
-        Raise HeadLostError as soon as the cluster's head is gone.
-        """
+        """Call `what` and return its result. Raise HeadLostError as soon as the cluster's head is gone."""
         result: Future[_ResultT] = Future()
         thread = threading.Thread(target=_run, args=(what, result), name="cluster", daemon=True)
         thread.start()
@@ -203,10 +200,7 @@ def _start(machine: Machine, listener: Listener) -> None:
 
 @contextmanager
 def _limited(seconds: float) -> Iterator[None]:
-    """Within this context, raise _StartTooSlow after `seconds`.
-
-    Outside the main thread there is no limit.
-    """
+    """Within this context, raise _StartTooSlow after `seconds`. Outside the main thread there is no limit."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -248,10 +242,7 @@ class Code(TypedDict):
 
 
 def search_path() -> list[str]:
-    """Return this process's module search path, last entry first.
-
-    Ray inserts the entries in this order.
-    """
+    """Return this process's module search path, last entry first. Ray inserts the entries in this order."""
     # Ray inserts one entry after the other at the front, so reverse them; '' would be a worker's own folder
     return [entry or str(Path.cwd()) for entry in reversed(sys.path)]
 

@@ -35,10 +35,7 @@ Draw = Callable[[int, int, int, torch.Generator], Tensor]
 
 
 class Batch(NamedTuple):
-    """Input sequences and their targets at each position.
-
-    Both are (batch, tokens), int64.
-    """
+    """Input sequences and their targets at each position. Both are (batch, tokens), int64."""
 
     inputs: Tensor
     targets: Tensor
@@ -152,10 +149,7 @@ Gate = Callable[[Tensor, Tensor], Tensor]
 
 
 def bits(_vocab: int, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
-    """Draw bits 0 and 1 with equal chances.
-
-    The vocabulary has a third symbol, which inputs never contain.
-    """
+    """Draw bits 0 and 1 with equal chances. The vocabulary has a third symbol, which inputs never contain."""
     return torch.randint(2, (batch_size, length), generator=generator)
 
 
@@ -213,10 +207,7 @@ _TEST_SEED = 0
 
 
 def draw_test_batch(task: Task, settings: AlgorithmicSettings, length: int) -> Batch:
-    """Draw a task's test sequences of one length.
-
-    They are the same for every trial.
-    """
+    """Draw a task's test sequences of one length. They are the same for every trial."""
     seed = derive_seed(
         _TEST_SEED, f"test sequences of {task.spec.name}, {settings.symbols} symbols, {length}"
     )

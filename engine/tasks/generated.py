@@ -31,18 +31,12 @@ _SHOWN, _SHOWN_LAST = 64, 16
 
 
 def draw_examples(task: GeneratedTask, count: int, generator: Generator) -> Examples:
-    """Draw training examples of a task.
-
-    Raise TaskError if they do not fit the task's kind and sizes.
-    """
+    """Draw training examples of a task. Raise TaskError if they do not fit the task's kind and sizes."""
     return _checked(task, partial(task.draw, count), generator, count)
 
 
 def draw_test_set(task: GeneratedTask, name: str) -> Examples:
-    """Draw the test set of this name.
-
-    It is the same at each call.
-    """
+    """Draw the test set of this name. It is the same at each call."""
     generator = torch.Generator().manual_seed(derive_seed(_TEST_SEED, f"test set {name} of {task.name}"))
     return _checked(task, task.test_sets()[name], generator, None)
 

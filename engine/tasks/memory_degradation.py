@@ -49,10 +49,7 @@ class SequenceSplits:
 
 
 def generate_splits(spec: DegradationProblem, seed: int) -> SequenceSplits:
-    """Generate the training, dev and test sequences of a problem.
-
-    The same seed gives the same sequences.
-    """
+    """Generate the training, dev and test sequences of a problem. The same seed gives the same sequences."""
     drawn = _different(spec, seed, spec.sequences + spec.test_sequences)
     sequences = Sequences(_add_markers(drawn), _add_markers(_answer(spec, seed, drawn)))
     train = round(spec.sequences * (1 - spec.dev_fraction))
@@ -72,10 +69,7 @@ def as_pairs(sequences: Sequences) -> PairSplit:
 
 
 def tabu_symbols(spec: DegradationProblem, seed: int) -> Tensor:
-    """Return the symbols (tabu,) that never occur in a problem's targets.
-
-    Symbols count from 0.
-    """
+    """Return the symbols (tabu,) that never occur in a problem's targets. Symbols count from 0."""
     return torch.randperm(spec.symbols, generator=_fixed_generator(spec, seed))[: spec.num_dropped_symbols]
 
 

@@ -113,10 +113,7 @@ class Checkpoint:
         return True
 
     def record_stop(self) -> None:
-        """Record that the process stops on purpose.
-
-        Otherwise it counts as a process that died.
-        """
+        """Record that the process stops on purpose. Otherwise it counts as a process that died."""
         with suppress(OSError):  # a start without this line counts as a death
             self._place.fetch_file(self._starts)
             if self._starts.is_file():
@@ -125,10 +122,7 @@ class Checkpoint:
                 self._place.put(self._starts)
 
     def save(self, saved: CheckpointData) -> None:
-        """Save a new state.
-
-        After a crash at any moment, the new or the previous state is intact.
-        """
+        """Save a new state. After a crash at any moment, the new or the previous state is intact."""
         with replacing(self._state) as temporary:
             _write(temporary, saved)
             # the new state is complete before the old one moves, so that one of them is always intact
@@ -141,10 +135,7 @@ class Checkpoint:
                 self._place.put(note)
 
     def load(self, device: torch.device) -> CheckpointData | None:
-        """Return the last intact state, or None if there is none.
-
-        Damaged files are logged and renamed.
-        """
+        """Return the last intact state, or None if there is none. Damaged files are logged and renamed."""
         self._place.fetch(self.folder)
         for path in (self._state, self._previous):
             try:
@@ -183,10 +174,7 @@ class Checkpoint:
         return replace(saved, totals=totals)
 
     def remove(self) -> None:
-        """Remove the folder of an ended trial.
-
-        Files that cannot be deleted stay, without an error.
-        """
+        """Remove the folder of an ended trial. Files that cannot be deleted stay, without an error."""
         with suppress(OSError):
             self._place.delete(self.folder)
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -134,10 +134,7 @@ class BestEpoch:
     weights: Mapping[str, Tensor] | None = None
 
     def after(self, epoch: int, metrics: Mapping[str, float], model: nn.Module) -> BestEpoch:
-        """Return the best epoch after one more epoch.
-
-        Of epochs with equal values, the first is the best.
-        """
+        """Return the best epoch after one more epoch. Of epochs with equal values, the first is the best."""
         value = metrics[self.metric]
         sign = 1 if METRICS[self.metric].higher_is_better else -1
         if math.isnan(value) or (self.value is not None and sign * value <= sign * self.value):
@@ -166,10 +163,7 @@ class Stopping:
         return cls(train=train, best=best)
 
     def after_steps(self, loss: float) -> Stopping:
-        """Return a copy with one more epoch.
-
-        `loss` is the mean training loss of the epoch's steps.
-        """
+        """Return a copy with one more epoch. `loss` is the mean training loss of the epoch's steps."""
         stop = self.train.stop
         losses = () if stop is None else (*self.losses, loss)[-stop.epochs - 1 :]
         return replace(self, epoch=self.epoch + 1, losses=losses)
@@ -200,10 +194,7 @@ class Stopping:
         return stop is not None and len(losses) > stop.epochs and max(losses) - min(losses) < stop.within
 
     def state(self) -> dict[str, Any]:
-        """Return the state for a checkpoint, without the epoch.
-
-        It has only tensors and plain values.
-        """
+        """Return the state for a checkpoint, without the epoch. It has only tensors and plain values."""
         best = self.best
         kept = {"value": best.value, "epoch": best.epoch, "weights": best.weights} if best else None
         return {

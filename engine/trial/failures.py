@@ -101,10 +101,7 @@ _lost: list[str] = []
 
 
 class MachineError(ActivememError):
-    """Error for a machine that cannot train, such as one with a full disk.
-
-    The message is one line.
-    """
+    """Error for a machine that cannot train, such as one with a full disk. The message is one line."""
 
 
 class HeadLostError(MachineError):
@@ -189,10 +186,7 @@ def machine_failure(error: BaseException) -> str | None:
 
 
 def _reported_fault(error: BaseException) -> str | None:
-    """Return the machine failure that this exception reports, or None.
-
-    Its causes are ignored.
-    """
+    """Return the machine failure that this exception reports, or None. Its causes are ignored."""
     if isinstance(error, MachineError | DataError | PrecisionError | CompileModeError):
         return " ".join(str(error).split())
     if isinstance(error, OSError) and error.errno in _ERRNOS:
@@ -393,10 +387,7 @@ class OomRetries:
             self.tries = min(int(self._file.read_text("ascii")), len(self._parts) - 1)
 
     def next(self) -> bool:
-        """Go to the next try, which needs less memory.
-
-        Return False if there is no further try.
-        """
+        """Go to the next try, which needs less memory. Return False if there is no further try."""
         if self.tries + 1 >= len(self._parts):
             return False
         self.tries += 1
@@ -413,10 +404,7 @@ def _can_be_split(settings: TrialSettings, parts: int) -> bool:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an error means that memory ran out.
-
-    On a CPU, torch then raises a plain RuntimeError.
-    """
+    """Return whether an error means that memory ran out. On a CPU, torch then raises a plain RuntimeError."""
     if isinstance(error, RuntimeError):
         return isinstance(error, torch.OutOfMemoryError) or any(text in str(error) for text in _OUT_OF_MEMORY)
     return isinstance(error, MemoryError)
@@ -463,10 +451,7 @@ def evaluate_with_room(objective: Objective[ModelOf], model: ModelOf, *, last: b
 
 
 def free_memory() -> None:
-    """Free device memory that torch reserves but does not use.
-
-    A lost device raises no error here.
-    """
+    """Free device memory that torch reserves but does not use. A lost device raises no error here."""
     # reference cycles, such as those of tracebacks, may still hold tensors
     gc.collect()
     if torch.cuda.is_available() and torch.cuda.is_initialized():

@@ -109,10 +109,7 @@ def peak_mib(device: torch.device) -> float:
 
 
 def _git(root: Path, *arguments: str) -> bytes:
-    """Run a git command in a clone.
-
-    The clone stays unchanged, including its index.
-    """
+    """Run a git command in a clone. The clone stays unchanged, including its index."""
     words = ["git", "--no-optional-locks", *arguments]
     return subprocess.run(words, cwd=root, capture_output=True, check=True, timeout=10).stdout
 
@@ -212,10 +209,7 @@ def trial_row(
 def measured_totals(
     before: Totals, training: Training, device: torch.device, *, device_suffix: str
 ) -> Totals:
-    """Return the resources that a trial has used so far.
-
-    `before` are its totals at the last measurement.
-    """
+    """Return the resources that a trial has used so far. `before` are its totals at the last measurement."""
     return replace(
         before,
         parameters=training.parameters,
@@ -251,8 +245,5 @@ def keep_model(store: Store, trial: Trial, training: Training, row: TrialRow) ->
 
 
 def last_epoch_metrics(rows: Sequence[MetricRow]) -> dict[str, float]:
-    """Return the metrics of the last epoch by name.
-
-    Without rows there are none.
-    """
+    """Return the metrics of the last epoch by name. Without rows there are none."""
     return {row.name: row.value for row in rows if row.epoch == rows[-1].epoch}

@@ -99,10 +99,7 @@ class Claims:
 
 
 def claimed_elsewhere(state: LeaseState) -> ClaimedElsewhere:
-    """Return the event for a trial that another process holds.
-
-    Its outcome is not stored yet.
-    """
+    """Return the event for a trial that another process holds. Its outcome is not stored yet."""
     owner = state.owner
     return ClaimedElsewhere(
         trial=state.trial, attempt=state.attempt, ended=False, host=owner.host, pid=owner.pid
@@ -237,10 +234,7 @@ class Attempt:
             return self._fail(error)  # whatever a trial raises is its outcome; the study continues
 
     def _fail(self, error: BaseException) -> Event | None:
-        """End the trial after an exception.
-
-        Return None if the trial is retried with less memory instead.
-        """
+        """End the trial after an exception. Return None if the trial is retried with less memory instead."""
         if isinstance(error, LeakError | NotANumberError):
             return self._end("failed", str(error))
         if isinstance(error, TimeLimitPassed):
@@ -257,10 +251,7 @@ class Attempt:
         return self._end("failed", f"{summary} {self._place()}\n{traceback.format_exc()}")
 
     def _start(self) -> Event | None:
-        """Build the training and load its checkpoint.
-
-        If the trial killed too many workers, end it.
-        """
+        """Build the training and load its checkpoint. If the trial killed too many workers, end it."""
         if (lost := lost_gpu()) is not None:
             raise MachineError(lost)
         words = failures.take_crash_report(self._checkpoint.folder)
@@ -418,10 +409,7 @@ class Attempt:
             self._save(self._training)
 
     def _save(self, training: Training) -> bool:
-        """Save a checkpoint.
-
-        Return False if another process has taken over the trial.
-        """
+        """Save a checkpoint. Return False if another process has taken over the trial."""
         if self._is_lost():
             return False
         with storing():
@@ -449,10 +437,7 @@ class Attempt:
 
     @contextmanager
     def _limited(self, seconds: float | None) -> Iterator[None]:
-        """Within this context, limit the training to `seconds`.
-
-        If the process dies, record a report.
-        """
+        """Within this context, limit the training to `seconds`. If the process dies, record a report."""
         folder = self._checkpoint.folder
         with (
             failures.recording_crashes(folder, self._limit) as descriptor,
@@ -461,10 +446,7 @@ class Attempt:
             yield
 
     def _between_steps(self, training: Training) -> None:
-        """Store and save what is due, unless a stop was requested.
-
-        In this case raise StoppedMidway.
-        """
+        """Store and save what is due, unless a stop was requested. In this case raise StoppedMidway."""
         raise_if_stopped()
         if self._buffer is not None:
             self._buffer.flush_if_due()
@@ -481,10 +463,7 @@ class Attempt:
 
     @property
     def trained(self) -> bool:
-        """Return whether all epochs are trained.
-
-        The next `advance` then ends the trial.
-        """
+        """Return whether all epochs are trained. The next `advance` then ends the trial."""
         return self._training is not None and self._training.finished
 
     @property

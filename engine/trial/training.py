@@ -82,10 +82,7 @@ class Work:
 
 
 class TimeBudget:
-    """A time limit for all steps of a training, in seconds.
-
-    Each epoch gets an equal share.
-    """
+    """A time limit for all steps of a training, in seconds. Each epoch gets an equal share."""
 
     def __init__(self, seconds: float, epochs: int) -> None:
         self._seconds, self._epochs, self.spent = seconds, epochs, 0.0
@@ -105,10 +102,7 @@ class TimeBudget:
         return max(step + 1, round(step * self._seconds / self.spent))
 
     def is_spent(self, epoch: int) -> bool:
-        """Return whether the time for the epochs up to `epoch` is spent.
-
-        Epochs count from 0.
-        """
+        """Return whether the time for the epochs up to `epoch` is spent. Epochs count from 0."""
         return self.spent >= self._seconds * (epoch + 1) / self._epochs
 
 
@@ -208,10 +202,7 @@ class Training:
         return {**trained, **measured, TOKENS_PER_S: tokens / seconds}
 
     def take_steps(self, count: int = 1, between_steps: BetweenSteps = lambda: None) -> None:
-        """Take `count` steps of the current epoch.
-
-        The caller adds their time to the counters.
-        """
+        """Take `count` steps of the current epoch. The caller adds their time to the counters."""
         with self.noise.in_process(), float32_products(self.settings.train.precision):
             if not self.model.training:
                 self.model.train()
@@ -231,19 +222,13 @@ class Training:
                 between_steps()
 
     def begin_step(self) -> None:
-        """Begin a training step.
-
-        The training cannot be saved until `end_step`.
-        """
+        """Begin a training step. The training cannot be saved until `end_step`."""
         self._is_torn, self.step = True, self.step + 1
         if not self.is_stacked:  # in a pack, only the stacked weights have gradients
             self.trained.clear_gradients()
 
     def add_gradients(self, part: int) -> Tensor:
-        """Add the gradients from one part of the batch.
-
-        Return the part's share of the batch's loss.
-        """
+        """Add the gradients from one part of the batch. Return the part's share of the batch's loss."""
         train = self.settings.train
         watching = self.terms.watching(self.objective) if self.terms else nullcontext()
         with watching, self.objective.autocast():
@@ -326,10 +311,7 @@ class Training:
 
     @property
     def can_be_saved(self) -> bool:
-        """Return whether the state can be saved now.
-
-        It cannot be saved in the middle of a step.
-        """
+        """Return whether the state can be saved now. It cannot be saved in the middle of a step."""
         return not self._is_torn and not self.is_stacked and self.noise.settled and self.trained.settled
 
     @property
@@ -342,10 +324,7 @@ class Training:
         return last | {TOKENS_PER_S: self.work.tokens / max(self.seconds, 1e-9)}
 
     def weights(self) -> Mapping[str, Tensor]:
-        """Return the weights to store, by name.
-
-        They are the best epoch's weights, or the current ones.
-        """
+        """Return the weights to store, by name. They are the best epoch's weights, or the current ones."""
         best = self.stopping.best
         return self.trained.named() if best is None or best.weights is None else best.weights
 
@@ -357,10 +336,7 @@ class Training:
         return self.objective.symbols()
 
     def outputs(self) -> WrittenOutputs | None:
-        """Return the outputs for the test split, such as translations.
-
-        Return None if there are none.
-        """
+        """Return the outputs for the test split, such as translations. Return None if there are none."""
         return self.objective.outputs()
 
     def state(self) -> dict[str, Any]:
@@ -381,10 +357,7 @@ class Training:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Load a saved state.
-
-        The training that saved it had the same settings, but perhaps fewer epochs.
-        """
+        """Load a saved state. The training that saved it had the same settings, but perhaps fewer epochs."""
         epoch, self.step, self.work.seconds, self.work.flops, self.work.tokens = state["progress"]
         self.trained.restore(state)
         self.objective.restore(to_device(state["objective"], self.device))

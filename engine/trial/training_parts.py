@@ -60,18 +60,12 @@ class Schedule:
             group["lr"] = group["initial_lr"] * share
 
     def after_epoch(self, measured: dict[str, float]) -> None:
-        """Pass an epoch's dev loss to a plateau schedule.
-
-        The warm-up and all other schedules ignore it.
-        """
+        """Pass an epoch's dev loss to a plateau schedule. The warm-up and all other schedules ignore it."""
         if self._settings.name == "plateau" and not self._warming_up:
             self._plateau.step(measured["dev_loss"])
 
     def change_highest(self, rates: Sequence[float]) -> None:
-        """Set the new peak learning rate of each group.
-
-        The current rates are scaled in proportion.
-        """
+        """Set the new peak learning rate of each group. The current rates are scaled in proportion."""
         for group, rate in zip(self._optimizer.param_groups, rates, strict=True):
             if rate != group["initial_lr"]:
                 group["lr"], group["initial_lr"] = group["lr"] * (rate / group["initial_lr"]), rate
@@ -86,10 +80,7 @@ class Schedule:
         return state | ({"recent": self._recent.state()} if self._settings.name == "recent" else {})
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Resume from a state that `state` returned.
-
-        The optimiser's own state is restored separately.
-        """
+        """Resume from a state that `state` returned. The optimiser's own state is restored separately."""
         self._steps = state["per_step"]["last_epoch"]
         self._plateau.load_state_dict(state["plateau"])
         if "recent" in state:
@@ -202,10 +193,7 @@ def own_states(states: Mapping[str, Any], device: torch.device) -> dict[str, Any
 
 
 def own_states_on(saved: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
-    """Return the states that `own_states` saved, on a device.
-
-    Tensors that were on the CPU stay there.
-    """
+    """Return the states that `own_states` saved, on a device. Tensors that were on the CPU stay there."""
     return to_device(saved["states"], device, frozenset(map(tuple, saved.get("on_cpu", ()))))
 
 
@@ -226,10 +214,7 @@ Hook = Callable[[TrainingMoment], Mapping[str, float] | None]
 
 
 class TrainingPosition(NamedTuple):
-    """The progress of a training.
-
-    It has the epochs and steps so far, and the metrics of the last epoch.
-    """
+    """The progress of a training. It has the epochs and steps so far, and the metrics of the last epoch."""
 
     epoch: int
     step: int
@@ -255,10 +240,7 @@ class Callbacks:
         self.started = False
 
     def start(self, model: nn.Module) -> None:
-        """Start each callback.
-
-        If a start is interrupted, all callbacks start again later.
-        """
+        """Start each callback. If a start is interrupted, all callbacks start again later."""
         states = deepcopy(self._states)
         for each in self._callbacks:
             self._call(each.name, each.on_start, model, TrainingPosition(0, 0, {}), states[each.name])
@@ -326,17 +308,11 @@ def _how_torch_computes() -> dict[str, object]:
 
 
 class LossTermError(ActivememError):
-    """Error for a loss term with a missing module or an invalid value.
-
-    A value must be a single number.
-    """
+    """Error for a loss term with a missing module or an invalid value. A value must be a single number."""
 
 
 class Scored(NamedTuple):
-    """Inputs, outputs and targets of one part of a batch.
-
-    The loss is computed from them.
-    """
+    """Inputs, outputs and targets of one part of a batch. The loss is computed from them."""
 
     inputs: Tensor
     outputs: Tensor
@@ -466,10 +442,7 @@ def check_watched(all_settings: Iterable[TrialSettings]) -> None:
 
 
 def watched_modules(term: LossTerm, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of the modules that a term watches.
-
-    Raise LossTermError if a pattern matches none.
-    """
+    """Return the names of the modules that a term watches. Raise LossTermError if a pattern matches none."""
     for pattern in term.watches:
         if not any(fnmatchcase(name, pattern) for name in names):
             raise LossTermError(

@@ -705,10 +705,7 @@ def _layer_names(places: _Places, count: int) -> tuple[str, ...]:
 
 
 def _is_within(name: str, modules: tuple[str, ...]) -> bool:
-    """Return whether a module or method is inside one of `modules`.
-
-    `name` is MODULE or MODULE:METHOD.
-    """
+    """Return whether a module or method is inside one of `modules`. `name` is MODULE or MODULE:METHOD."""
     return any(name == each or name.startswith((f"{each}.", f"{each}:")) for each in modules)
 
 

@@ -78,10 +78,7 @@ class Window:
 
     @property
     def shared_key(self) -> str:
-        """Return the key of the shared position vectors.
-
-        Blocks with equal windows share them.
-        """
+        """Return the key of the shared position vectors. Blocks with equal windows share them."""
         itself = ", self=true" if self.causal and self.includes_self else ""
         return f"positions of span={self.span}, head_width={self.head_width}{itself}"
 

@@ -111,10 +111,7 @@ class CostContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """Numbers of tokens to the left and right that can affect an output.
-
-    UNBOUNDED means no limit.
-    """
+    """Numbers of tokens to the left and right that can affect an output. UNBOUNDED means no limit."""
 
     left: float
     right: float
@@ -337,10 +334,7 @@ def lookup(name: str) -> Spec | None:
 
 
 def spec_of(name: str) -> Spec:
-    """Return the specification of a block of a checked recipe.
-
-    The block must exist.
-    """
+    """Return the specification of a block of a checked recipe. The block must exist."""
     spec = lookup(name)
     assert spec is not None, f"{name} was removed from the vocabulary"
     return spec

@@ -311,10 +311,7 @@ def _unit(comparison: Comparison) -> str:
 
 
 def full_text(comparison: Comparison, claim: Claim) -> str:
-    """Return a comparison as text that can be parsed again.
-
-    Factors with a single level are left out.
-    """
+    """Return a comparison as text that can be parsed again. Factors with a single level are left out."""
     names = {
         factor: [level_text(level) for level in levels] for factor, levels in claim.varied_factors.items()
     }

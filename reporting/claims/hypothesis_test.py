@@ -151,10 +151,7 @@ class PairedTest:
 
     @cached_property
     def p(self) -> float:
-        """Return the p-value: the smallest significance level at which the test decides.
-
-        At most 1.
-        """
+        """Return the p-value: the smallest significance level at which the test decides. At most 1."""
         if self.effect is None or not self.complete:
             return 1.0
         if self._limit is not None:

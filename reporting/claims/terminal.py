@@ -108,10 +108,7 @@ def _wrapped(text: str, width: int, first: str, others: str) -> list[str]:
 
 
 def legend(checked: Sequence[ClaimResult]) -> list[str]:
-    """Return sentences that explain the numbers of claims and their tests.
-
-    They stand below the claims.
-    """
+    """Return sentences that explain the numbers of claims and their tests. They stand below the claims."""
     levels = sorted({each.level_of_look for each in checked})
     tests = {each.spec.test for each in checked}
     intervals = f"{' or '.join(f'{100 * level:.4g} %' for level in levels)}"
@@ -223,10 +220,7 @@ def format_seeds(finding: ComparisonResult, seeds: int, needed: int | None) -> s
 
 
 def format_missing(findings: Sequence[ComparisonResult]) -> tuple[str, ...]:
-    """Return notes on missing trials, one for each reason.
-
-    Each note lists the affected cells.
-    """
+    """Return notes on missing trials, one for each reason. Each note lists the affected cells."""
     cells_by_gap: dict[str, list[str]] = {}
     for gap in dict.fromkeys(each for finding in findings for each in (*finding.gaps, *finding.notes)):
         cells_by_gap.setdefault(gap.what, []).append(gap.where)
@@ -335,10 +329,7 @@ def _task_words(task: TaskSettings, others: Iterable[TaskSettings]) -> str:
 
 
 def _quantities(study: Study) -> list[Quantity]:
-    """Return all quantities that the claims of a study compare.
-
-    A quantity is a metric in a cell.
-    """
+    """Return all quantities that the claims of a study compare. A quantity is a metric in a cell."""
     return list(dict.fromkeys(quantity for claim in study.claims for quantity in claim.quantities))
 
 

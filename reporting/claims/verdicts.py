@@ -14,10 +14,7 @@ from ...studies.text.units import format_quantity, plural
 
 
 class ClaimError(ActivememError):
-    """Error for claims that cannot be checked.
-
-    The study has no claims, or its trials are not comparable.
-    """
+    """Error for claims that cannot be checked. The study has no claims, or its trials are not comparable."""
 
 
 _MAX_PARTS_NAMED = 2

@@ -125,10 +125,7 @@ class CellFigure(CurveKind):
 
     @property
     def is_course(self) -> bool:
-        """Return whether the figure shows learning curves.
-
-        It does if x is a time in training.
-        """
+        """Return whether the figure shows learning curves. It does if x is a time in training."""
         return self.x in TIME_AXES and "epoch" in self.special.get("x", ())
 
     def timed_metrics(self) -> list[str]:
@@ -244,10 +241,7 @@ class CellFigure(CurveKind):
         raise NotImplementedError
 
     def has_own_scales(self, metric: Metric) -> bool:
-        """Return whether each panel has its own scales.
-
-        Such panels are not comparable by eye.
-        """
+        """Return whether each panel has its own scales. Such panels are not comparable by eye."""
         del metric
         return False
 
@@ -269,10 +263,7 @@ class CellFigure(CurveKind):
         raise NotImplementedError
 
     def mark_notes(self, panels: Sequence[Panel], paper: str | None) -> Iterator[str]:
-        """Yield notes on what marks such as whiskers mean.
-
-        The mark for the mean has its own note.
-        """
+        """Yield notes on what marks such as whiskers mean. The mark for the mean has its own note."""
         del panels, paper
         yield from ()
 
@@ -319,10 +310,7 @@ class CellFigure(CurveKind):
 
 
 class SeriesFigure(CellFigure):
-    """Base class of figures that group cells in series.
-
-    A series is drawn as a line, or in one colour.
-    """
+    """Base class of figures that group cells in series. A series is drawn as a line, or in one colour."""
 
     series: str | None = None
     """the factor with one line for each level"""
@@ -402,10 +390,7 @@ class FigureCells:
         return Axis(title=self.axis_title(self.spec.x), log=getattr(self.spec, "logx", False), ticks=ticks)
 
     def axis_title(self, name: str) -> str:
-        """Return the title of an axis.
-
-        The axis shows an index, a metric, a cost, a time or a factor.
-        """
+        """Return the title of an axis. The axis shows an index, a metric, a cost, a time or a factor."""
         if name in INDEX_AXES:
             return dict(zip(INDEX_AXES, self.metric.index_titles, strict=False)).get(name, "Index")
         if self.spec.is_course and name == self.spec.x:

@@ -35,10 +35,7 @@ INDEX_AXES = ("index", "index2")
 
 
 class CurveError(ActivememError):
-    """Error for a figure whose specification has faults.
-
-    The message lists all faults.
-    """
+    """Error for a figure whose specification has faults. The message lists all faults."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

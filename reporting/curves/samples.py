@@ -74,10 +74,7 @@ class Samples:
 
     @property
     def awaits_probe(self) -> bool:
-        """Return whether a trained trial still lacks its probe.
-
-        A probe is a measurement after training.
-        """
+        """Return whether a trained trial still lacks its probe. A probe is a measurement after training."""
         return self.gaps[ValueStatus.PENDING] > 0
 
 

@@ -146,10 +146,7 @@ class CellsTable(TableKind):
 
     @property
     def published_table(self) -> str:
-        """Return the name of the published table to compare with.
-
-        By default, it is this table's own name.
-        """
+        """Return the name of the published table to compare with. By default, it is this table's own name."""
         return self.published.table or self.name
 
     @property

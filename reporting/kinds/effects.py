@@ -71,10 +71,7 @@ def _share_words(share: float) -> str:
 
 
 def _effect_words(effect: TermEffect | None) -> str:
-    """Describe a factor's effect, as in `η² 30.4 %, p < .001`.
-
-    Unknown numbers are left out.
-    """
+    """Describe a factor's effect, as in `η² 30.4 %, p < .001`. Unknown numbers are left out."""
     if effect is None:
         return ""
     share = "" if effect.share is None else f"η² {_share_words(effect.share)}"
@@ -212,10 +209,7 @@ def model_figure(
     content: Content,
     notes: Iterable[str],
 ) -> Curve:
-    """Return a figure of the means that a linear model estimates.
-
-    `what` is the end of its caption.
-    """
+    """Return a figure of the means that a linear model estimates. `what` is the end of its caption."""
     fixed, title = subject.fixed((*subject.varied, SEED)), metric.axis_title or metric.title
     own = spec.caption
     caption = f"{title}{',' if ',' in title else ''} {what}" + (

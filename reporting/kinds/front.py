@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 
 
 class FrontFigure(SearchFigure):
-    """`[[curve]] kind = "front"`: a search's points and their Pareto front.
-
-    The axes are two metrics.
-    """
+    """`[[curve]] kind = "front"`: a search's points and their Pareto front. The axes are two metrics."""
 
     kind: Literal["front"]
     value: Names = ()

@@ -31,10 +31,7 @@ _MAX_SIDE = 240.0  # largest size of a map without numbers
 
 
 class HeatFigure(CellFigure):
-    """`[[curve]] kind = "heat"`: a heat map of a metric's mean.
-
-    Each axis shows a factor or an index.
-    """
+    """`[[curve]] kind = "heat"`: a heat map of a metric's mean. Each axis shows a factor or an index."""
 
     kind: Literal["heat"]
     y: str | None = None

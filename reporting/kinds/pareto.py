@@ -200,10 +200,7 @@ def _cell(plot: Plot, point: Point, *, best: bool) -> None:
 
 
 def _line_obstacles(plot: Plot, content: Cloud) -> Iterator[Rectangle]:
-    """Yield small rectangles along all lines.
-
-    Names are not placed on them.
-    """
+    """Yield small rectangles along all lines. Names are not placed on them."""
     front = [(plot.x(point.x), plot.y(point.y)) for point in content.front]
     for (x, y), (next_x, next_y) in pairwise(front):
         corner = (next_x, y) if content.steps == "post" else (x, next_y)

@@ -228,10 +228,7 @@ class LawCells:
     unfit: int
 
     def of(self, series: str) -> tuple[LawCell, ...]:
-        """Return the cells of one series.
-
-        `series` is the key of a level of the factor `series`.
-        """
+        """Return the cells of one series. `series` is the key of a level of the factor `series`."""
         return tuple(cell for cell in self.cells if cell.series == series)
 
 
@@ -262,10 +259,7 @@ def law_cells(spec: LawKeys, subject: ResultSubject) -> LawCells:
 
 
 def fit_law(spec: LawKeys, cells: Sequence[LawCell]) -> FittedLaw | None:
-    """Fit a power law to the cells of a series.
-
-    Held-out cells are not used.
-    """
+    """Fit a power law to the cells of a series. Held-out cells are not used."""
     from ..statistics.power_law import (  # noqa: PLC0415 -- loads NumPy
         MIN_OFFSET_CELLS,
         error_of_means,
@@ -282,10 +276,7 @@ def fit_law(spec: LawKeys, cells: Sequence[LawCell]) -> FittedLaw | None:
 
 
 def fitted_cells(spec: LawKeys, cells: Sequence[LawCell]) -> Sequence[LawCell]:
-    """Return the cells to which the law of a series is fitted.
-
-    The most expensive cells are held out.
-    """
+    """Return the cells to which the law of a series is fitted. The most expensive cells are held out."""
     return cells[: max(0, len(cells) - spec.held_out)]
 
 

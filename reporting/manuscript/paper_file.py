@@ -68,10 +68,7 @@ class PaperHeader(StrictModel):
 
 
 class PaperKeys(StrictModel):
-    """The contents of paper.toml.
-
-    In `tables`, `figures` and `numbers`, the keys are names of studies.
-    """
+    """The contents of paper.toml. In `tables`, `figures` and `numbers`, the keys are names of studies."""
 
     paper: PaperHeader
     """the studies of the paper, and the places of files"""

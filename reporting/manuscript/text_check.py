@@ -91,19 +91,13 @@ def _copies(numbers: Mapping[str, PaperNumber], built: Mapping[str, str]) -> dic
 
 
 def _digits(text: str) -> str:
-    """Return the first numeral of a text, or "".
-
-    Its thousands separators are removed.
-    """
+    """Return the first numeral of a text, or "". Its thousands separators are removed."""
     found = _NUMERAL.search(text)
     return re.sub(r"[^\d.]", "", found[0]) if found else ""
 
 
 def _faults(text: str, numbers: Mapping[str, PaperNumber], copies: Mapping[str, str]) -> Iterator[StudyFault]:
-    """Yield the faults of every line of a text.
-
-    They are unknown numbers, then numbers copied by hand.
-    """
+    """Yield the faults of every line of a text. They are unknown numbers, then numbers copied by hand."""
     at = 0
     for line in text.split("\n"):
         end = _length(line)

@@ -80,10 +80,7 @@ def table_float(study: Study, table: Table, form: str) -> str:
 
 
 def draw_bare(curve: Curve, form: FigureFormat) -> bytes:
-    """Draw a figure without its caption, notes and provenance.
-
-    The LaTeX float has them as text.
-    """
+    """Draw a figure without its caption, notes and provenance. The LaTeX float has them as text."""
     return replace(curve, caption="", notes=(), provenance="").render(form)
 
 
@@ -205,10 +202,7 @@ def breakable(text: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """Return a text's SHA-256 hash as LaTeX code.
-
-    It may break across lines.
-    """
+    """Return a text's SHA-256 hash as LaTeX code. It may break across lines."""
     digits = hashlib.sha256(text.encode()).hexdigest()
     parts = (digits[at : at + _HASH_PART] for at in range(0, len(digits), _HASH_PART))
     broken = r"\allowbreak{}".join(parts)

@@ -46,10 +46,7 @@ def status(inputs: Snapshot) -> Mapping[str, object]:
 
 
 def best(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return the best points of a search.
-
-    None for a grid, or before the first trial has ended.
-    """
+    """Return the best points of a search. None for a grid, or before the first trial has ended."""
     study, search = inputs.study, inputs.study.search
     if search is None or not len(inputs.own_outcomes):
         return None

@@ -160,10 +160,7 @@ def iter_settings(inputs: Snapshot) -> Iterator[TrialSettings]:
 
 
 def setting_texts(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return the settings of a trial as text, by dotted name.
-
-    Settings without a value are left out.
-    """
+    """Return the settings of a trial as text, by dotted name. Settings without a value are left out."""
     return {
         ".".join(map(str, path)): _unquoted(json.dumps(value, ensure_ascii=False))
         for path, value in _flat(settings)
@@ -198,10 +195,7 @@ def reproduce(inputs: Snapshot) -> Mapping[str, object]:
 
 
 def study_file_name(study: Study) -> str:
-    """Return the name by which commands find a study.
-
-    It is the name of a shipped study, or a file name.
-    """
+    """Return the name by which commands find a study. It is the name of a shipped study, or a file name."""
     try:
         shipped = find_study_file(study.name).read_text(encoding="utf-8") == study.text
     except (StudyError, OSError):

@@ -170,10 +170,7 @@ def conditions(analysis: Analysis, sizes: Sizes) -> str:
 
 
 def generation_memory(analysis: Analysis) -> str:
-    """Return a text on the memory of the model state during generation.
-
-    It is "" without a state.
-    """
+    """Return a text on the memory of the model state during generation. It is "" without a state."""
     state, window = (format_bytes(STATE_BYTES * count) for count in (analysis.state, analysis.window))
     kept = [f"{state} for each token"] if analysis.state else []
     kept += [f"a window of {window}"] if analysis.window else []

@@ -18,10 +18,7 @@ from .breakdown import STATE_BYTES, RecipeCosts, Sizes, heading
 
 @dataclass(frozen=True, slots=True)
 class RecipeDisplay:
-    """A recipe to display as text or as a picture.
-
-    `analysis` has the costs and reach of its parts.
-    """
+    """A recipe to display as text or as a picture. `analysis` has the costs and reach of its parts."""
 
     recipe: Recipe
     analysis: Analysis
@@ -172,10 +169,7 @@ def letter(number: int) -> str:
 
 
 def _compared_figures(analyses: Sequence[Analysis], sizes: Sizes) -> list[_ComparedFigure]:
-    """Return the lines of a comparison of recipes.
-
-    Lines without any number are left out.
-    """
+    """Return the lines of a comparison of recipes. Lines without any number are left out."""
     unit, size = si_prefix(max(analysis.flops_per_token for analysis in analyses))
 
     def in_bytes_each(count: float) -> str:

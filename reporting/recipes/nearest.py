@@ -39,10 +39,7 @@ _TRAINING_LOSS = "loss"
 
 
 class NearestError(ActivememError):
-    """Error for invalid arguments of `nearest_recipes`.
-
-    The message lists all faults.
-    """
+    """Error for invalid arguments of `nearest_recipes`. The message lists all faults."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,10 +185,7 @@ def _results(rows: Sequence[Mapping[str, Any]], metric: str | None) -> Iterator[
 
 
 def _d_model(row: Mapping[str, Any]) -> int:
-    """Return the width of a trial's model.
-
-    Raise StoreError for settings that activemem did not write.
-    """
+    """Return the width of a trial's model. Raise StoreError for settings that activemem did not write."""
     try:
         return model_from_json(row["settings"]).d_model
     except StoreError as error:

@@ -89,10 +89,7 @@ class _StreamLayout:
     ends: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def streams(self, parts: tuple[ModelPart, ...], x: float) -> None:
-        """Draw the parts of a model, one column for each stream.
-
-        The first column is at `x`.
-        """
+        """Draw the parts of a model, one column for each stream. The first column is at `x`."""
         followed = {label for part in parts for label in part.predecessors or ()}
         for place, part in enumerate(parts):
             start, below = self.y, len(self.strokes)
@@ -126,10 +123,7 @@ class _StreamLayout:
                     self._add(part, part.label, x + 22, "f")
 
     def _draw_inputs(self, part: ModelPart, x: float) -> None:
-        """Draw lines to a part from the other streams that it reads.
-
-        These streams are on its left.
-        """
+        """Draw lines to a part from the other streams that it reads. These streams are on its left."""
         for label in (part.predecessors or ())[1:]:
             left, end = self.ends[label]
             self.strokes.append(_path(f"M{left} {end}V{self.y - 8}q0 8 8 8H{x}"))

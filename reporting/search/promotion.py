@@ -99,10 +99,7 @@ def find_winners(study: Study, found: SearchPoints, best: int) -> list[FoundPoin
 
 
 def refuse_ties(study: Study, found: SearchPoints) -> None:
-    """Raise PromotionError if all points have the same results.
-
-    Then there is no best point.
-    """
+    """Raise PromotionError if all points have the same results. Then there is no best point."""
     points = found.complete
     measured = {tuple(point.mean(goal.name) for goal in found.goals) for point in points}
     if len(points) < 2 or len(measured) > 1:

@@ -39,10 +39,7 @@ Verdict = Literal["allowed", "allowed with a token", "wrong host", "no token"]
 
 
 class ServeError(ActivememError):
-    """Error for an invalid option of the server.
-
-    It states the expected and the actual value.
-    """
+    """Error for an invalid option of the server. It states the expected and the actual value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,10 +156,7 @@ _HEADERS = {
 
 
 class PageServer:
-    """Server of the pages of a store.
-
-    It raises OSError if the address is taken.
-    """
+    """Server of the pages of a store. It raises OSError if the address is taken."""
 
     def __init__(self, store: Store, access: Access, port: int, look_s: float | None = None) -> None:
         """Listen on a port (0: any free one).
@@ -190,10 +184,7 @@ class PageServer:
         )
 
     def serve_forever(self) -> None:
-        """Serve requests until `shutdown`.
-
-        Raise KeyboardInterrupt after Ctrl-C.
-        """
+        """Serve requests until `shutdown`. Raise KeyboardInterrupt after Ctrl-C."""
         with self._socket:
             self._server.run(sockets=[self._socket])
 

@@ -228,10 +228,7 @@ class LearningCurves:
 
 
 def trains_for_epochs(study: Study) -> bool:
-    """Return whether any trial of the study trains for several epochs.
-
-    Only such a trial has a curve.
-    """
+    """Return whether any trial of the study trains for several epochs. Only such a trial has a curve."""
     if study.fidelity is not None and study.fidelity.name == EPOCHS:
         return True
     return any(trial.settings.train.epochs > 1 for trial in study.trials or study.boundary_trials())

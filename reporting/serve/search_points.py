@@ -41,10 +41,7 @@ class PointLine:
 
 
 def point_lines(now: StudyNow, found: SearchPoints) -> list[PointLine]:
-    """Return a line for each point in the order of time.
-
-    Points that train for the first time come last.
-    """
+    """Return a line for each point in the order of time. Points that train for the first time come last."""
     training: dict[PointKey, PointLine] = {}
     for each in now.begun:
         levels = {name: level for name, level in each.trial.levels.items() if name in now.study.dimensions}

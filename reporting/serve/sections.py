@@ -107,10 +107,7 @@ class StudyValues:
     """
 
     def __init__(self, now: StudyNow, earlier: StudyValues | None = None) -> None:
-        """Reuse the values of `earlier` if the outcomes have not changed.
-
-        Loaded curves are always reused.
-        """
+        """Reuse the values of `earlier` if the outcomes have not changed. Loaded curves are always reused."""
         if earlier is not None and earlier.now.rows == now.rows:
             self.__dict__ |= earlier.__dict__  # cached properties are stored there
         self.now = now

@@ -69,10 +69,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A part of a page that can change.
-
-    A function makes its HTML.
-    """
+    """A part of a page that can change. A function makes its HTML."""
 
     id: str
     render: Callable[[], tuple[str, str]]
@@ -267,10 +264,7 @@ class Site:
             return self._headlines.get(name, now.rows, make).text
 
     def _page(self, page: LivePage, path: str, query: Mapping[str, str]) -> Iterator[bytes]:
-        """Yield the HTML of a page piece by piece.
-
-        So a browser can show the first pieces early.
-        """
+        """Yield the HTML of a page piece by piece. So a browser can show the first pieces early."""
         versions: list[str] = []
         asked = urlencode(dict(query))
         yield self._head(
@@ -341,8 +335,5 @@ def _in_section(name: str, title: str, version: str, body: str) -> str:
 
 
 def _address(name: str, data: bytes) -> str:
-    """Return the address of a static file.
-
-    It changes with the file's content.
-    """
+    """Return the address of a static file. It changes with the file's content."""
     return f"/static/{sha256(data).hexdigest()[:12]}/{name}"

@@ -43,10 +43,7 @@ When a trial begins, the leases are read at once.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BegunTrial:
-    """An unfinished trial.
-
-    `held` is true while a process still trains it.
-    """
+    """An unfinished trial. `held` is true while a process still trains it."""
 
     trial: Trial
     note: CheckpointNote | None
@@ -123,10 +120,7 @@ class StoreReader:
     """
 
     def __init__(self, store: Store, look_s: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """Prepare to read the store.
-
-        `current` checks it at most every `look_s` seconds.
-        """
+        """Prepare to read the store. `current` checks it at most every `look_s` seconds."""
         self._store, self._clock, self._look_s = store, clock, look_s
         self._reading = threading.Lock()
         self._due, self._leases_due = -1.0, -1.0
@@ -141,10 +135,7 @@ class StoreReader:
         self._snapshot: StoreNow | None = None
 
     def current(self) -> StoreNow:
-        """Return a recent snapshot of the store.
-
-        Raise StoreError if the store cannot be read.
-        """
+        """Return a recent snapshot of the store. Raise StoreError if the store cannot be read."""
         if self._snapshot is None or self._clock() >= self._due:
             if self._snapshot is None:
                 self._reading.acquire()

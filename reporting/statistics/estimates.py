@@ -66,18 +66,12 @@ def estimate(values: Iterable[float], *, spread: Spread = "sd") -> Estimate:
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the mean of values.
-
-    Every bit is the same for any order of the values.
-    """
+    """Return the mean of values. Every bit is the same for any order of the values."""
     return math.fsum(values) / len(values)
 
 
 def sample_sd(values: Sequence[float]) -> float | None:
-    """Return the sample standard deviation, with a divisor of n − 1.
-
-    None for fewer than two values.
-    """
+    """Return the sample standard deviation, with a divisor of n − 1. None for fewer than two values."""
     if len(values) < 2:
         return None
     center = mean(values)
@@ -96,10 +90,7 @@ def t_quantile(level: float, count: float) -> float:
 
 
 def finite_values(values: Iterable[float]) -> list[float]:
-    """Return the values as a list.
-
-    Raise StatisticsError if the list is empty or a value is not finite.
-    """
+    """Return the values as a list. Raise StatisticsError if the list is empty or a value is not finite."""
     found = array("d", values).tolist()
     if not found or not all(map(math.isfinite, found)):
         wrong = [value for value in found if not math.isfinite(value)]
@@ -152,10 +143,7 @@ def t_test_p(errors: float, count: float) -> float:
 
 
 def signed_rank_sum(differences: Sequence[float]) -> float:
-    """Return the sum of the signed ranks of differences.
-
-    It is the statistic of Wilcoxon's test.
-    """
+    """Return the sum of the signed ranks of differences. It is the statistic of Wilcoxon's test."""
     return math.fsum(_signed_ranks(differences))
 
 
@@ -273,10 +261,7 @@ def pairs_needed(
 
 
 def _power(effect_size: float, n: int, degrees: float, level: float) -> float:
-    """Return the power of a t test of n pairs.
-
-    The effect is `effect_size` standard deviations.
-    """
+    """Return the power of a t test of n pairs. The effect is `effect_size` standard deviations."""
     from scipy.special import nctdtr  # noqa: PLC0415 -- a table without tests does not need it
 
     return 1.0 - float(nctdtr(degrees, effect_size * math.sqrt(n), t_quantile(level, degrees + 1)))

@@ -378,10 +378,7 @@ class TermColumns:
 
     @cached_property
     def blocks(self) -> Floats:
-        """Return the columns of the seeds in the model's matrix.
-
-        A single seed has no columns.
-        """
+        """Return the columns of the seeds in the model's matrix. A single seed has no columns."""
         return _coded(self.seeds, max(self.seeds) + 1)
 
     def of(self, term: Term) -> Floats:
@@ -498,10 +495,7 @@ def biases(
 
 
 def _are_confounded(cells: TermColumns, given: Sequence[Term], one: Term, other: Term) -> bool:
-    """Return whether the effects of two terms are inseparable.
-
-    The model also has the terms `given`.
-    """
+    """Return whether the effects of two terms are inseparable. The model also has the terms `given`."""
     # the ranks of separable terms add up
     base = matrix_rank(cells.model(given))
     parts = sum(matrix_rank(cells.model([*given, each])) - base for each in (one, other))

@@ -72,18 +72,12 @@ def interquartile_mean(runs: Sequence[Floats]) -> Floats:
 
 
 def mean_of_tasks(runs: Sequence[Floats]) -> Floats:
-    """Return the mean of the tasks' means.
-
-    The mean of a task is taken over its runs.
-    """
+    """Return the mean of the tasks' means. The mean of a task is taken over its runs."""
     return _task_means(runs).mean(axis=1)
 
 
 def median_of_tasks(runs: Sequence[Floats]) -> Floats:
-    """Return the median of the tasks' means.
-
-    The mean of a task is taken over its runs.
-    """
+    """Return the median of the tasks' means. The mean of a task is taken over its runs."""
     return np.median(_task_means(runs), axis=1)
 
 
@@ -167,10 +161,7 @@ def _task_means(runs: Sequence[Floats]) -> Floats:
 
 
 def _wins(runs: Sequence[Floats], baseline: Sequence[Floats], sign: int) -> Floats:
-    """Return how often a run is better than a baseline's run, averaged over tasks.
-
-    Ties count half.
-    """
+    """Return how often a run is better than a baseline's run, averaged over tasks. Ties count half."""
     shares = list[Floats]()
     for one, other in zip(runs, baseline, strict=True):
         differences = sign * (one[:, :, None] - other[:, None, :])

@@ -61,10 +61,7 @@ class TableCells:
     extras: TableExtras = TableExtras()  # noqa: RUF009 -- frozen
 
     def table(self) -> Table:
-        """Return the finished table.
-
-        If requested, rows and columns that only the paper has are added.
-        """
+        """Return the finished table. If requested, rows and columns that only the paper has are added."""
         spec, match, shown = self.spec, self.published_match, self.shown_trials
         cells = self._cells()  # makes the footnotes too
         table = Table(

@@ -463,10 +463,7 @@ def note_chance(table: Table, chances: Mapping[tuple[int, int], tuple[str, float
 
 
 def add_footnote(table: Table, places: Collection[tuple[int, int]], sentence: str) -> Table:
-    """Add a footnote to cells of a table.
-
-    `places` are their rows and columns.
-    """
+    """Add a footnote to cells of a table. `places` are their rows and columns."""
     notes = Footnotes()
     for note in table.footnotes:
         notes.mark(note.text)

@@ -71,10 +71,7 @@ def match_published(
 
 
 def difference_from_baseline(number: PublishedNumber, baseline: PublishedNumber | None) -> str:
-    """Return the difference of two printed numbers; "" if one is not a number.
-
-    It keeps their decimals.
-    """
+    """Return the difference of two printed numbers; "" if one is not a number. It keeps their decimals."""
     if baseline is None or number is baseline or not (number.text and baseline.text):
         return ""
     # decimal arithmetic keeps the printed digits, as in 0.30 − 0.10 = 0.20

@@ -26,10 +26,7 @@ from ..statistics.estimates import Estimate
 
 
 class TableError(ActivememError):
-    """Error for a table whose specification has faults.
-
-    The message lists all faults.
-    """
+    """Error for a table whose specification has faults. The message lists all faults."""
 
 
 NOT_RUN = "–"
@@ -123,10 +120,7 @@ def interval_cell(
     text: str = "",
     marks: tuple[str, ...] = (),
 ) -> Cell:
-    """Return a cell with a number and its interval, if any.
-
-    `form` formats the number and both bounds.
-    """
+    """Return a cell with a number and its interval, if any. `form` formats the number and both bounds."""
     low, high = bounds or (None, None)
     half = None if low is None or high is None else (high - low) / 2
     return Cell(
@@ -148,10 +142,7 @@ class Footnote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnKey:
-    """The metric and the level of a column.
-
-    The level is "" if the columns are metrics.
-    """
+    """The metric and the level of a column. The level is "" if the columns are metrics."""
 
     metric: str
     level: str
@@ -253,19 +244,13 @@ def heading_runs(paths: Sequence[tuple[str, ...]], depth: int) -> Iterator[tuple
 
 
 class Footnotes:
-    """The footnotes of one table, collected while its cells are filled.
-
-    Equal sentences share a mark.
-    """
+    """The footnotes of one table, collected while its cells are filled. Equal sentences share a mark."""
 
     def __init__(self) -> None:
         self._marks: dict[str, str] = {}
 
     def mark(self, sentence: str) -> str:
-        """Add a footnote if it is new, and return its mark.
-
-        Marks are a to z, then aa, ab and so on.
-        """
+        """Add a footnote if it is new, and return its mark. Marks are a to z, then aa, ab and so on."""
         number, letters = len(self._marks) + 1, ""
         # letters have no zero: z is followed by aa
         while number:

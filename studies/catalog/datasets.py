@@ -28,10 +28,7 @@ class CorpusError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Download:
-    """A published file: its download addresses, size and checksum.
-
-    The first address that answers is used.
-    """
+    """A published file: its download addresses, size and checksum. The first address that answers is used."""
 
     name: str
     urls: tuple[str, ...]
@@ -140,10 +137,7 @@ class HeldOutFractions:
     test: float = 0.20
 
     def split_of(self, source: str) -> str:
-        """Return the split of a pair with this source sentence.
-
-        A hash of the sentence determines it.
-        """
+        """Return the split of a pair with this source sentence. A hash of the sentence determines it."""
         # a number from 0 to 1 that does not depend on the machine or on other pairs
         place = int.from_bytes(source_key(source)[:8], "big") / 2**64
         if place < self.test:
@@ -152,10 +146,7 @@ class HeldOutFractions:
 
 
 def source_key(source: str) -> bytes:
-    """Return the SHA-256 digest of a source sentence.
-
-    Upper case and repeated spaces are ignored.
-    """
+    """Return the SHA-256 digest of a source sentence. Upper case and repeated spaces are ignored."""
     # sentences that differ only in case or spaces share a split, or a test sentence could occur in training
     return hashlib.sha256(" ".join(source.casefold().split()).encode()).digest()
 
@@ -259,10 +250,7 @@ def require_dataset(name: str, kind: type[DatasetT] = Dataset) -> DatasetT:
 
 
 class _Tables(BaseModel):
-    """Schema of `datasets.toml`.
-
-    Both unknown and missing keys are errors.
-    """
+    """Schema of `datasets.toml`. Both unknown and missing keys are errors."""
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, defer_build=True)
 

@@ -50,10 +50,7 @@ class Measure(Protocol):
         ...
 
     def compute(self) -> float | None:
-        """Return the metric over all added batches, as a number or tensor.
-
-        None or NaN means no value.
-        """
+        """Return the metric over all added batches, as a number or tensor. None or NaN means no value."""
         ...
 
 
@@ -76,10 +73,7 @@ class TitleTemplate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A measured quantity, such as a loss.
-
-    `higher_is_better` is None if neither direction is better.
-    """
+    """A measured quantity, such as a loss. `higher_is_better` is None if neither direction is better."""
 
     name: str
     title: str  # the beginning of a caption
@@ -102,10 +96,7 @@ class Metric:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Return the lowest and the highest possible value.
-
-        Confidence intervals do not go beyond them.
-        """
+        """Return the lowest and the highest possible value. Confidence intervals do not go beyond them."""
         return 0.0 if self.is_share or self.is_positive else -math.inf, 1.0 if self.is_share else math.inf
 
     def format(self, value: float) -> str:
@@ -282,10 +273,7 @@ def format_number(value: float, decimals: int) -> str:
 
 
 def with_sign(number: str) -> str:
-    """Return a number's text with a plus or minus sign.
-
-    Zero has no sign.
-    """
+    """Return a number's text with a plus or minus sign. Zero has no sign."""
     text = number.removeprefix("-").removeprefix("−")
     if not text.partition(" ")[0].strip("0.,"):  # without its unit
         return text
@@ -303,10 +291,7 @@ MeasureModelT = TypeVar("MeasureModelT", bound=MeasureModel)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredProbe:
-    """A registered probe, which measures trained models.
-
-    `kinds` are the kinds of task that it supports.
-    """
+    """A registered probe, which measures trained models. `kinds` are the kinds of task that it supports."""
 
     name: str
     measure: MeasureModel

@@ -244,10 +244,7 @@ class OwnOptimizerSettings(OptimizerSettings):
 
     @property
     def state_per_weight(self) -> int:
-        """The number of moments kept for each parameter.
-
-        Muon and Adafactor keep fewer for matrices.
-        """
+        """The number of moments kept for each parameter. Muon and Adafactor keep fewer for matrices."""
         return 1 if self.name == "sgd" and self.own_momentum else _MOMENTS[self.name]
 
     @property

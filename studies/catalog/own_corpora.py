@@ -28,10 +28,7 @@ SPLITS = ("train", "dev", "test")
 
 
 def own_source(sha256: str) -> SourceFile:
-    """Describe the user's file with this SHA-256.
-
-    In the data folder, the SHA-256 is the file's name.
-    """
+    """Describe the user's file with this SHA-256. In the data folder, the SHA-256 is the file's name."""
     return SourceFile(names=(sha256,), digest=f"sha256:{sha256}")
 
 
@@ -42,10 +39,7 @@ def _described(facts: BaseModel, title: str) -> dict[str, Any]:
 
 
 class _Facts(BaseModel):
-    """Base class for facts about the user's files, such as hashes.
-
-    They are part of a trial's settings.
-    """
+    """Base class for facts about the user's files, such as hashes. They are part of a trial's settings."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
 
@@ -85,10 +79,7 @@ class OwnText(_Facts):
 
     @property
     def dataset(self) -> Corpus:
-        """The same text as a `Corpus`.
-
-        The readers of data expect this class.
-        """
+        """The same text as a `Corpus`. The readers of data expect this class."""
         return Corpus(
             **_described(self, "your own text"),
             splits={
@@ -165,10 +156,7 @@ class OwnTokenizer(_Facts):
 
 
 def tokenizer_dataset(tokenizer: OwnTokenizer) -> Dataset:
-    """Return a dataset whose only file is the tokenizer.
-
-    The file lies with the user's corpora.
-    """
+    """Return a dataset whose only file is the tokenizer. The file lies with the user's corpora."""
     return Dataset(**_described(tokenizer, "your own tokenizer"))
 
 
@@ -211,10 +199,7 @@ class OwnRows(_Facts):
 
     @property
     def dataset(self) -> Dataset:
-        """The same rows as a `Dataset`.
-
-        The readers of data expect this class.
-        """
+        """The same rows as a `Dataset`. The readers of data expect this class."""
         return Dataset(**_described(self, "your own rows"))
 
 
@@ -238,10 +223,7 @@ class OwnSequences(OwnRows):
 
 
 def own_name(facts: BaseModel) -> str:
-    """Return a name such as `own-1a2b3c4d5e6f`.
-
-    It comes from a hash of all facts about the user's files.
-    """
+    """Return a name such as `own-1a2b3c4d5e6f`. It comes from a hash of all facts about the user's files."""
     return f"own-{hashlib.sha256(facts.model_dump_json().encode()).hexdigest()[:12]}"
 
 

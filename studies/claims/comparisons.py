@@ -88,10 +88,7 @@ class Speedup:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A constant ratio to which a claim compares a speedup.
-
-    The two are compared as logarithms.
-    """
+    """A constant ratio to which a claim compares a speedup. The two are compared as logarithms."""
 
     value: float
 
@@ -110,10 +107,7 @@ class Comparison:
 
     @property
     def is_ratio(self) -> bool:
-        """True if the left side is a speedup.
-
-        `left - right` is then the logarithm of a ratio.
-        """
+        """True if the left side is a speedup. `left - right` is then the logarithm of a ratio."""
         return isinstance(self.left, Speedup)
 
     @property
@@ -217,10 +211,7 @@ def number_parts(number: Number | Comparison) -> tuple[Number, ...]:  # noqa: PL
 
 
 def iter_numbers(number: Number | Comparison) -> Iterator[Number]:
-    """Yield all numbers inside a number or a comparison, in text order.
-
-    A number itself comes first.
-    """
+    """Yield all numbers inside a number or a comparison, in text order. A number itself comes first."""
     if not isinstance(number, Comparison):
         yield number
     for part in number_parts(number):

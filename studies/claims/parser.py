@@ -105,10 +105,7 @@ class QuotientExpression(Spanned):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedupExpression(Spanned):
-    """The speedup `speedup(fast over slow, target)`.
-
-    `fast` and `slow` are levels of one factor.
-    """
+    """The speedup `speedup(fast over slow, target)`. `fast` and `slow` are levels of one factor."""
 
     fast: LevelLiteral
     slow: LevelLiteral
@@ -607,10 +604,7 @@ class _ClaimParser(TokenReader):
         return Identifier(start=token.start, end=token.end, text=token.text)
 
     def _advance(self) -> Token:
-        """Consume and return the next token, and count open brackets.
-
-        The end token is never consumed.
-        """
+        """Consume and return the next token, and count open brackets. The end token is never consumed."""
         token = super()._advance()
         self._depth += (token.kind in _OPEN) - (token.kind in _OPEN.values())
         return token

@@ -230,10 +230,7 @@ def _comparable(one: Metric, other: Metric) -> bool:
 
 
 def _unit(metric: Metric) -> str:
-    """Return the unit of a metric, a cost or a target.
-
-    It is the name of a cost, and "" for most metrics.
-    """
+    """Return the unit of a metric, a cost or a target. It is the name of a cost, and "" for most metrics."""
     if metric.name in CURRENCIES:
         return CURRENCIES[metric.name]
     return metric.name if metric.name in COSTS else metric.unit
@@ -299,10 +296,7 @@ def resolve_claim(
 
 
 class _Resolver:
-    """Resolver of the names in one claim.
-
-    It reports each fault once, even if a loop repeats it.
-    """
+    """Resolver of the names in one claim. It reports each fault once, even if a loop repeats it."""
 
     def __init__(self, scope: Scope, faults: FaultCollector, each: str | None) -> None:
         self._scope, self._faults, self._each = scope, faults, each
@@ -369,10 +363,7 @@ class _Resolver:
         return self._number(node, bound)
 
     def _number(self, node: syntax.SyntaxNode, bound: Bindings) -> Number | None:  # noqa: PLR0911 -- as above
-        """Resolve a node to a number.
-
-        A statement is a fault, and so is the level that `best` gives.
-        """
+        """Resolve a node to a number. A statement is a fault, and so is the level that `best` gives."""
         match node:
             case syntax.NumberLiteral():
                 return Constant(node.value)

@@ -44,10 +44,7 @@ Row = tuple[int, ...]
 
 
 class TwoLevels(Design):
-    """Base class of designs for factors with two levels.
-
-    Level 0 is the baseline's level.
-    """
+    """Base class of designs for factors with two levels. Level 0 is the baseline's level."""
 
     has_conditions = False
     most_factors: ClassVar[int]
@@ -58,10 +55,7 @@ class TwoLevels(Design):
 
     @property
     def two_level(self) -> list[str]:
-        """The names of the factors with two levels.
-
-        Factors in `[study] around` are left out.
-        """
+        """The names of the factors with two levels. Factors in `[study] around` are left out."""
         return [name for name, levels in self.inner.items() if len(levels) == 2]
 
     def make_rows(self) -> list[dict[str, Level]]:

@@ -24,10 +24,7 @@ class Ablation(Expansion):
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self | None:
-        """Read the recipe to ablate.
-
-        None if the recipe or the key `ablate` is invalid.
-        """
+        """Read the recipe to ablate. None if the recipe or the key `ablate` is invalid."""
         data = diagnostics.data
         model, factors = data.get("model"), data.get("factors", {})
         text = model.get(RECIPE) if isinstance(model, Mapping) else None

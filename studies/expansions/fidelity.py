@@ -181,10 +181,7 @@ _BELOW = 2
 
 
 class _FidelityError(Exception):
-    """Error for an invalid fidelity.
-
-    `path` leads to the faulty key of the study file.
-    """
+    """Error for an invalid fidelity. `path` leads to the faulty key of the study file."""
 
     def __init__(self, path: KeyPath, message: str, *, key: bool = False) -> None:
         super().__init__(message)

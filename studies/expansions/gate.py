@@ -58,10 +58,7 @@ class Gate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gates(Expansion):
-    """The gates of a study in file order.
-
-    A trial trains only after all gates that hold it have opened.
-    """
+    """The gates of a study in file order. A trial trains only after all gates that hold it have opened."""
 
     tables: tuple[tuple[KeyPath, GateSettings], ...]
     gates: tuple[Gate, ...] = ()

@@ -68,10 +68,7 @@ class CostMatch:
 
     @property
     def relative_residual(self) -> float:
-        """The residual as a fraction of the baseline's cost.
-
-        Infinite if only the baseline's cost is 0.
-        """
+        """The residual as a fraction of the baseline's cost. Infinite if only the baseline's cost is 0."""
         if not self.residual:
             return 0.0
         return self.residual / self.target if self.target else math.copysign(math.inf, self.residual)

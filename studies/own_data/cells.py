@@ -36,10 +36,7 @@ _MAX_BESIDE = 1000  # files of a folder among which the nearest name is searched
 
 
 class RowsError(CorpusError):
-    """Error for faults in the rows of a file.
-
-    `faults` has the first faults and the number of all others.
-    """
+    """Error for faults in the rows of a file. `faults` has the first faults and the number of all others."""
 
     def __init__(self, faults: Sequence[str]) -> None:
         more = len(faults) - MOST_FAULTS
@@ -98,10 +95,7 @@ _GB = 10**9
 
 
 def max_bytes() -> int:
-    """Return the size limit of a user's file in bytes.
-
-    It also limits the rows after decompression.
-    """
+    """Return the size limit of a user's file in bytes. It also limits the rows after decompression."""
     given = os.environ.get(MAX_DATA_VARIABLE, "").strip()
     try:
         size = float(given) if given else _DEFAULT_GB
@@ -115,10 +109,7 @@ def max_bytes() -> int:
 
 
 def too_large(what: str) -> str:
-    """Return an error message for data above the size limit.
-
-    It says how to raise the limit.
-    """
+    """Return an error message for data above the size limit. It says how to raise the limit."""
     size = max_bytes() / _GB
     remedy = f"raise the limit, as in {MAX_DATA_VARIABLE}=8"
     return f"expected at most {size:g} GB of {what}, got more: {remedy}"

@@ -76,10 +76,7 @@ def _open(data: bytes, form: str, columns: Sequence[str]) -> tuple[pa.Schema, It
 def _iter_arrays(
     data: bytes, form: str, columns: Sequence[str], paths: Sequence[list[str] | None]
 ) -> Iterator[list[pa.Array]]:
-    """Yield these columns or nested fields of each batch.
-
-    Fields of a null struct are null, too.
-    """
+    """Yield these columns or nested fields of each batch. Fields of a null struct are null, too."""
     for batch in _open(data, form, columns)[1]:
         yield [
             functools.reduce(

@@ -209,10 +209,7 @@ def _read_text(path: Path) -> bytes:
 
 
 def _position(data: bytes, place: int) -> str:
-    """Return the line and column of a byte, both counted from 1.
-
-    All earlier bytes are valid UTF-8.
-    """
+    """Return the line and column of a byte, both counted from 1. All earlier bytes are valid UTF-8."""
     before = data[:place]
     line = before[before.rfind(b"\n") + 1 :].decode()
     number = before.count(b"\n") + 1

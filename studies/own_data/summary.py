@@ -89,10 +89,7 @@ class CorpusSummary:
 
 
 def summarise_rows(rows: Sequence[Row], kind: RowKind, tokens: object) -> CorpusSummary:
-    """Summarise labelled rows or pairs.
-
-    `tokens` is the value of `[task] tokens`.
-    """
+    """Summarise labelled rows or pairs. `tokens` is the value of `[task] tokens`."""
     train = [row for row in rows if row.split == "train"]
     counts = Counter(row.split for row in rows)
     if not kind.labels:
@@ -243,10 +240,7 @@ def _num_symbols(sequences: Iterable[str], kind: str) -> int:
 
 
 def _shared(rows: Sequence[Row]) -> Iterable[str]:
-    """Yield a warning for each pair of splits with common rows.
-
-    Case and spaces are ignored.
-    """
+    """Yield a warning for each pair of splits with common rows. Case and spaces are ignored."""
     keys = {split: Counter[bytes]() for split in SPLITS}
     for row in rows:
         keys[row.split][source_key(row.sequence)] += 1

@@ -28,10 +28,7 @@ _BINARY = ("parquet", "arrow")
 
 
 class HeldOutRows(StrictModel):
-    """The shares of training rows to hold out for dev and test.
-
-    The default is 0.1 each.
-    """
+    """The shares of training rows to hold out for dev and test. The default is 0.1 each."""
 
     dev: Share | None = None
     test: Share | None = None
@@ -65,10 +62,7 @@ class OneTable(HeldOutRows):
 
 
 class ThreeTables(StrictModel):
-    """Keys for data in one file for each split.
-
-    A missing split is held out from the training rows.
-    """
+    """Keys for data in one file for each split. A missing split is held out from the training rows."""
 
     train: str
     dev: str | Share | None = None
@@ -388,10 +382,7 @@ def read_pairs(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any
 def _read_lines(
     reader: Reader, named: Mapping[tuple[str, ...], _TwoFiles], shares: HeldOutRows | None = None
 ) -> tuple[OwnLayout, list[Row]] | None:
-    """Read sentence pairs from line-aligned files.
-
-    Return their layout and the pairs; None after faults.
-    """
+    """Read sentence pairs from line-aligned files. Return their layout and the pairs; None after faults."""
     digests: dict[str, tuple[str, ...]] = {}
     for keys, files in named.items():
         paths = {side: reader.locate(getattr(files, side)) for side in ("source", "target")}

@@ -37,10 +37,7 @@ class _HeldOut(StrictModel):
 
 
 class _OneText(_HeldOut):
-    """Keys for a text in one file.
-
-    Its beginning is for training, its end is the test split.
-    """
+    """Keys for a text in one file. Its beginning is for training, its end is the test split."""
 
     path: str
 
@@ -153,10 +150,7 @@ def _as_list(given: object) -> object:
 
 
 class _Documents(StrictModel):
-    """Keys for documents.
-
-    `dev` and `test` are other files, or shares of the documents to hold out.
-    """
+    """Keys for documents. `dev` and `test` are other files, or shares of the documents to hold out."""
 
     documents: Annotated[list[_Source], BeforeValidator(_as_list)]
     text: str = "text"
@@ -175,10 +169,7 @@ class _Documents(StrictModel):
 def read_own_documents(
     diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]
 ) -> OwnDocuments | None:
-    """Read the user's documents and count their texts and bytes.
-
-    None after a fault.
-    """
+    """Read the user's documents and count their texts and bytes. None after a fault."""
     named = diagnostics.validate(_Documents, CORPUS, table)
     if named is None:
         return None

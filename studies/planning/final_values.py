@@ -330,10 +330,7 @@ def total_cost(currency: Currency) -> pl.Expr:
 
 
 def cost_by_step(currency: Currency, step: pl.Expr) -> pl.Expr:
-    """Return a Polars expression for the cost of a trial up to a step.
-
-    All steps count as equally costly.
-    """
+    """Return a Polars expression for the cost of a trial up to a step. All steps count as equally costly."""
     if currency == "steps":
         return step.cast(pl.Float64)
     found = total_cost(currency) * step / pl.col("steps")
@@ -466,10 +463,7 @@ def _missing(
 
 
 def _bits_per_nat(task: TaskSettings) -> dict[str, float]:
-    """Return the factors that convert nats per token to bits per byte, by split.
-
-    Empty if unknown.
-    """
+    """Return the factors that convert nats per token to bits per byte, by split. Empty if unknown."""
     return {split: rate / math.log(2) for split, rate in _tokens_per_byte(task).items()}
 
 

@@ -175,10 +175,7 @@ def _fullest_lengths(settings: TrialSettings, longest: int) -> set[int]:
 
 
 def fits(held: int, device_bytes: int) -> bool:
-    """Return whether this memory fits on a device.
-
-    A tenth of the device is kept free.
-    """
+    """Return whether this memory fits on a device. A tenth of the device is kept free."""
     return held + GPU_CONTEXT <= 0.9 * device_bytes
 
 
@@ -202,10 +199,7 @@ class GpuRoom:
 
     @property
     def trials(self) -> int:
-        """The number of trials that train at once.
-
-        At least 1, even if the estimate allows none.
-        """
+        """The number of trials that train at once. At least 1, even if the estimate allows none."""
         return max(1, min(self._bounds.values()))
 
     @property

@@ -117,10 +117,7 @@ class InsufficientReach:
 
 
 def _listed(labels: Sequence[str]) -> str:
-    """Join the names of models to a list.
-
-    Semicolons separate them if a name has a comma.
-    """
+    """Join the names of models to a list. Semicolons separate them if a name has a comma."""
     return ("; " if any(", " in label for label in labels) else ", ").join(labels)
 
 
@@ -181,10 +178,7 @@ def predict_reach_limits(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple
 
 
 def _binding_reach(settings: TrialSettings, bound: int) -> tuple[int | None, int | None]:
-    """Return how far a model sees to each side.
-
-    None for a side that does not limit the length.
-    """
+    """Return how far a model sees to each side. None for a side that does not limit the length."""
     task, sees = require_algorithmic(settings.task.name), reach(settings)
     needed = task.unguessable_reach(bound + task.length_step if bound else task.min_length)
     left = int(sees.left) if needed.left > sees.left else None

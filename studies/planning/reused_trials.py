@@ -215,10 +215,7 @@ def _without_epochs(settings: TrialSettings) -> str:
 
 
 class FittingTrials:
-    """Lookup of stored trials that a search can reuse, from any study.
-
-    Results are cached.
-    """
+    """Lookup of stored trials that a search can reuse, from any study. Results are cached."""
 
     def __init__(self, study: Study) -> None:
         self._study, self._space = study, RecipeSpace(study)
@@ -276,10 +273,7 @@ class FittingTrials:
 
 
 def _plain_keys(settings: Mapping[str, Any]) -> dict[KeyPath, Any]:
-    """Return the plain values in the tables of a trial's settings.
-
-    Inner tables are left out.
-    """
+    """Return the plain values in the tables of a trial's settings. Inner tables are left out."""
     tables = {name: table for name, table in settings.items() if isinstance(table, Mapping)}
     inside = ((name, key, value) for name, table in tables.items() for key, value in table.items())
     return {(name, key): value for name, key, value in inside if not isinstance(value, Mapping)}

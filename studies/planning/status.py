@@ -248,10 +248,7 @@ def study_outcomes(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool = Fa
 
 
 def timed_devices(study: Study, outcomes: pl.DataFrame) -> dict[str, int]:
-    """Count a study's outcomes with a time budget, by device.
-
-    The budget is `[train] seconds`.
-    """
+    """Count a study's outcomes with a time budget, by device. The budget is `[train] seconds`."""
     if "seconds" not in study.template.tables["train"]:
         return {}
     own = study_outcomes(study, outcomes)

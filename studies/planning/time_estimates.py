@@ -144,10 +144,7 @@ class TimeEstimator:
 
 
 def total_time(estimates: Iterable[TimeEstimate]) -> TimeEstimate:
-    """Add the estimated times of trials.
-
-    The sum is as certain as the least certain estimate (`basis`).
-    """
+    """Add the estimated times of trials. The sum is as certain as the least certain estimate (`basis`)."""
     found = list(estimates)
     bases: list[EstimateBasis] = ["measured", *(one.basis for one in found)]
     basis = max(bases, key=get_args(EstimateBasis).index)

@@ -176,10 +176,7 @@ def trials_missing_weights(study: Study, store: Store, statuses: Mapping[str, st
 
 
 def was_trained(row: Mapping[str, Any]) -> bool:
-    """Return whether a trial of a search was trained at all.
-
-    A race prunes some trials before they start.
-    """
+    """Return whether a trial of a search was trained at all. A race prunes some trials before they start."""
     return bool(row["epochs"]) or row["status"] != "pruned"
 
 
@@ -201,10 +198,7 @@ class Spent:
 
 
 def _num_gpus(row: Mapping[str, Any]) -> float:
-    """Return how many GPUs trained the trial of a row.
-
-    It is a fraction for a shared GPU, and 0 for a CPU.
-    """
+    """Return how many GPUs trained the trial of a row. It is a fraction for a shared GPU, and 0 for a CPU."""
     if not row.get("cuda_version"):
         return 0
     found = re.match(r"(\d+) × ", row["device"]) or re.search(r", a share of ([\d.]+)", row["device"])

@@ -121,10 +121,7 @@ class ResultKeys(StrictModel):
             yield ("value",) if len(names) == 1 else ("value", number), name
 
     def shows(self, trial: Trial) -> bool:
-        """Return whether `select` includes this trial.
-
-        True for kinds without this key.
-        """
+        """Return whether `select` includes this trial. True for kinds without this key."""
         return is_selected(getattr(self, "select", {}), trial.levels)
 
     def timed_metrics(self) -> list[str]:
@@ -195,20 +192,14 @@ def _module_names() -> tuple[str, ...]:
 
 
 def find_kind(role: Role, name: str) -> type[TableKind | CurveKind] | None:
-    """Return the class of a kind such as "cells", or None.
-
-    `role` selects tables or figures.
-    """
+    """Return the class of a kind such as "cells", or None. `role` selects tables or figures."""
     if name not in _module_names():
         return None
     return getattr(import_module(f"{_KINDS}.{name}", __package__), role.upper(), None)
 
 
 def kinds_of(role: Role) -> dict[str, type[TableKind | CurveKind]]:
-    """Return the classes of all kinds of tables or of figures, by name.
-
-    Every class is imported.
-    """
+    """Return the classes of all kinds of tables or of figures, by name. Every class is imported."""
     found = {name: find_kind(role, name) for name in _module_names()}
     return {name: kind for name, kind in found.items() if kind is not None}
 
@@ -279,18 +270,12 @@ _DEFAULTS: dict[Role, str] = {"table": "cells"}
 
 
 def read_tables(diagnostics: Diagnostics, design: Design, paper: str | None) -> tuple[TableKind, ...]:
-    """Return the valid tables of a study, in file order.
-
-    Faults of other tables are reported.
-    """
+    """Return the valid tables of a study, in file order. Faults of other tables are reported."""
     return cast("tuple[TableKind, ...]", tuple(_read(diagnostics, "table", design, paper)))
 
 
 def read_curves(diagnostics: Diagnostics, design: Design, paper: str | None) -> tuple[CurveKind, ...]:
-    """Return the valid figures of a study, in file order.
-
-    Faults of other figures are reported.
-    """
+    """Return the valid figures of a study, in file order. Faults of other figures are reported."""
     return cast("tuple[CurveKind, ...]", tuple(_read(diagnostics, "curve", design, paper)))
 
 
@@ -540,10 +525,7 @@ def _mixed_in_one_place(
 
 
 def absent_factors(names: Iterable[str], select: Mapping[str, Any], design: Design) -> list[str]:
-    """Return the factors that a selected cell lacks.
-
-    Their conditions are not met in this cell.
-    """
+    """Return the factors that a selected cell lacks. Their conditions are not met in this cell."""
     conditional = [name for name in names if name in design.conditions]
     if not conditional or design.count() > MAX_TRIALS:
         return []  # `GridBuilder` reports too many cells

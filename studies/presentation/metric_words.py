@@ -134,10 +134,7 @@ def _index_words(metric: Metric) -> str:
 
 
 def _listed(values: Sequence[str]) -> str:
-    """Join values as in `0.9 or 0.95`.
-
-    Of many values, give only their number and range.
-    """
+    """Join values as in `0.9 or 0.95`. Of many values, give only their number and range."""
     if len(values) > _MAX_LISTED:
         return f"of {len(values)} values from {values[0]} to {values[-1]}"
     return " or ".join(values)

@@ -74,10 +74,7 @@ def cost(settings: TrialSettings, tokens: int) -> SequenceCost:
 
 
 def parameter_count(settings: TrialSettings) -> int:
-    """Return the number of parameters of a trial's model.
-
-    Its other costs are not computed.
-    """
+    """Return the number of parameters of a trial's model. Its other costs are not computed."""
     config = settings.model.config_for(settings.task.interface)
     smallest = _with_min_vocab(config)
     found = _parameters(settings.model.recipe, smallest)
@@ -97,10 +94,7 @@ def sequence_tokens(settings: TrialSettings) -> int:
 
 
 def longest_pair(settings: TrialSettings) -> int:
-    """Return the number of tokens on each side of the longest training pair.
-
-    The end token counts.
-    """
+    """Return the number of tokens on each side of the longest training pair. The end token counts."""
     task = settings.task
     if isinstance(task, SentencePairSettings):
         return task.longest + 1
@@ -166,10 +160,7 @@ def blocks_compiled_for_each_length(settings: TrialSettings) -> list[str]:
 
 
 def step_flops(settings: TrialSettings) -> int:
-    """Return the FLOPs of a training step on `sequence_tokens` tokens.
-
-    Forward and backward passes count.
-    """
+    """Return the FLOPs of a training step on `sequence_tokens` tokens. Forward and backward passes count."""
     tokens = sequence_tokens(settings)
     return settings.train.sequences(tokens) * cost(settings, tokens).flops
 
@@ -193,10 +184,7 @@ def state_bytes(settings: TrialSettings) -> int:
 
 
 def step_bytes(settings: TrialSettings) -> int:
-    """Return the peak memory of a training step in bytes.
-
-    The step uses Adam and single precision.
-    """
+    """Return the peak memory of a training step in bytes. The step uses Adam and single precision."""
     train = settings.train
     return _whole(settings).memory(-(-train.sequences(sequence_tokens(settings)) // train.accumulate)).peak
 

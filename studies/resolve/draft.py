@@ -342,10 +342,7 @@ def _nearest_declared(hole: str, declared: set[str]) -> str | None:
 
 
 def _read(diagnostics: Diagnostics, path: KeyPath, text: str) -> Recipe | None:
-    """Parse the recipe at this path; report its faults.
-
-    Return None for an invalid recipe.
-    """
+    """Parse the recipe at this path; report its faults. Return None for an invalid recipe."""
     try:
         return read_recipe(text)
     except RecipeError as error:
@@ -538,10 +535,7 @@ def report_problem(
 
 
 def recipe_dimensions(draft: Draft) -> dict[str, Dimension]:
-    """Return the search dimensions inside the recipe.
-
-    Those of [search.space] are not included.
-    """
+    """Return the search dimensions inside the recipe. Those of [search.space] are not included."""
     text = draft.template.texts.get(RECIPE_PATH)
     if text is None or RECIPE_PATH in draft.diagnostics.invalid:
         return {}

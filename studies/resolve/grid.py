@@ -43,10 +43,7 @@ class StudyBudget:
         return self.usage(settings) <= 1 and not any(self._exceeded(settings))
 
     def usage(self, settings: TrialSettings) -> float:
-        """Return how much of the nearest limit the model uses, such as 0.5.
-
-        It is 0 without limits.
-        """
+        """Return how much of the nearest limit the model uses, such as 0.5. It is 0 without limits."""
         return max((spent / bound for spent, bound, _ in self._bounded_costs(settings)), default=0.0)
 
     def describe_excess(self, settings: TrialSettings) -> str:
@@ -89,10 +86,7 @@ class TrialGrid:
 
     @cached_property
     def trials(self) -> tuple[Trial, ...]:
-        """Every trial once; several cells may share a trial.
-
-        Its levels are those of its first cell.
-        """
+        """Every trial once; several cells may share a trial. Its levels are those of its first cell."""
         every = (*self.cells, *self.added)
         if len({trial.id for trial in every}) == len(every):
             return every

@@ -263,10 +263,7 @@ def iter_texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _key_of(path: KeyPath) -> KeyPath:
-    """Return the path of the key to which the text at `path` belongs.
-
-    The text may be an item of a list.
-    """
+    """Return the path of the key to which the text at `path` belongs. The text may be an item of a list."""
     return path if isinstance(path[-1], str) else _key_of(path[:-1])
 
 
@@ -391,10 +388,7 @@ def _without_faults(tables: Mapping[str, Any], problems: Iterable[ValidationProb
 
 
 def _sound_keys(name: str, table: object, faulty: Collection[KeyPath]) -> dict[str, Any]:
-    """Return a table without its faulty keys.
-
-    Empty if it is no table at all.
-    """
+    """Return a table without its faulty keys. Empty if it is no table at all."""
     if not isinstance(table, Mapping):
         return {}
     keys = cast("Mapping[str, Any]", table)

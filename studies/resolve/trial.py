@@ -117,10 +117,7 @@ def code_fault(settings: TrialSettings) -> str | None:
 
 
 def digest(code: str) -> str:
-    """Return the hash in a plug-in's digest.
-
-    A file name comes before it.
-    """
+    """Return the hash in a plug-in's digest. A file name comes before it."""
     return code.rpartition(" ")[2]
 
 
@@ -197,10 +194,7 @@ class Trial:
 
 
 def first_of_each_kind(trials: Iterable[Trial]) -> list[Trial]:
-    """Return the first of the trials that differ only in the seed.
-
-    There is one for each such group.
-    """
+    """Return the first of the trials that differ only in the seed. There is one for each such group."""
     cells: dict[int, Trial] = {}
     for trial in trials:
         cells.setdefault(id(trial.common), trial)  # faster than a Kind for each of many seeds
@@ -267,10 +261,7 @@ class Kind(tuple[int, ...]):
 
     @cached_property
     def id_parts(self) -> tuple[str, str]:
-        """The JSON text of an id's hash, in two parts.
-
-        The seed stands between the two.
-        """
+        """The JSON text of an id's hash, in two parts. The seed stands between the two."""
         return _id_parts(self)
 
 

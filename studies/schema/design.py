@@ -83,10 +83,7 @@ class Expansion:
         return {}
 
     def fill(self, grid: GridBuilder, levels: Mapping[str, Level]) -> Filling | None:
-        """Return the values with which this feature fills a cell's placeholders.
-
-        None after a fault.
-        """
+        """Return the values with which this feature fills a cell's placeholders. None after a fault."""
         return Filling()
 
     def change(self, settings: TrialSettings, levels: Mapping[str, Level]) -> TrialSettings:
@@ -195,10 +192,7 @@ class Design(ABC):
     """Whether a factor may list a level twice."""
 
     def __post_init__(self) -> None:
-        """Compute `factors`.
-
-        The levels in [factors] come first, then those that only [[cells]] has.
-        """
+        """Compute `factors`. The levels in [factors] come first, then those that only [[cells]] has."""
         factors = {name: list(_unique(levels)) for name, levels in self.combined_factors.items()}
         for cell in self.listed_cells.values():
             for name, level in cell.items():
@@ -216,10 +210,7 @@ class Design(ABC):
 
     @abstractmethod
     def make_rows(self) -> Sequence[Mapping[str, Level]]:
-        """Return the cells without seeds.
-
-        Factors in `around` are left out, too.
-        """
+        """Return the cells without seeds. Factors in `around` are left out, too."""
 
     def rows(self) -> Sequence[Mapping[str, Level]]:
         """Return the result of `make_rows`, or no cells if a factor has no levels."""
@@ -291,10 +282,7 @@ class Design(ABC):
         return dict(table) if table.get("name") == level else {"label": level, **table}
 
     def baseline_level(self, name: str) -> Level:
-        """Return a factor's level in the baseline.
-
-        It is the level that [study] names, else the first one.
-        """
+        """Return a factor's level in the baseline. It is the level that [study] names, else the first one."""
         return self.baseline[name] if name in self.baseline else self.factors[name][0]
 
     def other_level(self, name: str) -> Level:
@@ -488,10 +476,7 @@ class DesignReader:
         return levels.find(name) if levels and levels.has(name) else name
 
     def _is_level(self, path: KeyPath, level: object) -> bool:
-        """Return whether a level suits the factor at the end of `path`.
-
-        Faults are reported.
-        """
+        """Return whether a level suits the factor at the end of `path`. Faults are reported."""
         name = str(path[-1])
         if name == SEED:
             self.diagnostics.report(
@@ -516,10 +501,7 @@ class DesignReader:
                 self.diagnostics.report(("study", key), f"unknown factor '{name}'{near}")
 
     def _around(self) -> tuple[str, ...]:
-        """Return the factors in `[study] around`.
-
-        Invalid names are reported and dropped.
-        """
+        """Return the factors in `[study] around`. Invalid names are reported and dropped."""
         names, path = self.header.around, ("study", "around")
         if names and self.header.design.name == "grid":
             message = 'design = "grid" crosses all factors already: remove around, or set another design'

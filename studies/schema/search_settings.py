@@ -32,10 +32,7 @@ _HOLDS: Mapping[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class SearchObjective:
-    """A quantity that a search maximises or minimises.
-
-    It is averaged over a point's seeds.
-    """
+    """A quantity that a search maximises or minimises. It is averaged over a point's seeds."""
 
     name: str
     direction: Direction
@@ -68,10 +65,7 @@ class Limit:
         return _HOLDS[self.sign](value, self.bound)
 
     def excess(self, value: float) -> float:
-        """Return how far a value is beyond the bound.
-
-        It is positive only if the bound is violated.
-        """
+        """Return how far a value is beyond the bound. It is positive only if the bound is violated."""
         beyond = value - self.bound if self.sign.startswith("<") else self.bound - value
         # a value exactly at a bound such as `< 60` violates it, so the result must be positive
         return beyond if self.holds(value) or beyond > 0 else 1e-12
@@ -300,10 +294,7 @@ class SearchSettings(StrictModel, table="search"):
 
     @property
     def compares_epochs(self) -> bool:
-        """True if a scheduler compares points after each epoch.
-
-        It stops the worse points.
-        """
+        """True if a scheduler compares points after each epoch. It stops the worse points."""
         return self.scheduler.name not in (NONE, RACE) and self.fidelity == EPOCHS
 
     @property

@@ -277,10 +277,7 @@ class TrainSettings(StrictModel, table="train"):
     def _omit_without_change(
         cls, changes: tuple[OptimizerChangeSettings, ...], info: ValidationInfo
     ) -> tuple[OptimizerChangeSettings, ...]:
-        """Omit keys that a change sets to their present values.
-
-        Equal trainings then have the same id.
-        """
+        """Omit keys that a change sets to their present values. Equal trainings then have the same id."""
         if any(first.after >= second.after for first, second in pairwise(changes)):
             got = ", ".join(str(each.after) for each in changes)
             raise ValueError(f"expected increasing epochs, got {got}")
@@ -324,10 +321,7 @@ class TrainSettings(StrictModel, table="train"):
     @field_validator("measure")
     @classmethod
     def _order_measures(cls, measure: tuple[str, ...]) -> tuple[str, ...]:
-        """Sort the names in `measure` and drop duplicates.
-
-        Equal trials then have the same id.
-        """
+        """Sort the names in `measure` and drop duplicates. Equal trials then have the same id."""
         return tuple(sorted(set(measure)))
 
     @field_validator("loss_terms", "callbacks")
@@ -420,10 +414,7 @@ _recipes: dict[str, Recipe] = {}
 
 
 def read_recipe(text: str) -> Recipe:
-    """Parse the text of a recipe, with a cache.
-
-    Raise RecipeError for an invalid text.
-    """
+    """Parse the text of a recipe, with a cache. Raise RecipeError for an invalid text."""
     found = _recipes.get(text)
     if found is None:
         found = parse(text)
@@ -581,10 +572,7 @@ class ModelSettings(StrictModel, table="model"):
     @field_validator("max_positions")
     @classmethod
     def _omit_without_effect(cls, count: int, info: ValidationInfo) -> int:
-        """Use the default of `max_positions` if the model ignores it.
-
-        Equal models then have the same id.
-        """
+        """Use the default of `max_positions` if the model ignores it. Equal models then have the same id."""
         kind = POSITIONS.get(info.data.get("position", ""))
         return count if isinstance(kind, SizedPosition) else MAX_POSITIONS
 

@@ -60,20 +60,14 @@ class SourcedSetting:
 
     @property
     def text(self) -> str:
-        """The value as text.
-
-        A text stays as it is; any other value becomes JSON.
-        """
+        """The value as text. A text stays as it is; any other value becomes JSON."""
         value = self.value
         return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSheet:
-    """All settings of a study with their sources.
-
-    Settings in the file come first, then default values.
-    """
+    """All settings of a study with their sources. Settings in the file come first, then default values."""
 
     settings: tuple[SourcedSetting, ...]
     is_given: bool
@@ -172,10 +166,7 @@ def _check_names(diagnostics: Diagnostics, sources: Iterable[KeyPath], settings:
 
 
 def _written(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, object]]:
-    """Yield the path and the value of each setting in a study file.
-
-    A list is a single setting.
-    """
+    """Yield the path and the value of each setting in a study file. A list is a single setting."""
     for name in _TABLES:
         if name in data:
             yield from _leaves((name,), data[name])
@@ -231,10 +222,7 @@ def _schema_defaults(
 
 
 def _table_of(annotation: object) -> type[StrictModel] | None:
-    """Return the class of a table in a type annotation, or None.
-
-    The table may be optional.
-    """
+    """Return the class of a table in a type annotation, or None. The table may be optional."""
     if get_origin(annotation) is tuple:
         return None
     kinds = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]

@@ -97,10 +97,7 @@ class SearchPoints:
 
     @property
     def num_undetermined(self) -> int:
-        """The number of trained points that may violate a limit.
-
-        Some of their values are missing.
-        """
+        """The number of trained points that may violate a limit. Some of their values are missing."""
         return sum(point.status == ValueStatus.DONE and point.feasible is None for point in self.points)
 
     def sign(self, metric: Metric) -> int:
@@ -142,10 +139,7 @@ class SearchPoints:
 
 
 def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = ()) -> SearchPoints:
-    """Return the points of a search with their values.
-
-    These are the objectives, the limits and `metrics`.
-    """
+    """Return the points of a search with their values. These are the objectives, the limits and `metrics`."""
     assert study.search is not None, "only a search has points"
     goals, bounds = study.search.objectives, study.search.bounds
     tried = study_outcomes(study, outcomes, all_seeds=True)
@@ -192,10 +186,7 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
 def _below(
     values: Mapping[str, Level], rows: Sequence[Mapping[str, Any]], measured: Iterable[str]
 ) -> FoundPoint:
-    """Return a search point that was pruned below the last rung.
-
-    Its metrics are empty.
-    """
+    """Return a search point that was pruned below the last rung. Its metrics are empty."""
     return FoundPoint(
         values=values,
         trials=tuple(row["trial"] for row in rows),

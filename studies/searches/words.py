@@ -41,10 +41,7 @@ class RungCost:
 
 
 def rung_costs(study: Study) -> tuple[RungCost, ...]:
-    """Return the cost of each stage (rung) of a search, in order.
-
-    Empty if it has only one.
-    """
+    """Return the cost of each stage (rung) of a search, in order. Empty if it has only one."""
     if study.fidelity is None:
         return ()
     whole = _ends_at(study, study.fidelity.top)
@@ -133,10 +130,7 @@ def goal_words(search: SearchSettings) -> str:
 
 
 def over_limit_sentence(found: SearchPoints) -> Iterator[str]:
-    """Yield a sentence that counts the points beyond a limit.
-
-    They exceed the limit, or may exceed it.
-    """
+    """Yield a sentence that counts the points beyond a limit. They exceed the limit, or may exceed it."""
     words = (
         [f"{plural(found.num_infeasible, 'point')} outside a limit of the search"]
         if found.num_infeasible

@@ -95,10 +95,7 @@ def _explain(text: str, first: int, start: int, what: str) -> tuple[Span, str]:
 
 
 def _value_end(text: str, start: int, ends: str = ",]}#") -> int:
-    """Return where an unquoted value ends.
-
-    It ends before the first character in `ends` outside brackets.
-    """
+    """Return where an unquoted value ends. It ends before the first character in `ends` outside brackets."""
     line = text[start:].split("\n", 1)[0]
     depth = 0
     for position, character in enumerate(line):
@@ -135,10 +132,7 @@ class Document:
 
     @cached_property
     def places(self) -> Mapping[KeyPath, tuple[str, KeyValueSpan]]:
-        """Return where each path is written: a text and a span in it.
-
-        The text is the file or an override.
-        """
+        """Return where each path is written: a text and a span in it. The text is the file or an override."""
         if self.overridden is not None:
             return self.overridden
         return {path: (self.text, place) for path, place in locate(self.text).items()}
@@ -322,10 +316,7 @@ class Diagnostics:
             self.report_invalid(path, fault.message, within=(fault.start, fault.end))
 
     def table(self, name: str) -> dict[str, Any]:
-        """Return the table with this name, or an empty table.
-
-        Report a value of another type.
-        """
+        """Return the table with this name, or an empty table. Report a value of another type."""
         table = self.data.get(name, {})
         if isinstance(table, dict):
             return table
@@ -333,10 +324,7 @@ class Diagnostics:
         return {}
 
     def tables(self, name: str) -> list[Any]:
-        """Return the array of tables with this name, or an empty list.
-
-        Report a value of another type.
-        """
+        """Return the array of tables with this name, or an empty list. Report a value of another type."""
         tables = self.data.get(name, [])
         if isinstance(tables, list):
             return tables

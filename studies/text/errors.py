@@ -49,10 +49,7 @@ class StudyError(ActivememError):
     """
 
     def __init__(self, source: str, faults: Iterable[StudyFault]) -> None:
-        """Store the faults, sorted by position.
-
-        `source` is the name of the file in the message.
-        """
+        """Store the faults, sorted by position. `source` is the name of the file in the message."""
         self.source = source
         self.faults = tuple(sorted(set(faults), key=_order))
         super().__init__(source, self.faults)  # both, so that the error can be pickled

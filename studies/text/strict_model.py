@@ -153,10 +153,7 @@ class ValidationProblem:
 
 
 class InvalidTableError(ActivememError):
-    """Error for an invalid table of a study file.
-
-    The text lists every problem with its path.
-    """
+    """Error for an invalid table of a study file. The text lists every problem with its path."""
 
     def __init__(self, problems: tuple[ValidationProblem, ...]) -> None:
         """Store the problems, and join them into the error's text."""
@@ -218,10 +215,7 @@ def _without_misspelt_keys(model: type[BaseModel], errors: list[ErrorDetails]) -
 
 
 def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[ValidationProblem]:
-    """Yield a problem for each of Pydantic's errors.
-
-    A missing key is reported at its table.
-    """
+    """Yield a problem for each of Pydantic's errors. A missing key is reported at its table."""
     for error in _without_misspelt_keys(model, errors):
         path, context = error["loc"], error.get("ctx", {})
         match error["type"]:
@@ -343,10 +337,7 @@ def _model_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel]:
 
 
 def _fixed_length(model: type[BaseModel], path: KeyPath) -> int | None:
-    """Return how many values a key's tuple has, else None.
-
-    `tuple[float, float]`, for example, has two.
-    """
+    """Return how many values a key's tuple has, else None. `tuple[float, float]`, for example, has two."""
     field = _model_at(model, path[:-1]).model_fields.get(str(path[-1]))
     options = () if field is None else (field.annotation, *get_args(field.annotation))
     tuples = (get_args(each) for each in options if get_origin(each) is tuple)
@@ -354,10 +345,7 @@ def _fixed_length(model: type[BaseModel], path: KeyPath) -> int | None:
 
 
 def _meant_key(key: str, table: type[BaseModel]) -> str | None:
-    """Return the known key that an unknown key probably means.
-
-    It is a synonym, or the most similar key.
-    """
+    """Return the known key that an unknown key probably means. It is a synonym, or the most similar key."""
     synonym = SYNONYMS.get(key.lower())
     return synonym if synonym in table.model_fields else nearest(key, table.model_fields)
 
@@ -391,10 +379,7 @@ def _unknown_key_hint(key: str, table: type[BaseModel]) -> str:
 
 
 def _keys_of(model: type[BaseModel]) -> set[str]:
-    """Return the keys of a table.
-
-    If they depend on its `name`, return the keys of all names together.
-    """
+    """Return the keys of a table. If they depend on its `name`, return the keys of all names together."""
     if not issubclass(model, NamedSettings):
         return set(model.model_fields)
     return set(model.model_fields).union(*(each.settings.model_fields for each in model.registry.values()))

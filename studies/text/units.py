@@ -83,10 +83,7 @@ def labelled_lines(label: str, text: str, width: int = WIDTH) -> list[str]:
 
 
 def align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows of texts as lines with aligned columns.
-
-    A row may have fewer texts than others.
-    """
+    """Return rows of texts as lines with aligned columns. A row may have fewer texts than others."""
     widths = [max(map(len, column)) for column in zip_longest(*rows, fillvalue="")]
     lines = ("  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=False)) for row in rows)
     return [line.rstrip() for line in lines]

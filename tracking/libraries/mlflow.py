@@ -52,10 +52,7 @@ def open_tracker(place: str) -> Tracker:
 
 
 class MlflowRuns(Tracker):
-    """Tracker that writes runs to an MLflow server.
-
-    Each epoch is a step of a run.
-    """
+    """Tracker that writes runs to an MLflow server. Each epoch is a step of a run."""
 
     def __init__(self, client: Any) -> None:  # noqa: ANN401 -- of a library that may not be here
         self._client, self._entities = client, import_module("mlflow.entities")
@@ -89,10 +86,7 @@ class MlflowRuns(Tracker):
         self._log(self._runs[trial.id], epoch, metrics, at)
 
     def end(self, trial: TrackedTrial, end: TrackedEnd) -> None:
-        """Record the final metrics, the status and the reason.
-
-        A pruned trial is "killed" in MLflow.
-        """
+        """Record the final metrics, the status and the reason. A pruned trial is "killed" in MLflow."""
         id_ = self._runs.pop(trial.id)
         self._log(id_, 0, {f"final/{name}": value for name, value in end.metrics.items()}, end.at)
         if end.reason is not None:

@@ -75,10 +75,7 @@ class TensorBoardFiles(Tracker):
         self._close(trial)
 
     def show_tables(self, study: str, tables: Sequence[TrackedTable]) -> None:
-        """Write the tables as texts into one event file.
-
-        The file replaces the previous one.
-        """
+        """Write the tables as texts into one event file. The file replaces the previous one."""
         folder = self._root / study / _TABLES
         old = list(folder.glob("events.*"))
         writer = self._writer(str(folder))

@@ -44,10 +44,7 @@ def open_tracker(place: str) -> Tracker:
 
 
 class TrackioProjects(Tracker):
-    """Tracker that writes runs to files of Trackio projects.
-
-    An epoch is a step; final metrics are step 0.
-    """
+    """Tracker that writes runs to files of Trackio projects. An epoch is a step; final metrics are step 0."""
 
     def __init__(self, storage: Any) -> None:  # noqa: ANN401 -- of a library that may not be here
         self._storage = storage
@@ -74,27 +71,18 @@ class TrackioProjects(Tracker):
         self._write(trial, epoch, metrics, at, f"{trial.id}-{epoch}")
 
     def end(self, trial: TrackedTrial, end: TrackedEnd) -> None:
-        """Write the final metrics as step 0.
-
-        The settings then have the status and its reason.
-        """
+        """Write the final metrics as step 0. The settings then have the status and its reason."""
         self._shown[trial.id] |= {"status": end.status, **({"reason": end.reason} if end.reason else {})}
         final = {f"{_FINAL}{name}": value for name, value in end.metrics.items()}
         self._write(trial, 0, final, end.at, f"{trial.id}-{end.status}-{end.at}")
         del self._shown[trial.id]
 
     def pause(self, trial: TrackedTrial) -> None:
-        """Drop the settings from memory.
-
-        Each step is already on disk.
-        """
+        """Drop the settings from memory. Each step is already on disk."""
         self._shown.pop(trial.id, None)
 
     def show_tables(self, study: str, tables: Sequence[TrackedTable]) -> None:
-        """Write the tables as reports of a separate run.
-
-        They replace earlier reports.
-        """
+        """Write the tables as reports of a separate run. They replace earlier reports."""
         self._storage.delete_run(study, _TABLES, run_id=_TABLES)
         reports = {table.name: self._markdown(table.markdown)._to_dict() for table in tables}
         self._storage.bulk_log(study, _TABLES, [reports], steps=[0], run_id=_TABLES)
@@ -105,10 +93,7 @@ class TrackioProjects(Tracker):
     def _write(
         self, trial: TrackedTrial, step: int, metrics: Mapping[str, float], at: float, once: str
     ) -> None:
-        """Write the metrics of one step, but only once.
-
-        `once` is the id of the row.
-        """
+        """Write the metrics of one step, but only once. `once` is the id of the row."""
         self._storage.bulk_log(
             trial.study,
             trial.name,

@@ -73,10 +73,7 @@ class _OpenRun:
     """Whether the end of the file is on disk, which happens some time after `run.finish`."""
 
     def log(self, epoch: int, items: Mapping[str, float]) -> None:
-        """Add the metrics of an epoch.
-
-        Earlier steps are first copied from the earlier folders.
-        """
+        """Add the metrics of an epoch. Earlier steps are first copied from the earlier folders."""
         self._rewrite(epoch)
         self.run.log(dict(items), step=epoch, commit=True)
 
@@ -103,10 +100,7 @@ class _OpenRun:
 
 
 class OfflineRuns(Tracker):
-    """Tracker that writes offline runs of W&B into folders.
-
-    Each epoch is a step of a run.
-    """
+    """Tracker that writes offline runs of W&B into folders. Each epoch is a step of a run."""
 
     def __init__(self, place: Path) -> None:
         self._place, self._wandb = place, import_module("wandb")
@@ -141,10 +135,7 @@ class OfflineRuns(Tracker):
         self._open[trial.id].log(epoch, {**metrics, "_timestamp": at})
 
     def end(self, trial: TrackedTrial, end: TrackedEnd) -> None:
-        """Add the final metrics, status and reason to the summary.
-
-        A failed trial becomes a failed run.
-        """
+        """Add the final metrics, status and reason to the summary. A failed trial becomes a failed run."""
         summary: dict[str, Any] = {f"final/{name}": value for name, value in end.metrics.items()}
         summary |= {_STATUS: end.status} | ({_REASON: end.reason} if end.reason is not None else {})
         self._open.pop(trial.id).finish(summary, failed=end.status == "failed")
@@ -181,10 +172,7 @@ class OfflineRuns(Tracker):
         return _OpenRun(new, before, lambda: any(each.HasField("exit") for each in self._records_of(path)))
 
     def _read(self, study: str, run: str) -> _StoredRun:
-        """Return the part of a run that is on disk.
-
-        After a killed process, this is the readable part.
-        """
+        """Return the part of a run that is on disk. After a killed process, this is the readable part."""
         found = _StoredRun()
         for path in sorted(self._place.glob(f"wandb/offline-run-*-{run}/run-{run}.wandb")):
             records = self._records_of(path)

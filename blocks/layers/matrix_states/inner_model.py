@@ -54,10 +54,7 @@ class InnerModel(Initialisable):
         return tensor.unbind()
 
     def added(self, mapped: Tensor) -> Tensor:
-        """Return the layer norm of `mapped` (batch, heads, n, width).
-
-        The model adds it to its input.
-        """
+        """Return the layer norm of `mapped` (batch, heads, n, width). The model adds it to its input."""
         return self.gain * _standardise(mapped)[0] + self.offset
 
     def gradient(self, mapped: Tensor, wanted: Tensor) -> Tensor:

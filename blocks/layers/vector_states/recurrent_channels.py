@@ -159,10 +159,7 @@ class RealGatedLinearRecurrence(RecurrentChannels):
         self.rates = DecayRates(self.channels)
 
     def recur(self, u: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Run the recurrence on inputs scaled by √(1−a_t²).
-
-        So states have the same variance as inputs.
-        """
+        """Run the recurrence on inputs scaled by √(1−a_t²). So states have the same variance as inputs."""
         r, i = torch.sigmoid(self.gates(u).to(self.rates.weight.dtype)).unbind(0)
         log_decay = -RATE_POWER * functional.softplus(-self.rates.weight) * r
         # expm1 computes 1 − a² without cancellation where the decay a is near 1

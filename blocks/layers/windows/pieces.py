@@ -135,10 +135,7 @@ class WindowForm:
 
     @property
     def max_distance(self) -> int:
-        """Return the greatest distance in any piece.
-
-        The first position vector belongs to it.
-        """
+        """Return the greatest distance in any piece. The first position vector belongs to it."""
         return max(piece.max_distance for piece in self.pieces)
 
     def distances(self, piece: QueryChunk) -> slice:

@@ -120,10 +120,7 @@ class _Tile(NamedTuple):
         return numbers.as_strided(shape, strides, numbers.storage_offset())
 
     def by_distance(self, numbers: Tensor) -> Tensor:
-        """Return a tile's scores or weights by distance, as a view if possible.
-
-        Extra keys are left out.
-        """
+        """Return a tile's scores or weights by distance, as a view if possible. Extra keys are left out."""
         return self.band(numbers) if self.is_band else unskew(self.within(numbers), self.piece)
 
     def score(self, q: Tensor, scores: Tensor) -> None:

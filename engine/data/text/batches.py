@@ -243,10 +243,7 @@ def iter_stream_eval(
 
 
 def _rows(tokens: Tensor, starts: list[int], length: int) -> Tensor:
-    """Return pieces of a text as rows of equal length, int64, padded with 0.
-
-    They begin at `starts`.
-    """
+    """Return pieces of a text as rows of equal length, int64, padded with 0. They begin at `starts`."""
     rows = torch.zeros(len(starts), length, dtype=torch.int64)
     for row, start in enumerate(starts):
         text = tokens[start : start + length]

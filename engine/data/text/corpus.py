@@ -87,10 +87,7 @@ def open_corpus(task: LanguageModelSettings, folder: Path) -> TokenisedCorpus:
 def _open_documents(
     documents: OwnDocuments, task: LanguageModelSettings, folder: Path, place: Path
 ) -> TokenisedCorpus:
-    """Open a corpus of the user's own documents.
-
-    In each split, documents keep the order of their files.
-    """
+    """Open a corpus of the user's own documents. In each split, documents keep the order of their files."""
     corpus = documents.dataset
     about = prepared(place, corpus.name, partial(_write_documents, documents, task, folder))
     splits: dict[str, Split] = {}
@@ -240,10 +237,7 @@ def _iter_documents(documents: OwnDocuments, folder: Path) -> Iterator[tuple[str
 
 
 def _splits(corpus: Corpus, folder: Path) -> dict[str, bytes]:
-    """Return the text of each split of a corpus as bytes.
-
-    A file with several splits is read only once.
-    """
+    """Return the text of each split of a corpus as bytes. A file with several splits is read only once."""
     files: dict[SourceFile, bytes] = {}
     for part in corpus.splits.values():
         if part.source not in files:
@@ -252,10 +246,7 @@ def _splits(corpus: Corpus, folder: Path) -> dict[str, bytes]:
 
 
 def _learn_symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path, train: bytes) -> TextSymbols:
-    """Return the vocabulary of a text.
-
-    It is learnt from the training split unless it is known.
-    """
+    """Return the vocabulary of a text. It is learnt from the training split unless it is known."""
     if task.tokens == "words":
         known = build_vocabulary(train)
         if corpus.own:

@@ -68,10 +68,7 @@ def train_subwords(data: bytes, vocab_size: int, normalise: Normalise) -> bytes:
 
 
 def subword_encoder(model: bytes, normalise: Normalise) -> TextEncoder:
-    """Return an encoder from lines to pieces.
-
-    Each line is normalised first, and ends with an end mark.
-    """
+    """Return an encoder from lines to pieces. Each line is normalised first, and ends with an end mark."""
     processor = sentencepiece.SentencePieceProcessor()
     processor.LoadFromSerializedProto(model)
     kind = smallest_dtype(processor.GetPieceSize())

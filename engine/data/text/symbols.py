@@ -55,10 +55,7 @@ class FileTokenizer(ABC):
 
     @abstractmethod
     def decode(self, tokens: Sequence[int]) -> bytes:
-        """Decode tokens to bytes.
-
-        If the last character is incomplete, it may be decoded as U+FFFD.
-        """
+        """Decode tokens to bytes. If the last character is incomplete, it may be decoded as U+FFFD."""
 
 
 class ByteTokenizer(FileTokenizer):
@@ -166,10 +163,7 @@ class EncodedUnits(NamedTuple):
 
 
 def encode_units(tokenizer: FileTokenizer, units: Sequence[bytes]) -> EncodedUnits:
-    """Encode lines or documents, and add an end mark to each.
-
-    An end mark counts as one word.
-    """
+    """Encode lines or documents, and add an end mark to each. An end mark counts as one word."""
     kind = smallest_dtype(tokenizer.size + 1)
     texts = [unit.decode("utf-8", errors="replace") for unit in units]
     found = tokenizer.encode(texts)
@@ -339,10 +333,7 @@ class TextSymbols:
         return subwords.subword_encoder(self.content, normalise)
 
     def encode_text(self, text: str) -> EncodedText:
-        """Encode a text, each line with its end.
-
-        Raise DataError if a part of the text has no symbol.
-        """
+        """Encode a text, each line with its end. Raise DataError if a part of the text has no symbol."""
         return self.encode_bytes(text.encode())
 
     def encode_beginning(self, text: str) -> list[int]:

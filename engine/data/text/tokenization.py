@@ -72,10 +72,7 @@ class LineLayout:
         return self._plain or self._padded
 
     def add(self, line: bytes, spelt: bytes) -> None:
-        """Compare a line with its decoded tokens `spelt`.
-
-        Both are without a line break.
-        """
+        """Compare a line with its decoded tokens `spelt`. Both are without a line break."""
         self._plain = self._plain and line == spelt
         self._padded = self._padded and line == (b" " + spelt + b" " if spelt else b" ")
 
@@ -150,10 +147,7 @@ def limit_vocabulary(known: list[bytes], size: int) -> list[bytes]:
 
 
 def word_encoder(known: list[bytes]) -> TextEncoder:
-    """Return an encoder of words.
-
-    A word outside the vocabulary becomes `<unk>` if there is one.
-    """
+    """Return an encoder of words. A word outside the vocabulary becomes `<unk>` if there is one."""
     places = {word: place for place, word in enumerate(known)}
     unknown = places.get(UNKNOWN)
 
@@ -202,10 +196,7 @@ def _offsets(ends: IntArray) -> IntArray:
 
 
 def _words_of_lines(data: bytes, ends: IntArray) -> IntArray:
-    """Return the number of words of each line.
-
-    The end of a line counts as a word.
-    """
+    """Return the number of words of each line. The end of a line counts as a word."""
     # a word begins at each byte that is no space and follows a space
     ink = np.frombuffer(data.translate(_NON_SPACE), np.bool_)
     begins = ink.copy()

@@ -28,10 +28,7 @@ _KINDS: dict[
 
 
 def learn_vocabulary(kind: str, sentences: Iterable[str], size: int) -> Vocabulary:
-    """Learn a vocabulary from sentences.
-
-    Raise DataError if `size` does not suit these sentences.
-    """
+    """Learn a vocabulary from sentences. Raise DataError if `size` does not suit these sentences."""
     if kind == "bpe":
         from .subwords import SubwordVocabulary  # noqa: PLC0415  sentencepiece may not be installed
 

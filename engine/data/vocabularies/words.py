@@ -74,10 +74,7 @@ _UNKNOWN = "<unk>"
 
 
 class ListedVocabulary(Vocabulary):
-    """Vocabulary given by a list of symbols.
-
-    In a sentence, spaces separate the symbols.
-    """
+    """Vocabulary given by a list of symbols. In a sentence, spaces separate the symbols."""
 
     def __init__(self, symbols: Sequence[str], size: int) -> None:
         self._symbols, self._size = tuple(symbols), size
@@ -115,10 +112,7 @@ class SymbolVocabulary(ListedVocabulary):
 
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> Self:
-        """Learn all symbols of the sentences, most frequent first.
-
-        Raise DataError if `size` is too small.
-        """
+        """Learn all symbols of the sentences, most frequent first. Raise DataError if `size` is too small."""
         counts = Counter(symbol for sentence in sentences for symbol in sentence.split(" "))
         if len(counts) > size - FIRST_SYMBOL:
             raise DataError(f"expected at most {size - FIRST_SYMBOL:,} symbols, got {len(counts):,}")

@@ -70,10 +70,7 @@ class PointAnswer(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricOverSeeds:
-    """The mean and the standard deviation of a metric over seeds.
-
-    `sd` is null for one seed.
-    """
+    """The mean and the standard deviation of a metric over seeds. `sd` is null for one seed."""
 
     mean: float
     sd: float | None
@@ -82,10 +79,7 @@ class MetricOverSeeds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointOutcome:
-    """The outcome of one stored training of a point.
-
-    Metrics without a finite value are left out.
-    """
+    """The outcome of one stored training of a point. Metrics without a finite value are left out."""
 
     trial: str
     seed: int
@@ -120,10 +114,7 @@ class HandInAnswer:
         rows: Sequence[Mapping[str, Any]] = (),
         faults: Sequence[str] = (),
     ) -> Self:
-        """Make the answer to a submitted point.
-
-        `rows` are the stored rows of its trials.
-        """
+        """Make the answer to a submitted point. `rows` are the stored rows of its trials."""
         trials = tuple(
             PointOutcome(
                 **{name: row[name] for name in ("trial", "seed", "status", "reason")},

@@ -56,10 +56,7 @@ FIRST_DRAWN = 10
 
 
 class SobolSampler(optuna.samplers.QMCSampler):
-    """Sampler for one element of Optuna's scrambled Sobol sequence.
-
-    `place` is the element's number.
-    """
+    """Sampler for one element of Optuna's scrambled Sobol sequence. `place` is the element's number."""
 
     def __init__(self, seed: int, place: int, *, draw_seed: int) -> None:
         drawn = optuna.samplers.RandomSampler(seed=draw_seed)
@@ -168,10 +165,7 @@ class RestartableSampler(BaseSampler):
 
 
 def made_by_plugin(registry: Registry[Any], name: str, make: Callable[[], object], base: type[Any]) -> Any:  # noqa: ANN401 -- an instance of the base
-    """Return the object that a plug-in makes.
-
-    Raise PluginError if it is not an instance of `base`.
-    """
+    """Return the object that a plug-in makes. Raise PluginError if it is not an instance of `base`."""
     with _named_errors(registry, name):
         found = make()
     if not isinstance(found, base):
@@ -291,10 +285,7 @@ Values = dict[str, Level]
 
 
 class AskTell:
-    """Proposer of a search's points.
-
-    It also reports to Optuna how points have ended.
-    """
+    """Proposer of a search's points. It also reports to Optuna how points have ended."""
 
     def __init__(self, study: Study) -> None:
         assert study.search is not None
@@ -402,10 +393,7 @@ def enough_points(study: Study) -> int:
 
 
 class RungStudies:
-    """One Optuna study for each rung of a search.
-
-    The rung with the smallest budget is first.
-    """
+    """One Optuna study for each rung of a search. The rung with the smallest budget is first."""
 
     def __init__(self, make: Callable[[], optuna.Study], rungs: int, *, enough: int) -> None:
         self._studies = [make() for _ in range(rungs)]

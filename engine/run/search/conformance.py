@@ -84,10 +84,7 @@ def points_are_not_all_one(name: str) -> None:
 
 
 def sampler_seed_decides(name: str) -> None:
-    """Check that a sampler's points depend only on its seed.
-
-    It must never use Python's generator.
-    """
+    """Check that a sampler's points depend only on its seed. It must never use Python's generator."""
     random.seed(1)
     before = random.getstate()
     first = _search(name, 3, _POINTS)
@@ -137,19 +134,13 @@ def best_point_is_kept(name: str) -> None:
 
 
 def first_point_is_kept(name: str) -> None:
-    """Check that the first search point is not pruned.
-
-    It has no others for comparison.
-    """
+    """Check that the first search point is not pruned. It has no others for comparison."""
     (given_up,) = _given_up(name, [[0.1] * _EPOCHS])
     assert given_up is None, f"the only point is pruned after epoch {given_up}"
 
 
 def scheduler_is_repeatable(name: str) -> None:
-    """Check that a scheduler prunes equal curves at equal epochs.
-
-    A resumed search requires this.
-    """
+    """Check that a scheduler prunes equal curves at equal epochs. A resumed search requires this."""
     generator = random.Random(5)
     courses = [[generator.random() for _ in range(_EPOCHS)] for _ in range(_POINTS)]
     assert _given_up(name, courses) == _given_up(name, courses), "the same curves are pruned differently"

@@ -41,10 +41,7 @@ RESULT_KEYS = ("value", "metric", "metrics", "result", "results", "mean", "score
 
 
 class PointError(ActivememError):
-    """Error for a JSON object that describes no point of the search.
-
-    The message lists all faults.
-    """
+    """Error for a JSON object that describes no point of the search. The message lists all faults."""
 
     def __init__(self, faults: list[str]) -> None:
         super().__init__("\n".join(faults))
@@ -185,10 +182,7 @@ class SearchService:
         return found
 
     def hand_in_all(self, lines: Iterable[object]) -> Iterator[HandInAnswer]:
-        """Submit the point on each line, and yield the answers.
-
-        Empty lines are counted, but not answered.
-        """
+        """Submit the point on each line, and yield the answers. Empty lines are counted, but not answered."""
         for number, line in enumerate(lines, start=1):
             if not isinstance(line, str) or line.strip():
                 yield replace(self.hand_in(line), line=number)

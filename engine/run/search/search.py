@@ -71,20 +71,14 @@ class RungBoard:
         return self._fidelity.next_first(self._counts)
 
     def begin(self, point: str, rung: int) -> None:
-        """Record that a search point is trained on a rung.
-
-        The first rung of a point defines its bracket.
-        """
+        """Record that a search point is trained on a rung. The first rung of a point defines its bracket."""
         if point not in self._first:
             self._first[point] = rung
             self._counts[rung] += 1
         self._begun.add((point, rung))
 
     def end(self, point: str, rung: int, loss: float) -> None:
-        """Record the loss of a search point on a rung.
-
-        A point with an infinite loss is never promoted.
-        """
+        """Record the loss of a search point on a rung. A point with an infinite loss is never promoted."""
         ended = self._ended.setdefault((self._first[point], rung), [])
         # among equal losses, the point that ended first comes first
         insort(ended, (loss, len(ended), point))
@@ -194,10 +188,7 @@ class TrackedPoint:
 
 
 class TrackedPoints:
-    """The points of a search, grouped by state.
-
-    Points on different rungs are tracked separately.
-    """
+    """The points of a search, grouped by state. Points on different rungs are tracked separately."""
 
     def __init__(self) -> None:
         self._points: dict[PointState, dict[str, TrackedPoint]] = {state: {} for state in PointState}
@@ -219,10 +210,7 @@ class TrackedPoints:
         return self._points[PointState.RUNNING_HERE][name]
 
     def move(self, tracked: TrackedPoint, state: PointState) -> None:
-        """Change the state of a search point.
-
-        A point counts as begun once its state is not PROPOSED.
-        """
+        """Change the state of a search point. A point counts as begun once its state is not PROPOSED."""
         for several in self._points.values():
             several.pop(tracked.point.name, None)
         self._points[state][tracked.point.name] = tracked
@@ -235,10 +223,7 @@ class TrackedPoints:
             several.pop(tracked.point.name, None)
 
     def count(self) -> int:
-        """Return the number of search points.
-
-        A point on several rungs counts once.
-        """
+        """Return the number of search points. A point on several rungs counts once."""
         return len(self.begun.keys() | {each.point.global_id for each in self.of(PointState.PROPOSED)})
 
 
@@ -328,10 +313,7 @@ class Search:
                 turn.release()
 
     def has_next(self) -> bool:
-        """Return whether there is a next cohort.
-
-        The cohort is kept for the next call of `next_cohort`.
-        """
+        """Return whether there is a next cohort. The cohort is kept for the next call of `next_cohort`."""
         self._found = self.next_cohort()
         return self._found is not None
 
@@ -509,10 +491,7 @@ class Search:
                 self._end(tracked)
 
     def _replay_stored(self) -> None:
-        """Report the ended search points in the store to Optuna.
-
-        Unfinished points get the state PROPOSED.
-        """
+        """Report the ended search points in the store to Optuna. Unfinished points get the state PROPOSED."""
         ended: list[TrackedPoint] = []
         for point in self._others.new():
             if not self._looks:

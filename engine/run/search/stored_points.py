@@ -54,10 +54,7 @@ class SearchPoint:
 
     @property
     def name(self) -> str:
-        """Return the id of the point on its rung.
-
-        It is the id of the point's first trial there.
-        """
+        """Return the id of the point on its rung. It is the id of the point's first trial there."""
         return self.trials[0].id
 
     @property
@@ -196,10 +193,7 @@ class StoredPoints:
         return {seed: fmean(whole[seed]) for seed, of in losses.items() if None not in of}
 
     def _mean(self, point: SearchPoint, rows: Sequence[Mapping[str, Any]], name: str) -> float:
-        """Return the mean of a metric or cost over a point's trials.
-
-        It is NaN if a trial has no value.
-        """
+        """Return the mean of a metric or cost over a point's trials. It is NaN if a trial has no value."""
         if is_known_before(name):
             return fmean(model_cost(name, each.settings) for each in point.trials[: self._alike])
         return fmean(row_value(row, name) for row in rows)

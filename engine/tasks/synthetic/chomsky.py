@@ -152,10 +152,7 @@ def _numbers(length: int, draws: Draws) -> tuple[list[int], int, int]:
 
 
 def _above_zero(size: int, draws: Draws) -> list[int]:
-    """Draw the bits of a positive number, the lowest first.
-
-    If all are 0, the lowest is set to 1.
-    """
+    """Draw the bits of a positive number, the lowest first. If all are 0, the lowest is set to 1."""
     bits = _symbols(size, draws)
     return bits if any(bits) else [1, *bits[1:]]
 

@@ -12,10 +12,7 @@ PADDING = 0
 
 
 def draw_lengths(task: LengthTask, count: int, test_set: str | None, generator: Generator) -> Tensor:
-    """Draw the lengths of `count` sequences.
-
-    In a test set, every length is the number in the set's name.
-    """
+    """Draw the lengths of `count` sequences. In a test set, every length is the number in the set's name."""
     if test_set is not None:
         return torch.full((count,), int(test_set))
     low, high = task.lengths

@@ -51,10 +51,7 @@ def solve_parity(_task: ParitySettings, inputs: Tensor) -> Tensor:
 def draw_modular(
     task: ModularArithmeticSettings, count: int, test_set: str | None, generator: Generator
 ) -> Examples:
-    """Draw expressions that end in `=`.
-
-    Without brackets, numbers and operations alternate.
-    """
+    """Draw expressions that end in `=`. Without brackets, numbers and operations alternate."""
     lengths = draw_lengths(task, count, test_set, generator)
     if task.brackets:
         return _with_brackets(task, lengths, generator)
@@ -174,10 +171,7 @@ def _even(degree: int) -> tuple[tuple[int, ...], ...]:
 def draw_word_problem(
     task: WordProblemSettings, count: int, test_set: str | None, generator: Generator
 ) -> Examples:
-    """Draw uniform group elements.
-
-    The target at an element is the product of all elements up to it.
-    """
+    """Draw uniform group elements. The target at an element is the product of all elements up to it."""
     ends = draw_lengths(task, count, test_set, generator)
     shape = (count, int(ends.max()))
     inputs = torch.randint(len(multiplication_table(task.group)), shape, generator=generator)

@@ -90,10 +90,7 @@ def draw(curve: Curve, file_format: FigureFormat) -> bytes:
 
 
 def _shorter(path: re.Match[bytes]) -> bytes:
-    """Shorten the path data of an SVG.
-
-    It gets a single line, and two decimals for each number.
-    """
+    """Shorten the path data of an SVG. It gets a single line, and two decimals for each number."""
     return b" " + b" ".join(_NUMBER.sub(lambda number: b"%.2f" % float(number[0]), path[0]).split())
 
 

@@ -88,10 +88,7 @@ def point_scales(
     *,
     margins: tuple[float, float],
 ) -> tuple[Scale, Scale]:
-    """Return the scales of both axes.
-
-    They cover all points, intervals and published numbers.
-    """
+    """Return the scales of both axes. They cover all points, intervals and published numbers."""
     across, up = [point.x for point in points], [number for _, number in published]
     up += [y for point in points for y in (point.y, point.low, point.high) if y is not None]
     return (
@@ -331,10 +328,7 @@ class Plot:
         self.axes.plot([across.at(each.x) for each in points], [up.at(each.y) for each in points], **look)
 
     def stroke(self, xs: list[float], ys: list[float], **look: Any) -> None:  # noqa: ANN401 -- matplotlib's own
-        """Draw a line through positions in points.
-
-        They may lie beyond the plot's edges.
-        """
+        """Draw a line through positions in points. They may lie beyond the plot's edges."""
         from matplotlib.lines import Line2D  # noqa: PLC0415 -- slow to load, and data do without it
 
         width, height = (72 * size for size in self.figure.get_size_inches())
@@ -419,10 +413,7 @@ def row_positions(count: int) -> list[float]:
 
 
 def label_rows(plot: Plot, names: Sequence[tuple[str, bool]]) -> None:
-    """Write the name of every row.
-
-    Long names are on two lines, highlighted names in bold and colour.
-    """
+    """Write the name of every row. Long names are on two lines, highlighted names in bold and colour."""
     for (name, accent), row in zip(names, row_positions(len(names)), strict=True):
         plot.write(
             -_GAP,

@@ -118,10 +118,7 @@ def text_width(text: str, size: float, *, bold: bool = False) -> float:
 
 
 def wrap_text(text: str, width: float, size: float, *, bold: bool = False) -> list[str]:
-    """Split a text at spaces into lines of at most this width.
-
-    A word that is too long gets its own line.
-    """
+    """Split a text at spaces into lines of at most this width. A word that is too long gets its own line."""
     lines: list[str] = []
     for word in text.split():
         longer = f"{lines[-1]} {word}" if lines else word
@@ -148,10 +145,7 @@ def crop_names(names: Iterable[str], width: float = MAX_NAME_WIDTH) -> dict[str,
 
 
 def replace_missing_glyphs(text: str) -> str:
-    """Replace each character that the font cannot show by �.
-
-    The font lacks it, or it is unprintable.
-    """
+    """Replace each character that the font cannot show by �. The font lacks it, or it is unprintable."""
     from matplotlib.font_manager import FontProperties, findfont, get_font  # noqa: PLC0415 -- as above
 
     known = get_font(findfont(FontProperties(family=FONT)))

@@ -57,10 +57,7 @@ def register_table_format(name: str) -> Callable[[RenderT], RenderT]:
 
 
 def render(table: Table, form: str) -> str:
-    """Return the table as text in the named format.
-
-    Raise TableError for unknown or failing formats.
-    """
+    """Return the table as text in the named format. Raise TableError for unknown or failing formats."""
     from ..table import TableError  # noqa: PLC0415 -- names of formats are known without tables
 
     check_arguments(argument_fault("form", form, str, "the name of a format"), error=TableError)

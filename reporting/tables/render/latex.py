@@ -48,10 +48,7 @@ def render(table: Table) -> str:
 
 
 def render_float(table: Table, form: CellForm) -> str:
-    """Return the LaTeX floats of a table.
-
-    `form` writes the LaTeX code of its cells.
-    """
+    """Return the LaTeX floats of a table. `form` writes the LaTeX code of its cells."""
     shown, fit = table, _fit(table)
     short = replace(table, rows=short_level_names(table.rows))
     if (short_fit := _fit(short)) < fit:
@@ -94,10 +91,7 @@ def _caption_lines(table: Table, *, is_first: bool) -> list[str]:
 
 
 def _floats(table: Table, *, is_small: bool) -> Iterator[list[Table]]:
-    """Split a table into floats that fit a page.
-
-    Each float is a list of parts of the table.
-    """
+    """Split a table into floats that fit a page. Each float is a list of parts of the table."""
     line = SMALL * _LINE if is_small else _LINE
     parts: list[Table] = []
     used = 0.0
@@ -111,10 +105,7 @@ def _floats(table: Table, *, is_small: bool) -> Iterator[list[Table]]:
 
 
 def _pieces(table: Table, room: float) -> Iterator[Table]:
-    """Split the rows of a table into pieces that fit on a page.
-
-    There are as few pieces as possible.
-    """
+    """Split the rows of a table into pieces that fit on a page. There are as few pieces as possible."""
     begin = 0
     for end in range(1, len(table.rows) + 1):
         if end - begin > 1 and _num_lines(_rows_of(table, begin, end)) > room:
@@ -136,10 +127,7 @@ def _num_lines(table: Table) -> float:
 
 
 class _Fit(NamedTuple):
-    """Measures of how well a table fits a page, in order of importance.
-
-    Smaller values are better.
-    """
+    """Measures of how well a table fits a page, in order of importance. Smaller values are better."""
 
     blocks: int
     is_over_columns: bool
@@ -291,10 +279,7 @@ def rest_of(cell: Cell) -> str:
 
 
 def spans_of(table: Table, number: int) -> int:
-    """Return how many LaTeX columns a table column needs.
-
-    It is two if text follows its numbers, else one.
-    """
+    """Return how many LaTeX columns a table column needs. It is two if text follows its numbers, else one."""
     return 1 + any(rest_of(row[number]) for row in table.cells)
 
 

@@ -52,10 +52,7 @@ def _line(cells: list[str]) -> str:
 
 
 def _is_text(cell: Cell) -> bool:
-    """Return whether a cell shows only a level, and no number.
-
-    The level is the best one of the cell.
-    """
+    """Return whether a cell shows only a level, and no number. The level is the best one of the cell."""
     return bool(cell.picked) and cell.estimate is None
 
 

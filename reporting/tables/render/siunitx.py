@@ -19,10 +19,7 @@ def render(table: Table) -> str:
 
 
 def _number(cell: Cell) -> tuple[str, str, str] | None:
-    """Return the sign, the whole part and the decimals of a cell's number.
-
-    None without a number.
-    """
+    """Return the sign, the whole part and the decimals of a cell's number. None without a number."""
     found = _NUMBER.fullmatch(cell.text)
     return (found[1], found[2].replace(",", ""), found[3] or "") if found else None
 
@@ -59,17 +56,11 @@ class AlignedForm(CellForm):
         return f"S[table-format={sign}{whole}.{decimals}{f'({spread})' if spread else ''}]{behind}"
 
     def head(self, text: str, span: int) -> str:
-        """Return a column heading as LaTeX.
-
-        In a column of numbers, siunitx needs braces around text.
-        """
+        """Return a column heading as LaTeX. In a column of numbers, siunitx needs braces around text."""
         return over(text, span) if span > 1 else f"{{{text}}}"
 
     def ours(self, cell: Cell, span: int) -> str:
-        """Return a cell's number for siunitx, with footnote marks.
-
-        A cell without a number has its text.
-        """
+        """Return a cell's number for siunitx, with footnote marks. A cell without a number has its text."""
         found = _number(cell)
         if found is None:
             return self.head(text_of(cell), span)

@@ -59,10 +59,7 @@ class KernelSettings:
     noise: float
 
     def scaled(self, points: Sequence[Numbers]) -> Numbers:
-        """Divide each group of features by its length scale.
-
-        The result has a row for each point.
-        """
+        """Divide each group of features by its length scale. The result has a row for each point."""
         pairs = zip(points, self.lengths, strict=True)
         return np.hstack([each / length for each, length in pairs])
 

@@ -51,10 +51,7 @@ from .....studies.study import Study
 
 
 def draw(distribution: BaseDistribution, rng: Random) -> Any:  # noqa: ANN401 -- a value of any kind
-    """Draw a value uniformly.
-
-    For a logarithmic distribution, it is uniform on the logarithmic scale.
-    """
+    """Draw a value uniformly. For a logarithmic distribution, it is uniform on the logarithmic scale."""
     match distribution:
         case CategoricalDistribution():
             return rng.choice(distribution.choices)
@@ -94,10 +91,7 @@ def _scaled(numbers: IntDistribution | FloatDistribution, value: float) -> float
 
 
 def suggest(trial: optuna.Trial, name: str, dimension: Dimension) -> Level:
-    """Ask Optuna for the value of one dimension of a trial.
-
-    The other dimensions need not be defined.
-    """
+    """Ask Optuna for the value of one dimension of a trial. The other dimensions need not be defined."""
     match dimension:
         case IntegerDimension():
             return trial.suggest_int(
@@ -151,10 +145,7 @@ def point_key(values: Mapping[str, Any]) -> PointKey:
 
 
 def whole_study(study: optuna.Study) -> optuna.Study:
-    """Return the whole Optuna study.
-
-    Hyperband passes only a view of a part of it (a bracket).
-    """
+    """Return the whole Optuna study. Hyperband passes only a view of a part of it (a bracket)."""
     return getattr(study, "_study", study)
 
 
@@ -169,10 +160,7 @@ class PerStudyCache(Generic[KnownT]):
         self._last: tuple[optuna.Study, KnownT] | None = None
 
     def of(self, study: optuna.Study) -> KnownT:
-        """Return the result for a study.
-
-        It is computed again if the last call was for a different study.
-        """
+        """Return the result for a study. It is computed again if the last call was for a different study."""
         whole = whole_study(study)
         if self._last is None or self._last[0] is not whole:
             self._last = whole, self._make(whole)
@@ -291,10 +279,7 @@ def _is_no_point(trial: FrozenTrial) -> bool:
 
 
 class SearchObservations(Proposals):
-    """The ended points of a search, and its points in training.
-
-    The search has one objective.
-    """
+    """The ended points of a search, and its points in training. The search has one objective."""
 
     def __init__(self, study: optuna.Study) -> None:
         super().__init__(study)
@@ -328,10 +313,7 @@ def goodness(trial: FrozenTrial, sign: int) -> tuple[bool, int, float]:
 
 
 def when_ended(trial: FrozenTrial) -> tuple[float, int]:
-    """Return a sort key for the order in which trials ended.
-
-    Unfinished trials come first.
-    """
+    """Return a sort key for the order in which trials ended. Unfinished trials come first."""
     return trial.datetime_complete.timestamp() if trial.datetime_complete else 0.0, trial.number
 
 
@@ -424,10 +406,7 @@ class _LabelWalk:
         self._times = 1  # number of copies of the visited node
 
     def node(self, node: Value) -> Labels:
-        """Return the labels of a node in the recipe's tree.
-
-        The labels of all nodes inside it are counted.
-        """
+        """Return the labels of a node in the recipe's tree. The labels of all nodes inside it are counted."""
         match node:
             case HoleNode():
                 return self.node(self._filling(node.name))
@@ -451,10 +430,7 @@ class _LabelWalk:
         return self._filling(value.name) if isinstance(value, HoleNode) else value
 
     def parts(self, node: Value) -> list[Labels]:
-        """Return the labels of each part of a series.
-
-        Each copy of a repeated part counts.
-        """
+        """Return the labels of each part of a series. Each copy of a repeated part counts."""
         match node:
             case HoleNode():
                 return self.parts(self._filling(node.name))

@@ -109,10 +109,7 @@ class ChomskySettings(LengthTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """The task's sizes.
-
-        The vocabulary is padding, the empty token, and the problem's symbols.
-        """
+        """The task's sizes. The vocabulary is padding, the empty token, and the problem's symbols."""
         return TaskSizes(tokens=self.longest_input, vocab=FIRST_SYMBOL + PROBLEMS[self.problem].symbols)
 
     @property

@@ -20,10 +20,7 @@ RECALL = ("in_context_recall", "noisy_recall", "fuzzy_recall")
 
 
 class MadSettings(SyntheticTask):
-    """Keys of `[task]` for the task mad.
-
-    The defaults are the paper's settings for in-context recall.
-    """
+    """Keys of `[task]` for the task mad. The defaults are the paper's settings for in-context recall."""
 
     problem: Literal[
         "in_context_recall",
@@ -76,10 +73,7 @@ class MadSettings(SyntheticTask):
 
     @property
     def keys(self) -> int:
-        """The number of symbols that are keys: half of the ordinary symbols.
-
-        The other half are values.
-        """
+        """The number of symbols that are keys: half of the ordinary symbols. The other half are values."""
         return self.usual // 2
 
     @property

@@ -122,10 +122,7 @@ class InductionSettings(LengthTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """The task's sizes.
-
-        The vocabulary is padding, the trigger, and the symbols.
-        """
+        """The task's sizes. The vocabulary is padding, the trigger, and the symbols."""
         return TaskSizes(tokens=self.longest_input, vocab=self.vocab + 2)
 
 
@@ -156,10 +153,7 @@ class NeedleSettings(LengthTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """The task's sizes.
-
-        The vocabulary is padding, ten digits, the marker, the question, and words.
-        """
+        """The task's sizes. The vocabulary is padding, ten digits, the marker, the question, and words."""
         return TaskSizes(tokens=self.longest_input, vocab=FIRST_WORD + WORDS)
 
 

@@ -14,10 +14,7 @@ GROUP_ORDERS = {"Z60": 60, "S3": 6, "S5": 120, "A5": 60, "A4xZ5": 60}
 
 
 class ParitySettings(LengthTask):
-    """Keys of `[task]` for parity.
-
-    A length includes the answer, so an input has one token less.
-    """
+    """Keys of `[task]` for parity. A length includes the answer, so an input has one token less."""
 
     def input_tokens(self, length: int) -> int:
         """Return the number of input bits of a sequence: its length without the answer."""
@@ -62,10 +59,7 @@ class ModularArithmeticSettings(LengthTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """The task's sizes.
-
-        The vocabulary is padding, three operations, two brackets, "=", and numbers.
-        """
+        """The task's sizes. The vocabulary is padding, three operations, two brackets, "=", and numbers."""
         return TaskSizes(tokens=self.longest_input, vocab=self.modulus + FIRST_NUMBER)
 
 
