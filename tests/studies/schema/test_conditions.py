@@ -162,7 +162,7 @@ def test_tables_figures_and_claims_are_empty_where_a_factor_is_absent(tmp_path):
         ["k=5, conv(k=k) > sa"],
         ["k=3, conv(k=k) > sa", "k=5, conv(k=k) > sa"],
     ]
-    assert checked[0].findings[0].text == "loss[k=5, mixer=conv(k=k)] > loss[mixer=sa]"
+    assert checked[0].findings[0].text == "loss[k=5, mixer=conv(k={k})] > loss[mixer=sa]"
 
 
 @pytest.mark.parametrize(
