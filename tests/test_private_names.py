@@ -10,6 +10,7 @@ ROOT = Path(__file__).parent.parent
 ROOMS = ("blocks", "cli", "engine", "grammar", "reporting", "storage", "studies")
 KNOWN = {
     "blocks/costs.py: from torch.utils._python_dispatch import TorchDispatchMode",
+    "blocks/core/positional_encoding.py: from torch._C import _DisableFuncTorch",
     "blocks/core/operations.py: from torch._C import _are_functorch_transforms_active",
     "blocks/layers/recurrent.py: from torch._C._functorch import is_batchedtensor",
     "blocks/testing/fixtures.py: storage._cdata",

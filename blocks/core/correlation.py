@@ -15,10 +15,9 @@ from functools import lru_cache
 
 import torch
 from torch import Tensor
-from torch._C import _are_functorch_transforms_active
 from torch.nn import functional
 
-from .operations import SavedContext, are_plain, onednn_has_wider_vectors
+from .operations import SavedContext, are_plain, is_transformed, onednn_has_wider_vectors
 
 GAIN = 1.25
 """The frequency domain is used if it has fewer products by this factor, because its smaller products move
@@ -128,7 +127,7 @@ def _by_positions(x: Tensor, weight: Tensor, bias: Tensor | None, left: int, rig
     times as fast as `conv1d`.
     """
     taps, most = weight.transpose(1, 2).unsqueeze(2), max(left, right)
-    if _are_functorch_transforms_active() and abs(left - right) <= 1:
+    if is_transformed() and abs(left - right) <= 1:
         # the operation pads both sides alike, which spares copies in a pack, and the surplus output is cut
         image = x.transpose(1, 2).unsqueeze(2)
         y = functional.conv2d(image, taps, bias, padding=(0, most))

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch._C import _are_functorch_transforms_active
 from torch.nn import functional
 
-from .operations import are_plain, onednn_has_wider_vectors
+from .operations import are_plain, is_transformed, onednn_has_wider_vectors
 
 ROW_GROUPS = 16
 """The number of sequences into which rows are grouped; with fewer, torch would compute them by MKL."""
@@ -30,7 +29,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """
     if torch.compiler.is_compiling():  # a compiled or exported program must not depend on sizes
         return functional.linear(x, weight, bias)
-    if bias is not None and _are_functorch_transforms_active():
+    if bias is not None and is_transformed():
         return functional.linear(x, weight).add_(bias)  # vmap would copy the product to add the bias
     numbers, (outputs, inputs) = x.numel(), weight.shape
     if (

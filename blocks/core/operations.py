@@ -40,9 +40,14 @@ def without_autocast(device: torch.device) -> AbstractContextManager[object]:
     return nullcontext() if device.type == "meta" else torch.autocast(device.type, enabled=False)
 
 
+def is_transformed() -> bool:
+    """Return whether a transform such as `torch.vmap` is active, as in a pack of trials."""
+    return _are_functorch_transforms_active()
+
+
 def are_operations_rewritten() -> bool:
     """Return whether a compiler or a transform such as `torch.vmap` is active. Both replace operations."""
-    return torch.compiler.is_compiling() or _are_functorch_transforms_active()
+    return torch.compiler.is_compiling() or is_transformed()
 
 
 def are_plain(x: Tensor, weight: Tensor) -> bool:

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import torch
 from torch import Tensor, nn
-from torch._C import _DisableFuncTorch
+from torch._C import _DisableFuncTorch  # torch has no public way to leave a transform for a while
 from torch.nn import functional
 
 from ...grammar.model_config import ModelConfig

@@ -10,8 +10,9 @@ from typing import Literal
 
 import torch
 from torch import Tensor
-from torch._C import _are_functorch_transforms_active
 from torch.nn import functional
+
+from .operations import is_transformed
 
 VECTOR = 16
 """The number of floats in a 512-bit vector."""
@@ -24,7 +25,7 @@ def softmax(scores: Tensor) -> Tensor:
 
 def cross_entropy(logits: Tensor, targets: Tensor, *, reduction: Literal["mean", "none"] = "mean") -> Tensor:
     """Return the cross-entropy of logits (n, classes) and targets (n,), equal to torch's up to rounding."""
-    if _are_functorch_transforms_active():  # vmap would compute torch's by many small operations
+    if is_transformed():  # vmap would compute torch's by many small operations
         losses = -torch.log_softmax(_padded(logits), -1).gather(-1, targets.unsqueeze(-1)).squeeze(-1)
         return losses if reduction == "none" else losses.mean()
     return functional.cross_entropy(_padded(logits), targets, reduction=reduction)

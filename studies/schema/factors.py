@@ -354,7 +354,10 @@ class NamedLevels:
                 )
             if found:
                 return found[0]
-        near = nearest_hint(str(name), [level_text(level) for level in self.levels])
+        texts = map(level_text, self.levels)
+        near = nearest_hint(
+            str(name), [level_name(each) if _HOLE.fullmatch(each) else each for each in texts]
+        )
         raise ValueError(f"unknown level {format_value(name)} {self.where}{near}")
 
     def _rules(self) -> Iterator[tuple[Callable[[object], object], Iterable[Iterable[Level]]]]:
