@@ -188,7 +188,7 @@ class RunOptions:
         return command_line("study", "run", self.study, set=overrides, ray=self.local is False, **given)
 
     def budget_s(self) -> float | None:
-        """Return how many seconds added seeds may train; None without a limit.
+        """Return the time limit for added seeds in seconds, or None.
 
         Raise BadParameter for options that contradict each other. Seeds can only be added to whole studies.
         """

@@ -120,7 +120,7 @@ def _faults(settings: Settings) -> Iterator[str]:
     if settings["attend"] == "outputs" and settings["positions"] != _POSITIONS.default:
         yield "positions needs attend=inputs: positions are appended only to attended inputs"
     if attention in ("luong", "bahdanau") and _is_stack(settings["decoder"]):
-        law = "needs lstm or gru as the decoder; other decoders always attend: remove attention"
+        law = "needs lstm or gru as the decoder; for other decoders, remove the argument attention"
         yield f"attention={attention} {law}"
     if settings["feed"] is True and attention == "none":
         yield "feed=true feeds back the context of an attention: add attention=luong or attention=bahdanau"

@@ -364,7 +364,7 @@ def _cell_of(study: Study, model: str, change: str, trial: Trial) -> RequestedCe
 
 
 def _resolved(model: str, change: str, tables: Mapping[str, Any]) -> RequestedCell | None:
-    """Return the cell of these tables; None if their settings do not fit together."""
+    """Return a cell with the settings in `tables`, or None if the settings do not fit together."""
     try:
         settings = resolve_settings(Template(tables=tables), {})
     except InvalidTableError:

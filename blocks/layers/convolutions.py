@@ -123,7 +123,7 @@ class ConvolutionalGRU(Block):
 
 
 class LearnedPadding(Initialisable):
-    """Trainable vectors that pad every sequence. Each side that needs padding has a matrix."""
+    """Trainable vectors that pad every sequence on the left, on the right, or on both sides."""
 
     weight_roles = roles(left=WeightRole.EMBEDDING, right=WeightRole.EMBEDDING)
 

@@ -300,7 +300,7 @@ class NeuralGPU(ParallelNeuralGPU):
     """A Neural GPU whose outputs depend only on their position in the image (Kaiser and Sutskever 2016)."""
 
     def write(self, image: Tensor, mask: Tensor | None, target: Tensor) -> Tensor:
-        """Return one output for each position of the target, read from the image."""
+        """Read one output for each target position from the image."""
         return image[:, 0, : target.shape[1]]
 
     def step(self, state: NeuralGPUState, previous: Tensor) -> tuple[Tensor, NeuralGPUState]:

@@ -201,10 +201,7 @@ def _brackets(parts: tuple[ModelPart, ...]) -> int:
 
 
 def _spread(part: ModelPart) -> tuple[ModelPart, ...]:
-    """Return the parts of one copy, but with the costs of all copies.
-
-    Their costs are scaled up, so that they add up to the total.
-    """
+    """Return the parts inside a repeated part, each with the costs of all its copies."""
     ratios = {name: _ratio(part, name) for name in ("parameters", "flops", "kept")}
 
     def times(inner: ModelPart) -> ModelPart:

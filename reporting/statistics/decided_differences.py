@@ -51,7 +51,7 @@ def look_level(counts: tuple[int, ...], alpha: float) -> float:
 
 @lru_cache(maxsize=4096)
 def p_over_looks(counts: tuple[int, ...], p: float) -> float:
-    """Correct the smallest p-value of all looks (interim tests) for their number.
+    """Correct the smallest p-value of several looks (interim tests).
 
     The result is the chance, without an effect, that any look has a p-value as small as this. For tiny p it
     is p times the number of looks.

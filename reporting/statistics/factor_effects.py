@@ -495,7 +495,7 @@ def biases(
 
 
 def _are_confounded(cells: TermColumns, given: Sequence[Term], one: Term, other: Term) -> bool:
-    """Return whether the effects of two terms are inseparable. The model also has the terms `given`."""
+    """Return whether a linear model with the terms `given` cannot separate two further terms."""
     # the ranks of separable terms add up
     base = matrix_rank(cells.model(given))
     parts = sum(matrix_rank(cells.model([*given, each])) - base for each in (one, other))

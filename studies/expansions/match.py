@@ -317,7 +317,9 @@ class Match(Expansion):
                 report((*BASELINE_PATH, name), message)
             case []:
                 example = 'baseline = { mixer = "sa", filter = 512 }'
-                message = f"match needs a hole, such as ff({{filter}}), and its size in {example}"
+                message = (
+                    f"match solves a size for each cell: write a hole, such as ff({{filter}}), and {example}"
+                )
                 report(("study", "match"), message)
             case several:
                 names = ", ".join(name for name, _ in several)

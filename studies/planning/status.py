@@ -169,7 +169,7 @@ def study_status(
 
 
 def status_before_a_run(trials: int, held: int) -> StudyStatus:
-    """Return the status of a study before its first run; gates hold `held` of its trials back."""
+    """Return the status of a study before its first run. Gates hold back `held` trials."""
     return StudyStatus(total=trials, num_remaining=trials - held, num_held=held)
 
 

@@ -254,9 +254,9 @@ def _loss_unit(task: TaskSettings) -> str:
 
 
 def _tokens(task: TaskSettings) -> Iterator[tuple[str, str]]:
-    """Yield the names and values of settings that must be equal to compare losses.
+    """Yield the settings that decide whether two losses can be compared.
 
-    They are the kind of tokens, the batching, and the maximum length of a line.
+    Each is a name and a value: the kind of tokens, the batching, and the maximum length of a line.
     """
     if isinstance(task, LanguageModelSettings | SentencePairSettings | LabelledSettings):
         pieces = getattr(task, "pieces", None)

@@ -275,7 +275,8 @@ def _lengths(settings: TrialSettings) -> Iterator[ValidationProblem]:
             yield ValidationProblem(path, f"{task.name} does not train on growing lengths: remove {path[-1]}")
     elif curriculum is None and lengths is None:
         yield ValidationProblem(
-            _CURRICULUM, f"{task.name} needs an initial length, such as {{ start = 5 }}, or lengths = [1, 40]"
+            _CURRICULUM,
+            f"the task {task.name} needs an initial length: write {{ start = 5 }}, or lengths = [1, 40]",
         )
     elif curriculum is not None and lengths is not None:
         yield ValidationProblem(

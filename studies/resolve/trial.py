@@ -261,7 +261,7 @@ class Kind(tuple[int, ...]):
 
     @cached_property
     def id_parts(self) -> tuple[str, str]:
-        """The JSON text of an id's hash, in two parts. The seed stands between the two."""
+        """The JSON text from which ids are hashed, before and after the seed."""
         return _id_parts(self)
 
 

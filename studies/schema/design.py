@@ -318,7 +318,7 @@ class Design(ABC):
         return self.with_absent(found)
 
     def count(self) -> int:
-        """Return the greatest possible number of cells, counted once for each seed."""
+        """Return the greatest possible number of trials: cells × seeds."""
         cells = 0 if self.listed_cells and not self.crossed else self._count_combined()
         return (cells + len(self.listed_cells)) * len(self.combined_factors[SEED])
 

@@ -73,7 +73,7 @@ class _OpenRun:
     """Whether the end of the file is on disk, which happens some time after `run.finish`."""
 
     def log(self, epoch: int, items: Mapping[str, float]) -> None:
-        """Add the metrics of an epoch. Earlier steps are first copied from the earlier folders."""
+        """Add the metrics of an epoch, after those of the steps before it."""
         self._rewrite(epoch)
         self.run.log(dict(items), step=epoch, commit=True)
 

@@ -63,8 +63,8 @@ def test_a_recipe_is_its_own_canonical_text(text: str):
         ),
         (
             "seq2seq(sa, 2 * (sa >> ff(8)), attention=luong)",
-            "attention=luong needs lstm or gru as the decoder; other decoders always attend: "
-            "remove attention",
+            "attention=luong needs lstm or gru as the decoder; for other decoders, "
+            "remove the argument attention",
         ),
         (
             "seq2seq(lstm, gru)",

@@ -254,7 +254,7 @@ def test_a_step_of_a_paper_that_does_not_fit_on_a_gpu_does_in_parts(tmp_path):
         ({"lengths": [40, 1]}, "expected lengths = [shortest, longest], got [40, 1]"),
         ({"lengths": [40]}, "lengths: expected 2 values, got 1"),
         ({"lengths": [1, 40], "curriculum": {"start": 5}}, "a curriculum sets the lengths itself"),
-        ({"lengths": None}, "remember needs an initial length, such as { start = 5 }, or lengths = ["),
+        ({"lengths": None}, "the task remember needs an initial length: write { start = 5 }, or lengths = ["),
         ({"lengths": [0, 40]}, "[train] lengths: expected at least 1, got 0"),
     ],
 )  # fmt: skip
