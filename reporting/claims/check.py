@@ -292,7 +292,8 @@ def _tested_for(comparison: Comparison) -> str:
         return ""
     unit = _unit(comparison)
     number = format_quantity(comparison.added, unit) if unit else f"{comparison.added:g}".replace("-", "−")
-    return f"tested for {_SIGN_WORDS.get(comparison.sign) or f'within {comparison.margin:g} of'} {number}"
+    words = _SIGN_WORDS.get(comparison.sign)
+    return f"tested for {words} {number}" if words else f"tested for {number} ± {comparison.margin:g}"
 
 
 def _decimals(comparison: Comparison) -> int:
