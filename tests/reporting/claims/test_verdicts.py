@@ -72,7 +72,7 @@ def test_a_result_is_one_sentence(found, sentence):
         ("{sa} - 2 >= {conv}", 2.0, "tested for at least 2"),
         ("{sa} - {conv} > 2.5", 2.5, "tested for more than 2.5"),
         ("{sa} + 1 < {conv} - 1", -2.0, "tested for less than −2"),
-        ("{sa} within 30 of {conv} + 2", 2.0, "tested for within 30 of 2"),
+        ("{sa} within 30 of {conv} + 2", 2.0, "tested for 2 ± 30"),
         ("{sa} > {conv}", 0.0, ""),
         ("{sa} within 2 of {conv}", 0.0, ""),
     ],
