@@ -88,8 +88,14 @@ class Browser:
         self.send_command("Emulation.setEmulatedMedia", media=medium, features=[scheme])
         url = path if str(path).startswith("http:") else Path(path).resolve().as_uri()
         self.send_command("Page.navigate", url=url)
-        while not any(each["method"] == "Page.loadEventFired" for each in self.events):
-            self._next()
+        self._await_load()
+
+    def follow(self, selector):
+        """Click a link and wait until its page has loaded."""
+        self.events.clear()
+        # clicked later: an answer that comes while the page changes would be an error
+        self.evaluate(f"void setTimeout(() => document.querySelector({json.dumps(selector)}).click())")
+        self._await_load()
 
     def evaluate(self, script):
         """Return the result of a script on the page."""
@@ -112,6 +118,11 @@ class Browser:
         """Write a picture of the whole page to a file."""
         shot = self.send_command("Page.captureScreenshot", format="png", captureBeyondViewport=True)
         Path(path).write_bytes(base64.b64decode(shot["data"]))
+
+    def _await_load(self):
+        """Wait until the page has loaded."""
+        while not any(each["method"] == "Page.loadEventFired" for each in self.events):
+            self._next()
 
     def _next(self):
         """Return the next message, storing events."""

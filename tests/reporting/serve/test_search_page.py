@@ -14,7 +14,6 @@ from ..page.browser import find_executable, open_browser
 from ..page.test_in_browser import FAINT, WIDER
 from ..search.conftest import CONV, POINTS, SEARCH, fill_search
 from .conftest import get, serving, write_end, write_study
-from .test_in_browser import wait_for
 
 PAGE = "/study/found"
 
@@ -126,8 +125,9 @@ def test_the_page_fits_a_phone_and_a_desktop_in_light_and_dark(store, tmp_path):
                 assert window.console_messages() == []
                 assert window.evaluate(WIDER) == 0
                 assert window.evaluate(FAINT) == []
-        window.evaluate("document.querySelector('#points th[aria-sort=ascending] a').click()")
-        wait_for(window, "document.querySelector('#points th[aria-sort=descending]')?.innerText === 'time ↓'")
+        window.follow("#points th[aria-sort=ascending] a")
+        heading = window.evaluate("document.querySelector('#points th[aria-sort=descending]').innerText")
+        assert heading == "time ↓"
 
 
 def test_a_trial_of_an_added_seed_has_a_page_and_a_line(tmp_path):
