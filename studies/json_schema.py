@@ -105,16 +105,11 @@ def _designs(definitions: dict[str, Any]) -> Iterable[dict[str, Any]]:
 
 
 def _task() -> dict[str, Any]:
-    """Return the JSON Schema of `[task]`: a name and any other keys.
-
-    `activemem show NAME` lists the keys of a task.
-    """
     name = {"anyOf": [{"enum": sorted(task_names())}, {"type": "string"}], "description": "the task"}
     return {"type": "object", "properties": {"name": name}, "required": ["name"]}
 
 
 def _table(name: str, model: type[StrictModel], definitions: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON Schema of a table. The schemas of its parts are added to `definitions`."""
     found = model.model_json_schema(ref_template="#/$defs/{model}", schema_generator=_Schema)
     new = {key: _relaxed(each, holes=name in TRIAL_TABLES) for key, each in found.pop("$defs", {}).items()}
     definitions |= new

@@ -262,7 +262,6 @@ def other_results(store: Store, study: str = "", file: Path | None = None) -> st
 
 
 def _check_known(name: str, store: Store) -> None:
-    """Raise StudyError for a name that belongs to no study or file."""
     shipped = shipped_studies()
     if is_path(name) or name in shipped or Path(name).exists():
         return

@@ -246,10 +246,7 @@ class Study:
         return count_points(self.choose, self.dimensions, self._identify_point, self.search.trials)
 
     def _identify_point(self, values: Mapping[str, Level]) -> str | None:
-        """Return an id that is equal for equal points; None if the model exceeds the limits.
-
-        It is the id of the point's first trial.
-        """
+        """Return an id that is equal for equal points; None if the model exceeds the limits."""
         trial = self._trial_at(values, self.seeds[0], self.point_levels[0])
         return trial.id if self.budget.allows(trial.settings) else None
 
@@ -416,7 +413,6 @@ def _names_own_corpus(diagnostics: Diagnostics) -> bool:
 def _study_of(
     diagnostics: Diagnostics, path: Path | None, overrides: Sequence[str], corpus: OwnCorpus | None
 ) -> Study:
-    """Return the study of a parsed file. Raise StudyError with all faults that were found."""
     study = _read_study(diagnostics, path, tuple(overrides), corpus)
     if study is None or diagnostics.faults:
         raise StudyError(diagnostics.document.source, diagnostics.faults)
@@ -426,7 +422,6 @@ def _study_of(
 def _read_study(
     diagnostics: Diagnostics, path: Path | None, overrides: tuple[str, ...], own_corpus: OwnCorpus | None
 ) -> Study | None:
-    """Return the study of a parsed file; report faults. None if a table has a fault."""
     _check_tables(diagnostics)
     # first, because features and levels that are tables change the data that all other readers see
     expansions, header, design = _read_design(diagnostics)
@@ -554,11 +549,7 @@ def read_size(diagnostics: Diagnostics) -> tuple[StudySettings | None, int, int]
 
 
 def _read_design(diagnostics: Diagnostics) -> tuple[dict[str, Expansion], StudySettings | None, Design]:
-    """Return the expansions, the table [study] and the design of a study.
-
-    Expansions are features with a table of their own. Faults are reported. The table [study] is None if it is
-    faulty.
-    """
+    """Return the expansions, the table [study] and the design of a study."""
     expansions, data = read_expansions(diagnostics), diagnostics.data
     given = data.get("study")
     if isinstance(given, Mapping) and not given.keys() <= StudySettings.model_fields.keys():
@@ -578,7 +569,6 @@ def _read_claims(diagnostics: Diagnostics, design: Design) -> tuple[Claim, ...]:
 
 
 def _read_decode(diagnostics: Diagnostics, header: StudySettings | None) -> DecodeSettings | None:
-    """Return the table [decode], if any. Report a fault if the study does not keep trained weights."""
     data = diagnostics.data
     if "decode" in data and header is not None and not header.keep_weights:
         diagnostics.report(("decode",), "decoding needs trained models: set keep_weights = true in [study]")
@@ -613,7 +603,6 @@ def _check_draft(
 
 
 def _check_data(diagnostics: Diagnostics, study: Study) -> None:
-    """Report why trials cannot be trained on the user's own corpus. Each reason is reported once."""
     if study.own_corpus is None or (summary := study.own_corpus.summary) is None:
         return
     from .resolve.data_fit import data_faults  # noqa: PLC0415 -- few studies bring data along
@@ -718,10 +707,6 @@ def kind_of_name(name: str) -> str:
 
 
 def _beside(path: Path) -> str:
-    """Return a hint at the TOML file with the most similar name, or "".
-
-    The file is in the folder of `path`.
-    """
     stems = [each.stem for each in islice(path.parent.glob("*.toml"), MAX_BESIDE)]
     near = nearest(path.stem, stems)
     return f"; nearest: {path.with_name(f'{near}.toml')}" if near else ""

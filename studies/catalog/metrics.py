@@ -108,10 +108,6 @@ class Metric:
 
 
 def _read_metrics() -> dict[str, dict[str, Metric]]:
-    """Read `metrics.toml`; return the metrics by heading and name.
-
-    Raise ValidationError for unknown or missing keys.
-    """
     tables = tomllib.loads(Path(__file__).with_name("metrics.toml").read_text(encoding="utf-8"))
     for metrics in tables.values():
         for name, table in metrics.items():

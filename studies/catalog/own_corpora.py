@@ -33,7 +33,6 @@ def own_source(sha256: str) -> SourceFile:
 
 
 def _described(facts: BaseModel, title: str) -> dict[str, Any]:
-    """Return the arguments of a `Dataset` for the user's own files."""
     common = {"folder": FOLDER, "own": True, "licence": "unknown", "source": "files that a study names"}
     return {"name": own_name(facts), "title": title, **common}
 

@@ -171,7 +171,6 @@ Statement = Comparison | AllOf | AnyOf | NotOf
 
 
 def _iter_terms(number: Number, sign: int) -> Iterator[tuple[int, Number]]:
-    """Yield the terms of a sum, with those of the sums inside it, each with its sign."""
     if isinstance(number, SignedSum):
         for inner, term in number.terms:
             yield from _iter_terms(term, sign * inner)

@@ -395,10 +395,6 @@ class _ClaimParser(TokenReader):
         )
 
     def _report_second_brackets(self, start: int) -> None:
-        """Report a second pair of brackets after a metric.
-
-        The message suggests one pair with the contents of both.
-        """
         text, second = self._faults.text, self.token
         end = text.find("]", second.end)
         inside = text[second.end : end if end >= 0 else len(text)]
@@ -562,12 +558,10 @@ class _ClaimParser(TokenReader):
         return inside
 
     def _require(self, kind: str, expected: str) -> None:
-        """Raise a fault unless the next token is of this kind."""
         if self.token.kind != kind:
             raise self._error(f"expected {expected}, got {self._found()}")
 
     def _skip(self, kind: str, expected: str) -> None:
-        """Consume the next token; raise a fault if it is of another kind."""
         self._require(kind, expected)
         self._advance()
 
@@ -578,7 +572,6 @@ class _ClaimParser(TokenReader):
         return self._error(f"expected '{close}' or ',', got {self._found()}")
 
     def _value(self) -> float | None:
-        """Consume the next token and return its number; report a token that is no number."""
         token = self._advance()
         try:
             value = float(token.text)
@@ -591,7 +584,6 @@ class _ClaimParser(TokenReader):
         return value
 
     def _found(self, token: Token | None = None) -> str:
-        """Quote a token for a message; by default the next one."""
         token = token or self.token
         if token.kind == "end":
             return "the end"
@@ -610,10 +602,7 @@ class _ClaimParser(TokenReader):
         return token
 
     def _error(self, message: str, token: Token | None = None) -> _ParseError:
-        """Record a fault and return an exception for the caller to raise.
-
-        `token` is by default the next one.
-        """
+        """Record a fault and return an exception for the caller to raise."""
         token = token or self.token
         self._faults.add(token.start, token.end, message)
         return _ParseError()

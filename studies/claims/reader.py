@@ -87,7 +87,6 @@ class Scope:
     _cells_by_key: Mapping[CellKey, Cell] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Build the index of cells by their levels."""
         names = {factor: NamedLevels(levels, f"of {factor}") for factor, levels in self.factors.items()}
         object.__setattr__(self, "_names", names)
         object.__setattr__(self, "_cells_by_key", {cell_key(cell): cell for cell in self.cells})
@@ -163,7 +162,6 @@ def claim_scope(design: Design, metrics: Mapping[str, Metric]) -> Scope:
 
 
 def _different_targets(comparison: Comparison) -> str:
-    """Return an error message if a comparison mixes different kinds of cost or targets, else ""."""
     targets = sorted(_targets(comparison.left) | _targets(comparison.right), key=repr)
     by_currency = {f"{each.currency}_to": each for each in targets}
     if len(by_currency) > 1:
@@ -192,10 +190,6 @@ def _targets(number: Number) -> frozenset[Target]:
 
 
 def _different_units(comparison: Comparison, metrics: Mapping[str, Metric]) -> str:
-    """Return an error message if the two sides cannot be compared, else "".
-
-    Two metrics cannot be compared if their units differ, or if only one of them is better when it is higher.
-    """
     left, right = ([metrics[name] for name in _measured(side)] for side in number_parts(comparison))
     if not left or not right or any(_comparable(one, other) for one in left for other in right):
         return ""
@@ -225,7 +219,6 @@ def _measured(number: Number) -> list[str]:
 
 
 def _comparable(one: Metric, other: Metric) -> bool:
-    """Return whether two metrics can be compared: same unit and same direction."""
     return _unit(one) == _unit(other) and {one.higher_is_better, other.higher_is_better} != {True, False}
 
 
@@ -354,16 +347,11 @@ class _Resolver:
         return found if isinstance(found, Comparison) else None
 
     def _operand(self, node: syntax.SyntaxNode, bound: Bindings) -> Number | None:
-        """Resolve one side of a comparison to a number or a speedup.
-
-        Speedups are valid only here, and not inside other expressions.
-        """
         if isinstance(node, syntax.SpeedupExpression):
             return self._speedup(node, bound)
         return self._number(node, bound)
 
     def _number(self, node: syntax.SyntaxNode, bound: Bindings) -> Number | None:  # noqa: PLR0911 -- as above
-        """Resolve a node to a number. A statement is a fault, and so is the level that `best` gives."""
         match node:
             case syntax.NumberLiteral():
                 return Constant(node.value)
@@ -414,10 +402,6 @@ class _Resolver:
         return NotOf(found) if sign == "!=" else found
 
     def _beside_speedup(self, node: syntax.Spanned, left: Speedup, right: Number) -> Number | None:
-        """Resolve the side of a comparison opposite a speedup.
-
-        The right side must be a number above 0, or a speedup in the same kind of cost.
-        """
         if isinstance(right, Speedup):
             ours, theirs = (metric_family(each.fast.metric) for each in (left, right))
             if ours == theirs:
@@ -473,10 +457,6 @@ class _Resolver:
         return Reduction(function, known) if known and len(known) == len(parts) else None
 
     def _named_number(self, node: syntax.MetricReference, bound: Bindings) -> Number | None:
-        """Resolve a name to a variable's number or to a metric in one cell.
-
-        If several cells match, the message says which level must be named.
-        """
         if node.bare and node.word.text in bound:
             text = bound[node.word.text].text
             try:
@@ -497,7 +477,6 @@ class _Resolver:
         return self.fail(node.word, message)
 
     def _quantities(self, node: syntax.MetricReference, bound: Bindings) -> tuple[Quantity, ...] | None:
-        """Resolve a metric with brackets to its values in the matching cells."""
         word, sound = node.word, True
         if word.text not in self._scope.metrics:
             what = "unknown metric" if not node.bare or not bound else "unknown metric or variable"
@@ -522,11 +501,6 @@ class _Resolver:
         return tuple(Quantity(metric, cell) for cell in cells)
 
     def _selectors(self, node: syntax.MetricReference) -> Iterator[tuple[str, syntax.LevelLiteral]]:
-        """Yield the factors and levels in a metric's brackets.
-
-        Unknown and repeated factors are reported, but still yielded. The seed and the factor `each` are only
-        reported.
-        """
         met: set[str] = set()
         for word, level in node.selectors:
             whole = syntax.Spanned(start=word.start, end=level.end)
@@ -548,10 +522,6 @@ class _Resolver:
     # examples in messages, with a metric, factors and levels of the study
 
     def _example(self, *, opened: int = 0) -> str:
-        """Return an example for messages, such as `loss[mixer=sa, task=sort]`.
-
-        The first `opened` factors are left out.
-        """
         metrics = self._scope.metrics
         metric = "loss" if "loss" in metrics else next(iter(metrics), "loss")
         levels = list(self._scope.varying_factors(self._scope.cells).items())[opened:]
@@ -559,12 +529,10 @@ class _Resolver:
         return f"{metric}[{inside}]" if inside else metric
 
     def _ranking_example(self, call: syntax.FunctionCall) -> str:
-        """Return an example of a ranking for messages, such as `best(loss[task=sort]) is sa`."""
         levels = next(iter(self._scope.varying_factors(self._scope.cells).values()), ("sa",))
         return f"{call.function.text}({self._example(opened=1)}) is {level_text(levels[0])}"
 
     def _open_factors_fault(self, function: str, cell: Cell, open_factors: Sequence[str]) -> str:
-        """Return the message for brackets that leave no factor open, or several."""
         rule = f"{function}(…) compares the levels of one factor"
         if not open_factors:
             return f"{rule}, but every factor has a level here: remove one"
@@ -611,7 +579,6 @@ class _Resolver:
             return None
 
     def _level_set(self, level_set: syntax.LevelSet, bound: Bindings) -> tuple[BoundLevel, ...]:
-        """Return the levels of a set, in order."""
         listed = tuple(self._substituted(level, bound) for level in level_set.levels)
         factor = level_set.factor
         if factor is not None:
@@ -631,7 +598,6 @@ class _Resolver:
         return kept
 
     def _find_all(self, named: list[BoundLevel], known: Iterator[str], where: str) -> list[Level]:
-        """Return the levels in `known` that have these names; report unknown names."""
         names, found = NamedLevels(dict.fromkeys(known), where), list[Level]()
         for one in named:
             try:
@@ -669,7 +635,6 @@ class _Resolver:
         return found
 
     def _check_variable(self, call: syntax.FunctionCall, loop: syntax.ForClause) -> None:
-        """Report a loop variable that is never used or whose name is taken."""
         name, factors = loop.variable.text, self._scope.factors
         owners = [factor for factor, levels in factors.items() if name in map(level_text, levels)]
         taken = None
@@ -747,11 +712,7 @@ class _Resolver:
         return [(level_text(dict(each.cell)[open_factors[0]]), each) for each in found]
 
     def _sign(self, winner: syntax.FunctionCall, candidates: list[Candidate]) -> str | None:
-        """Return > if the winner must have the higher number, or < for the lower one.
-
-        `best` and `worst` follow the metrics' direction. Metrics without a better direction, or with opposite
-        ones, are faults.
-        """
+        """Return > if the winner must have the higher number, or < for the lower one."""
         function = winner.function.text
         if function in ("argmax", "argmin"):
             return ">" if function == "argmax" else "<"
@@ -793,7 +754,6 @@ def _resized(cell: Cell, size: Mapping[str, Level]) -> Cell:
 
 
 def _moved(number: Number, size: Mapping[str, Level]) -> Number:
-    """Return a copy of a number with all metrics moved to the model size `size`."""
     match number:
         case Quantity():
             return replace(number, cell=_resized(number.cell, size))
@@ -808,7 +768,6 @@ def _moved(number: Number, size: Mapping[str, Level]) -> Number:
 
 
 def _joined(kind: type[AllOf] | type[AnyOf], parts: list[Statement | None]) -> Statement | None:
-    """Combine statements into one `AllOf` or `AnyOf`; return None if one of them is faulty (None)."""
     known = tuple(part for part in parts if part is not None)
     if not known or len(known) < len(parts):
         return None
@@ -848,11 +807,7 @@ def read_claims(diagnostics: Diagnostics, design: Design) -> tuple[Claim, ...]:
 def _read(
     diagnostics: Diagnostics, path: KeyPath, spec: ClaimSpec, scopes: Sequence[Scope | None]
 ) -> list[Claim]:
-    """Return the claims of a `[[claim]]` table: one, or one for each level of `each`.
-
-    The names are resolved in the first of these scopes that causes no fault. If there is no such scope,
-    report the faults in the last scope.
-    """
+    """Return the claims of a `[[claim]]` table: one, or one for each level of `each`."""
     for scope in scopes:
         faults = FaultCollector(spec.holds)
         said = parse_claim(spec.holds, faults)
@@ -873,11 +828,6 @@ def _read(
 def _resolve(
     spec: ClaimSpec, said: syntax.SyntaxNode, scope: Scope, faults: FaultCollector
 ) -> list[Claim] | None:
-    """Resolve a `[[claim]]` table to claims about the cells of a scope.
-
-    With `each`, there is one claim for each level of that factor, and otherwise a single claim. None after
-    a fault.
-    """
     claims: list[Claim] = []
     for made, within in _at_each_level(spec, scope):
         statement = resolve_claim(within, faults, said, spec.each)

@@ -28,7 +28,6 @@ class Grid(Design):
         return math.prod(map(len, self.crossed.values()))
 
     def _combined_blocks(self) -> Iterator[Sequence[Mapping[str, Level]]]:
-        """Yield the cells without conditions in the order of the file: the last factor changes fastest."""
         if self.conditions or not self.crossed:
             yield from super()._combined_blocks()
             return

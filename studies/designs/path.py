@@ -146,7 +146,6 @@ DESIGN = Path
 
 
 def _outcomes(store: Store, metric: str, tasks: Mapping[str, TaskSettings]) -> pl.DataFrame:
-    """Return the latest outcomes of these trials; an extra column marks diverged trials."""
     outcomes = store.trials({metric}).filter(pl.col("trial").is_in(list(tasks)))
     losses = store.metric_course("loss", outcomes.filter(may_diverge()))
     return describe_divergence(outcomes, losses, uniform_losses(tasks))

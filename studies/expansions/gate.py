@@ -255,7 +255,6 @@ def stage_cost(trials: Sequence[PlannedTrial]) -> str:
 def _read_levels(
     diagnostics: Diagnostics, path: KeyPath, settings: GateSettings, design: Design
 ) -> dict[str, list[Level]] | None:
-    """Return the levels of the cells that a gate holds back, by factor; None after a fault."""
     found: dict[str, list[Level]] = {}
     for factor, value in settings.holds.items():
         if factor not in design.factors or factor == SEED:
@@ -277,7 +276,6 @@ def _read_levels(
 def _named_claims(
     diagnostics: Diagnostics, path: KeyPath, settings: GateSettings, claims: Sequence[Claim]
 ) -> Iterator[Claim]:
-    """Yield the claims that a gate names; report unknown names."""
     for name in settings.claims:
         named = [claim for claim in claims if name in _names(claim)]
         if not named:
@@ -287,10 +285,7 @@ def _named_claims(
 
 
 def _names(claim: Claim) -> list[str]:
-    """Return the names by which a gate can refer to a claim.
-
-    A claim that is made at each level of a factor can also be named without the level.
-    """
+    """Return the names by which a gate can refer to a claim."""
     spec = claim.spec
     return [spec.name, *([spec.name.partition(": ")[2]] if spec.each is not None else [])]
 

@@ -112,10 +112,7 @@ EXPANSION = Ladder
 
 
 def _tables(data: Mapping[str, Any], sizes: Mapping[str, list[int]]) -> dict[str, Any]:
-    """Return those tables of a study that change when the ladder's sizes become factors.
-
-    Every combination of the other factors is trained at every size.
-    """
+    """Return those tables of a study that change when the ladder's sizes become factors."""
     study, train, factors = (data.get(name) for name in ("study", "train", "factors"))
     factors = factors if isinstance(factors, Mapping) else {}
     tables: dict[str, Any] = {}
@@ -131,7 +128,6 @@ def _tables(data: Mapping[str, Any], sizes: Mapping[str, list[int]]) -> dict[str
 
 
 def _clashes(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    """Yield a fault for each key that cannot be combined with `[ladder]`."""
     study, train = data.get("study"), data.get("train")
     if isinstance(study, Mapping) and "design" in study and (design := study["design"]) != "grid":
         message = 'a [ladder] needs design = "grid", because each size is combined with all factors'
@@ -199,7 +195,6 @@ def _readable_sizes(table: object) -> dict[str, list[int]]:
 
 
 def _width(data: Mapping[str, Any], found: LadderSettings) -> str | None:
-    """Return the name of the size that sets `d_model`, or None."""
     model = data.get("model")
     text = model.get("d_model") if isinstance(model, Mapping) else None
     return next((name for name in found.sizes if text == f"{{{name}}}"), None)

@@ -89,10 +89,6 @@ class CostMatch:
         return text.replace("-", "−").replace("inf", "∞")
 
     def __str__(self) -> str:
-        """Return the cost and its relative residual as text: `1,603,940 (+0.032 %)`.
-
-        An infinite residual is left out.
-        """
         cost = cost_text(self.name, self.amount)
         return cost if math.isinf(self.relative_residual) else f"{cost} ({self.percent})"
 
@@ -240,7 +236,6 @@ class SizeMatcher:
         return {name: _COSTS[name](settings) for name in self.matched.costs}
 
     def _bounds(self, levels: Mapping[str, Level], name: str) -> tuple[int, int]:
-        """Return the smallest and the largest value that all keys allow for a size."""
         values = {**levels, name: f"{{{name}}}"}
         ranges = _ranges(read_recipe(self.template.recipe(values)), name)
         if name in self.template.holes.get(D_MODEL_PATH, ()):
@@ -275,7 +270,6 @@ def factors_of_sizes(study: Study) -> list[str]:
 
 
 def _decides_size(study: Study, factor: str) -> bool:
-    """Return whether cells that differ only in this factor (and their seed) have different sizes."""
     sizes: dict[CellKey, int | None] = {}
     for trial in study.trials:
         if (match := study.grid.size_matches.get(trial.id)) is not None:

@@ -76,10 +76,6 @@ def read_conditions(diagnostics: Diagnostics, names: Collection[str], fixed: Col
 
 
 def _is_other(diagnostics: Diagnostics, path: KeyPath, names: Collection[str]) -> bool:
-    """Check the factor that a condition names, and return whether it is valid.
-
-    `path` is `("when", NAME, OTHER)`: the condition of the factor NAME depends on the factor OTHER.
-    """
     _, name, other = path
     if other == SEED:
         diagnostics.report(
@@ -95,10 +91,7 @@ def _is_other(diagnostics: Diagnostics, path: KeyPath, names: Collection[str]) -
 
 
 def _ordered(conditions: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield conditional factors, each after those that its condition names.
-
-    Cyclic conditions are left out.
-    """
+    """Yield conditional factors, each after those that its condition names."""
     done: set[str] = set()
     while ready := [
         name

@@ -136,7 +136,6 @@ def digest_in_pieces(path: Path) -> str:
 
 
 def _where(path: Path) -> str:
-    """Complete the message on a missing file: say its folder, and the most similar name there."""
     folder = path.absolute().parent
     if not folder.is_dir():
         return f": there is no folder {folder}; paths are relative to the study file"
@@ -148,7 +147,6 @@ def _where(path: Path) -> str:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
-    """Open a regular file; raise CorpusError for other files, and for files that cannot be read."""
     try:
         with open_regular(path) as file:
             yield file
@@ -230,7 +228,6 @@ def _lines_with_tabs(text: str) -> Iterator[_Row]:
 
 
 def _with_header(rows: Iterator[_Row], columns: Sequence[str]) -> Cells:
-    """Return these columns of a table with a header row."""
     _, header = next(rows, (1, []))
     if len(header) == 1 and header[0] not in columns and (mark := re.search(r"[;\t|,]", header[0])):
         expected = "a tab" if mark[0] == "," else "a comma"
@@ -300,7 +297,6 @@ def read_json_lines(text: str, columns: Sequence[str]) -> Cells:
 
 
 def _find(found: dict[str, Any], name: str) -> Any:  # noqa: ANN401 -- whatever stands in a file
-    """Return the value of a key, which may be nested like `translation.en`; raise KeyError if missing."""
     if name in found or "." not in name:
         return found[name]
     root, _, rest = name.partition(".")

@@ -114,10 +114,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _paths(value: object) -> Iterator[str]:
-    """Yield the paths in a table `corpus`, or in one of its values.
-
-    Columns and shares of rows are left out.
-    """
+    """Yield the paths in a table `corpus`, or in one of its values."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
@@ -129,10 +126,7 @@ def _paths(value: object) -> Iterator[str]:
 
 
 def _states(path: Path) -> Iterator[tuple[str, int, int, int, int]]:
-    """Yield the states of a file, or of all files in a folder, to detect changes.
-
-    Yield nothing for a missing path.
-    """
+    """Yield the states of a file, or of all files in a folder, to detect changes."""
     with suppress(OSError, ValueError):
         found = sorted(path.rglob("*")) if path.is_dir() else [path]
         for each in found:
@@ -278,10 +272,6 @@ def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | Non
 
 
 def _own_table(diagnostics: Diagnostics) -> tuple[Mapping[str, Any], type[BaseModel], _Read] | None:
-    """Return the table `[task] corpus`, the class for its facts, and its reader.
-
-    Return None if `[task] corpus` is not a table, or if the task cannot use the user's files.
-    """
     task = diagnostics.data.get("task")
     table = task.get("corpus") if isinstance(task, Mapping) else None
     kind = _KINDS.get(str(task.get("name"))) if isinstance(task, Mapping) else None
@@ -295,7 +285,6 @@ def _own_table(diagnostics: Diagnostics) -> tuple[Mapping[str, Any], type[BaseMo
 
 
 def _names_tokenizer(diagnostics: Diagnostics) -> bool:
-    """Return whether the task is a language model that names a tokenizer's file."""
     task = diagnostics.data.get("task")
     return isinstance(task, Mapping) and task.get("name") == "language_model" and "tokenizer" in task
 

@@ -118,10 +118,7 @@ def _arrow_files(folder: Path) -> list[Path]:
 
 
 def _strings(path: Path, key: str) -> list[str]:
-    """Return the names under a key of a JSON file from Hugging Face `datasets`.
-
-    Raise CorpusError for any other file.
-    """
+    """Return the names under a key of a JSON file from Hugging Face `datasets`."""
     try:
         listed = json.loads(read_limited(path))[key]
         # a name with a folder could lead to any file on this machine
@@ -195,7 +192,6 @@ class Reader:
 
 
 def _read_text(path: Path) -> bytes:
-    """Return the bytes of a text; raise CorpusError if it is empty or not UTF-8."""
     data = read_limited(path)
     try:
         text = data.decode()
@@ -209,7 +205,6 @@ def _read_text(path: Path) -> bytes:
 
 
 def _position(data: bytes, place: int) -> str:
-    """Return the line and column of a byte, both counted from 1. All earlier bytes are valid UTF-8."""
     before = data[:place]
     line = before[before.rfind(b"\n") + 1 :].decode()
     number = before.count(b"\n") + 1

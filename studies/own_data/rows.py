@@ -126,10 +126,7 @@ def shown(value: Any) -> str:  # noqa: ANN401 -- as above
 
 
 def _checked(text: str) -> str:
-    """Return the text unchanged, or raise ValueError if it is invalid Unicode.
-
-    It is invalid if it has half of a surrogate pair.
-    """
+    """Return the text unchanged, or raise ValueError if it is invalid Unicode."""
     if not text.isascii() and (half := _SURROGATE.search(text)):
         place = f"character {half.start() + 1:,}"
         raise ValueError(f"expected text, got half of a surrogate pair, \\u{ord(half[0]):04x}, at {place}")
@@ -262,7 +259,6 @@ def _read_cells(form: str, data: Sequence[bytes], columns: Sequence[str]) -> Cel
 
 
 def _side_by_side(left: str, right: str) -> Cells:
-    """Return the lines of two files as two columns; raise RowsError if the numbers of lines differ."""
     sides = [
         [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] for text in (left, right)
     ]

@@ -201,10 +201,6 @@ def _kinds(tokens: object) -> tuple[str, ...]:
 
 
 def _piece_bounds(texts: Mapping[str, Iterable[str]], tokens: object) -> dict[str, PieceBounds]:
-    """Return the bounds of the bpe vocabulary for each text.
-
-    Return an empty mapping if `tokens` is not bpe.
-    """
     return {name: _bounds_of(words) for name, words in texts.items()} if tokens == "bpe" else {}
 
 
@@ -240,7 +236,6 @@ def _num_symbols(sequences: Iterable[str], kind: str) -> int:
 
 
 def _shared(rows: Sequence[Row]) -> Iterable[str]:
-    """Yield a warning for each pair of splits with common rows. Case and spaces are ignored."""
     keys = {split: Counter[bytes]() for split in SPLITS}
     for row in rows:
         keys[row.split][source_key(row.sequence)] += 1
@@ -250,10 +245,6 @@ def _shared(rows: Sequence[Row]) -> Iterable[str]:
 
 
 def _unseen(labels: Mapping[str, Counter[str | None]]) -> Iterable[str]:
-    """Yield warnings for classes that are missing in training.
-
-    A training split with only one class is also reported.
-    """
     for split in ("dev", "test"):
         lacking = {
             name: count

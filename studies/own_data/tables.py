@@ -162,7 +162,6 @@ def count_rows(rows: Sequence[Row]) -> OwnCounts:
 
 
 def _find(reader: Reader, name: str, key: str, names: Mapping[str, str] | None = None) -> NamedFiles | None:
-    """Find the data files of each split at a path, or report a fault at `key`."""
     try:
         found = find_files(reader.locate(name), names)
     except CorpusError as error:
@@ -184,10 +183,6 @@ def _find(reader: Reader, name: str, key: str, names: Mapping[str, str] | None =
 def _all_rows(
     reader: Reader, layout: OwnLayout, kind: RowKind
 ) -> tuple[list[Row] | None, Mapping[str, list[Unlabelled]]]:
-    """Read all files of a layout; return labelled and unlabelled rows.
-
-    The first is None if faults were reported.
-    """
     rows, unsound, unlabelled = list[Row](), 0, dict[str, list[Unlabelled]]()
     for split, digests in iter_parts(layout):
         if unsound == MOST_FAULTS:
@@ -237,10 +232,6 @@ def _leave_out_unlabelled(
 
 
 def _with_shares(reader: Reader, layout: OwnLayout, named: HeldOutRows, found: set[str]) -> OwnLayout:
-    """Return the layout with the shares to hold out for splits without rows.
-
-    A share for a split that has rows is reported as a fault.
-    """
     shares: dict[str, float] = {}
     for split in ("dev", "test"):
         share: float | None = getattr(named, split)
@@ -382,7 +373,6 @@ def read_pairs(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any
 def _read_lines(
     reader: Reader, named: Mapping[tuple[str, ...], _TwoFiles], shares: HeldOutRows | None = None
 ) -> tuple[OwnLayout, list[Row]] | None:
-    """Read sentence pairs from line-aligned files. Return their layout and the pairs; None after faults."""
     digests: dict[str, tuple[str, ...]] = {}
     for keys, files in named.items():
         paths = {side: reader.locate(getattr(files, side)) for side in ("source", "target")}

@@ -94,7 +94,6 @@ def read_own_text(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, 
 
 
 def _first_byte(data: bytes) -> int:
-    """Return the offset of a text after its byte order mark, if any."""
     return len(BOM_UTF8) if data.startswith(BOM_UTF8) else 0
 
 
@@ -119,10 +118,6 @@ def _facts(reader: Reader, splits: Mapping[str, tuple[str, bytes, int, int]]) ->
 
 
 def _split_at_line_ends(data: bytes, shares: _HeldOut) -> tuple[int, int, int] | None:
-    """Return the offsets, at line ends, that split a text into train, dev and test.
-
-    None if a split would be empty.
-    """
     ends = [
         data.find(b"\n", round(len(data) * share)) + 1
         for share in (1 - shares.dev - shares.test, 1 - shares.test)
@@ -267,10 +262,6 @@ def iter_documents(path: Path, column: str) -> Iterator[str]:
 
 
 def _digests(reader: Reader, name: str, key: str) -> tuple[str, ...] | None:
-    """Return the SHA-256 of a Parquet file, or of all Parquet files in a folder.
-
-    They are sorted by file name. Return None if faults are reported.
-    """
     path = reader.locate(name)
     files = sorted(path.rglob(f"*{_FORM}")) if path.is_dir() else [path]
     if not files or files[0].suffix.lower() != _FORM:
@@ -283,7 +274,6 @@ def _digests(reader: Reader, name: str, key: str) -> tuple[str, ...] | None:
 
 
 def _texts(reader: Reader, digests: tuple[str, ...], column: str, key: str) -> Iterator[str | None]:
-    """Yield the documents in these files, and None for each unreadable file."""
     for digest in digests:
         path = reader.files[digest]
         try:

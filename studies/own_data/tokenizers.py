@@ -104,7 +104,6 @@ def read_ranks(data: bytes) -> dict[bytes, int]:
 
 
 def _size_of_json(data: bytes) -> int:
-    """Return the highest token number of a tokenizer.json, plus 1."""
     try:
         found: dict[str, Any] = json.loads(data)
         vocabulary = found["model"]["vocab"]

@@ -262,10 +262,6 @@ def combined_status(statuses: Collection[str]) -> ValueStatus:
 
 
 def _why(study: str, metric: str) -> pl.Expr:
-    """Return a Polars expression for why a trial has no value of a metric.
-
-    The expression is "" for trials that need no reason.
-    """
     reason = pl.col("reason").map_elements(first_line, return_dtype=pl.String).fill_null("no reason stored")
     named = pl.col("status").is_in([ValueStatus.DIVERGED, ValueStatus.CENSORED])
     number = pl.when(named).then("value").map_elements(find_metric(metric).format, return_dtype=pl.String)
@@ -454,7 +450,6 @@ def with_bits_per_byte(
 def _missing(
     metrics: Collection[dict[str, object]], scales: dict[str, float], splits: Collection[str]
 ) -> Iterator[dict[str, object]]:
-    """Yield the bits per byte of each split that has only a loss."""
     found = {metric["name"]: metric["value"] for metric in metrics}
     for split in splits:
         name, loss = f"{split}{_FAMILY}", found.get(f"{split}_loss")
@@ -463,7 +458,6 @@ def _missing(
 
 
 def _bits_per_nat(task: TaskSettings) -> dict[str, float]:
-    """Return the factors that convert nats per token to bits per byte, by split. Empty if unknown."""
     return {split: rate / math.log(2) for split, rate in _tokens_per_byte(task).items()}
 
 

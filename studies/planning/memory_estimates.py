@@ -210,7 +210,6 @@ class GpuRoom:
 
     @property
     def _bounds(self) -> dict[Bound, int]:
-        """The number of trials that each limit allows on a GPU."""
         bounds: dict[Bound, int | None] = {"setting": self.asked, "CPUs": self.by_cpus}
         if self.asked is None:
             bounds = {"memory": self.by_memory, "CPUs": self.by_cpus, "processes": MOST_ON_ONE}

@@ -117,7 +117,6 @@ class InsufficientReach:
 
 
 def _listed(labels: Sequence[str]) -> str:
-    """Join the names of models to a list. Semicolons separate them if a name has a comma."""
     return ("; " if any(", " in label for label in labels) else ", ").join(labels)
 
 
@@ -178,7 +177,6 @@ def predict_reach_limits(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple
 
 
 def _binding_reach(settings: TrialSettings, bound: int) -> tuple[int | None, int | None]:
-    """Return how far a model sees to each side. None for a side that does not limit the length."""
     task, sees = require_algorithmic(settings.task.name), reach(settings)
     needed = task.unguessable_reach(bound + task.length_step if bound else task.min_length)
     left = int(sees.left) if needed.left > sees.left else None
@@ -417,10 +415,7 @@ def make_plan(
 
 
 def _remaining_flops(to_run: Sequence[Trial], ends: Sequence[Trial], left: int) -> float:
-    """Return an upper bound of the FLOPs of the remaining trials.
-
-    For a search, each remaining trial counts as the costliest one at an end of the search space (`ends`).
-    """
+    """Return an upper bound of the FLOPs of the remaining trials."""
 
     def flops(settings: TrialSettings) -> float:
         return max_training_flops(settings) + flops_of_test(settings)
@@ -453,11 +448,7 @@ def most_at_once(study: Study, left: int) -> int:
 
 
 def _search_estimates(study: Study, tried: pl.DataFrame, estimator: TimeEstimator) -> list[TimeEstimate]:
-    """Return the estimated times of a search's remaining trials, by rung.
-
-    The baseline's trials are counted separately, because a new baseline is trained even after all other
-    points have ended.
-    """
+    """Return the estimated times of a search's remaining trials, by rung."""
     baseline = [trial.id for trial in study.point_trials(study.baseline)] if study.baseline else []
     ended = tried.filter(pl.col("status") != "incomplete")["trial"].to_list()
     remaining = len(set(baseline) - set(ended))
@@ -498,7 +489,6 @@ def group_by_model(study: Study, trials: Iterable[Trial]) -> list[list[Trial]]:
 
 
 def _learned_positions(trial: Trial) -> tuple[str, int] | None:
-    """Return the kind and the number of the positions that a trial's model learns; None if it learns none."""
     model = trial.common.model
     learns = isinstance(POSITIONS[model.position], LearnedPosition | PluginPosition)
     return (model.position, model.max_positions) if learns else None
@@ -516,7 +506,6 @@ def group_by_cost(
 
 
 def _split_by_cost(trials: Sequence[Trial], steps: Mapping[str, StepMemory]) -> list[list[Trial]]:
-    """Split the trials of a model by the cost of their training steps."""
     by_step: dict[tuple[object, ...], list[Trial]] = {}
     step_by_settings: dict[int, tuple[object, ...]] = {}  # the trials of a cell share their settings
     for trial in trials:
@@ -542,7 +531,6 @@ def _step_key(settings: TrialSettings) -> tuple[object, ...]:
 
 
 def _cost_of_group(trials: Sequence[Trial], steps: Mapping[str, StepMemory]) -> tuple[int, int, int | None]:
-    """Return the largest parameter count, step FLOPs and step memory of these trials."""
     settings = [trial.settings for trial in first_of_each_kind(trials)]
     return (
         max(map(parameter_count, settings)),
@@ -628,11 +616,7 @@ def _distinguish_groups(study: Study, groups: Sequence[Sequence[Trial]]) -> list
 
 
 def _distance(match: SizeMatch) -> tuple[float, float]:
-    """Return a sort key that puts the cell with the worst match of costs last.
-
-    The key is that difference, then the baseline's cost. The difference is relative if there are several
-    costs.
-    """
+    """Return a sort key that puts the cell with the worst match of costs last."""
     worst = match.largest
     return abs(worst.residual if len(match.costs) == 1 else worst.relative_residual), worst.target
 
@@ -653,10 +637,6 @@ def _labeller(study: Study) -> Callable[[Trial], str]:
 
 
 def _distinguish_models(study: Study, labels: Sequence[str], names: Sequence[str]) -> bool:
-    """Return whether different models always get different labels.
-
-    A model is a combination of levels of `names`; its label has the levels of `labels`.
-    """
     rows = {
         (tuple(trial.levels[each] for each in labels), tuple(str(trial.levels[each]) for each in names))
         for trial in study.cells
@@ -681,10 +661,7 @@ def _label_names(study: Study) -> list[str]:
 
 
 def _label(names: Sequence[str], trial: Trial) -> str:
-    """Return the name of a trial's model: its levels of these factors.
-
-    If the study has only one model, return the recipe. Inactive dimensions of a search point have no level.
-    """
+    """Return the name of a trial's model: its levels of these factors."""
     levels = filled_levels(trial.levels)
     names = [name for name in names if name in levels]
     if len(names) == 1 and isinstance(levels[names[0]], str):

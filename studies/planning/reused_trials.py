@@ -122,10 +122,7 @@ def _stale(rows: pl.DataFrame) -> Iterator[StaleTrial]:
 
 
 def _change(then: str, now: str) -> str:
-    """Describe how a plug-in changed, as in `mqar.py 1a2b3c4d, now 3c4d5e6f`.
-
-    For a package, both versions are named.
-    """
+    """Describe how a plug-in changed, as in `mqar.py 1a2b3c4d, now 3c4d5e6f`."""
     if not then:
         return f"{now.rpartition(' ')[0]}, not recorded, now {shown(now).rpartition(' ')[2]}"
     same = then.rpartition(" ")[0] == now.rpartition(" ")[0]
@@ -273,7 +270,6 @@ class FittingTrials:
 
 
 def _plain_keys(settings: Mapping[str, Any]) -> dict[KeyPath, Any]:
-    """Return the plain values in the tables of a trial's settings. Inner tables are left out."""
     tables = {name: table for name, table in settings.items() if isinstance(table, Mapping)}
     inside = ((name, key, value) for name, table in tables.items() for key, value in table.items())
     return {(name, key): value for name, key, value in inside if not isinstance(value, Mapping)}

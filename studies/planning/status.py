@@ -340,18 +340,12 @@ def rungs_of(study: Study, outcomes: pl.DataFrame) -> list[int]:
 
 
 def _is_tried(study: Study, trial: str, factors: str, *, all_seeds: bool) -> bool:
-    """Return whether a stored trial belongs to this search, with a seed that counts.
-
-    The baseline may have more seeds than other points. With `all_seeds`, trials of any other seed of the
-    point count, too.
-    """
     levels = json.loads(factors)
     point = tried_point(study, trial, levels)
     return point is not None and (all_seeds or levels.get(SEED) in study.point_seeds(point))
 
 
 def _unfinished(study: Study, store: Store, stored: Collection[str]) -> list[UnfinishedTrial]:
-    """Return the trials of a search that were started or requested but have no outcome; empty for a grid."""
     if study.search is None:
         return []
     return [

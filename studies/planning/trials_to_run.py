@@ -198,7 +198,6 @@ class Spent:
 
 
 def _num_gpus(row: Mapping[str, Any]) -> float:
-    """Return how many GPUs trained the trial of a row. It is a fraction for a shared GPU, and 0 for a CPU."""
     if not row.get("cuda_version"):
         return 0
     found = re.match(r"(\d+) × ", row["device"]) or re.search(r", a share of ([\d.]+)", row["device"])
@@ -335,10 +334,6 @@ def select_shard(study: Study, text: str) -> frozenset[str]:
 
 
 def _resolve_level_text(study: Study, factor: str, name: str) -> str:
-    """Return the complete text of the one level with this name.
-
-    Raise ValueError if no level matches, or several.
-    """
     if factor not in study.factors:
         raise ValueError(f"unknown factor '{factor}'{nearest_hint(factor, study.factors)}")
     levels = {

@@ -259,7 +259,6 @@ def step_name(factor: str, before: Level, after: Level) -> str:
 
 
 def _differing(cell: Mapping[str, Level], baseline: Mapping[str, Level]) -> tuple[str, ...]:
-    """Return the factors with different levels in a cell and a baseline."""
     return tuple(
         name
         for name, level in baseline.items()
@@ -275,7 +274,6 @@ def change_name(factor: str, before: Level, after: Level) -> str:
 
 
 def _recipe(level: Level) -> Node | None:
-    """Parse a level as a recipe, or return None if it is not one."""
     try:
         return parse(level).root if isinstance(level, str) else None
     except RecipeError:

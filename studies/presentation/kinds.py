@@ -346,11 +346,7 @@ def _faults_beside_value(
 def _report_unknown_kind(
     diagnostics: Diagnostics, role: Role, path: KeyPath, kind: object
 ) -> tuple[type[ResultKeys] | None, str | None]:
-    """Report a table or figure whose `kind` is missing or unknown.
-
-    Return the class and name of the kind that is most similar to an unknown one, so that the caller can check
-    the other keys. Return (None, None) if no kind is similar.
-    """
+    """Report a table or figure whose `kind` is missing or unknown."""
     own = [name for name, each in kinds_of(role).items() if each.of_search == diagnostics.has_search]
     if kind is None:
         diagnostics.report(path, f"missing key 'kind'; known: {', '.join(own)}")
@@ -367,11 +363,6 @@ def _report_unknown_kind(
 def _report_wrong_kind(
     diagnostics: Diagnostics, role: Role, path: KeyPath, kind: str, *, in_file: bool
 ) -> None:
-    """Report a kind that does not fit the study.
-
-    Some kinds are only for searches, and others only for grids. The message lists the kinds that the study
-    can have.
-    """
     own = [name for name, each in kinds_of(role).items() if each.of_search == diagnostics.has_search]
     has = ("the cells of a grid, and a search has none", "the points of a search, and a grid has none")
     message = f"'{kind}' shows {has[not diagnostics.has_search]}: expected {', '.join(own)}"

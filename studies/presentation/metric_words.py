@@ -105,7 +105,6 @@ def difference_sentence(metrics: Iterable[Metric], settings: Collection[TrialSet
 
 
 def _pooled_words(meanings: Iterable[Meaning]) -> Iterator[str]:
-    """Yield the tasks of each group of test sets. Yield nothing if all trials have several test sets."""
     pooled = dict.fromkeys(meaning.pooled for meaning in meanings)
     groups = dict[str, list[str]]()
     for sets, task in filter(None, pooled):
@@ -134,7 +133,6 @@ def _index_words(metric: Metric) -> str:
 
 
 def _listed(values: Sequence[str]) -> str:
-    """Join values as in `0.9 or 0.95`. Of many values, give only their number and range."""
     if len(values) > _MAX_LISTED:
         return f"of {len(values)} values from {values[0]} to {values[-1]}"
     return " or ".join(values)
@@ -212,11 +210,6 @@ _SPLIT_SCORES = {
 def _length_facts(
     metric: Metric, settings: TrialSettings, task: AlgorithmicSettings, *, over_index: bool
 ) -> dict[str, str]:
-    """Return texts for the placeholders in a metric's title.
-
-    They say how many sequences there are, and of which length. The metric's name begins with the split,
-    `test` or `dev`. The keys are those of a title's placeholders.
-    """
     split, index = metric.name.partition("_")[0], metric.name.partition("[")[2].removesuffix("]")
     is_test = split == "test"
     lengths = task.test_lengths if is_test else settings.train.lengths or ()
@@ -254,10 +247,7 @@ def _loss_unit(task: TaskSettings) -> str:
 
 
 def _tokens(task: TaskSettings) -> Iterator[tuple[str, str]]:
-    """Yield the settings that decide whether two losses can be compared.
-
-    Each is a name and a value: the kind of tokens, the batching, and the maximum length of a line.
-    """
+    """Yield the settings that decide whether two losses can be compared."""
     if isinstance(task, LanguageModelSettings | SentencePairSettings | LabelledSettings):
         pieces = getattr(task, "pieces", None)
         tokens = getattr(task, "tokens", "")

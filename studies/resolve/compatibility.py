@@ -71,7 +71,6 @@ def incompatibilities(
 
 
 def _output(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault if the recipe has the wrong kind of output for the task."""
     task, root = settings.task.spec, read_recipe(settings.model.recipe).root
     gives, needs = output_kind(root), _NEEDS.get(task.kind, SEQUENCE)
     if gives != needs:
@@ -83,7 +82,6 @@ def _output(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _coverage(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault for a coverage penalty if the model has no attention."""
     task, root = settings.task, read_recipe(settings.model.recipe).root
     if not isinstance(task, SentencePairSettings) or not task.coverage_penalty:
         return
@@ -96,7 +94,6 @@ def _coverage(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _sizes(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault for `[task] sizes` if the model does not use the length of the output."""
     task, root = settings.task, read_recipe(settings.model.recipe).root
     if not isinstance(task, SentencePairSettings) or task.sizes == "all":
         return
@@ -110,14 +107,12 @@ def _sizes(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _causality(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault for each block that sees more than a causal task allows."""
     task, root = settings.task, read_recipe(settings.model.recipe).root
     if task.spec.kind.causal and output_kind(root) == SEQUENCE:
         yield from _causality_problems(task, settings.model.d_model, root)
 
 
 def _causality_problems(task: TaskSettings, d_model: int, root: Node) -> Iterator[ValidationProblem]:
-    """Yield a fault for each block that this causal task cannot use."""
     streams = _streams(task)
     verb = "predicts" if isinstance(task, LanguageModelSettings) else "hides"
     surroundings = CostContext(config=ModelConfig(d_model=d_model, causal=True, dropout=0.0), length=1)
@@ -149,10 +144,6 @@ def covers_nothing(root: Node) -> bool:
 
 
 def _data(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield faults of the data: an unknown corpus, wrong tokens, or a failing plug-in.
-
-    A plug-in's task fails if one of its properties raises an exception.
-    """
     task = settings.task
     try:
         _ = task.interface
@@ -165,10 +156,6 @@ def _data(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _separate_documents(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault if `separate_documents` has no effect or cannot be used.
-
-    It needs rows that are packed from documents.
-    """
     task = settings.task
     if not isinstance(task, LanguageModelSettings) or not task.separate_documents:
         return
@@ -208,7 +195,6 @@ def _enough_text(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _enough_rows(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault if a user's table has fewer training rows than a batch."""
     task, train = settings.task, settings.train
     expected = train.batch_size if train.batch_tokens is None else train.accumulate
     corpus = task.corpus if isinstance(task, LabelledSettings | TranslationSettings) else None
@@ -221,7 +207,6 @@ def _enough_rows(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _lists(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault for lists of tokens in a user's corpus if the task splits texts."""
     task = settings.task
     if isinstance(task, LabelledSequenceSettings) and task.corpus.lists and task.tokens != "symbols":
         yield ValidationProblem(
@@ -230,7 +215,6 @@ def _lists(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _frame(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault for each conflict of a key of [model] with another key or the task."""
     try:
         interface = settings.task.interface
     except (CorpusError, TaskError):  # `_data` reports these errors
@@ -247,10 +231,6 @@ def _faults(config: ModelConfig) -> tuple[str, ...]:
 
 
 def _position_fault(settings: TrialSettings, config: ModelConfig) -> str | None:
-    """Return an error message if the task cannot use the model's positions, else None.
-
-    There may be too few positions, or they may reveal a sequence length that the model must not know.
-    """
     task, name, kind = settings.task, config.position, config.position_kind
     longest = kind.longest
     if kind.by_length and task.spec.kind in (TaskKind.LANGUAGE, TaskKind.TRANSDUCTION):
@@ -268,7 +248,6 @@ def _position_fault(settings: TrialSettings, config: ModelConfig) -> str | None:
 
 
 def _lengths(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield faults for training lengths that are missing, given twice, or not allowed."""
     task, curriculum, lengths = settings.task.spec, settings.train.curriculum, settings.train.lengths
     if not isinstance(task, AlgorithmicTask):
         for path in [_CURRICULUM] * (curriculum is not None) + [_LENGTHS] * (lengths is not None):
@@ -318,7 +297,6 @@ def _room_for_longest(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _one_vocabulary(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault for `cutoffs` or `tied` if inputs and outputs have different vocabularies."""
     task, model = settings.task.spec, settings.model
     if task.kind is TaskKind.TRANSDUCTION and (model.cutoffs or model.tied):
         key = "cutoffs" if model.cutoffs else "tied"
@@ -328,7 +306,6 @@ def _one_vocabulary(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _plateau(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault for the schedule `plateau` if the task has no dev loss."""
     task = settings.task.spec
     if settings.train.schedule.name == "plateau" and not _has_dev_loss(settings):
         yield ValidationProblem(
@@ -428,11 +405,7 @@ _RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
 
 
 def _offending_part(root: Node, gives: str | None) -> str:
-    """Return the text of the part that gives a recipe its kind of output.
-
-    `gives` is the kind of output. For a vector, it is the part that pools positions; otherwise it is the
-    first block with this output.
-    """
+    """Return the text of the part that gives a recipe its kind of output."""
     parts = root.parts if isinstance(root, SeriesNode) else (root,)
     if gives == VECTOR:
         return render(next(part for part in parts if output_kind(part) == gives))

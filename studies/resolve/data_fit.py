@@ -169,7 +169,6 @@ _LEARNT_FROM = {
 
 
 def _piece_faults(settings: TrialSettings, summary: CorpusSummary) -> Iterator[str]:
-    """Yield why a bpe vocabulary cannot be learnt, and what to change. Its size is `[task] pieces`."""
     task = settings.task
     pieces, is_joint = getattr(task, "pieces", None), getattr(task, "joint_vocabulary", False)
     if getattr(task, "tokens", None) != "bpe" or pieces is None:

@@ -153,7 +153,6 @@ def _is_fragment(
     text: Any,  # noqa: ANN401 -- TOML holds anything
     others: Mapping[str, str],
 ) -> bool:
-    """Return whether an entry of [recipes] is valid; report its faults."""
     path: KeyPath = (_FRAGMENTS, name)
     if not is_name(diagnostics, path):
         diagnostics.invalid.add(path)
@@ -172,10 +171,7 @@ def _is_fragment(
 
 
 def _check_cycles(diagnostics: Diagnostics, texts: Mapping[str, str]) -> None:
-    """Report entries of [recipes] that contain themselves, directly or through others.
-
-    Each cycle is reported once, at the placeholder where it begins.
-    """
+    """Report entries of [recipes] that contain themselves, directly or through others."""
     reported: set[str] = set()
     for name, text in texts.items():
         for hole in HOLE_PATTERN.finditer(text):
@@ -192,10 +188,7 @@ def _check_cycles(diagnostics: Diagnostics, texts: Mapping[str, str]) -> None:
 
 
 def _shortest_path(start: str, goal: str, texts: Mapping[str, str]) -> list[str]:
-    """Return a shortest chain of fragments from `start` to `goal`.
-
-    Both ends are included. Empty if there is no chain.
-    """
+    """Return a shortest chain of fragments from `start` to `goal`."""
     paths, seen = [[start]], {start}
     for path in paths:  # the loop appends to this list
         if path[-1] == goal:
@@ -308,7 +301,6 @@ def _how_to_fill(draft: Draft, name: str) -> str:
 
 
 def _holes_as_written(draft: Draft) -> set[str]:
-    """Return the names of all placeholders in the study file without its `--set` overrides."""
     document = draft.diagnostics.document
     tables = (document.as_written or document).data
     with_holes = (*TRIAL_TABLES, "recipes", "factors", "cells", "search")
@@ -317,10 +309,6 @@ def _holes_as_written(draft: Draft) -> set[str]:
 
 
 def _misplacement_message(draft: Draft, path: KeyPath, name: str) -> str:
-    """Return why a key must not use this placeholder, or "" if it may.
-
-    Entries of [recipes] are allowed only in recipes; a computed size also in [model] d_model.
-    """
     if name in draft.template.fragments and path != RECIPE_PATH:
         return f"{{{name}}} is a part of a recipe, so it can be used only in recipes"
     size = draft.design.matched_size
@@ -342,7 +330,6 @@ def _nearest_declared(hole: str, declared: set[str]) -> str | None:
 
 
 def _read(diagnostics: Diagnostics, path: KeyPath, text: str) -> Recipe | None:
-    """Parse the recipe at this path; report its faults. Return None for an invalid recipe."""
     try:
         return read_recipe(text)
     except RecipeError as error:
@@ -351,10 +338,6 @@ def _read(diagnostics: Diagnostics, path: KeyPath, text: str) -> Recipe | None:
 
 
 def _expand(draft: Draft, path: KeyPath, text: str) -> Recipe | None:
-    """Parse a recipe and replace the names of [recipes] in it; return None after a fault.
-
-    If an entry does not fit, report it and return None.
-    """
     try:
         return draft.template.expand(text)
     except RecipeError as error:
@@ -377,10 +360,6 @@ def _part_holes(text: str, recipe: Recipe | None) -> list[str]:
 
 
 def _texts(draft: Draft) -> Iterator[tuple[KeyPath, str]]:
-    """Yield every text of a study that may have placeholders, with its path.
-
-    Such texts are in [model], [task], [train], [recipes] and the levels.
-    """
     yield from draft.template.texts.items()
     for name in named_fragments(draft.diagnostics.data):
         text = draft.diagnostics.data["recipes"][name]
@@ -451,10 +430,7 @@ def _try_levels(draft: Draft, axes: Mapping[str, PlacedLevels]) -> None:
 
 
 def _required_levels(design: Design, levels: Mapping[str, Level], name: str) -> dict[str, Level]:
-    """Return a cell's levels, changed so that the factor `name` exists in it.
-
-    A factor may have a condition on other factors. Factors that then do not exist have the level ABSENT.
-    """
+    """Return a cell's levels, changed so that the factor `name` exists in it."""
     asked = list(design.conditions.get(name, {}).items())
     found = dict(levels)
     for other, of in asked:  # the loop appends to this list
@@ -570,10 +546,6 @@ def _valid_axes(draft: Draft) -> dict[str, PlacedLevels]:
 
 
 def _problems(draft: Draft, values: Mapping[str, Level]) -> list[ValidationProblem]:
-    """Fill the placeholders with these values, and return new faults of the settings.
-
-    Faults that are already reported are left out.
-    """
     unfilled = {name: f"{{{name}}}" for name in draft.template.hole_names}
     try:
         resolve_settings(draft.template, {**unfilled, **values, SEED: 0})

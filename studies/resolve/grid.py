@@ -141,10 +141,6 @@ class GridBuilder:
         return TrialGrid(cells=tuple(cells), over_budget=tuple(over_budget), size_matches=size_matches)
 
     def _resolve_cell(self, levels: Mapping[str, Level]) -> tuple[Kind, SizeMatch | None, bool] | None:
-        """Resolve a cell to its settings and its computed size.
-
-        Also return whether the limits allow the cell. Return None if it has faults, or if many are reported.
-        """
         if len(self.diagnostics.faults) >= _MAX_FAULTS:
             return None
         values, match = dict(levels), None
@@ -164,10 +160,6 @@ class GridBuilder:
         return Kind(settings), match, self.budget.allows(settings)
 
     def _report_over_budget(self, trials: Sequence[Trial]) -> None:
-        """Report that the limits exclude every cell.
-
-        The message says by how much the smallest model exceeds them.
-        """
         smallest = min(trials, key=lambda trial: self.budget.usage(trial.settings))
         cell = ", ".join(
             f"{name}={level_text(level)}" for name, level in smallest.levels.items() if name != SEED

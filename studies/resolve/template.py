@@ -47,7 +47,6 @@ class Template:
     _recipes: dict[tuple[Any, ...], str] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Find all texts in the tables, and the placeholders in each text."""
         object.__setattr__(self, "texts", dict(iter_texts(self.tables)))
         find = {RECIPE_PATH: self.names_in}
         holes = {path: tuple(find.get(path, HOLE_PATTERN.findall)(text)) for path, text in self.texts.items()}
@@ -148,10 +147,6 @@ class Template:
         return self._filled_text(value, values)
 
     def _filled_text(self, text: str, values: Mapping[str, Level]) -> Any:  # noqa: ANN401 -- TOML holds anything
-        """Fill the placeholders of a text with levels.
-
-        A text that is only a placeholder becomes the level itself, which may be a number or a table.
-        """
         hole_only = HOLE_PATTERN.fullmatch(text)
         if hole_only is None:
             return HOLE_PATTERN.sub(lambda hole: str(values[hole[1]]), text)
@@ -298,7 +293,6 @@ class InvalidSettingsError(InvalidTableError):
     """
 
     def __init__(self, problems: tuple[ValidationProblem, ...], known: TrialSettings | None) -> None:
-        """Store the problems, which become the error's text, and the settings `known`."""
         super().__init__(problems)
         self.known = known
 
@@ -375,7 +369,6 @@ def _unfilled(
 
 
 def _without_faults(tables: Mapping[str, Any], problems: Iterable[ValidationProblem]) -> TrialSettings | None:
-    """Return settings with example values in place of faulty ones, or None if this fails."""
     faulty = {problem.path[:2] for problem in problems}
     repaired = {
         name: {**_ANY_VALUES.get(name, {}), **_sound_keys(name, tables.get(name), faulty)}
@@ -388,7 +381,6 @@ def _without_faults(tables: Mapping[str, Any], problems: Iterable[ValidationProb
 
 
 def _sound_keys(name: str, table: object, faulty: Collection[KeyPath]) -> dict[str, Any]:
-    """Return a table without its faulty keys. Empty if it is no table at all."""
     if not isinstance(table, Mapping):
         return {}
     keys = cast("Mapping[str, Any]", table)

@@ -476,7 +476,6 @@ class DesignReader:
         return levels.find(name) if levels and levels.has(name) else name
 
     def _is_level(self, path: KeyPath, level: object) -> bool:
-        """Return whether a level suits the factor at the end of `path`. Faults are reported."""
         name = str(path[-1])
         if name == SEED:
             self.diagnostics.report(
@@ -501,7 +500,6 @@ class DesignReader:
                 self.diagnostics.report(("study", key), f"unknown factor '{name}'{near}")
 
     def _around(self) -> tuple[str, ...]:
-        """Return the factors in `[study] around`. Invalid names are reported and dropped."""
         names, path = self.header.around, ("study", "around")
         if names and self.header.design.name == "grid":
             message = 'design = "grid" crosses all factors already: remove around, or set another design'
@@ -515,11 +513,6 @@ class DesignReader:
     def _listed_cells(
         self, baseline: Mapping[str, Level], conditions: Conditions, labels: Collection[str]
     ) -> dict[int, dict[str, Level]]:
-        """Return the complete cells of [[cells]], by their index in the file.
-
-        A cell is complete if each factor has a level in the cell or in the baseline. Unknown factors, invalid
-        levels, levels of absent factors, and duplicate cells are reported.
-        """
         listed: dict[int, dict[str, Level]] = {}
         seen: set[tuple[str, ...]] = set()
         for index, table in enumerate(self.tables):
@@ -558,10 +551,6 @@ class DesignReader:
                 self.diagnostics.report((*path, name), fault)
 
     def _check_max_seeds(self) -> None:
-        """Report `max_seeds` if it has no effect.
-
-        It has none in a search, and none if [factors] has as many seeds already.
-        """
         path, count = ("study", "max_seeds"), len(self.factors[SEED])
         if self.header.max_seeds is None:
             return
@@ -574,7 +563,6 @@ class DesignReader:
             self.diagnostics.report(path, f"{expected}, got {self.header.max_seeds}")
 
     def _check_search(self, listed: Collection[int]) -> None:
-        """Report keys of grids in a search, or keys of searches in a grid."""
         given = self.header.model_fields_set
         if not self.diagnostics.has_search:
             if self.header.baseline_seeds is not None:

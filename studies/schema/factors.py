@@ -69,11 +69,6 @@ def _levels(
     *,
     may_repeat: bool,
 ) -> tuple[Level, ...]:
-    """Return the levels of a factor in a study file.
-
-    Report invalid and repeated levels. Two levels are equal if their types and values are: `1` and `1.0`
-    differ.
-    """
     path = ("factors", name)
     if diagnostics.already_reported(path):
         return ()
@@ -276,7 +271,6 @@ def omitted_arguments(levels: Sequence[Level]) -> tuple[str, ...]:
 
 
 def _shared_arguments(levels: Sequence[Level]) -> dict[str, str]:
-    """Map each block in these levels to its arguments, if they are always the same."""
     calls: dict[str, set[str]] = {}
     for text in level_names(levels):
         for name, arguments in _CALL.findall(text):
@@ -310,7 +304,6 @@ class NamedLevels:
     """
 
     def __init__(self, levels: Iterable[Level], where: str) -> None:
-        """Index the levels of a factor. `where` is a part of error messages, such as `of mixer`."""
         self.levels = tuple(levels)
         self.where = where
         self._found: dict[str, Level] = {}
@@ -376,7 +369,6 @@ def _text(name: object) -> str | None:
 
 
 def _number(name: object) -> float | None:
-    """Return the number that a text spells, or None. A boolean is no number."""
     if isinstance(name, bool) or not isinstance(name, str | int | float):
         return None
     try:

@@ -146,10 +146,6 @@ def missing_metric(name: str, trials: Iterable[TrialSettings]) -> str:
 
 
 def _target_fault(name: str, trials: Sequence[TrialSettings]) -> str:
-    """Return why no trial can have a target such as `steps_to[loss <= 1]`, or "".
-
-    The target itself may be invalid.
-    """
     target, family = read_target(name), metric_family(name)
     if target is None:
         return f"expected {family}[METRIC <= NUMBER] or {family}[METRIC >= NUMBER], got '{name}'"
@@ -207,7 +203,6 @@ def spending_fault(axis: str, trials: Iterable[TrialSettings]) -> str:
 
 
 def _flops_fault(trials: Iterable[TrialSettings]) -> str:
-    """Return why the training FLOPs of these trials cannot be counted, or ""."""
     found = (uncounted_kernels(read_recipe(each.model.recipe).root) for each in trials)
     fault = next(filter(None, found), "")
     return f"{fault}: expected steps, tokens or seconds" if fault else ""
@@ -235,7 +230,6 @@ def _reports(name: str, settings: TrialSettings) -> bool:
 
 
 def _missing_key(name: str, settings: TrialSettings) -> str:
-    """Return the key of the study file that adds a metric to a trial, or ""."""
     family = metric_family(name)
     for way, other in _other_settings(name, settings):
         if _reports(name, other):

@@ -166,7 +166,6 @@ def check_search_ends(
 
 
 def _check_quantities(diagnostics: Diagnostics, settings: SearchSettings) -> None:
-    """Report objectives and limits that the sampler or the scheduler does not support."""
     path, names = ("search", "metric"), [each.name for each in settings.objectives]
     for name in names:
         if not settings.direction and usual_direction(name) is None:
@@ -198,10 +197,6 @@ def _check_quantities(diagnostics: Diagnostics, settings: SearchSettings) -> Non
 
 
 def _too_late(name: str, search: SearchSettings, ends: Sequence[TrialSettings]) -> str:
-    """Return an error message if a scheduler needs a metric before it is known.
-
-    Return "" otherwise. Such a scheduler compares points after each epoch.
-    """
     for each in ends if search.compares_epochs else ():
         if name in (late := last_metrics(each)):
             early = [one for one in final_metrics(each) if one not in late]

@@ -389,7 +389,6 @@ Penalty = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 def _wrap_in_list(names: object) -> object:
-    """Return a single name as a list, and a list of names unchanged; raise ValueError for other values."""
     if isinstance(names, str):
         return (names,)
     if not isinstance(names, list | tuple):

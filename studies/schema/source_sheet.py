@@ -138,7 +138,6 @@ def read_source_sheet(diagnostics: Diagnostics, as_written: Mapping[str, Any]) -
 
 
 def _read(diagnostics: Diagnostics, path: KeyPath, value: object) -> Iterator[tuple[KeyPath, Source]]:
-    """Yield each valid entry of [source] with its setting's path; report invalid ones."""
     if isinstance(value, Mapping):
         for key, inner in cast("Mapping[str, object]", value).items():
             yield from _read(diagnostics, (*path, key), inner)
@@ -166,7 +165,6 @@ def _check_names(diagnostics: Diagnostics, sources: Iterable[KeyPath], settings:
 
 
 def _written(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, object]]:
-    """Yield the path and the value of each setting in a study file. A list is a single setting."""
     for name in _TABLES:
         if name in data:
             yield from _leaves((name,), data[name])
@@ -192,10 +190,6 @@ def _defaults(data: Mapping[str, Any], written: Collection[KeyPath]) -> Iterator
 
 
 def _named_tables(data: Mapping[str, Any]) -> dict[KeyPath, type[StrictModel]]:
-    """Return the settings classes of the optimizer and the schedule, by path.
-
-    The class depends on the `name` in the table.
-    """
     names = {path[0]: name for path, name in _leaves((), data.get("train")) if path[1:] == ("name",)}
     optimizer, schedule = (names.get(table) for table in ("optimizer", "schedule"))
     rule = OPTIMIZERS.get(optimizer) if isinstance(optimizer, str) else None
@@ -222,7 +216,6 @@ def _schema_defaults(
 
 
 def _table_of(annotation: object) -> type[StrictModel] | None:
-    """Return the class of a table in a type annotation, or None. The table may be optional."""
     if get_origin(annotation) is tuple:
         return None
     kinds = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]

@@ -129,10 +129,6 @@ class SearchPoints:
         return tuple(points[place] for place in front(self._losses()))
 
     def _losses(self) -> list[list[float]]:
-        """Return the objectives of each complete point, so that lower is always better.
-
-        Objectives that the search maximises are negated.
-        """
         return [
             [-goal.sign * (point.mean(goal.name) or 0.0) for goal in self.goals] for point in self.complete
         ]
@@ -186,7 +182,6 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
 def _below(
     values: Mapping[str, Level], rows: Sequence[Mapping[str, Any]], measured: Iterable[str]
 ) -> FoundPoint:
-    """Return a search point that was pruned below the last rung. Its metrics are empty."""
     return FoundPoint(
         values=values,
         trials=tuple(row["trial"] for row in rows),
@@ -204,7 +199,6 @@ def point_key(values: Mapping[str, Level]) -> PointKey:
 
 
 def _is_feasible(point: FoundPoint, bounds: Sequence[Limit], goals: Sequence[SearchObjective]) -> bool | None:
-    """Return whether a point respects the limits; None if a mean over seeds is unknown."""
     seeds = set.intersection(*(set(point.measured[goal.name]) for goal in goals))
     known = [(bound, point.measured[bound.name]) for bound in bounds]
     if not seeds or any(seeds - values.keys() for _, values in known):
@@ -219,10 +213,6 @@ def _found(
     goals: Sequence[SearchObjective],
     study: Study,
 ) -> FoundPoint:
-    """Return a search point with its results.
-
-    `rows` has a row for each of its ended trials. Rows of some seeds may be missing.
-    """
     across, seeds = len(study.point_levels), {int(row["seed"]) for row in rows}
     statuses = [measured[each.name][row["trial"]][1] for each in goals for row in rows]
     if len(rows) < across * len(study.point_seeds(values)):
@@ -251,10 +241,6 @@ def _by_seed(
 
 
 def _values(study: Study, tried: pl.DataFrame, metric: str) -> dict[str, tuple[float, ValueStatus]]:
-    """Return a metric's value in each trial, or why it is missing.
-
-    Costs known from settings count once the trial is done.
-    """
     if metric not in COSTS and is_known_before(metric):
         costs: dict[str, tuple[float, ValueStatus]] = {}
         for trial, status, factors in tried.select("trial", "status", "factors").iter_rows():

@@ -106,10 +106,6 @@ def _value_end(text: str, start: int, ends: str = ",]}#") -> int:
 
 
 def _expected_value(got: str) -> str:
-    """Return the error message for an invalid value, such as a text without quotes.
-
-    The message says what to write instead.
-    """
     for pattern, message in _HINTS:
         if re.fullmatch(pattern, got.lower()):
             return message.format(got=truncate(got, MAX_QUOTED))
@@ -286,7 +282,6 @@ class Diagnostics:
     data: dict[str, Any] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Start with a copy of the file's tables."""
         object.__setattr__(self, "data", dict(self.document.data))
 
     @property

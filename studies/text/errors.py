@@ -49,7 +49,6 @@ class StudyError(ActivememError):
     """
 
     def __init__(self, source: str, faults: Iterable[StudyFault]) -> None:
-        """Store the faults, sorted by position. `source` is the name of the file in the message."""
         self.source = source
         self.faults = tuple(sorted(set(faults), key=_order))
         super().__init__(source, self.faults)  # both, so that the error can be pickled
@@ -64,7 +63,6 @@ class StudyError(ActivememError):
         return tuple(fault.message for fault in found)
 
     def __str__(self) -> str:
-        """Return the whole message, without a final line break."""
         heading = f"{self.source}: {len(self.faults)} fault{'' if len(self.faults) == 1 else 's'}"
         return replace_unprintable("\n".join([heading, "", *_format_faults(self.faults)]))
 
@@ -102,10 +100,6 @@ def path_prefix(path: KeyPath) -> str:
 
 
 def _order(fault: StudyFault) -> tuple[int, int, str, int, list[str | int]]:
-    """Return the sort key of a fault.
-
-    Faults in the file come first, then those in overrides, then those without a position.
-    """
     part = 2 if fault.line is None else 0 if fault.line else 1
     pieces = _NUMBER.split(fault.message)
     return (
@@ -118,7 +112,6 @@ def _order(fault: StudyFault) -> tuple[int, int, str, int, list[str | int]]:
 
 
 def _format_faults(faults: tuple[StudyFault, ...]) -> Iterator[str]:
-    """Yield the text of the first faults, with carets under each faulty line."""
     lines = [list(group) for _, group in groupby(faults, key=lambda fault: (fault.line, fault.text))]
     picked = [fault for line in lines for fault in line[: MAX_SHOWN_IN_LINE if line[0].line else None]]
     picked = picked[:MAX_SHOWN_FAULTS]
@@ -142,7 +135,6 @@ def _format_faults(faults: tuple[StudyFault, ...]) -> Iterator[str]:
 
 
 def _label(fault: StudyFault) -> str:
-    """Return the text to the left of a faulty line: its number, or `--set` for an override."""
     return "" if fault.line is None else str(fault.line) if fault.line else "--set"
 
 

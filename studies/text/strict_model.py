@@ -156,7 +156,6 @@ class InvalidTableError(ActivememError):
     """Error for an invalid table of a study file. The text lists every problem with its path."""
 
     def __init__(self, problems: tuple[ValidationProblem, ...]) -> None:
-        """Store the problems, and join them into the error's text."""
         self.problems = problems
         super().__init__("; ".join(map(str, problems)))
 
@@ -205,17 +204,12 @@ def _with_whole_number(value: Any, path: KeyPath) -> Any:  # noqa: ANN401 -- TOM
 
 
 def _without_misspelt_keys(model: type[BaseModel], errors: list[ErrorDetails]) -> list[ErrorDetails]:
-    """Drop the errors of missing keys that are only misspelt.
-
-    The misspelt key is itself an error, and one message is enough.
-    """
     unknown = [error["loc"] for error in errors if error["type"] == "extra_forbidden"]
     meant = {(*loc[:-1], _meant_key(str(loc[-1]), _model_at(model, loc[:-1]))) for loc in unknown}
     return [error for error in errors if error["type"] != "missing" or error["loc"] not in meant]
 
 
 def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[ValidationProblem]:
-    """Yield a problem for each of Pydantic's errors. A missing key is reported at its table."""
     for error in _without_misspelt_keys(model, errors):
         path, context = error["loc"], error.get("ctx", {})
         match error["type"]:
@@ -267,7 +261,6 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
 
 
 def _is_quoted(kind: str, got: object) -> bool:
-    """Return whether a text spells a value of this kind: "3" a number, "true" a boolean."""
     if not isinstance(got, str):
         return False
     if kind == "bool_type":
@@ -345,16 +338,11 @@ def _fixed_length(model: type[BaseModel], path: KeyPath) -> int | None:
 
 
 def _meant_key(key: str, table: type[BaseModel]) -> str | None:
-    """Return the known key that an unknown key probably means. It is a synonym, or the most similar key."""
     synonym = SYNONYMS.get(key.lower())
     return synonym if synonym in table.model_fields else nearest(key, table.model_fields)
 
 
 def _unknown_key_hint(key: str, table: type[BaseModel]) -> str:
-    """Return a hint at the key that is probably meant.
-
-    It may be in this table, in its inner tables, or in another table.
-    """
     synonym = SYNONYMS.get(key.lower(), key)
     others = table.other_keys if issubclass(table, StrictModel) else ()
     fields = (*table.model_fields, *others)

@@ -235,7 +235,6 @@ def toml_value(value: Any) -> str:  # noqa: ANN401 -- TOML holds anything
 
 
 def _text(text: str) -> str:
-    """Return a text as a quoted TOML string."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

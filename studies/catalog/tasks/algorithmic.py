@@ -44,7 +44,6 @@ class LengthRange(StrictModel):
 
 
 def _read_lengths(given: object) -> object:
-    """Expand `{ first = 41, last = 500 }` into a list of lengths; return any other value unchanged."""
     if not isinstance(given, Mapping):
         return given
     asked = validate(LengthRange, given)

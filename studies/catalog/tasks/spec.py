@@ -163,7 +163,6 @@ def read_task_settings(table: object) -> object:
 
 
 def _with_task(problem: ValidationProblem, name: object) -> ValidationProblem:
-    """Add the task's name to the message about an unknown key of `[task]`."""
     if not problem.key or len(problem.path) != 1:
         return problem
     unknown = f"unknown key '{problem.path[0]}'"
