@@ -382,7 +382,6 @@ def _build_model(root: Node, config: ModelConfig) -> Model | TransductionModel:
 
 
 def _widen_spans(module: nn.Module) -> None:
-    """Set the learned attention spans in a module to their maximum, which costs most."""
     for each in module.modules():
         if isinstance(each, WindowedBlock) and each.window.spans is not None:
             each.window.spans.note(1.0)

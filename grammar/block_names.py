@@ -12,10 +12,6 @@ from .vocabulary.spec import builtin_names, nearest_block
 
 
 def __getattr__(name: str) -> BlockFactory | BlockRecipe:
-    """Return the block with this name; raise AttributeError if there is none.
-
-    The message suggests the most similar name.
-    """
     if name not in builtin_names():
         near = nearest_block(name)
         said = f"; nearest: {near}" if near else ""
@@ -24,5 +20,4 @@ def __getattr__(name: str) -> BlockFactory | BlockRecipe:
 
 
 def __dir__() -> list[str]:
-    """Return the names of the blocks."""
     return list(builtin_names())

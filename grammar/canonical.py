@@ -109,10 +109,7 @@ class _Renderer:
                 return repr(node)
 
     def _block(self, block: BlockNode) -> str:
-        """Return a block's text: its name, then positional values, then all others as `name=value`.
-
-        Without values, return the bare name.
-        """
+        """Return a block's text: its name, then positional values, then all others as `name=value`."""
         if not block.arguments:
             return block.name
         spec = lookup(block.name)

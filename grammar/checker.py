@@ -108,10 +108,7 @@ def check_complete(
 def _find_by_position(
     call: CallSyntax, place: int, parameters: Sequence[Parameter], faults: FaultCollector
 ) -> Parameter | None:
-    """Return the parameter of the unnamed argument at index `place` of a call; None if there is none.
-
-    Of several arguments without a parameter, only the first is reported.
-    """
+    """Return the parameter of the unnamed argument at index `place` of a call; None if there is none."""
     arguments = call.arguments or ()
     argument, count = arguments[place], len(parameters)
     if place > count or isinstance(argument.value, ErrorSyntax):
@@ -177,7 +174,6 @@ def parse_scalar(
 
 
 def _convert(value: Syntax, parameter: Parameter) -> Scalar | None:
-    """Convert an argument's value to the type of its parameter; return None if the value has another type."""
     match value, parameter.kind:
         case NumberSyntax(value=int(number)), "integer":
             return number
@@ -264,10 +260,6 @@ def is_malformed_repeat(repeat: OperationSyntax, faults: FaultCollector) -> bool
 
 
 def _operand(syntax: Syntax, faults: FaultCollector) -> str:
-    """Return the source text of an operand, in parentheses if it is an operation.
-
-    Messages use it to propose a corrected repeat.
-    """
     text = faults.quote(syntax.start, syntax.end)
     return f"({text})" if isinstance(syntax, OperationSyntax) else text
 
@@ -421,7 +413,6 @@ class _Checker:
         return parse_scalar(syntax, parameter, span, self._faults)
 
     def _operation(self, syntax: OperationSyntax) -> Node | None:
-        """Return the node of a sum or a series; report parts that cannot be combined."""
         parts = tuple(self.node(operand) for operand in syntax.operands)
         wholes = [self._report_whole_model(*pair) for pair in zip(syntax.operands, parts, strict=True)]
         if any(wholes):
@@ -441,11 +432,7 @@ class _Checker:
         return make_sum(checked) if syntax.operator == "+" else make_series(checked)
 
     def _report_whole_model(self, operand: Syntax, part: Node | None) -> bool:
-        """Report an operand that is a whole model, such as `seq2seq`.
-
-        A whole model maps a source to a target, and no other recipe can contain it. Return whether a fault
-        was reported.
-        """
+        """Report an operand that is a whole model, such as `seq2seq`."""
         if part is None or output_kind(part) != OTHER_LENGTH:
             return False
         what = self._faults.quote(operand.start, operand.end)
@@ -455,7 +442,6 @@ class _Checker:
         return True
 
     def _check_pools(self, operands: tuple[Syntax, ...], parts: tuple[Node | None, ...]) -> None:
-        """Report each pool in a series whose next part needs a sequence. A pool outputs a single vector."""
         pool: Syntax | None = None
         for operand, part in zip(operands, parts, strict=True):
             if pool is not None and part is not None and not is_positionwise(part):
@@ -470,10 +456,6 @@ class _Checker:
     def _check_same_output(
         self, operands: tuple[Syntax, ...], parts: tuple[Value | None, ...], rule: str, advice: str = ""
     ) -> None:
-        """Report the first two parts with different kinds of output, such as a sequence and a vector.
-
-        The message begins with the text `rule` and ends with the text `advice`.
-        """
         odd = find_mismatch(parts)
         if odd is None:
             return
@@ -486,10 +468,6 @@ class _Checker:
         self._report(operands[odd[1]], f"{rule}, but {' and '.join(sides)}{advice}")
 
     def _repeat(self, syntax: OperationSyntax) -> Node | None:
-        """Convert a repeat, `count * part`, to a node, and report its faults.
-
-        Report a part that outputs a vector, because its next copy cannot read a vector.
-        """
         first, last = syntax.operands[0], syntax.operands[-1]
         if is_malformed_repeat(syntax, self._faults):
             return None
@@ -503,10 +481,6 @@ class _Checker:
         return RepeatNode(count, body)
 
     def _report_repeated_pool(self, part: Syntax, body: Node) -> bool:
-        """Report a repeated part if it outputs a vector; return whether it does.
-
-        The next copy could not read a vector.
-        """
         if output_kind(body) != VECTOR:
             return False
         what = self._faults.quote(part.start, part.end)
@@ -516,7 +490,6 @@ class _Checker:
         return True
 
     def _each(self, syntax: CallSyntax) -> Node | None:
-        """Return the node of `each(count, part)`: copies in series, each with its own search dimensions."""
         arguments = syntax.arguments or ()
         for argument in arguments:
             if argument.name is not None:
@@ -554,7 +527,6 @@ class _Checker:
         return make_series([body] * count) if count > 1 else body
 
     def _tied(self, syntax: CallSyntax) -> Node | None:
-        """Convert `tied(count * part)` to a node; report any argument that is not such a repeat."""
         arguments = syntax.arguments or ()
         if len(arguments) != 1 or arguments[0].name is not None:
             self._report(syntax, "tied takes one repeat, for example tied(4 * sa)")
@@ -567,10 +539,6 @@ class _Checker:
         return None
 
     def _choice(self, syntax: CallSyntax, parameter: Parameter) -> ChoiceDimension | None:
-        """Convert `choice(option, …)` to a search dimension, and report its faults.
-
-        Report options that are listed twice, or that do not fit the parameter or the other options.
-        """
         if not syntax.arguments:
             self._report(syntax, "choice needs options, for example choice(sa, conv(k=20))")
             return None
@@ -595,10 +563,6 @@ class _Checker:
         return ChoiceDimension(checked) if len(checked) == len(options) else None
 
     def _block(self, call: CallSyntax) -> BlockNode | None:
-        """Convert a block and its arguments to a node, and report their faults.
-
-        Its arguments are in declared order, and those that equal their default are left out.
-        """
         if call.name in NUMBER_FORMS:
             self._report(call, f"{call.name} can only replace a number: a count, or a parameter's value")
             return None
@@ -623,10 +587,6 @@ class _Checker:
         return block
 
     def _report_unknown(self, call: CallSyntax) -> None:
-        """Report a block that does not exist, and the faults of its arguments.
-
-        Check its arguments as those of the block with the most similar name.
-        """
         what = self._faults.quote(call.start, call.name_end)
         broken = next((each for each in broken_plugins() if each.entry == call.name), None)
         if broken is not None:

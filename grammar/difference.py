@@ -84,10 +84,7 @@ def without_defaults(block: BlockNode) -> dict[str, BlockNode]:
 
 
 def _without_one(node: Value) -> Iterator[Node]:
-    """Yield copies of a node, each with one thing removed: a part, a block or an argument.
-
-    Some copies are not valid recipes.
-    """
+    """Yield copies of a node, each with one thing removed: a part, a block or an argument."""
     match node:
         case SumNode():
             yield from _without_part(node.parts, make_sum)
@@ -123,10 +120,7 @@ def _is_size(block: str, argument: str) -> bool:
 
 
 def _without_part(parts: Sequence[Node], join: Callable[[Sequence[Node]], Node]) -> Iterator[Node]:
-    """Yield copies of a sum or series, each with one part removed.
-
-    The removed part is one of `parts`, or a part inside one of them. `join` builds a copy from its parts.
-    """
+    """Yield copies of a sum or series, each with one part removed."""
     for place, part in enumerate(parts):
         others = [*parts[:place], *parts[place + 1 :]]
         yield join(others) if len(others) > 1 else others[0]
@@ -167,10 +161,7 @@ def _differences(before: Node, after: Node) -> Iterator[str]:
 
 
 def _removed(before: BlockNode, after: BlockNode) -> list[str]:
-    """Describe the arguments that `after` lacks, if this is the only change.
-
-    Otherwise return an empty list: `after` has new arguments, or arguments with other values.
-    """
+    """Describe the arguments that `after` lacks, if this is the only change."""
     if any(argument not in before.arguments for argument in after.arguments):
         return []
     removed = [argument for argument in before.arguments if argument not in after.arguments]
@@ -179,10 +170,7 @@ def _removed(before: BlockNode, after: BlockNode) -> list[str]:
 
 
 def _changed(before: BlockNode, after: BlockNode) -> list[str]:
-    """Describe how the arguments of a block differ between two recipes.
-
-    If one of the differing values is not a part of a recipe, return no differences.
-    """
+    """Describe how the arguments of a block differ between two recipes."""
     old, new = dict(before.arguments), dict(after.arguments)
     found: list[str] = []
     for name in old | new:
@@ -219,7 +207,6 @@ def _differing_parts(
 
 
 def _without(parts: Sequence[Node], others: Sequence[Node]) -> list[Node]:
-    """Return `parts` without `others`; each element of `others` removes only one equal element."""
     left = list(others)
     found: list[Node] = []
     for part in parts:
@@ -379,10 +366,7 @@ def node_label(node: Value) -> _Label:
 
 
 def _settings(block: BlockNode) -> tuple[object, ...]:
-    """Return the arguments of a block, including defaults.
-
-    Numbers and words are returned as they are, and None replaces any other value, such as an inner recipe.
-    """
+    """Return the arguments of a block, including defaults."""
     spec = lookup(block.name)
     assert spec is not None, f"no block {block.name}"
     values = spec.settings(block).values()

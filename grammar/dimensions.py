@@ -162,7 +162,6 @@ class _DimensionResolver:
         return walked
 
     def _unique(self, name: str) -> str:
-        """Return a unique name: the second use of a name gets the suffix `.2`, and the third one `.3`."""
         self.name_counts[name] = self.name_counts.get(name, 0) + 1
         return name if self.name_counts[name] == 1 else f"{name}.{self.name_counts[name]}"
 
@@ -170,7 +169,6 @@ class _DimensionResolver:
 def _validate_answer(
     name: str, dimension: IntegerDimension | RealDimension, answer: Scalar | Dimension | HoleNode
 ) -> Value:
-    """Return the value that a resolver chose for a dimension; raise ValueError if it is out of the range."""
     if answer is dimension or isinstance(answer, HoleNode):
         return answer
     number = answer if isinstance(answer, int | float) and not isinstance(answer, bool) else math.nan

@@ -157,7 +157,6 @@ def choice(*options: ArgumentValue) -> Recipe | SearchDimension:
 
 
 def _call_block(name: str, values: tuple[ArgumentValue, ...], named: Mapping[str, ArgumentValue]) -> Recipe:
-    """Return the recipe `name(values, name=value)`, built as text and then parsed."""
     parameters = _require_spec(name).parameters
     texts = [
         _argument_text(value, parameters[place].kind if place < len(parameters) else "any")
@@ -169,11 +168,7 @@ def _call_block(name: str, values: tuple[ArgumentValue, ...], named: Mapping[str
 
 
 def _argument_text(value: ArgumentValue | Expression, kind: str = "any") -> str:
-    """Return an argument as recipe text; raise TypeError for a value that recipes cannot contain.
-
-    A string is the text of a recipe if `kind`, the parameter's kind, is "recipe". Otherwise it is a word. A
-    string that is not a word stays in quotes, so that it gets the same message as in a text.
-    """
+    """Return an argument as recipe text; raise TypeError for a value that recipes cannot contain."""
     if isinstance(value, Expression):
         return value.operand_text()
     if isinstance(value, str):

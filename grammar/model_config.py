@@ -369,7 +369,6 @@ def _type_faults(settings: Mapping[str, object]) -> list[str]:
 
 @cache
 def _field_types() -> dict[str, tuple[type, str, bool]]:
-    """Return the type of each field of a config, its name in messages, and whether None is allowed."""
     found: dict[str, tuple[type, str, bool]] = {}
     for field in fields(ModelConfig):
         name, _, optional = str(field.type).partition(" | ")

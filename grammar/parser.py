@@ -60,7 +60,6 @@ class TokenReader:
         self.token = tokens[0]
 
     def _advance(self) -> Token:
-        """Return the next token and move to the one after it; stay at the token "end"."""
         token = self.token
         if token.kind != "end":
             self._at += 1
@@ -68,7 +67,6 @@ class TokenReader:
         return token
 
     def _end(self) -> int:
-        """Return the position at which the last read token ends."""
         return self._tokens[self._at - 1].end if self._at else 0
 
 
@@ -110,11 +108,6 @@ def tokenize(text: str, faults: FaultCollector) -> list[Token]:
 
 
 def _sign(text: str, start: int, before: list[Token], faults: FaultCollector) -> Token:
-    """Return the token of an operator or bracket.
-
-    `start` is its position in the recipe. Report `>`, which is then read as `>>`, and arithmetic such as `3 -
-    1`.
-    """
     end = start + len(text)
     if text == ">":
         faults.add(start, end, "expected '>>', got '>'")
@@ -127,10 +120,6 @@ def _sign(text: str, start: int, before: list[Token], faults: FaultCollector) ->
 
 
 def _number(text: str, start: int, faults: FaultCollector) -> Token:
-    """Return the token of a decimal number; report a number that is malformed or too long.
-
-    Numbers are written as in Python, but real numbers cannot have underscores.
-    """
     end = start + len(text)
     if len(text) > MAX_DIGITS + 6:  # room for a point and an exponent
         faults.add(start, end, f"expected a number of at most {MAX_DIGITS} digits, got {_count_digits(text)}")
@@ -152,7 +141,6 @@ def _count_digits(text: str) -> int:
 
 
 def _quoted(text: str, start: int, faults: FaultCollector) -> Token:
-    """Report quotes, and return the token of the word between them. So parsing can continue."""
     end = start + len(text)
     word = text[1:-1]
     inside = faults.quote(start + 1, end - 1)
@@ -392,7 +380,6 @@ class _RecipeParser(TokenReader):
         return inside
 
     def _operation(self, operator: str, operand: Callable[[], Syntax]) -> Syntax:
-        """Parse operands that are joined by one operator, as in `a + b + c`, into a single node."""
         start = self.token.start
         operands = [operand()]
         while self.token.kind == operator:
@@ -401,7 +388,6 @@ class _RecipeParser(TokenReader):
         return _make_operation(operator, operands, start, self._end())
 
     def _series_until(self, close: str) -> Syntax:
-        """Parse a series up to a token of kind `close`; report and skip any text that does not fit."""
         start = self.token.start
         parts = [self.series()]
         while self.token.kind not in (close, "end"):
@@ -412,7 +398,6 @@ class _RecipeParser(TokenReader):
         return parts[0] if len(parts) == 1 else ErrorSyntax(start, self._end(), tuple(parts))
 
     def _report_unexpected(self, expected: str) -> None:
-        """Report unexpected text after an expression, and skip it unless it starts another expression."""
         if self.token.kind in _OPERAND_START_KINDS:
             self._report_here(f"expected {expected} before {self._describe_token()}")
             return
@@ -424,10 +409,6 @@ class _RecipeParser(TokenReader):
             self._advance()
 
     def _open(self) -> Token | None:
-        """Consume "(" and return its token.
-
-        If it is nested too deeply, report that, skip everything up to its ")" and return None.
-        """
         opened = self._advance()
         if self._depth < MAX_DEPTH:
             self._depth += 1
@@ -452,7 +433,6 @@ class _RecipeParser(TokenReader):
             self._report(opened.start, opened.end, message, self.token.start)
 
     def _report_here(self, message: str) -> None:
-        """Report a fault at the current token, unless one is already reported there."""
         if self._blamed != self._at:
             self._blamed = self._at
             self._report(self.token.start, self.token.end, message)

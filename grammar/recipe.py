@@ -189,7 +189,6 @@ def parse_dimension(text: str) -> Dimension:
 
 
 def _parse_text(text: str, faults: FaultCollector) -> Syntax:
-    """Return the syntax tree of the text. Raise RecipeError at once if the text is empty or too long."""
     if len(text) > MAX_LENGTH:
         faults.add(0, 1, f"expected at most {MAX_LENGTH} characters, got {len(text)}")
     elif not text.strip():
@@ -212,7 +211,6 @@ def format_scalar(value: object) -> str | None:
 
 
 def _combine(left: object, sign: str, right: object) -> Recipe:
-    """Return the recipe of two operands joined by an operator; NotImplemented for other types."""
     sides = [
         one.operand_text(sign) if isinstance(one, Expression) else format_scalar(one) for one in (left, right)
     ]
@@ -220,7 +218,6 @@ def _combine(left: object, sign: str, right: object) -> Recipe:
 
 
 def _operand(value: Value | Expression) -> str:
-    """Return the recipe text of a value, in parentheses if it is an operation."""
     return _operand_of(value.operand_text() if isinstance(value, Expression) else render(value))
 
 

@@ -136,7 +136,6 @@ def _faults(settings: Settings) -> Iterator[str]:
 
 
 def _check_connection(settings: Settings) -> str | None:
-    """Return a message if the decoder cannot receive anything from the encoder, else None."""
     encoder, decoder = settings["encoder"], settings["decoder"]
     if isinstance(encoder, HoleNode | ChoiceDimension) or isinstance(decoder, HoleNode | ChoiceDimension):
         return None
@@ -154,7 +153,6 @@ def _check_connection(settings: Settings) -> str | None:
 
 
 def _check_states(encoder: Value, decoder: Value) -> str | None:
-    """Return a message if a recurrent decoder cannot start from the encoder's last state, else None."""
     (first, count), (last, other) = _recurrent_layers(encoder), _recurrent_layers(decoder)
     law = "the decoder starts from the encoder's final state"
     if first == last and (count == other or isinstance(count, HoleNode) or isinstance(other, HoleNode)):

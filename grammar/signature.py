@@ -45,7 +45,6 @@ def example(spec: Spec) -> BlockNode:
 
 
 def _example_value(parameter: Parameter) -> Value:
-    """Return 4 for a whole number, 1.0 for a real number, and the first value for any other parameter."""
     low, high = parameter.low, parameter.high
     match parameter.kind:
         case "integer" | "real":
@@ -61,7 +60,6 @@ def _example_value(parameter: Parameter) -> Value:
 
 
 def _range(parameter: Parameter) -> str:
-    """Return the bounds of a parameter as text, such as `, 1 to 1024`."""
     match parameter.low, parameter.high:
         case None, None:
             return ""

@@ -150,10 +150,6 @@ def find_derivation(space: Value, member: Value, start: int = 0) -> Derivation |
 
 
 def _find_each(spaces: Sequence[_Placed], members: Sequence[Value]) -> Derivation | None:
-    """Find the choices that turn each of `spaces` into the member at the same index.
-
-    Return None if there are none.
-    """
     derivation: Derivation = {}
     for (space, start), member in zip(spaces, members, strict=True):
         if (found := find_derivation(space, member, start)) is None:
@@ -195,7 +191,6 @@ def _find_parts(
 
 
 def _placed_children(value: Value, start: int) -> tuple[_Placed, ...]:
-    """Return the children of a part, each with the number of its first search dimension."""
     place = start + isinstance(value, Dimension)
     found: list[_Placed] = []
     for inner in children(value):
@@ -205,10 +200,6 @@ def _placed_children(value: Value, start: int) -> tuple[_Placed, ...]:
 
 
 def _leaves(part: Value, start: int) -> list[_Leaf]:
-    """Return the options of a choice, with nested choices flattened.
-
-    For any other part, return the part itself.
-    """
     if not isinstance(part, ChoiceDimension):
         return [(part, start, {})]
     return [
@@ -311,7 +302,6 @@ class BudgetShare:
 
 
 def _format_count(count: int, noun: str) -> str:
-    """Return a count and its noun as text, such as `1 architecture` or `1.27e+30 architectures`."""
     number = f"{count:,}" if count < _SCIENTIFIC_FROM else f"{Decimal(count):.3g}"
     return f"{number} {noun}{'' if count == 1 else 's'}"
 
@@ -392,7 +382,6 @@ class Space:
         yield from filter(self._admits, self._iter_forms() if self._forms is None else self._forms)
 
     def __contains__(self, recipe: Recipe) -> bool:
-        """Return whether the recipe is in the space and within the budget."""
         check_arguments(argument_fault("recipe", recipe, Recipe, "a Recipe, as parse returns it"))
         return find_derivation(self.recipe.root, recipe.root) is not None and self._admits(recipe)
 
@@ -448,10 +437,7 @@ class Space:
         return list(self._iter_forms()) if self._size <= MAX_LISTED else None
 
     def _iter_forms(self) -> Iterator[Recipe]:
-        """Yield each distinct recipe of the space once, ignoring the budget.
-
-        Ranges of real numbers stay ranges.
-        """
+        """Yield each distinct recipe of the space once, ignoring the budget."""
         seen = set[Recipe]()
         for index in range(self._size):
             found = Recipe(derive(self.recipe.root, index))  # pyright: ignore[reportArgumentType] -- a part of a recipe becomes one

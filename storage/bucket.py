@@ -282,7 +282,6 @@ class Bucket:
 
     @contextmanager
     def _file_errors(self, key: str) -> Iterator[None]:
-        """Within this context, convert errors of obstore to an OSError."""
         from obstore import exceptions  # noqa: PLC0415  as above
 
         try:
@@ -296,10 +295,7 @@ class Bucket:
 
 
 def _connect(bucket: str, timeout_s: float, retry_s: float, retries: int) -> ObjectStore:
-    """Return a client of a bucket.
-
-    The environment has the endpoint and the credentials. Raise ModuleNotFoundError without obstore.
-    """
+    """Return a client of a bucket."""
     from obstore.exceptions import BaseError  # noqa: PLC0415  as above
     from obstore.store import from_url  # noqa: PLC0415  as above
 

@@ -49,7 +49,6 @@ class BucketPlace(Place):
         self._lock, self._claiming = threading.RLock(), threading.Lock()
 
     def __reduce__(self) -> tuple[Callable[[str], BucketPlace], tuple[str]]:
-        """Pickle only the address, because another process makes its own local copies."""
         return BucketPlace, (self.bucket.address,)
 
     def fetch(self, folder: Path, name: str | None = None) -> None:
@@ -207,10 +206,7 @@ class BucketPlace(Place):
             temporary.write_bytes(data)
 
     def _list(self, folder: Path) -> dict[str, ObjectInfo]:
-        """Return the objects of a folder by key.
-
-        Objects whose keys cannot be local paths are left out. Local files that have no object are removed.
-        """
+        """Return the objects of a folder by key."""
         found = {each.key: each for each in self.bucket.list(self._key(folder))}
         folders = {str(parent) for key in found for parent in PurePosixPath(key).parents}
         for key in [key for key in found if key in folders or not _is_plain_key(key)]:
@@ -228,7 +224,6 @@ class BucketPlace(Place):
         return found
 
     def _download_all(self, keys: Sequence[str]) -> list[bool]:
-        """Download objects; return for each object whether it exists."""
         if len(keys) < 2:
             return [self._download(key) for key in keys]
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  only stores in a bucket need it
@@ -237,7 +232,6 @@ class BucketPlace(Place):
             return list(pool.map(self._download, keys))
 
     def _download(self, key: str) -> bool:
-        """Download an object, and return whether it exists. If it does not, remove the local file."""
         path = self._path(key)
         # one file for each thread, outside of the folder that mirrors the bucket
         temporary = self.root.parent / f"{self.root.name}.{threading.get_ident()}"
@@ -252,7 +246,6 @@ class BucketPlace(Place):
         return True
 
     def _make_folder(self, path: Path) -> bool:
-        """Make the folder of a file. Return False if a file has the name of this folder or of a parent."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError:

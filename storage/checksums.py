@@ -187,7 +187,6 @@ def decode_record(data: bytes, schema: type[_Schema]) -> _Schema:
 
 
 def _describe(error: ValidationError) -> str:
-    """Describe the first faults in a record, each with its key."""
     faults = [
         f"{'.'.join(map(str, fault['loc'])) or 'record'}: {fault['msg'][:1].lower()}{fault['msg'][1:]}"
         for fault in error.errors(include_url=False, include_context=False, include_input=False)
@@ -269,10 +268,6 @@ def _footer_start(data: bytes) -> int:
 
 
 def _missing_checksum_error(data: bytes) -> StoreError:
-    """Return the error for a Parquet file without a checksum.
-
-    The file is damaged, or another program wrote it.
-    """
     import pyarrow as pa  # noqa: PLC0415  0.1 s, only for damaged files
     import pyarrow.parquet as pq  # noqa: PLC0415  as above
 

@@ -139,7 +139,6 @@ def sync(path: Path) -> None:
 
 
 def _make_folder(folder: Path) -> None:
-    """Make a folder and its missing parents, and sync their directory entries to disk."""
     missing = list(itertools.takewhile(lambda path: not path.exists(), (folder, *folder.parents)))
     for path in reversed(missing):
         path.mkdir(exist_ok=True)

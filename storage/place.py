@@ -266,7 +266,6 @@ class Layout:
         self.final_checkpoints_folder = self.root / "final_checkpoints"
 
     def __reduce__(self) -> tuple[type[Layout], tuple[Place]]:
-        """Pickle only the location. The files may have other paths in another process."""
         return Layout, (self.place,)
 
     def lease(self, trial: str, attempt: int) -> Path:

@@ -20,7 +20,6 @@ _BITS: Final = {pl.Int32(): 32, pl.Int64(): 64}
 
 
 def _type_faults(values: Mapping[str, object], schema: pl.Schema) -> list[str]:
-    """Return an error message for each value of a row that does not fit its column."""
     return [
         f"{name}: expected {expected}, got {value!r}"
         for name, value in values.items()
@@ -29,7 +28,6 @@ def _type_faults(values: Mapping[str, object], schema: pl.Schema) -> list[str]:
 
 
 def _expected(value: object, kind: pl.DataType) -> str | None:
-    """Describe the type that a column expects, such as "a number"; None if the value fits."""
     if bits := _BITS.get(kind):
         fits = type(value) is int and -(1 << bits - 1) <= value < 1 << bits - 1  # a bool does not fit
         return None if fits else f"an integer of {bits} bits"

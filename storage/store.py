@@ -83,7 +83,6 @@ def _files(dataset: Path) -> list[Path]:
 
 
 def _time(path: Path) -> int:
-    """Return the modification time of a file in nanoseconds; 0 if it is missing."""
     try:
         return os.stat(path).st_mtime_ns  # noqa: PTH116 -- called many times a second
     except OSError:
@@ -355,7 +354,6 @@ class Store:
             self._layout.place.put(path, encode(frame))
 
     def _make_way(self, path: Path) -> None:
-        """Move anything at this path that is not a file to quarantine. A file can then be written there."""
         if is_other_than_file(path):
             self._quarantine.move(path, "expected a file", "it blocked the file of a trial")
 

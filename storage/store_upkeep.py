@@ -81,7 +81,6 @@ def compact(quarantine: Quarantine, dataset: str, partition: Path) -> int:
 
 
 def _replace(place: Place, dataset: str, partition: Path, contents: Mapping[Path, bytes]) -> int:
-    """Replace these files of a partition by one merged file. Return the number of replaced files."""
     write_merged(place, dataset, partition, merge(dataset, contents))
     remove_merged(place, dataset, partition, contents)
     return len(contents)
@@ -277,7 +276,6 @@ def _sealed_paths(layout: Layout) -> Iterator[Path]:
 
 
 def _check(path: Path, quarantine: Quarantine) -> Finding | None:
-    """Read a file, and return the problem found, or None."""
     fault = None
     try:
         if path.suffix == ".pt":
@@ -317,7 +315,6 @@ def _rows_fault(path: Path, quarantine: Quarantine) -> tuple[FindingKind, str] |
 
 
 def _foreign(layout: Layout) -> Iterator[Finding]:
-    """Yield a finding for each foreign file or folder in the datasets. A store gives no such names."""
     for dataset in SCHEMAS:
         for path in entries(layout.root / dataset):
             for each in entries(path) if path.is_dir() else [path]:
@@ -616,7 +613,6 @@ class StoreUpkeep:
                 lease.release()
 
     def _with_leases(self, trials: Collection[str]) -> set[str]:
-        """Return those of the given trials that have a lease. Their outcomes may already be stored."""
         self._layout.place.list_names(self._layout.leases)
         return {path.name.rpartition("-")[0] for path in entries(self._layout.leases)} & set(trials)
 

@@ -138,7 +138,6 @@ def _find(study: Study, storage: optuna.storages.RDBStorage, place: str) -> optu
 
 
 def _notes(point: SearchPoint, attempts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return a point's attributes for Optuna, such as its mean metrics."""
     metrics: dict[str, list[float]] = {}
     for row in attempts:
         for each in row["metrics"]:

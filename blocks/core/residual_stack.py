@@ -230,7 +230,6 @@ def _build_part(node: nodes.Node, context: Context) -> Block | CompositeBlock:
 
 
 def _sublayers(node: nodes.Node, context: Context) -> list[Sublayer | PoolingLayer]:
-    """Build the sub-layers of a part of a recipe, one for each copy in a repeat."""
     match node:
         case nodes.SeriesNode():
             return [sublayer for part in node.parts for sublayer in _sublayers(part, context)]

@@ -63,7 +63,6 @@ class Transducer(nn.Module, ABC, Generic[StateT]):
 
     @abstractmethod
     def __init__(self, settings: Settings, context: Context) -> None:
-        """Build the transducer from its settings, without drawing its initial weights."""
         super().__init__()
 
     @abstractmethod

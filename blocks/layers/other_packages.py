@@ -83,7 +83,6 @@ class FlaLayer(Block, Initialisable):
 
 
 def _make_layer(name: str, others: Mapping[str, Any], width: int, seed: int = 0) -> nn.Module:
-    """Build the layer `fla.layers.NAME` with weights from a seed. Raise BuildError for wrong arguments."""
     use_interpreter()
     try:
         with warnings.catch_warnings(action="ignore"):  # that there is no GPU, and no other kernels
@@ -114,10 +113,6 @@ def _make_layer(name: str, others: Mapping[str, Any], width: int, seed: int = 0)
 
 
 def _fault(layer: str, fault: str, error: Exception, hint: str = "") -> str:
-    """Return an error message of one line.
-
-    It says what cannot be done with a layer, why, and what to change.
-    """
     why = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
     remedy = f"give other arguments, as in fla(layer={layer}, name=value), or another layer"
     if isinstance(error, ImportError):
@@ -167,7 +162,6 @@ def first_output(y: object, x: Tensor) -> Tensor:
 
 
 def _tensors(held: object) -> Iterator[Tensor]:
-    """Yield all tensors in a layer's cache. The cache may nest lists, dicts and objects."""
     if isinstance(held, Tensor):
         yield held
     elif isinstance(held, dict | list | tuple):

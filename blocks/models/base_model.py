@@ -53,7 +53,6 @@ class BaseModel(nn.Module, Generic[Body]):
 
     @cached_property
     def _notified_blocks(self) -> list[Block]:
-        """Return the blocks that override `after_optimiser_step`."""
         nothing = Block.after_optimiser_step
         return [block for block in self._blocks() if type(block).after_optimiser_step is not nothing]
 

@@ -124,7 +124,6 @@ def make_transducer(
 
 
 def _draw(module: nn.Module, seed: int) -> None:
-    """Draw all weights at random, including those whose initial values are constant."""
     generator = make_generator(seed)
     initialise(module, generator)
     with torch.no_grad():

@@ -101,7 +101,6 @@ class OtherLayer:
 
 
 def _parse(text: str) -> tuple[str, dict[str, Any]]:
-    """Return the class path and the arguments in the text of a layer."""
     expected = f"expected package.path.Layer, or package.path.Layer(name=value), got {text!r}"
     try:
         root = ast.parse(text.strip(), mode="eval").body
@@ -141,10 +140,6 @@ _SIZES: Mapping[str, tuple[str, ...]] = {
 
 
 def _arguments(kind: Callable[..., Any], settings: Settings, width: int) -> dict[str, Any]:
-    """Return the constructor's arguments that the block determines.
-
-    They follow from its settings and its width.
-    """
     try:
         names = set(signature(kind).parameters)
     except (TypeError, ValueError):
@@ -309,7 +304,6 @@ class WeightMap:
 
 
 def _maps(block: Block) -> list[tuple[str, Tensor]]:
-    """Return each linear map in the weights of a block, as a view."""
     weights, found = find_weights(block), list[tuple[str, Tensor]]()
     for path, parameter in block.named_parameters():
         name = path.removesuffix(".weight")
@@ -370,7 +364,6 @@ def _fits(part: _Part, theirs: Mapping[str, Tensor]) -> bool:
 
 @torch.no_grad()
 def _perturb(layer: nn.Module) -> nn.Module:
-    """Randomise weight tensors whose values are all equal. Otherwise they could have no effect on outputs."""
     generator = make_generator(1)
     for parameter in layer.parameters():
         if bool((parameter == parameter.flatten()[0]).all()):

@@ -126,13 +126,11 @@ _COMPARISONS = {"outputs": compare_with_layer, "initial weights": compare_initia
 
 
 def _others() -> tuple[Callable[..., None], ...]:
-    """Return the checks that no other passport entry has. They make the entry "in training"."""
     named = (*_NO_LEAK, *_REACH, *_COST, *_INITIAL, *conformance.STEP_CHECKS, outputs_equal_the_reference)
     return tuple(check for check in conformance.CHECKS if check not in named)
 
 
 def _check(name: str, run: Callable[[], tuple[bool | None, str]]) -> Check:
-    """Run a check and return its result. A check that raises an exception has failed."""
     try:
         passed, finding = run()
     except OtherLayerError as error:
@@ -144,10 +142,7 @@ def _check(name: str, run: Callable[[], tuple[bool | None, str]]) -> Check:
 
 
 def _suite(name: str, checks: Sequence[Callable[..., None]], text: str, finding: str) -> Check:
-    """Run several conformance checks, and return them as one passport entry.
-
-    The entry has `finding` if all pass. Each check runs for bidirectional and for causal models.
-    """
+    """Run several conformance checks, and return them as one passport entry."""
 
     def run() -> tuple[bool, str]:
         for check in checks:

@@ -82,10 +82,6 @@ def check_folder(folder: Path, dataset: Dataset, *, verify: bool = False) -> Ava
 
 
 def _faults(place: Path, dataset: Dataset) -> Iterator[str]:
-    """Yield a message for each local file that differs from the published file.
-
-    An archive is checked only once if its files have no checksums of their own.
-    """
     seen: set[Path] = set()
     for source in dataset.sources:
         path = find_file(source, place)

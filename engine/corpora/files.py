@@ -142,11 +142,6 @@ def as_data_error(dataset: Dataset, path: Path) -> Iterator[None]:
 
 
 def _require_file(dataset: Dataset, source: SourceFile, place: Path) -> Path:
-    """Return the path of a dataset's file, or of its archive.
-
-    Raise DataError if neither exists. If the file has no checksum of its own, verify the checksum of the
-    archive.
-    """
     path = find_file(source, place)
     if path is None:
         raise missing_error(dataset, f"{describe_files(source)} in {place}")

@@ -108,10 +108,7 @@ def split_own_pairs(facts: OwnPairs, folder: Path) -> Iterator[Pair]:
 
 
 def _without_held_out(read: Callable[[str], Iterator[tuple[str, str]]]) -> Iterator[Pair]:
-    """Yield pairs whose source does not occur in an earlier split.
-
-    The splits are read in the order test, dev, train. Pairs with an empty side are left out too.
-    """
+    """Yield pairs whose source does not occur in an earlier split."""
     held_out: set[bytes] = set()
     for split in _SPLITS:
         here: set[bytes] = set()

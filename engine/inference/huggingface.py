@@ -193,11 +193,7 @@ class ActivememTokenizer(PreTrainedTokenizer):
 
 
 def _names(symbols: TextSymbols, vocab: int, *, streams: bool) -> list[str]:
-    """Return a distinct name for each symbol.
-
-    It is the symbol's text, or a name like `<7>` if the text is not unique. `streams` is false for models of
-    single lines or documents, which have a start symbol.
-    """
+    """Return a distinct name for each symbol."""
     names = list[str]()
     for number in range(vocab):
         text = symbols.decode([number])

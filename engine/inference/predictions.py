@@ -256,11 +256,7 @@ def _pair_answer(
     source: Vocabulary | None = None,
     target: Vocabulary | None = None,
 ) -> _Answerer:
-    """Return a function that predicts outputs for a batch of sources.
-
-    It searches with the decoding settings of the task. If the task prefers trees, outputs are trees. Without
-    the vocabulary `target`, an output is a line of numbers.
-    """
+    """Return a function that predicts outputs for a batch of sources."""
     decoding, trees = Decoding.of_task(settings), prefers_trees(settings)
     decode = number_line if target is None else target.decode
 

@@ -75,7 +75,6 @@ class Sampling:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Check the settings; raise GenerationError with all faults."""
         rules = (
             (self.max_symbols >= 1, f"expected at least 1 symbol, got {self.max_symbols}"),
             (

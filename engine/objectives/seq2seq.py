@@ -297,16 +297,12 @@ def draw_symbols(shares: Tensor, uniform: Tensor) -> Tensor:
 
 
 def _part_of(rows: Tensor, part: int, parts: int) -> Tensor:
-    """Return a part of a batch's rows. An empty part gets the first row, so that the model has an input."""
     found = rows[micro_batch_slice(len(rows), part, parts)]
     return found if len(found) else rows[:1]
 
 
 def _truncate(split: PairSplit, limit: int | None) -> PairSplit:
-    """Return the first pairs of a split, with at most `limit` target symbols in total.
-
-    At least one pair is returned.
-    """
+    """Return the first pairs of a split, with at most `limit` target symbols in total."""
     if limit is None or limit >= len(split.target.tokens):
         return split
     count = max(1, int((split.target.lines <= limit).sum()) - 1)

@@ -144,7 +144,6 @@ def take_clipped_step(optimizer: torch.optim.Optimizer, model: nn.Module, norm: 
 
 
 def _maps(model: nn.Module) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield each matrix of a model that has a gradient, with its gradient. A weight may hold several maps."""
     for weight, found in find_weights(model).items():
         if weight.grad is not None:
             yield from zip(found.split_maps(weight), found.split_maps(weight.grad), strict=True)

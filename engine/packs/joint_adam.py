@@ -76,7 +76,6 @@ class JointAdam:
                 optimizer.state[member] = {"step": state["step"].clone(), **means}
 
     def _have_equal_steps(self) -> bool:
-        """Return whether all trainings have moved each weight equally often."""
         counts = list[Tensor]()
         for _, members in self._weights:
             found = [state["step"] for state in self._states(members) if state]
@@ -98,12 +97,10 @@ class JointAdam:
                     del optimizer.state[member]
 
     def _states(self, members: Sequence[nn.Parameter]) -> list[dict[str, Tensor]]:
-        """Return the state of one weight in each training, empty before its first step."""
         return [each.state.get(member, {}) for each, member in zip(self._optimizers, members, strict=True)]
 
 
 def _rule(training: Training, own: Mapping[str, nn.Parameter]) -> list[dict[str, Any]]:
-    """Return the parameter groups of a training's optimiser, with names in place of weights."""
     names = {weight: name for name, weight in own.items()}
     groups = training.optimizer.param_groups
     return [{**group, "params": [names[weight] for weight in group["params"]]} for group in groups]

@@ -171,10 +171,7 @@ class Packer:
                 waiting.append((form, members))
 
     def _try_pack(self, form: str, members: Sequence[Member]) -> bool:
-        """Take the steps of a pack, and return whether this succeeds.
-
-        After a failure, only smaller packs are allowed.
-        """
+        """Take the steps of a pack, and return whether this succeeds."""
         try:
             take_steps_together(members)
         except Exception as error:  # noqa: BLE001 -- any error fails only the trial that causes it
@@ -287,7 +284,6 @@ def _time_left_s(members: Sequence[Member]) -> float | None:
 
 
 def _split(members: Sequence[Member], most: int) -> Iterator[Sequence[Member]]:
-    """Split trials into packs of about equal size, at most `most`. Packs of one are left out."""
     packs = -(-len(members) // most)
     for begin, end in pairwise(place * len(members) // packs for place in range(packs + 1)):
         if end - begin > 1:

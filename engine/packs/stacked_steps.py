@@ -151,7 +151,6 @@ class StackedSteps:
         self._joint = JointAdam.build(self._trainings, own, self.weights)
 
     def _unstack_weights(self) -> None:
-        """Copy the stacked weights back into the models."""
         moved = list[tuple[Tensor, Tensor]]()
         for each, homes in zip(self._own, self._homes, strict=True):
             for name, weight in each.items():

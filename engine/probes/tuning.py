@@ -113,7 +113,6 @@ class _Tuning:
         return metrics
 
     def _candidates(self) -> list[Decoding]:
-        """Return the search settings to try, without those that give equal outputs."""
         default, decode = Decoding.of_task(self._settings), self._decode
         root = read_recipe(self._settings.model.recipe).root
         mixes_lengths, covers = not self._uses_output_sizes, not covers_nothing(root)

@@ -79,7 +79,6 @@ class StudyCoordinates:
         return f"<StudyCoordinates: {self.study}, {plural(len(self.models), 'model')}>"
 
     def _lines(self) -> Iterator[str]:
-        """Yield a table and a verdict for each model."""
         yield f"{self.study} · mean change of the activations in {plural(self.steps, 'step')}, by d_model"
         for each in self.models:
             yield ""

@@ -162,10 +162,7 @@ class GridCohorts:
         return least if self._num_ended >= workers else min(least, self._left / workers)
 
     def _gather_alike(self, workers: int) -> int:
-        """Put all jobs that can share a pack with the next job right after it.
-
-        Return their number, the next job included.
-        """
+        """Put all jobs that can share a pack with the next job right after it."""
         left = self._jobs[self._next :]
         form = self._forms.get(left[0][1].trial.id) if self._forms else None
         if form is None:
@@ -358,11 +355,7 @@ class Worker:
         return self._buffer.flush()
 
     def _train(self, attempts: Sequence[Attempt]) -> Iterator[Event]:
-        """Train trials, and yield their events.
-
-        The events end after a machine failure. The event for the end of a trial comes before its outcome is
-        stored.
-        """
+        """Train trials, and yield their events."""
         groups: dict[str, list[Attempt]] = {}  # attempts that can share a pack
         for attempt in attempts:
             form = form_of(attempt.job.trial.settings) if self._packer is not None else None

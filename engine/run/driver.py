@@ -164,10 +164,7 @@ def _run_round(
     retry_failed: bool,
     trial_ids: Collection[str] | None,
 ) -> Summary:
-    """Train the missing trials of a study.
-
-    For an ablation path, these are the trials up to its current round.
-    """
+    """Train the missing trials of a study."""
     # read before the outcomes: an attempt that ends in between has a lease that says so
     last = store.last_numbers()
     if study.search is None:
@@ -381,10 +378,7 @@ class RunRounds:
         return given_up
 
     def _jobs(self, missing: Sequence[Trial], last: Mapping[str, int]) -> list[Job]:
-        """Return a job for each missing trial, in the order in which the jobs should start.
-
-        A trial comes last if the last two processes that trained it died.
-        """
+        """Return a job for each missing trial, in the order in which the jobs should start."""
         folder, shorter = self._store.files.checkpoints_folder(STARTS_FILE), ShorterTrials(self._store)
         turns = start_turns(self._study)
         last_turn = max(turns.values(), default=0) + 1

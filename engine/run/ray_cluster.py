@@ -118,10 +118,7 @@ class CohortSearcher(_NeverPickled, Searcher):
         return {"tasks": pickle.dumps(cohort.jobs)}  # workers load them after the plug-ins that they need
 
     def _next_of_source(self) -> tuple[str, list[Job]] | None:
-        """Return the next cohort of the source.
-
-        Tune asks often, so do not ask a source without more cohorts.
-        """
+        """Return the next cohort of the source."""
         if self._is_dry and not self._source.may_have_more():
             return None
         found = self._source.next_cohort(self._workers)
@@ -154,7 +151,6 @@ class CohortSearcher(_NeverPickled, Searcher):
         self._end(cohort, completed=True)  # otherwise it would be stored as pruned
 
     def _end(self, cohort: _Cohort, *, completed: bool) -> None:
-        """Report to the source that a cohort has ended, unless the study is being stopped."""
         self._is_dry = False
         if not self._stop.requested:
             for event in self._source.cohort_ended(cohort.name, completed=completed):

@@ -150,11 +150,7 @@ class Checkpoint:
         return self._load_shorter(device)
 
     def _load_shorter(self, device: torch.device) -> CheckpointData | None:
-        """Return the last state of the shorter trial that this trial continues.
-
-        That trial had the same settings, but fewer epochs. Return None if its state is missing or damaged.
-        The totals of the result say which trial it comes from.
-        """
+        """Return the last state of the shorter trial that this trial continues."""
         if self._shorter is None:
             return None
         shorter, path = self._shorter
@@ -240,10 +236,6 @@ def _write(path: Path, saved: CheckpointData) -> None:
 
 
 def _read(path: Path, device: torch.device) -> CheckpointData:
-    """Verify the checksum at the end of a file, and load the file with torch.
-
-    Raise FileNotFoundError, UnreadableError, or DamagedError if any byte differs.
-    """
     with open_regular(path) as file:
         if not verify_seal(file):
             raise DamagedError("expected a checksum at its end, got none")
@@ -259,6 +251,5 @@ def _read(path: Path, device: torch.device) -> CheckpointData:
 
 
 def _set_aside(path: Path) -> None:
-    """Rename a damaged file, which stays until its folder is removed."""
     with suppress(FileNotFoundError):
         path.replace(path.with_name(f"{path.name}.damaged"))

@@ -155,11 +155,6 @@ def _course(training: Training) -> Course:
 
 
 def _advance_a_piece(training: Training) -> Course:
-    """Take one training step, or evaluate the model if all steps of the epoch are taken.
-
-    Return the metrics if the epoch has ended.
-    """
-
     def leave() -> None:
         raise StoppedMidway
 

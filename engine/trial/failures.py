@@ -186,7 +186,6 @@ def machine_failure(error: BaseException) -> str | None:
 
 
 def _reported_fault(error: BaseException) -> str | None:
-    """Return the machine failure that this exception reports, or None. Its causes are ignored."""
     if isinstance(error, MachineError | DataError | PrecisionError | CompileModeError):
         return " ".join(str(error).split())
     if isinstance(error, OSError) and error.errno in _ERRNOS:

@@ -109,7 +109,6 @@ def peak_mib(device: torch.device) -> float:
 
 
 def _git(root: Path, *arguments: str) -> bytes:
-    """Run a git command in a clone. The clone stays unchanged, including its index."""
     words = ["git", "--no-optional-locks", *arguments]
     return subprocess.run(words, cwd=root, capture_output=True, check=True, timeout=10).stdout
 

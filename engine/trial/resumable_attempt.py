@@ -87,10 +87,6 @@ class Claims:
         return self._ended.get(job.trial.id, -1) >= job.attempt
 
     def _refresh(self, *, at_once: bool) -> None:
-        """Read the last attempt numbers again if they are too old.
-
-        With `at_once`, they are read in any case.
-        """
         # taken before the store is read: later changes must cause another read
         now, sweep = (time.monotonic(), time.time()), self._leases.last_sweep()
         passed = [abs(each - then) for each, then in zip(now, self._read_at, strict=True)]
@@ -211,10 +207,6 @@ class Attempt:
         return event
 
     def _next_event(self) -> Event | None:
-        """Make the attempt's next transition, and return its event.
-
-        Return None if there is nothing to report.
-        """
         if self._lease is None:
             with storing():
                 claimed = self._claims.claim(self.job)
@@ -280,7 +272,6 @@ class Attempt:
         return Started(trial=self.job.trial.id, epoch=training.epoch, step=training.step)
 
     def _train_epoch(self, training: Training) -> Event:
-        """Train one epoch and save a checkpoint, even if the epoch is interrupted."""
         self._saved_at = time.monotonic()
         self._keep_if_last(training)
         try:
@@ -377,7 +368,6 @@ class Attempt:
         return ClaimedElsewhere(trial=self.job.trial.id, attempt=self.job.attempt, ended=False)
 
     def _leave(self) -> ClaimedElsewhere:
-        """Give up a trial that another process has taken over."""
         message = "trial %s: another process has taken it over from attempt %d, whose result is dropped"
         _log.warning(message, self.job.trial.id, self.job.attempt)
         self.ended, self._training = True, None
@@ -387,10 +377,6 @@ class Attempt:
         return self._lease is not None and self._lease.is_lost()
 
     def _is_surely_lost(self) -> bool:
-        """Return whether another process has taken over the trial.
-
-        Return False if the store cannot be read.
-        """
         try:
             return not self.ended and self._is_lost()
         except OSError:
@@ -409,7 +395,6 @@ class Attempt:
             self._save(self._training)
 
     def _save(self, training: Training) -> bool:
-        """Save a checkpoint. Return False if another process has taken over the trial."""
         if self._is_lost():
             return False
         with storing():
@@ -419,11 +404,7 @@ class Attempt:
         return True
 
     def _keep_if_last(self, training: Training) -> None:
-        """Store the last state of a training.
-
-        Trials with more epochs can continue from it. This is done only if the job asks for it and only the
-        last evaluation is missing.
-        """
+        """Store the last state of a training."""
         if self.job.keep_checkpoint and training.lacks_last_evaluation:
             path = self._store.files.final_checkpoint_file(self.job.trial.id)
             with storing():

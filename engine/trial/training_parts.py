@@ -273,11 +273,7 @@ class Callbacks:
     def _call(
         self, name: str, hook: Hook, model: nn.Module, place: TrainingPosition, state: dict[str, Any]
     ) -> dict[str, float]:
-        """Call one function of a callback; return the metrics.
-
-        The function gets a copy of the model. Random generators are restored afterwards. Raise CallbackError
-        if a metric is not registered, or if the function changes torch's global settings.
-        """
+        """Call one function of a callback; return the metrics."""
         before = _how_torch_computes()
         devices = [self._device] if self._device.type == "cuda" else []
         with torch.random.fork_rng(devices=devices), torch.no_grad():

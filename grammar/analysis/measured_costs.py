@@ -91,10 +91,7 @@ def _meter() -> Any:  # noqa: ANN401 -- a module that this folder may not import
 
 
 def _measured(config: ModelConfig) -> ModelConfig:
-    """Normalise a config, so that configs with equal costs become equal.
-
-    Settings that do not affect costs get fixed values, so that these configs share one cache entry.
-    """
+    """Normalise a config, so that configs with equal costs become equal."""
     # a dropout rate costs the same whatever its value, unless it is 0
     found: dict[str, Any] = {name: 0.1 if getattr(config, name) else 0.0 for name in _NO_DROPOUT}
     same = ModelConfig(d_model=1)
@@ -110,10 +107,7 @@ def _measured(config: ModelConfig) -> ModelConfig:
 
 @lru_cache(maxsize=65536)
 def _relevant_to_block(block: BlockNode, config: ModelConfig) -> ModelConfig:
-    """Return a copy of the config that only keeps settings which affect this block's costs.
-
-    The other settings get their defaults. So the cached costs of a block are reused for many configs.
-    """
+    """Return a copy of the config that only keeps settings which affect this block's costs."""
     spec, compares = spec_of(block.name), isinstance(POSITIONS.get(config.position), RandomisedPairs)
     found: dict[str, Any] = {"position": config.position} if compares else {"position": "none"}
     if any(parameter.kind == "recipe" for parameter in spec.parameters):  # it has its own sub-layers
@@ -191,7 +185,6 @@ def _path() -> Path:
 
 
 def _code_digest() -> str:
-    """Return a hash of all source files in `blocks` and `grammar`, and of Python's and torch's versions."""
     package = Path(__file__).parents[2]
     found = hashlib.sha256(f"{sys.version_info[:2]} {_torch_version()}".encode())
     for folder in ("blocks", "grammar"):
@@ -201,7 +194,6 @@ def _code_digest() -> str:
 
 
 def _torch_version() -> str:
-    """Return the version of torch, read from its files without importing torch."""
     spec = find_spec("torch")
     path = Path(spec.origin).with_name("version.py") if spec is not None and spec.origin else None
     with suppress(OSError):

@@ -47,12 +47,10 @@ def _reach(settings: Settings, context: CostContext) -> Reach:
 
 
 def _kernel_inputs(settings: Settings, context: CostContext) -> int:
-    """Return the size of the last k - 1 inputs, which generation keeps."""
     return (as_int(settings, "k") - 1) * context.width
 
 
 def _reach_of_two(settings: Settings, context: CostContext) -> Reach:
-    """Return the reach of a block that applies two convolutions in series: twice the reach of one."""
     side = _reach(settings, context)
     return Reach(left=2 * side.left, right=2 * side.right)
 
@@ -64,7 +62,6 @@ def _check_taps(settings: Settings) -> str | None:
 
 
 def _hyena_reach(settings: Settings, _context: CostContext) -> Reach:
-    """Return the reach of `hyena`, which is the sum of the reaches of all its convolutions."""
     each, short = as_int(settings, "k") - 1, as_int(settings, "short_conv")
     return Reach(left=(as_int(settings, "order") - 1) * each + max(0, short - 1), right=0)
 

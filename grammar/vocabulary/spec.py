@@ -403,7 +403,6 @@ def output_kind(node: Value) -> str | None:
 
 
 def _blocks(node: Value) -> Iterator[tuple[BlockNode, Spec]]:
-    """Yield each block inside a part with its specification."""
     for inside in walk(node):
         if isinstance(inside, BlockNode) and (spec := lookup(inside.name)) is not None:
             yield inside, spec

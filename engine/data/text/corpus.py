@@ -87,7 +87,6 @@ def open_corpus(task: LanguageModelSettings, folder: Path) -> TokenisedCorpus:
 def _open_documents(
     documents: OwnDocuments, task: LanguageModelSettings, folder: Path, place: Path
 ) -> TokenisedCorpus:
-    """Open a corpus of the user's own documents. In each split, documents keep the order of their files."""
     corpus = documents.dataset
     about = prepared(place, corpus.name, partial(_write_documents, documents, task, folder))
     splits: dict[str, Split] = {}
@@ -107,10 +106,7 @@ def _open_documents(
 
 
 def _train_names(documents: OwnDocuments) -> list[str]:
-    """Return a name for each source of training documents: train, train1, ….
-
-    The documents are stored under these names.
-    """
+    """Return a name for each source of training documents: train, train1, …."""
     return ["train", *(f"train{number}" for number in range(1, len(documents.sources)))]
 
 
@@ -146,10 +142,7 @@ def _symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path, place: P
 
 
 def _known_symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path) -> TextSymbols:
-    """Return the vocabulary of a corpus whose vocabulary is fixed.
-
-    It is the corpus's alphabet, or a pretrained tokenizer.
-    """
+    """Return the vocabulary of a corpus whose vocabulary is fixed."""
     documents = isinstance(task.corpus, OwnDocuments)
     if task.tokenizer is None or task.tokens != "pretrained":
         return TextSymbols(
@@ -218,11 +211,7 @@ def _write_documents(
 
 
 def _iter_documents(documents: OwnDocuments, folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield the documents of all files, each with the name of its split.
-
-    The files for training come first, one source after another. Raise DataError if a file is missing or has
-    changed.
-    """
+    """Yield the documents of all files, each with the name of its split."""
     shares = HeldOutFractions(dev=documents.dev_share, test=documents.test_share)
     sources = zip(_train_names(documents), (each.files for each in documents.sources), strict=True)
     for name, files in (*sources, ("dev", documents.dev), ("test", documents.test)):
@@ -237,7 +226,6 @@ def _iter_documents(documents: OwnDocuments, folder: Path) -> Iterator[tuple[str
 
 
 def _splits(corpus: Corpus, folder: Path) -> dict[str, bytes]:
-    """Return the text of each split of a corpus as bytes. A file with several splits is read only once."""
     files: dict[SourceFile, bytes] = {}
     for part in corpus.splits.values():
         if part.source not in files:
@@ -246,7 +234,6 @@ def _splits(corpus: Corpus, folder: Path) -> dict[str, bytes]:
 
 
 def _learn_symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path, train: bytes) -> TextSymbols:
-    """Return the vocabulary of a text. It is learnt from the training split unless it is known."""
     if task.tokens == "words":
         known = build_vocabulary(train)
         if corpus.own:

@@ -196,7 +196,6 @@ def _offsets(ends: IntArray) -> IntArray:
 
 
 def _words_of_lines(data: bytes, ends: IntArray) -> IntArray:
-    """Return the number of words of each line. The end of a line counts as a word."""
     # a word begins at each byte that is no space and follows a space
     ink = np.frombuffer(data.translate(_NON_SPACE), np.bool_)
     begins = ink.copy()
@@ -205,7 +204,6 @@ def _words_of_lines(data: bytes, ends: IntArray) -> IntArray:
 
 
 def _chunks(data: bytes) -> Iterator[bytes]:
-    """Yield a text in chunks that end at line ends."""
     start = 0
     while start < len(data):
         # `find` always succeeds, because the text ends with a line break

@@ -193,16 +193,11 @@ class StoredPoints:
         return {seed: fmean(whole[seed]) for seed, of in losses.items() if None not in of}
 
     def _mean(self, point: SearchPoint, rows: Sequence[Mapping[str, Any]], name: str) -> float:
-        """Return the mean of a metric or cost over a point's trials. It is NaN if a trial has no value."""
         if is_known_before(name):
             return fmean(model_cost(name, each.settings) for each in point.trials[: self._alike])
         return fmean(row_value(row, name) for row in rows)
 
     def _mean_at(self, epoch: int, rows: Sequence[Mapping[str, Any]]) -> float:
-        """Return the mean of the first objective after `epoch`.
-
-        Return NaN if a trial has no value for this epoch.
-        """
         frame = self.attempts.frame(row["trial"] for row in rows)
         values = self._store.metric_course(self._metric, frame).filter(epoch=epoch)["value"].to_list()
         return fmean(values) if len(values) == len(rows) else math.nan
@@ -298,10 +293,7 @@ class BegunPoints:
                 self._seen.add(trial.id)
 
     def _end(self, trial: str, row: Mapping[str, Any]) -> datetime:
-        """Return when a stored trial finished.
-
-        For a reused trial of another study, return when this study adopted it.
-        """
+        """Return when a stored trial finished."""
         return self._taken[trial][1] if self._is_taken(trial, row) else row["finished"]
 
     def _is_taken(self, trial: str, row: Mapping[str, Any]) -> bool:
@@ -317,7 +309,6 @@ class BegunPoints:
             self._counted[trial] = row
 
     def _unfinished(self) -> dict[str, Mapping[str, Level]]:
-        """Return the levels of unfinished trials that `new` has not returned yet."""
         begun = unfinished_trials(self._store.files.checkpoints_folder(STARTS_FILE), self._study.name)
         return {
             trial.id: dict(trial.levels)

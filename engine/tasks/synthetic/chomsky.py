@@ -120,7 +120,6 @@ def _symbol(token: int) -> int:
 
 
 def _equation(length: int, draws: Draws) -> Written:
-    """Draw an equation with one unknown number, which is the target."""
     tokens, value = write_expression(length - 2, MODULUS, draws, products=False)
     string = [_symbol(token) for token in tokens]
     numbers = [place for place, symbol in enumerate(string) if symbol < MODULUS]
@@ -152,7 +151,6 @@ def _numbers(length: int, draws: Draws) -> tuple[list[int], int, int]:
 
 
 def _above_zero(size: int, draws: Draws) -> list[int]:
-    """Draw the bits of a positive number, the lowest first. If all are 0, the lowest is set to 1."""
     bits = _symbols(size, draws)
     return bits if any(bits) else [1, *bits[1:]]
 
@@ -162,7 +160,6 @@ def _value(bits: list[int]) -> int:
 
 
 def _bits(number: int) -> list[int]:
-    """Return the bits of a number, the lowest first, without leading zeros."""
     return [int(bit) for bit in reversed(f"{number:b}")]
 
 
