@@ -7,11 +7,9 @@ a claim, or an undecided difference in a table.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Generic, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 import polars as pl
 
@@ -39,7 +37,7 @@ added."""
 
 Kind = Literal["claim", "table"]
 
-QuestionT = TypeVar("QuestionT")
+AskedT = TypeVar("AskedT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,57 +73,39 @@ class NextSeeds:
         return None if self.expected is None else self.expected / self.undecided
 
 
-class OpenResult(ABC, Generic[QuestionT]):
-    """A claim or a table with open questions, to which seeds may be added.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question(Generic[AskedT]):
+    """An undecided comparison of a claim, or an undecided difference of a table, that may get more seeds.
 
-    A question is an undecided comparison of a claim, or an undecided difference of a table.
+    `looks` has the seeds of its last look (interim test) and of each look to come. `is_blind` means that it
+    has only one seed, so that the spread over seeds is unknown. `trials` returns the trials that it still
+    needs for some seeds.
     """
 
-    kind: ClassVar[Kind]
+    asked: AskedT
+    looks: Sequence[Sequence[int]]
+    is_blind: bool
+    trials: Callable[[Sequence[int]], Iterable[Trial]]
 
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """Return the name of the claim or table."""
+    def seeds(self, ahead: int) -> Sequence[int]:
+        """Return the seeds that the question has after `ahead` more looks."""
+        return self.looks[min(ahead, len(self.looks) - 1)]
 
-    @property
-    @abstractmethod
-    def looks(self) -> Sequence[Sequence[int]]:
-        """Return the seeds that each look (interim test) uses."""
 
-    @abstractmethod
-    def groups(self) -> list[list[QuestionT]]:
-        """Return the groups of open questions that may get more seeds together.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OpenResult(Generic[AskedT]):
+    """A claim or a table with open questions.
 
-        Each question is a group of its own, and in some other groups.
-        """
+    Each group has the questions that may get more seeds together; each question is a group of its own, too.
+    `expect` returns the questions of a group that get more seeds, and the expected number of decisions in the
+    next looks (interim tests), of which there are at most `max_ahead`.
+    """
 
-    @abstractmethod
-    def num_looks(self, question: QuestionT) -> int:
-        """Return how many looks (interim tests) a question has had."""
-
-    @abstractmethod
-    def has_no_spread(self, question: QuestionT) -> bool:
-        """Return whether a question has only one seed. The spread over seeds is then unknown."""
-
-    @abstractmethod
-    def trials(self, question: QuestionT, seeds: Collection[int]) -> Iterable[Trial]:
-        """Return the trials that a question still needs for these seeds."""
-
-    @abstractmethod
-    def expect(self, group: Sequence[QuestionT], ahead: int) -> tuple[Sequence[QuestionT], float]:
-        """Return a group's questions that get more seeds, and the expected number of decisions.
-
-        The second number is an expected value for the next `ahead` looks.
-        """
-
-    def count(self, group: Sequence[QuestionT]) -> int:
-        """Return how many questions are in a group. The comparisons of a claim count as one question."""
-        return len(group)
-
-    def seeds(self, question: QuestionT, ahead: int) -> Sequence[int]:
-        """Return the seeds that a question has after `ahead` more looks."""
-        return self.looks[min(self.num_looks(question) + ahead, len(self.looks)) - 1]
+    kind: Kind
+    name: str
+    groups: Sequence[Sequence[_Question[AskedT]]]
+    expect: Callable[[Sequence[_Question[AskedT]], int], tuple[Sequence[_Question[AskedT]], float]]
+    max_ahead: int
 
     def candidates(self, estimator: TimeEstimator) -> Iterator[NextSeeds]:
         """Yield the options for adding seeds.
@@ -134,38 +114,41 @@ class OpenResult(ABC, Generic[QuestionT]):
         seed, and thus no spread, the only candidate adds a look to these questions, because nothing can be
         predicted without a spread.
         """
-        groups = self.groups()
-        blind = [group[0] for group in groups if len(group) == 1 and self.has_no_spread(group[0])]
+        blind = [group[0] for group in self.groups if len(group) == 1 and group[0].is_blind]
         if blind:
             yield from self._candidate(blind, 1, estimator, None)
             return
-        for group in groups:
-            for ahead in range(1, len(self.looks)):
+        for group in self.groups:
+            for ahead in range(1, self.max_ahead + 1):
                 chosen, expected = self.expect(group, ahead)
                 if expected >= MIN_CHANCE:
                     yield from self._candidate(chosen, ahead, estimator, expected)
 
     def _candidate(
-        self, chosen: Sequence[QuestionT], ahead: int, estimator: TimeEstimator, expected: float | None
+        self,
+        chosen: Sequence[_Question[AskedT]],
+        ahead: int,
+        estimator: TimeEstimator,
+        expected: float | None,
     ) -> Iterator[NextSeeds]:
-        """Yield the trials to add for these questions, if any are missing."""
-        soon, then = self._to_train(chosen, 1), self._to_train(chosen, ahead)
+        soon, then = _to_train(chosen, 1), _to_train(chosen, ahead)
         if soon:
             yield NextSeeds(
                 kind=self.kind,
                 name=self.name,
                 trials=soon,
-                seeds=max(len(self.seeds(each, 1)) for each in chosen),
+                seeds=max(len(each.seeds(1)) for each in chosen),
                 seconds=_total_seconds(soon, estimator),
-                undecided=self.count(chosen),
+                undecided=1 if self.kind == "claim" else len(chosen),
                 expected=expected,
-                seeds_at_decision=max(len(self.seeds(each, ahead)) for each in chosen),
+                seeds_at_decision=max(len(each.seeds(ahead)) for each in chosen),
                 seconds_at_decision=_total_seconds(then, estimator),
             )
 
-    def _to_train(self, chosen: Sequence[QuestionT], ahead: int) -> tuple[Trial, ...]:
-        found = (trial for each in chosen for trial in self.trials(each, self.seeds(each, ahead)))
-        return tuple({trial.id: trial for trial in found}.values())
+
+def _to_train(chosen: Sequence[_Question[AskedT]], ahead: int) -> tuple[Trial, ...]:
+    found = (trial for each in chosen for trial in each.trials(each.seeds(ahead)))
+    return tuple({trial.id: trial for trial in found}.values())
 
 
 def _total_seconds(trials: Sequence[Trial], estimator: TimeEstimator) -> float | None:
@@ -203,75 +186,54 @@ def claim_candidates(
     checked = check_claims(judged, outcomes, metrics)
     for claim, result, results in zip(study.claims, checked, found, strict=True):
         if result.verdict in OPEN:
-            yield from _OpenClaim.of(claim, result, results).candidates(estimator)
+            yield from _open_claim(claim, result, results).candidates(estimator)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _OpenClaim(OpenResult[Comparison]):
-    """An undecided claim, with the tests and verdicts of its comparisons.
+def _open_claim(claim: Claim, result: ClaimResult, results: CellResults) -> _OpenResult[Comparison]:
+    family = claim.comparisons
+    tests = {each: comparison_tests(each, claim, results, len(family)) for each in family}
+    now = {each: _known(finding.verdict) for each, finding in zip(family, result.findings, strict=True)}
 
-    There is a test for every look (interim test). `level` is the significance level of one look.
-    """
-
-    kind: ClassVar = "claim"
-    claim: Claim
-    tests: Mapping[Comparison, Sequence[PairedTest | BoundedTest]]
-    now: Mapping[Comparison, _Chances]
-    results: CellResults
-    level: float
-
-    @classmethod
-    def of(cls, claim: Claim, result: ClaimResult, results: CellResults) -> Self:
-        family = claim.comparisons
-        findings = zip(family, result.findings, strict=True)
-        return cls(
-            claim=claim,
-            tests={each: comparison_tests(each, claim, results, len(family)) for each in family},
-            now={each: _known(finding.verdict) for each, finding in findings},
-            results=results,
-            level=result.level_of_look,
+    def question(asked: Comparison) -> _Question[Comparison]:
+        return _Question(
+            asked=asked,
+            looks=results.looks[len(tests[asked]) - 1 :],
+            is_blind=_has_no_spread(tests[asked][-1]),
+            trials=lambda seeds: (
+                trial for trial in results.trials(asked, seeds).values() if not results.has_ended(trial)
+            ),
         )
 
-    @property
-    def name(self) -> str:
-        return self.claim.spec.name
-
-    @property
-    def looks(self) -> Sequence[Sequence[int]]:
-        return self.results.looks
-
-    def groups(self) -> list[list[Comparison]]:
-        if not all(each[0].complete for each in self.tests.values()):
-            return []
-        growing = [
-            each
-            for each, tests in self.tests.items()
-            if self.now[each] == _UNDECIDED and not tests[0].exact and len(tests) < len(self.looks)
-        ]
-        return [[each] for each in growing] + ([growing] if len(growing) > 1 else [])
-
-    def num_looks(self, question: Comparison) -> int:
-        return len(self.tests[question])
-
-    def has_no_spread(self, question: Comparison) -> bool:
-        last = self.tests[question][-1]
-        if isinstance(last, BoundedTest):  # ranks have no spread at all
-            return last.n > 0 and not last.is_unknown
-        return last.effect is not None and last.spread is None
-
-    def trials(self, question: Comparison, seeds: Collection[int]) -> Iterator[Trial]:
-        found = self.results.trials(question, seeds).values()
-        return (trial for trial in found if not self.results.has_ended(trial))
-
-    def expect(self, group: Sequence[Comparison], ahead: int) -> tuple[Sequence[Comparison], float]:
+    def expect(
+        group: Sequence[_Question[Comparison]], ahead: int
+    ) -> tuple[Sequence[_Question[Comparison]], float]:
         predicted = {
-            each: _predicted(self.tests[each][-1], len(self.seeds(each, ahead)), self.level) for each in group
+            each.asked: _predicted(tests[each.asked][-1], len(each.seeds(ahead)), result.level_of_look)
+            for each in group
         }
-        chances = _combined(self.claim.statement, {**self.now, **predicted})
+        chances = _combined(claim.statement, {**now, **predicted})
         return group, chances.confirmed + chances.refuted
 
-    def count(self, group: Sequence[Comparison]) -> int:
-        return 1  # the claim
+    growing = [
+        question(each)
+        for each, looked in tests.items()
+        if now[each] == _UNDECIDED and not looked[0].exact and len(looked) < len(results.looks)
+    ]
+    complete = all(looked[0].complete for looked in tests.values())
+    groups = [*([each] for each in growing), *([growing] if len(growing) > 1 else [])] if complete else []
+    return _OpenResult(
+        kind="claim",
+        name=claim.spec.name,
+        groups=groups,
+        expect=expect,
+        max_ahead=len(results.looks) - 1,
+    )
+
+
+def _has_no_spread(test: PairedTest | BoundedTest) -> bool:
+    if isinstance(test, BoundedTest):  # ranks have no spread at all
+        return test.n > 0 and not test.is_unknown
+    return test.effect is not None and test.spread is None
 
 
 def _known(verdict: Verdict) -> _Chances:
@@ -366,7 +328,7 @@ def decided_differences(study: Study, outcomes: pl.DataFrame) -> tuple[int, int]
 def table_candidates(study: Study, outcomes: pl.DataFrame, estimator: TimeEstimator) -> Iterator[NextSeeds]:
     """Yield options for adding seeds to the tables of a study."""
     for spec in asks_for_seeds(study) if study.later_seeds else ():
-        yield from _OpenTable(TableCells(study=study, spec=spec, outcomes=outcomes)).candidates(estimator)
+        yield from _open_table(TableCells(study=study, spec=spec, outcomes=outcomes)).candidates(estimator)
 
 
 def judged_differences(made: TableCells) -> list[list[JudgedDifference]]:
@@ -389,88 +351,87 @@ def judged_differences(made: TableCells) -> list[list[JudgedDifference]]:
     return found
 
 
-@dataclass(frozen=True)
-class _OpenTable(OpenResult[JudgedDifference]):
-    kind: ClassVar = "table"
-    made: TableCells
+def _open_table(made: TableCells) -> _OpenResult[JudgedDifference]:
+    waiting = _not_ended(made)
 
-    @property
-    def name(self) -> str:
-        return self.made.spec.name
+    def question(asked: JudgedDifference) -> _Question[JudgedDifference]:
+        looks = made.looks[asked.found.looks - 1 :]
+        return _Question(
+            asked=asked,
+            looks=looks,
+            is_blind=asked.found.last.error is None and len(looks[0]) == 1,
+            trials=lambda seeds: (
+                trial
+                for row, column, _ in asked.cells
+                for seed in made.looks[-1][: len(seeds)]
+                for trial in waiting.get((row, column), {}).get(seed, ())
+            ),
+        )
 
-    @property
-    def looks(self) -> Sequence[Sequence[int]]:
-        return self.made.looks
+    def expect(
+        group: Sequence[_Question[JudgedDifference]], ahead: int
+    ) -> tuple[Sequence[_Question[JudgedDifference]], float]:
+        chances = [_chance(each.asked, len(each.seeds(ahead)), made.counts) for each in group]
+        chosen = [(each, chance) for each, chance in zip(group, chances, strict=True) if chance >= MIN_CHANCE]
+        return [each for each, _ in chosen], math.fsum(chance for _, chance in chosen)
 
-    def groups(self) -> list[list[JudgedDifference]]:
-        columns = [
-            [each for each in column if self._may_add_seeds(each)] for column in judged_differences(self.made)
-        ]
-        every = [each for column in columns for each in column]
-        groups = [[each] for each in every] + [column for column in columns if len(column) > 1]
-        return [*groups, every] if sum(map(bool, columns)) > 1 else groups
+    columns = [
+        [question(each) for each in column if _may_add_seeds(made, each)]
+        for column in judged_differences(made)
+    ]
+    every = [each for column in columns for each in column]
+    groups = [[each] for each in every] + [column for column in columns if len(column) > 1]
+    groups += [every] if sum(map(bool, columns)) > 1 else []
+    return _OpenResult(
+        kind="table", name=made.spec.name, groups=groups, expect=expect, max_ahead=len(made.looks) - 1
+    )
 
-    def num_looks(self, question: JudgedDifference) -> int:
-        return question.found.looks
 
-    def has_no_spread(self, question: JudgedDifference) -> bool:
-        return question.found.last.error is None and len(self.seeds(question, 0)) == 1
+def _not_ended(made: TableCells) -> dict[tuple[str, str], dict[int, list[Trial]]]:
+    """Return the unfinished trials of a table, by row and column, then by seed."""
+    spec = made.spec
+    ended = set(made.outcomes.filter(pl.col("status") != "incomplete")["trial"])
+    # the table's trials have the displayed names of rows as levels, so the study's own are returned
+    own = {trial.id: trial for trial in made.study.with_later_seeds().trials}
+    found: dict[tuple[str, str], dict[int, list[Trial]]] = {}
+    for trial in made.trials:
+        if trial.id not in ended:
+            column = "" if spec.columns is None else level_text(trial.levels[spec.columns])
+            place = level_text(trial.levels[spec.rows]), column
+            found.setdefault(place, {}).setdefault(int(trial.levels[SEED]), []).append(own[trial.id])
+    return found
 
-    def trials(self, question: JudgedDifference, seeds: Collection[int]) -> Iterator[Trial]:
-        for row, column, _ in question.cells:
-            for seed in self.looks[-1][: len(seeds)]:
-                yield from self._not_ended.get((row, column), {}).get(seed, ())
 
-    def expect(self, group: Sequence[JudgedDifference], ahead: int) -> tuple[list[JudgedDifference], float]:
-        chances = {each: self._chance(each, ahead) for each in group}
-        chosen = {each: chance for each, chance in chances.items() if chance >= MIN_CHANCE}
-        return list(chosen), math.fsum(chosen.values())
+def _may_add_seeds(made: TableCells, each: JudgedDifference) -> bool:
+    """Return whether more seeds can decide this open difference.
 
-    @cached_property
-    def _not_ended(self) -> dict[tuple[str, str], dict[int, list[Trial]]]:
-        """Return the unfinished trials of the table, by row and column, then by seed."""
-        spec, study = self.made.spec, self.made.study
-        ended = set(self.made.outcomes.filter(pl.col("status") != "incomplete")["trial"])
-        # the table's trials have the displayed names of rows as levels, so the study's own are returned
-        own = {trial.id: trial for trial in study.with_later_seeds().trials}
-        found: dict[tuple[str, str], dict[int, list[Trial]]] = {}
-        for trial in self.made.trials:
-            if trial.id not in ended:
-                column = "" if spec.columns is None else level_text(trial.levels[spec.columns])
-                place = level_text(trial.levels[spec.rows]), column
-                found.setdefault(place, {}).setdefault(int(trial.levels[SEED]), []).append(own[trial.id])
-        return found
+    A further look must be left, and no trial of the looks so far may lack a value.
+    """
+    complete = not any(tally.gaps for cell in each.cells for tally in made.look_tallies[cell])
+    return complete and not each.found.is_decided and each.found.looks < len(made.looks)
 
-    def _may_add_seeds(self, each: JudgedDifference) -> bool:
-        """Return whether more seeds can decide this open difference.
 
-        A further look must be left, and no trial of the looks so far may lack a value.
-        """
-        complete = not any(tally.gaps for cell in each.cells for tally in self.made.look_tallies[cell])
-        return complete and not each.found.is_decided and each.found.looks < len(self.looks)
+def _chance(each: JudgedDifference, seeds: int, counts: Sequence[int]) -> float:
+    """Return the chance that a difference is decided at a later look (interim test) with `seeds` seeds.
 
-    def _chance(self, each: JudgedDifference, ahead: int) -> float:
-        """Return the chance that `ahead` further looks (interim tests) decide a difference.
+    The mean of the added seeds is predicted as for a claim.
+    """
+    from scipy.special import ndtr  # noqa: PLC0415 -- only this needs it
 
-        It depends on the results so far. The mean of the added seeds is centred at the observed effect, with
-        the error of both means. This is the predictive distribution of a normal mean under a flat prior.
-        """
-        from scipy.special import ndtr  # noqa: PLC0415 -- only this needs it
+    last = each.found.last
+    if last.error is None or last.degrees is None:
+        return 0.0
+    growth = seeds / counts[each.found.looks - 1]
+    count = last.n * growth
+    error = last.error * math.sqrt(1 - 1 / growth) or 1e-12  # not 0, since it is a divisor
+    degrees, then = last.degrees + count - last.n, last.error / math.sqrt(growth)
+    there = t_quantile(1 - each.found.level, degrees + 1) * then
+    small = max(0.0, each.margin - t_quantile(1 - each.found.level_within, degrees + 1) * then)
 
-        last = each.found.last
-        if last.error is None or last.degrees is None:
-            return 0.0
-        growth = len(self.seeds(each, ahead)) / self.made.counts[each.found.looks - 1]
-        count = last.n * growth
-        error = last.error * math.sqrt(1 - 1 / growth) or 1e-12  # not 0, since it is a divisor
-        degrees, then = last.degrees + count - last.n, last.error / math.sqrt(growth)
-        there = t_quantile(1 - each.found.level, degrees + 1) * then
-        small = max(0.0, each.margin - t_quantile(1 - each.found.level_within, degrees + 1) * then)
+    def between(low: float, high: float) -> float:
+        return max(0.0, float(ndtr((high - last.mean) / error) - ndtr((low - last.mean) / error)))
 
-        def between(low: float, high: float) -> float:
-            return max(0.0, float(ndtr((high - last.mean) / error) - ndtr((low - last.mean) / error)))
-
-        return 1.0 - between(small, there) - between(-there, -small)
+    return 1.0 - between(small, there) - between(-there, -small)
 
 
 def next_seeds(
