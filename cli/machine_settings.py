@@ -339,7 +339,6 @@ def _ray(environment: Mapping[str, str]) -> _Layer:
 
 
 def _environment(environment: Mapping[str, str]) -> _Layer:
-    """Return the settings in environment variables such as ACTIVEMEM_CPUS. Empty variables are ignored."""
     texts = {
         name: text
         for name, text in environment.items()
@@ -360,10 +359,6 @@ def _option(name: str) -> str:
 
 
 def _value(name: str, text: str) -> float | bool | str | list[str]:
-    """Convert the text of an environment variable to the type of its setting.
-
-    A text that does not fit is returned unchanged.
-    """
     if name == "plugins":
         return [each for each in text.split(os.pathsep) if each]
     if name in ("cpus", "gpus", "time_limit_s"):

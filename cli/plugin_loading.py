@@ -98,7 +98,6 @@ def report_broken_plugins(already: tuple[BrokenPlugin, ...] = ()) -> None:
 
 
 def _load_given(context: typer.Context, value: list[str] | None) -> None:
-    """Load the plug-ins in the options of a command. Raise PluginError with the faults of all broken ones."""
     context.find_root().meta[_GIVEN] = value or []
     faults: list[str] = []
     for path in value or []:

@@ -152,10 +152,6 @@ def _to_train(chosen: Sequence[_Question[AskedT]], ahead: int) -> tuple[Trial, .
 
 
 def _total_seconds(trials: Sequence[Trial], estimator: TimeEstimator) -> float | None:
-    """Return the total training time of trials.
-
-    They train one after the other. None if a trial's time is unknown.
-    """
     times = [estimator.estimate(trial).seconds for trial in trials]
     known = [time for time in times if time is not None]
     return math.fsum(known) if len(known) == len(times) else None
@@ -403,10 +399,7 @@ def _not_ended(made: TableCells) -> dict[tuple[str, str], dict[int, list[Trial]]
 
 
 def _may_add_seeds(made: TableCells, each: JudgedDifference) -> bool:
-    """Return whether more seeds can decide this open difference.
-
-    A further look must be left, and no trial of the looks so far may lack a value.
-    """
+    """Return whether more seeds can decide this open difference."""
     complete = not any(tally.gaps for cell in each.cells for tally in made.look_tallies[cell])
     return complete and not each.found.is_decided and each.found.looks < len(made.looks)
 

@@ -302,7 +302,6 @@ def find_missing(study: Study) -> MissingAblations:
 
 
 def _recipe_factors(study: Study) -> list[str]:
-    """Return the factors that change a part of the recipe, such as a block."""
     names = study.template.names_at(RECIPE_PATH, study.factors)
     return [name for name in names if any(isinstance(level, str) for level in study.factors.get(name, ()))]
 
@@ -364,7 +363,6 @@ def _cell_of(study: Study, model: str, change: str, trial: Trial) -> RequestedCe
 
 
 def _resolved(model: str, change: str, tables: Mapping[str, Any]) -> RequestedCell | None:
-    """Return a cell with the settings in `tables`, or None if the settings do not fit together."""
     try:
         settings = resolve_settings(Template(tables=tables), {})
     except InvalidTableError:
@@ -445,10 +443,6 @@ def _is_null(model: RequestedCell, recipe: Recipe) -> bool:
 
 
 def _simpler_blocks(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
-    """Yield requests that replace one block of a model by a simpler block.
-
-    The new recipes are added to `trained`.
-    """
     root = _recipe_of(model).root
     blocks = {identity(node): node for node in walk(root) if isinstance(node, BlockNode)}
     for block in blocks.values():
@@ -477,7 +471,6 @@ def _simplest_change(model: RequestedCell, root: Node, block: BlockNode) -> Requ
 
 
 def _simpler_relatives(block: BlockNode) -> Iterator[BlockNode]:
-    """Yield simpler blocks that take the arguments of this block, the nearest first."""
     given = dict(block.arguments)
     for name in spec_of(block.name).simpler:
         parameters = spec_of(name).parameters
@@ -486,17 +479,12 @@ def _simpler_relatives(block: BlockNode) -> Iterator[BlockNode]:
 
 
 def _replaced(node: Value, old: BlockNode, new: BlockNode) -> Value:
-    """Replace every occurrence of a block in a recipe."""
     if isinstance(node, BlockNode):
         return new if identity(node) == identity(old) else node
     return rebuild(node, [_replaced(part, old, new) for part in children(node)])
 
 
 def _rates(models: Sequence[RequestedCell], cells: Sequence[Trial]) -> Iterator[Request]:
-    """Yield requests for 1/3 and 3 times the learning rate.
-
-    There are none if the study already varies the rate.
-    """
     baseline, *others = models
     rate = baseline.settings.train.optimizer.lr
     own = _recipe_of(baseline).identity
@@ -515,10 +503,6 @@ def _rates(models: Sequence[RequestedCell], cells: Sequence[Trial]) -> Iterator[
 def _request(
     kind: RequestKind, models: Sequence[RequestedCell], path: KeyPath, values: Iterable[object]
 ) -> Iterator[Request]:
-    """Yield a request for each new value of a key in the study file, such as another batch size.
-
-    A request has a cell for each model that can have the value.
-    """
     for value in values:
         key = path[-2] if path[-1] == "name" else path[-1]
         change = f"− {key}" if value is None else f"{key} = {value}"
@@ -552,7 +536,6 @@ def _settings(models: Sequence[RequestedCell], cells: Sequence[Trial]) -> Iterat
 
 
 def _other_values(path: KeyPath, settings: TrialSettings) -> list[object]:
-    """Return other values of a setting that a reviewer may ask for."""
     own: Any = _value_at(settings, path)
     if path in _BATCH:
         return [] if own is None else [max(1, own // 2), 2 * own]
@@ -560,10 +543,6 @@ def _other_values(path: KeyPath, settings: TrialSettings) -> list[object]:
 
 
 def _depth(recipe: Recipe) -> int | None:
-    """Return how many layers a recipe has; None without a repetition.
-
-    Layers are the repetitions of its block.
-    """
     root = recipe.root.body if isinstance(recipe.root, TiedNode) else recipe.root
     return root.count if isinstance(root, RepeatNode) and isinstance(root.count, int) else None
 
@@ -591,7 +570,6 @@ def _value_at(settings: TrialSettings, path: KeyPath) -> Any:  # noqa: ANN401 --
 
 
 def _near_lengths(value: int | tuple[int, int]) -> list[object]:
-    """Return half and twice a length. For a range, the upper end is halved and doubled."""
     if isinstance(value, int):
         return [value // 2, 2 * value]
     low, high = value
@@ -599,7 +577,6 @@ def _near_lengths(value: int | tuple[int, int]) -> list[object]:
 
 
 def _more_seeds(study: Study, bases: Mapping[str, Trial], cells: Sequence[Trial]) -> Iterator[Request]:
-    """Yield one request: to train each cell with several seeds. It is for studies with a single seed."""
     names = _recipe_factors(study)
     found: list[RequestedCell] = []
     for trial in cells:
@@ -706,7 +683,6 @@ def _holed_table(
 
 
 def _labelled(tables: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Add a label to each table, so that the tables can be levels. Equal tables get the same label."""
     distinct: list[Mapping[str, Any]] = []
     for table in tables:
         if table not in distinct:

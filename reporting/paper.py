@@ -132,7 +132,6 @@ def _own_rows(theirs: PublishedTable, table: Table) -> set[str]:
 
 
 def _own_numbers(table: Table) -> list[int]:
-    """Return the indices of the rows that a study measured."""
     groups = table.groups or ("",) * len(table.rows)
     return [number for number, group in enumerate(groups) if group != PAPER_ONLY_HEADING]
 
@@ -267,10 +266,6 @@ def _arrow(theirs: PublishedTable, column: str) -> str:
 
 
 def _cell(number: PublishedNumber | None, notes: Footnotes, *, noted: bool) -> Cell:
-    """Return a table cell that only has a number of the paper.
-
-    If `noted`, its remark is marked as a footnote.
-    """
     if number is None:
         return Cell(status=CellStatus.UNPLANNED)
     marks = (notes.mark(number.remaining_note),) if noted and number.remaining_note else ()
@@ -447,7 +442,6 @@ def _printed_table(theirs: PublishedTable, studies: Sequence[Study], outcomes: p
 
 
 def _claims(snapshots: Iterable[Snapshot]) -> Iterator[PaperClaim]:
-    """Yield each of the paper's claims, with the verdicts of all studies that test it."""
     found: dict[str, list[tuple[Study, str, ClaimResult]]] = {}
     for each in snapshots:
         for checked in each.claims() if each.study.claims else ():

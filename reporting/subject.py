@@ -112,7 +112,6 @@ def metric_names(outcomes: pl.DataFrame) -> set[str]:
 
 
 def _column(levels: Sequence[Level | None]) -> pl.Series:
-    """Return the levels of one factor as a Polars column. Its type is the narrowest that holds all levels."""
     levels = [None if level == ABSENT else level for level in levels]
     # exact types, because a bool is an instance of int as well
     kinds = {type(level) for level in levels if level is not None}

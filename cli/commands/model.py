@@ -224,19 +224,11 @@ def export(
 
 
 def _lines_of_stdin() -> Iterator[str]:
-    """Yield the lines of standard input as they arrive.
-
-    Raise ActivememError for a line that is not UTF-8.
-    """
     for number, line in enumerate(sys.stdin.buffer, start=1):
         yield _decode(line, f"standard input, line {number:,}")
 
 
 def _decode(data: bytes, where: str) -> str:
-    """Decode UTF-8 text with universal line breaks.
-
-    Raise ActivememError with the first invalid byte.
-    """
     try:
         return data.decode().replace("\r\n", "\n")
     except UnicodeDecodeError as error:
@@ -248,7 +240,6 @@ def _decode(data: bytes, where: str) -> str:
 
 
 def _load(model: str, results: str | None) -> TrainedModel:
-    """Load a trained model, given as a file, a folder or the id of its trial."""
     from pathlib import Path
 
     from ...reporting.kept_models import model_file_of_trial

@@ -157,7 +157,6 @@ def compare(
 
 
 def _open_with_weights(name: str, store: Store) -> StudyResults:
-    """Return a study as it last ran, or exit if it has no stored weights."""
     from ...reporting.results import open_study
     from ...studies.planning.status import stored_outcomes, study_outcomes
     from ..missing_results import train_command
@@ -183,10 +182,6 @@ def _open_with_weights(name: str, store: Store) -> StudyResults:
 def _print_probes(
     study: Study, probes: Iterator[ProbeResult], verb: str = "probed"
 ) -> list[tuple[str, ProbeResult]]:
-    """Print a line for each new result, then a line of counts.
-
-    Return all results, each after its status.
-    """
     from ..views.trial_lines import TrialNameColumns
 
     found: list[tuple[str, ProbeResult]] = []

@@ -331,7 +331,6 @@ def tell(study: StudyFile, *, overrides: OverridesOption = None, results: Result
 
 
 def _search_of(study: str, overrides: list[str] | None, results: str | None) -> StudyResults:
-    """Read a study from its file, and return it with its store."""
     from ...reporting.results import StudyResults
     from ...studies.study import load_study
     from ..machine_settings import load_settings

@@ -136,7 +136,6 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
 
 
 def _open_trackers(settings: ResolvedSettings) -> Mapping[str, Tracker]:
-    """Open the trackers in the settings. Without any, `tracking` is not imported."""
     if not settings.track:
         return {}
     from ...tracking.contract import open_trackers
@@ -148,10 +147,6 @@ def _open_trackers(settings: ResolvedSettings) -> Mapping[str, Tracker]:
 def _tracked(
     listener: Listener, trackers: Mapping[str, Tracker], study: Study, store: Store
 ) -> Iterator[Listener]:
-    """Yield a listener that also sends events to the trackers.
-
-    At the end of the run, it sends them the study's tables.
-    """
     if not trackers:
         yield listener
         return
@@ -189,12 +184,7 @@ def _print_summary(
 
 
 def _print_where_to_look(request: RunRequest, now: StudyStatus) -> bool:
-    """Print the command that renders the study's tables.
-
-    Return whether it was printed.
-
-    Print nothing if there are no tables or no results yet.
-    """
+    """Print the command that renders the study's tables."""
     tables = len(request.study.tables)
     if not now.stored or not tables:
         return False
@@ -384,10 +374,6 @@ def run_from_options(options: RunOptions) -> Summary | None:
 
 
 def _print_notes(study: Study, store: Store) -> None:
-    """Print warnings about the study's own data, and notes on possible typing errors.
-
-    The notes are about names and paths.
-    """
     own = study.own_corpus.summary if study.own_corpus else None
     for text in own.warnings if own else ():
         print_stderr("\n".join(labelled_lines("warning", text, output_width())))

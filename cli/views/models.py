@@ -66,5 +66,4 @@ def _value(model: KeptModel, metric: str) -> str:
 
 
 def _format(name: str, value: float) -> str:
-    """Format a metric's value with its decimals. The value of an unknown metric has six digits."""
     return find_metric(name).format(value) if metric_family(name) in METRICS_AND_COSTS else f"{value:.6g}"

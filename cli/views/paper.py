@@ -102,10 +102,7 @@ def _sections(sheet: PaperSheet, *, times: bool = True) -> Iterator[_Section]:
 
 
 def _verdicts(found: Sequence[StudyVerdict]) -> str:
-    """Describe the verdicts on a claim, as in `confirmed, n = 3`.
-
-    Several verdicts are counted. Without any, the text is a dash.
-    """
+    """Describe the verdicts on a claim, as in `confirmed, n = 3`."""
     if not found:
         return "–"
     if len(found) == 1:
@@ -123,7 +120,6 @@ def _cost(study: PaperStudy, *, times: bool) -> str:
 
 
 def _columns(section: _Section, width: int) -> Iterator[str]:
-    """Yield the lines of a section in columns, wrapping the first column."""
     cells = (section.header, *section.rows)
     widths = [max(len(row[place]) for row in cells) for place in range(1, len(section.header))]
     left = max(_MIN_TEXT, width - 2 - sum(widths) - _GAP * len(widths))

@@ -81,7 +81,6 @@ def _column(series: pl.Series) -> list[str]:
 
 
 def _text(value: object) -> str:
-    """Return a value of a query's result as text on one line. A fraction has six digits; null is empty."""
     match value:
         case None:
             return ""

@@ -163,7 +163,6 @@ def _is_implied_by(factor: str, other: str, points: Sequence[Mapping[str, Level]
 
 
 def _full_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
-    """Return a full text for each level, such as `lr=0.001` for a number. Words and recipes are unchanged."""
     name = "seed " if factor == _SEED else f"{brief_name(factor)}="
     return {
         level: ""
@@ -189,10 +188,6 @@ def _short_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
 
 
 def _unnamed_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
-    """Return the texts of `_short_texts`, but with numbers alone: `0.001` for `lr=0.001`.
-
-    Seeds and booleans keep the name.
-    """
     numbers = (each for each in levels if isinstance(each, int | float) and not isinstance(each, bool))
     bare = {} if factor == _SEED else {level: format_level(level) for level in numbers}
     return {**_short_texts(factor, levels), **bare}
@@ -233,7 +228,6 @@ def _shrink_columns(
 
 
 def _abbreviate(texts: Sequence[str], width: int) -> Sequence[str]:
-    """Shorten texts to a width; texts such as `residual=true` keep their values if these fit."""
     pairs = [text.partition("=") for text in texts]
     room = width - 1 - max(len(value) for _, _, value in pairs)
     if room > 0 and all(name.isidentifier() and value for name, _, value in pairs):
@@ -329,7 +323,6 @@ class Headline:
         return f"best {self._metric.name} {self._text(*self._best.values())}"
 
     def _note(self, task: str, value: float) -> float | None:
-        """Return the best value of a task, which may be `value`; None if there is none."""
         task = "" if self._is_search else task
         if self._sign and math.isfinite(value):
             best = self._best.get(task, value)
@@ -360,19 +353,11 @@ def main_metric(settings: TrialSettings) -> str | None:
 
 
 def _table_metrics(study: Study) -> list[Metric]:
-    """Return the metrics in the tables of a study that its trials report.
-
-    Costs, targets and metrics of changes are left out.
-    """
     names = [name for table in study.tables for _, name in table.named_metrics()]
     return [find_metric(name) for name in dict.fromkeys(names) if metric_family(name) in METRICS]
 
 
 def _metric_of(study: Study) -> tuple[Metric | None, int]:
-    """Return a study's headline metric and its direction.
-
-    The direction is 1 if higher is better, −1 if lower is better, else 0.
-    """
     if study.search is not None:
         objective = study.search.objectives[0]
         return METRICS.get(objective.name), 1 if objective.maximise else -1

@@ -209,10 +209,7 @@ class CellResults:
         return value if name == metric else math.log(value - self._smallest_step(name, trial) / 2)
 
     def _smallest_step(self, metric: str, trial: Trial | None) -> float:
-        """Return the smallest difference that two values of a metric can have.
-
-        For a target it is the trial's cost between two evaluations.
-        """
+        """Return the smallest difference that two values of a metric can have."""
         per_epoch = self._per_epoch.get(metric, {}).get(trial.id) if trial is not None else None
         if per_epoch is not None:
             return per_epoch
@@ -276,7 +273,6 @@ class CellResults:
                 return self._ratios[number].get(seed)
 
     def _target_costs(self, quantity: Quantity) -> TargetCosts:
-        """Return the costs of a cell's trainings up to a target."""
         answer, trials = self._answers[quantity], self._trials.get(cell_key(quantity.cell), {})
         reached = {seed: value for seed, value in answer.values.items() if seed not in answer.floors}
         return TargetCosts(
@@ -439,7 +435,6 @@ class CellResults:
 
 
 def _worst_value(metric: str) -> float | None:
-    """Return the worst value that a metric can have; None if neither higher nor lower is better."""
     known = find_metric(metric)
     if known.higher_is_better is None:
         return None
@@ -461,7 +456,6 @@ _REDUCTIONS: Mapping[str, Callable[[list[float]], float]] = {
 
 
 def _by_end(reduce: Callable[[list[float]], float], ends: Collection[Ends]) -> Ends:
-    """Reduce the lower ends of numbers, and their higher ends."""
     return reduce([low for low, _ in ends]), reduce([high for _, high in ends])
 
 

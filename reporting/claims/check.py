@@ -82,7 +82,6 @@ def check_claims(
 
 
 def _device_fault(study: Study, outcomes: pl.DataFrame) -> str:
-    """Return an error message if a claim compares times from different devices; "" otherwise."""
     comparisons = (each for claim in study.claims for each in claim.comparisons)
     timed = (tuple(one for one in iter_quantities(each) if is_timed(one.metric)) for each in comparisons)
     for quantities in dict.fromkeys(((), *timed)):
@@ -191,7 +190,6 @@ def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimRes
 
 
 def _bound_notes(test: PairedTest | BoundedTest) -> Iterator[MissingTrials]:
-    """Yield a note if trainings that missed their target leave an effect without any bound."""
     if isinstance(test, BoundedTest) and test.bounds == (None, None):
         if test.is_unknown:
             yield MissingTrials(where="target", what="not reached by either side")
@@ -200,7 +198,6 @@ def _bound_notes(test: PairedTest | BoundedTest) -> Iterator[MissingTrials]:
 
 
 def _spread_notes(test: PairedTest | BoundedTest) -> Iterator[MissingTrials]:
-    """Yield a note if the variance of other cells widens an interval much."""
     if test.own_spread and test.spread and test.spread > WIDER * test.own_spread:
         yield MissingTrials(
             where="spread",
@@ -422,7 +419,6 @@ class _LabelWriter:
         return text
 
     def levels(self, cell: Cell, only: CellKey) -> list[str]:
-        """Return the names of those levels of a cell that are in `only`."""
         return [
             self._name(*each)
             for each in cell
@@ -430,10 +426,6 @@ class _LabelWriter:
         ]
 
     def _quantity(self, quantity: Quantity) -> str:
-        """Write a metric in a cell as text.
-
-        The short form has only the levels of the cell, unless there are none or metrics are named.
-        """
         kept = [
             (factor, level)
             for factor, level in quantity.cell
@@ -449,10 +441,6 @@ class _LabelWriter:
         return f"{quantity.metric} of {inside}" if self.metrics else inside
 
     def _is_named(self, factor: str, level: Level) -> bool:
-        """Return whether labels name this level.
-
-        A label leaves out factors with the same level in all cells, and factors that the cell lacks.
-        """
         return factor in self.varied and level != ABSENT
 
     def _name(self, factor: str, level: Level) -> str:

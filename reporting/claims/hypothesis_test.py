@@ -200,7 +200,6 @@ class PairedTest:
         return [low] if self.effect <= low else [high]
 
     def _p_against(self, end: float) -> float:
-        """Return the two-sided p-value of the hypothesis that the true mean difference is `end`."""
         assert self.effect is not None
         method = self.method
         if method not in ("pooled", "t"):

@@ -154,7 +154,6 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
 
 
 def _permutes(checked: ClaimResult) -> bool:
-    """Return whether a permutation test decides any comparison of a claim."""
     tested = (each for each in checked.findings if each.p is not None and not each.bounds)
     return checked.spec.test == "pooled" and any(finding.degrees is None for finding in tested)
 
@@ -231,10 +230,6 @@ def format_missing(findings: Sequence[ComparisonResult]) -> tuple[str, ...]:
 
 
 def _has_stricter_level(checked: ClaimResult) -> bool:
-    """Return whether intervals are wider because several comparisons are tested at once.
-
-    Hochberg's correction widens them until all comparisons of the claim are decided.
-    """
     return checked.level > checked.level_of_look + 1e-9 and any(each.interval for each in checked.findings)
 
 
@@ -262,10 +257,6 @@ def _row(
     needed: int | None,
     notes: tuple[str, ...] = (),
 ) -> _ClaimRow:
-    """Return the row of a claim or of one of its comparisons.
-
-    `head` has the verdict and the text of the row.
-    """
     verdict, text = head
     effect, ends, p = format_numbers(finding, finding.verdict if indent > INDENT else checked.verdict)
     n = format_seeds(finding, checked.seeds, needed)
@@ -293,10 +284,6 @@ def _numbers(rows: Sequence[_ClaimRow]) -> list[str]:
 
 
 def _unlearnt_sentences(study: Study, outcomes: pl.DataFrame) -> Iterator[str]:
-    """Yield sentences on tasks that no model has learnt.
-
-    There is a sentence for each metric of a task. Only models in the claims' cells count.
-    """
     groups: dict[tuple[str, str], list[Trial]] = {}
     quantities = _quantities(study)
     for metric in dict.fromkeys(each.metric for each in quantities):
@@ -318,10 +305,6 @@ def _unlearnt_sentences(study: Study, outcomes: pl.DataFrame) -> Iterator[str]:
 
 
 def _task_words(task: TaskSettings, others: Iterable[TaskSettings]) -> str:
-    """Return the name of a task.
-
-    If other tasks have the same name, add the keys in which this task differs from them.
-    """
     own = task.model_dump()
     same = [each.model_dump() for each in others if each.name == task.name]
     keys = [f"{key} = {value}" for key, value in own.items() if any(each[key] != value for each in same)]
@@ -329,7 +312,6 @@ def _task_words(task: TaskSettings, others: Iterable[TaskSettings]) -> str:
 
 
 def _quantities(study: Study) -> list[Quantity]:
-    """Return all quantities that the claims of a study compare. A quantity is a metric in a cell."""
     return list(dict.fromkeys(quantity for claim in study.claims for quantity in claim.quantities))
 
 

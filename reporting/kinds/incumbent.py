@@ -157,7 +157,6 @@ def _baseline_point(found: SearchPoints, metric: Metric, start: FoundPoint) -> P
 
 
 def _steps(places: Sequence[float], values: Sequence[float]) -> Iterator[Point]:
-    """Yield the corners of a step line. Each value is kept until the place of the next one."""
     for number, (place, value) in enumerate(zip(places, values, strict=True)):
         if number and value != values[number - 1]:
             yield Point(x=place, y=values[number - 1])

@@ -108,10 +108,7 @@ class ParetoFigure(SeriesFigure):
 
 
 def _point_name(cells: FigureCells, series: int, cell: int) -> str:
-    """Return the name of a dot: its level of the factor in `series`.
-
-    Without that key, the name consists of the levels of all factors that vary.
-    """
+    """Return the name of a dot: its level of the factor in `series`."""
     factor = cells.spec.roles.get("series")
     if factor is not None:
         return cells.full_names(factor)[series]
@@ -200,7 +197,6 @@ def _cell(plot: Plot, point: Point, *, best: bool) -> None:
 
 
 def _line_obstacles(plot: Plot, content: Cloud) -> Iterator[Rectangle]:
-    """Yield small rectangles along all lines. Names are not placed on them."""
     front = [(plot.x(point.x), plot.y(point.y)) for point in content.front]
     for (x, y), (next_x, next_y) in pairwise(front):
         corner = (next_x, y) if content.steps == "post" else (x, next_y)

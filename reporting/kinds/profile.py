@@ -73,7 +73,6 @@ class ProfileFigure(ScoreKeys, CurveKind):
 
 
 def _lines(spec: ProfileFigure, subject: ResultSubject, scores: Scores) -> Iterator[Line]:
-    """Yield a line for each method that has a value on every task."""
     import numpy as np  # noqa: PLC0415 -- slow to load, and keys do without it
 
     levels = subject.levels[spec.series]

@@ -115,7 +115,6 @@ class SpeedupTable(TableKind):
 def _column(
     spec: SpeedupTable, subject: ResultSubject, name: str, levels: Sequence[Level], notes: Footnotes
 ) -> list[Cell]:
-    """Return the column of one target, with a table cell for each row."""
     values = trial_values(subject.study.name, [each.id for each in subject.trials], subject.outcomes, name)
     known = {row["trial"]: row for row in values.iter_rows(named=True)}
     per_epoch = cost_per_epoch(name, subject.outcomes)
@@ -146,7 +145,6 @@ def _column(
 
 
 def _remarks(whys: Sequence[str]) -> Iterator[str]:
-    """Yield a remark for each reason why seeds missed the target."""
     for why in dict.fromkeys(whys):
         yield f"{whys.count(why)} of its seeds {why}"
 

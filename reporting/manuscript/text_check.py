@@ -47,10 +47,6 @@ def _read(path: Path) -> str:
 
 
 def _texts(paper: Manuscript, text: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the path and content of a LaTeX text and of all files that it includes.
-
-    Generated files are left out.
-    """
     waiting, met = [text], {paper.folder.resolve()}
     while waiting:
         path = waiting.pop(0)
@@ -66,7 +62,6 @@ def _texts(paper: Manuscript, text: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _length(line: str) -> int:
-    """Return the length of a line of LaTeX without its comment."""
     found = _COMMENT.search(line)
     return found.end() - 1 if found else len(line)
 
@@ -91,13 +86,11 @@ def _copies(numbers: Mapping[str, PaperNumber], built: Mapping[str, str]) -> dic
 
 
 def _digits(text: str) -> str:
-    """Return the first numeral of a text, or "". Its thousands separators are removed."""
     found = _NUMERAL.search(text)
     return re.sub(r"[^\d.]", "", found[0]) if found else ""
 
 
 def _faults(text: str, numbers: Mapping[str, PaperNumber], copies: Mapping[str, str]) -> Iterator[StudyFault]:
-    """Yield the faults of every line of a text. They are unknown numbers, then numbers copied by hand."""
     at = 0
     for line in text.split("\n"):
         end = _length(line)
@@ -131,7 +124,6 @@ def _name_fault(name: str, numbers: Mapping[str, PaperNumber]) -> str:
 
 
 def _stale(paper: Manuscript, built: Mapping[str, str]) -> Iterator[str]:
-    """Yield a message for each generated file or number that is missing, outdated or superfluous."""
     if not paper.folder.is_dir():
         yield "there is no such folder"
         return

@@ -136,7 +136,6 @@ def varied_line(inputs: Snapshot) -> str:
 
 
 def _pointers(study: Study, noun: str, prefix: str, names: Sequence[str]) -> Iterator[str]:
-    """Yield sentences that refer to tables or figures, as in `Tables 1 and 2 have the results`."""
     if not names:
         return
     references = [rf"\ref{{{prefix}:{study.name}-{name}}}" for name in names]
@@ -202,7 +201,6 @@ def breakable(text: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """Return a text's SHA-256 hash as LaTeX code. It may break across lines."""
     digits = hashlib.sha256(text.encode()).hexdigest()
     parts = (digits[at : at + _HASH_PART] for at in range(0, len(digits), _HASH_PART))
     broken = r"\allowbreak{}".join(parts)

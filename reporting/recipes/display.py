@@ -169,7 +169,6 @@ def letter(number: int) -> str:
 
 
 def _compared_figures(analyses: Sequence[Analysis], sizes: Sizes) -> list[_ComparedFigure]:
-    """Return the lines of a comparison of recipes. Lines without any number are left out."""
     unit, size = si_prefix(max(analysis.flops_per_token for analysis in analyses))
 
     def in_bytes_each(count: float) -> str:

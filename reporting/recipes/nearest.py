@@ -185,7 +185,6 @@ def _results(rows: Sequence[Mapping[str, Any]], metric: str | None) -> Iterator[
 
 
 def _d_model(row: Mapping[str, Any]) -> int:
-    """Return the width of a trial's model. Raise StoreError for settings that activemem did not write."""
     try:
         return model_from_json(row["settings"]).d_model
     except StoreError as error:

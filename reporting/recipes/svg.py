@@ -89,7 +89,6 @@ class _StreamLayout:
     ends: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def streams(self, parts: tuple[ModelPart, ...], x: float) -> None:
-        """Draw the parts of a model, one column for each stream. The first column is at `x`."""
         followed = {label for part in parts for label in part.predecessors or ()}
         for place, part in enumerate(parts):
             start, below = self.y, len(self.strokes)
@@ -142,7 +141,6 @@ class _StreamLayout:
         self.strokes.append(_path(f"M{left + 5} {start}h-5V{self.y - _ROW + 10}h5"))
 
     def _sum(self, part: ModelPart, x: float) -> None:
-        """Draw the parts of a sum side by side, and a last row that adds their outputs."""
         start, fork = self.y, x + 14
         for inner in part.parts:
             self.strokes.append(_path(f"M{fork} {self.y}h8"))
@@ -168,11 +166,7 @@ class _StreamLayout:
 
 
 def _drawing_order(parts: tuple[ModelPart, ...]) -> Iterator[ModelPart]:
-    """Yield the parts of a model in the order in which they are drawn.
-
-    Transducers (such as encoder and decoder) are split into their parts, and a stream comes before its
-    readers.
-    """
+    """Yield the parts of a model in the order in which they are drawn."""
     found = [
         one
         for part in parts
@@ -188,10 +182,7 @@ def _drawing_order(parts: tuple[ModelPart, ...]) -> Iterator[ModelPart]:
 
 
 def _brackets(parts: tuple[ModelPart, ...]) -> int:
-    """Return the number of nested brackets that these parts need.
-
-    Each level of repetition needs a bracket.
-    """
+    """Return the number of nested brackets that these parts need."""
     inner = (
         (part.kind is PartKind.COPIES) + _brackets(part.parts)
         for part in parts
@@ -201,7 +192,6 @@ def _brackets(parts: tuple[ModelPart, ...]) -> int:
 
 
 def _spread(part: ModelPart) -> tuple[ModelPart, ...]:
-    """Return the parts inside a repeated part, each with the costs of all its copies."""
     ratios = {name: _ratio(part, name) for name in ("parameters", "flops", "kept")}
 
     def times(inner: ModelPart) -> ModelPart:
@@ -254,7 +244,6 @@ def _conditions(analysis: Analysis, sizes: Sizes, y: float) -> Iterator[str]:
 
 
 def _text(x: float, y: float, text: str, mark: str = "") -> str:
-    """Return the SVG element of a text that begins at `x` and is vertically centred at `y`."""
     marked = f' class="{mark.strip()}"' if mark.strip() else ""
     return f'<text x="{x}" y="{y + 4.5}"{marked}>{escape(replace_unprintable(text))}</text>'
 

@@ -205,7 +205,6 @@ def chance_lead(count: int, seeds: int, other: int, degrees: int) -> float:
 
 
 def _digits(value: float, metric: Metric) -> str:
-    """Format a value of a metric with one decimal more than usual."""
     return f"{value:,.{metric.decimals + 1}f}"
 
 

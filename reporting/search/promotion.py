@@ -193,7 +193,6 @@ def _header(study: Study, data: Mapping[str, Any], winners: int, seeds: int) -> 
 
 
 def _fixed(study: Study) -> dict[str, Level]:
-    """Return the fixed factors that are used outside the recipe, with their levels."""
     own = (*study.dimensions, SEED)
     made = (EPOCHS, LENGTH, DATA) if study.fidelity is not None else ()  # the file has no holes for these
     return {
@@ -231,7 +230,6 @@ def _measured_words(point: FoundPoint, found: SearchPoints) -> str:
 
 
 def _goal_words(metric: str, point: FoundPoint) -> str:
-    """Describe a point's result as `loss 0.398`; "" if it has none."""
     value = point.mean(metric)
     return "" if value is None else f"{metric} {find_metric(metric).format(value)}"
 
@@ -437,7 +435,6 @@ def _recipe_steps(
 
 
 def _hole_name(dimension: str, taken: Collection[str]) -> str:
-    """Return an unused placeholder name for a dimension, such as `conv_k_2` for `conv.k.2`."""
     name = dimension.replace(".", "_")
     while name in taken:
         name += "_"
@@ -476,7 +473,6 @@ def _holes(level: Level) -> list[str]:
 
 
 def _closure(names: Collection[str], levels: Mapping[str, tuple[Level, ...]]) -> set[str]:
-    """Return these placeholders, and those inside their levels, at any depth."""
     found, waiting = set[str](), list(names)
     while waiting:
         name = waiting.pop()

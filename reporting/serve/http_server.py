@@ -221,7 +221,6 @@ class PageServer:
         )
 
     def _refusal(self, request: Request, query: dict[str, str]) -> Response | None:
-        """Return the response to a request that is not allowed, or None for an allowed request."""
         if request.method not in ("GET", "HEAD"):
             return _text(405, "Expected GET: these pages are read-only.", {"Allow": "GET, HEAD"})
         if len(request.query_params.multi_items()) > MAX_QUERY_PARTS:
@@ -258,7 +257,6 @@ class PageServer:
         return StreamingResponse(self._changes(path, query, have), headers=headers)
 
     async def _changes(self, path: str, query: Mapping[str, str], have: dict[str, str]) -> AsyncIterator[str]:
-        """Check the store repeatedly, and yield the changed parts of a page as events."""
         self._streams += 1
         spoken = time.monotonic()
         try:

@@ -223,10 +223,7 @@ class Site:
         return LivePage(title=title, name=name, sections=(), parts=(Part(id="trial", render=render),))
 
     def _section(self, section: Section, now: StudyNow, view: View) -> tuple[str, str]:
-        """Return a section's version and its HTML.
-
-        Sections of one study are made one after the other, since they share their values.
-        """
+        """Return a section's version and its HTML."""
         name, depends = now.study.name, section.depends(now, view)
         with self._making[name]:
 
@@ -250,10 +247,7 @@ class Site:
         return version, _in_section("studies", "Studies", version, body)
 
     def _headline(self, now: StudyNow) -> str:
-        """Return a study's main result in a sentence.
-
-        The sentence is cached while the outcomes are unchanged.
-        """
+        """Return a study's main result in a sentence."""
         name = now.study.name
         with self._making[name]:
 
@@ -290,7 +284,6 @@ class Site:
         return TEMPLATES.get_template("end.html").render(version=__version__).encode()
 
     def _missing(self, path: str) -> Response:
-        """Return the response for a missing page, with the reason if a study cannot be read."""
         match path.strip("/").split("/"):
             case ["study", name] if isinstance(found := self._reader.current().studies.get(name), StudyError):
                 title, why = f"{name} cannot be read", f"<pre><code>{escape(str(found))}</code></pre>\n"
@@ -335,5 +328,4 @@ def _in_section(name: str, title: str, version: str, body: str) -> str:
 
 
 def _address(name: str, data: bytes) -> str:
-    """Return the address of a static file. It changes with the file's content."""
     return f"/static/{sha256(data).hexdigest()[:12]}/{name}"

@@ -217,7 +217,6 @@ class StoreReader:
         )
 
     def _later_trials(self, study: Study) -> list[Trial]:
-        """Return the trials that all later seeds would add to a study."""
         known = self._later.get(study.name)
         if known is None or known[0] is not study:
             own = {trial.id for trial in study.trials}
@@ -228,17 +227,12 @@ class StoreReader:
     def _begun_trials(
         self, study: Study, added: Sequence[Trial], notes: Mapping[str, CheckpointNote | None]
     ) -> Sequence[Trial]:
-        """Return the study's unfinished trials, including trials of added seeds.
-
-        The trials of a search are read from the folders of their checkpoints.
-        """
         if study.search is None:
             return [trial for trial in (*study.trials, *added) if trial.id in notes]
         recorded = map(self._recorded_trial, notes)
         return [trial for trial in recorded if trial is not None and trial.study == study.name]
 
     def _recorded_trial(self, trial: str) -> Trial | None:
-        """Read a trial from its checkpoint folder; return None if that fails."""
         if trial not in self._trials:
             try:
                 found = read_unfinished(self._store.files.checkpoint_dir(trial))

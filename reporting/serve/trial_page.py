@@ -82,7 +82,6 @@ def _without_seed(levels: Mapping[str, Level]) -> dict[str, Level]:
 def _seed_curves(
     now: StudyNow, shown_trial: str, seeds: Mapping[str, Level], courses: pl.DataFrame, metric: str | None
 ) -> LearningCurves | None:
-    """Return the learning curves of all seeds of a trial's cell. They may have ended or still be training."""
     stored = courses.filter(pl.col("trial").is_in(list(seeds)))
     found: dict[str, dict[str, Points]] = {}
     for (name, trial), rows in stored.group_by("name", "trial", maintain_order=True):
@@ -103,10 +102,6 @@ def _seed_curves(
 
 
 def _repeat_command(study: Study, levels: Mapping[str, Level], state: str) -> str:
-    """Return the command that trains a trial of a grid again.
-
-    It is "" for a search, which chooses its points itself.
-    """
     if study.search is not None:
         return ""
     only = [

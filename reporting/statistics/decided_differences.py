@@ -93,7 +93,6 @@ def _chance_of_crossing(counts: Sequence[int], z: float) -> float:
 
 @lru_cache(maxsize=1)
 def _quadrature() -> tuple[Floats, Floats]:
-    """Return the nodes and weights of the Gauss-Legendre rule on [-1, 1]."""
     import numpy as np  # noqa: PLC0415 -- as above
 
     return np.polynomial.legendre.leggauss(_NODES)

@@ -148,7 +148,6 @@ def signed_rank_sum(differences: Sequence[float]) -> float:
 
 
 def _signed_ranks(differences: Sequence[float]) -> list[float]:
-    """Rank the non-zero differences by size, and keep their signs."""
     from scipy.stats import rankdata  # noqa: PLC0415 -- slow to load, and few ask for this test
 
     sizes = [difference for difference in differences if difference]
@@ -261,7 +260,6 @@ def pairs_needed(
 
 
 def _power(effect_size: float, n: int, degrees: float, level: float) -> float:
-    """Return the power of a t test of n pairs. The effect is `effect_size` standard deviations."""
     from scipy.special import nctdtr  # noqa: PLC0415 -- a table without tests does not need it
 
     return 1.0 - float(nctdtr(degrees, effect_size * math.sqrt(n), t_quantile(level, degrees + 1)))

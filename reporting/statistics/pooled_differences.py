@@ -73,7 +73,6 @@ def pooled_variance(cells: Sequence[Values]) -> Pool | None:
 
 
 def _beyond_rounding(variance: float, cells: Sequence[Values]) -> float:
-    """Return the variance, or 0 if it may be due to floating-point errors alone."""
     largest = max((abs(value) for cell in cells for value in cell.values()), default=0.0)
     return variance if math.sqrt(variance) > _ROUNDING * largest else 0.0
 

@@ -175,7 +175,6 @@ def format_ratio(ratio: float, decimals: int) -> str:
 
 
 def _bounded(ratios: Sequence[Ends]) -> SpeedupEstimate | None:
-    """Return a bound of the speedup from the ends of its logarithms. Return None if neither end is known."""
     low, high = bounds_of_mean(ratios)
     if low is not None:
         return SpeedupEstimate(value=math.exp(low), n=len(ratios), bound="" if low == high else ">")

@@ -161,7 +161,6 @@ def _task_means(runs: Sequence[Floats]) -> Floats:
 
 
 def _wins(runs: Sequence[Floats], baseline: Sequence[Floats], sign: int) -> Floats:
-    """Return how often a run is better than a baseline's run, averaged over tasks. Ties count half."""
     shares = list[Floats]()
     for one, other in zip(runs, baseline, strict=True):
         differences = sign * (one[:, :, None] - other[:, None, :])

@@ -363,7 +363,6 @@ def caption_start(caption: str | None, metrics: Sequence[Metric]) -> str:
 
 
 def _average(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], tallies: Collection[Tally]) -> str:
-    """Describe the seeds and levels over which numbers are averaged; "" without trials."""
     counts = {factor: len(levels[factor]) for factor in spec.over if len(levels[factor]) > 1}
     seeds = len(levels[SEED])
     if not tallies:

@@ -286,7 +286,6 @@ def pick_best(
 
 
 def _best(spec: CellsTable, ranked: Sequence[tuple[Tally, ...]]) -> int | None:
-    """Return the index of the level with the best mean, if any has a value."""
     for name, tallies in zip((spec.value[0], spec.otherwise), ranked, strict=False):
         sign = 1 if name and find_metric(name).higher_is_better else -1
         counts = spec.otherwise is not None and name != spec.otherwise

@@ -90,7 +90,6 @@ def draw(curve: Curve, file_format: FigureFormat) -> bytes:
 
 
 def _shorter(path: re.Match[bytes]) -> bytes:
-    """Shorten the path data of an SVG. It gets a single line, and two decimals for each number."""
     return b" " + b" ".join(_NUMBER.sub(lambda number: b"%.2f" % float(number[0]), path[0]).split())
 
 
@@ -167,10 +166,6 @@ def _layout_figure(curve: Curve, need: PanelLayout) -> _FigureLayout:
 
 
 def _write_head(figure: Figure, page: _FigureLayout) -> float:
-    """Write the caption and the metric's title above the panels.
-
-    Return the vertical position where the panels begin.
-    """
     y = page.height - _EDGE
     for line in page.caption:
         write(figure, _EDGE, y, line, size=TITLE, weight="bold", va="top")

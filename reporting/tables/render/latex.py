@@ -80,18 +80,13 @@ def render_float(table: Table, form: CellForm) -> str:
 
 
 def _caption_lines(table: Table, *, is_first: bool) -> list[str]:
-    """Return the lines of a float's caption and label.
-
-    A further float of the same table has no label; its caption is "Continued." with the number of the first
-    float.
-    """
+    """Return the lines of a float's caption and label."""
     if not is_first:
         return [r"  \addtocounter{table}{-1}", r"  \caption{Continued.}"]
     return [rf"  \caption{{{escape(' '.join(table.caption))}}}", rf"  \label{{tab:{table.name}}}"]
 
 
 def _floats(table: Table, *, is_small: bool) -> Iterator[list[Table]]:
-    """Split a table into floats that fit a page. Each float is a list of parts of the table."""
     line = SMALL * _LINE if is_small else _LINE
     parts: list[Table] = []
     used = 0.0
@@ -105,7 +100,6 @@ def _floats(table: Table, *, is_small: bool) -> Iterator[list[Table]]:
 
 
 def _pieces(table: Table, room: float) -> Iterator[Table]:
-    """Split the rows of a table into pieces that fit on a page. There are as few pieces as possible."""
     begin = 0
     for end in range(1, len(table.rows) + 1):
         if end - begin > 1 and _num_lines(_rows_of(table, begin, end)) > room:
@@ -243,10 +237,7 @@ def _heading_lines(table: Table, spans: Sequence[int]) -> list[str]:
 
 
 def _row(name: str, cells: Sequence[Cell], spans: Sequence[int], form: CellForm) -> list[str]:
-    """Return the LaTeX lines of a table row.
-
-    The study's numbers are in the first line, the paper's in the second. A line without numbers is left out.
-    """
+    """Return the LaTeX lines of a table row."""
     ours = " & ".join(map(form.ours, cells, spans))
     published = rf"{' & '.join(map(form.published, cells, spans))} \\ \addlinespace"
     if not any(cell.published_text for cell in cells):

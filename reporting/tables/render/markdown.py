@@ -52,7 +52,6 @@ def _line(cells: list[str]) -> str:
 
 
 def _is_text(cell: Cell) -> bool:
-    """Return whether a cell shows only a level, and no number. The level is the best one of the cell."""
     return bool(cell.picked) and cell.estimate is None
 
 
@@ -66,6 +65,5 @@ def _cell(cell: Cell) -> str:
 
 
 def _escape(text: str) -> str:
-    """Return the text with markup escaped, except underscores inside words."""
     escaped = _SPECIAL.sub(lambda match: "\\" + match.group(), text)
     return "".join(_ENTITIES.get(char, char) for char in escaped)

@@ -80,7 +80,6 @@ def _body(table: Table, width: int, *, ansi: bool) -> list[str]:
 def _layout(
     table: Table, rows: Sequence[str], columns: Sequence[TextColumn], width: int
 ) -> tuple[tuple[str, ...], list[list[TextColumn]]]:
-    """Return the indented row names, and the columns in groups that fit the width."""
     headings = table.groups or ("",) * len(rows)
     names = tuple(" " * INDENT * bool(heading) + row for heading, row in zip(headings, rows, strict=True))
     return names, list(_groups(columns, width - INDENT - _name_width(table, names)))
@@ -91,7 +90,6 @@ def _name_width(table: Table, names: Sequence[str]) -> int:
 
 
 def _column(head: str, cells: Sequence[Cell], headings: tuple[str, ...], *, ansi: bool) -> TextColumn:
-    """Return the right-aligned texts of a column of cells, with stars and footnote marks."""
     texts = _texts(cells)
     published = [cell.published_text for cell in cells]
     star = " " if ansi else "*"
@@ -118,7 +116,6 @@ def _column(head: str, cells: Sequence[Cell], headings: tuple[str, ...], *, ansi
 
 
 def _texts(cells: Sequence[Cell]) -> list[str]:
-    """Return the texts of a column's cells, padded to align their numbers."""
     spread, interval, difference = (
         max(map(len, parts), default=0)
         for parts in zip(*((cell.spread, cell.interval, cell.difference_text) for cell in cells), strict=True)
@@ -143,12 +140,7 @@ def _ansi(text: str, code: int, *, ansi: bool) -> str:
 
 
 def _groups(columns: Sequence[TextColumn], max_width: int) -> Iterator[list[TextColumn]]:
-    """Split columns into groups that fit into `max_width`.
-
-    A group has at least one column.
-
-    A group ends where an outer heading ends, if possible.
-    """
+    """Split columns into groups that fit into `max_width`."""
     parted = ([run for _, run in _runs(columns, depth)] for depth in range(len(columns[0].headings)))
     runs = next((runs for runs in parted if len(runs) > 1), [list(columns)])
     group: list[TextColumn] = []
@@ -161,7 +153,6 @@ def _groups(columns: Sequence[TextColumn], max_width: int) -> Iterator[list[Text
 
 
 def _balance_groups(columns: Sequence[TextColumn], max_width: int) -> list[list[TextColumn]]:
-    """Split columns into as few groups as fit, with similar widths."""
     fewest = _fill_groups(columns, max_width)
     # the narrowest limit with which no more groups are needed
     candidates = (_fill_groups(columns, limit) for limit in range(1, max_width))
@@ -183,7 +174,6 @@ def _total_width(columns: Sequence[TextColumn]) -> int:
 
 
 def _fit_headings(group: Sequence[TextColumn]) -> list[TextColumn]:
-    """Widen the columns of one group so that each heading fits over its columns."""
     columns = list(group)
     for depth in range(len(columns[0].headings)):
         end = 0

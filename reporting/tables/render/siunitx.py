@@ -19,7 +19,6 @@ def render(table: Table) -> str:
 
 
 def _number(cell: Cell) -> tuple[str, str, str] | None:
-    """Return the sign, the whole part and the decimals of a cell's number. None without a number."""
     found = _NUMBER.fullmatch(cell.text)
     return (found[1], found[2].replace(",", ""), found[3] or "") if found else None
 
