@@ -5,10 +5,9 @@ They are computed from a trial's settings. Results are cached by recipe.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from ...grammar import Analysis, ModelConfig, Reach, analyse, parse, render
+from ...grammar import Analysis, ModelConfig, Reach, analyse, render
 from ...grammar.analysis.analyse import count_parameters, find_reach
 from ...grammar.vocabulary.spec import compiled_for_each_length
 from ..catalog.tasks import (
@@ -33,19 +32,6 @@ REFERENCE_TOKENS = 40
 LEAST_BF16_PRODUCTS = 5 * 2**19
 """The minimum number of positions in a step, times the squared width, for which bf16 is faster on a CPU."""
 
-_MINIMAL_RECIPE = parse("ff(1)")
-
-
-@dataclass(frozen=True, slots=True)
-class SequenceCost:
-    """The cost of one training step on a single sequence, and the model's number of parameters.
-
-    `flops` counts a forward and a backward pass.
-    """
-
-    parameters: int
-    flops: int
-
 
 def gains_from_bf16(model: ModelSettings, positions: int) -> bool:
     """Return whether bf16 makes this step faster on a CPU that supports it.
@@ -56,31 +42,15 @@ def gains_from_bf16(model: ModelSettings, positions: int) -> bool:
     return positions * model.d_model**2 >= LEAST_BF16_PRODUCTS
 
 
-def cost(settings: TrialSettings, tokens: int) -> SequenceCost:
-    """Return the cost of a trial's model on a sequence of `tokens` tokens.
-
-    The result is equal to that of `analyse`. Every cost is affine in the size of the vocabulary. So the model
-    is analysed once with the smallest vocabulary, whatever the task, and the cost of the other symbols is
-    added.
-    """
+def analysis(settings: TrialSettings, tokens: int) -> Analysis:
+    """Return the analysis of a trial's model on a sequence of `tokens` tokens."""
     interface = settings.task.interface
-    smallest = _with_min_vocab(settings.model.config_for(interface))
-    body = _body(settings.model.recipe, smallest, tokens, interface.past)
-    parameters, flops = body.parameters, body.training_flops
-    if interface.vocab is not None and smallest.vocab is not None:
-        symbol, more = _cost_per_symbol(smallest, tokens), interface.vocab - smallest.vocab
-        parameters, flops = parameters + more * symbol.parameters, flops + more * symbol.flops
-    return SequenceCost(parameters=parameters, flops=flops)
+    return _analysis(settings.model.recipe, settings.model.config_for(interface), tokens, interface.past)
 
 
 def parameter_count(settings: TrialSettings) -> int:
     """Return the number of parameters of a trial's model. Its other costs are not computed."""
-    config = settings.model.config_for(settings.task.interface)
-    smallest = _with_min_vocab(config)
-    found = _parameters(settings.model.recipe, smallest)
-    if config.vocab is not None and smallest.vocab is not None:
-        found += (config.vocab - smallest.vocab) * _cost_per_symbol(smallest, 1).parameters
-    return found
+    return _parameters(settings.model.recipe, settings.model.config_for(settings.task.interface))
 
 
 def sequence_tokens(settings: TrialSettings) -> int:
@@ -162,7 +132,7 @@ def blocks_compiled_for_each_length(settings: TrialSettings) -> list[str]:
 def step_flops(settings: TrialSettings) -> int:
     """Return the FLOPs of a training step on `sequence_tokens` tokens. Forward and backward passes count."""
     tokens = sequence_tokens(settings)
-    return settings.train.sequences(tokens) * cost(settings, tokens).flops
+    return settings.train.sequences(tokens) * analysis(settings, tokens).training_flops
 
 
 def flops_per_token(settings: TrialSettings) -> float:
@@ -171,7 +141,7 @@ def flops_per_token(settings: TrialSettings) -> float:
     Forward and backward passes count.
     """
     tokens = sequence_tokens(settings)
-    return cost(settings, tokens).flops / tokens
+    return analysis(settings, tokens).training_flops / tokens
 
 
 def state_bytes(settings: TrialSettings) -> int:
@@ -191,7 +161,7 @@ def step_bytes(settings: TrialSettings) -> int:
 
 def reach(settings: TrialSettings) -> Reach:
     """Return how many tokens to the left and right a position of the model can see."""
-    return _reach(settings.model.recipe, _with_min_vocab(settings.model.config_for(settings.task.interface)))
+    return _reach(settings.model.recipe, settings.model.config_for(settings.task.interface))
 
 
 def model_cost(name: str, settings: TrialSettings) -> float:
@@ -264,7 +234,9 @@ def flops_of_test(settings: TrialSettings) -> float:
         return 0.0
     spec = require_algorithmic(task.name)
     # a backward pass costs twice a forward pass, so a third of a training step's FLOPs are forward
-    each = (cost(settings, spec.sequence_length(length)).flops / 3 for length in task.test_lengths)
+    each = (
+        analysis(settings, spec.sequence_length(length)).training_flops / 3 for length in task.test_lengths
+    )
     return task.test_sequences * sum(each)
 
 
@@ -324,18 +296,15 @@ def highest_length(settings: TrialSettings) -> int:
 
 def _epoch_flops(settings: TrialSettings, task: AlgorithmicTask, length: int) -> float:
     train = settings.train
-    return train.steps_per_epoch * train.batch_size * cost(settings, task.sequence_length(length)).flops
-
-
-@lru_cache(maxsize=1024)
-def _with_min_vocab(config: ModelConfig) -> ModelConfig:
-    if config.vocab is None or config.source_vocab is not None:
-        return config  # a model of two sequences has two vocabularies
-    return replace(config, vocab=1 + max(config.cutoffs, default=0))
+    return (
+        train.steps_per_epoch
+        * train.batch_size
+        * analysis(settings, task.sequence_length(length)).training_flops
+    )
 
 
 @lru_cache(maxsize=65536)
-def _body(recipe: str, config: ModelConfig, tokens: int, past: int) -> Analysis:
+def _analysis(recipe: str, config: ModelConfig, tokens: int, past: int) -> Analysis:
     return analyse(read_recipe(recipe), config, length=tokens, past=past)
 
 
@@ -350,16 +319,4 @@ def _reach(recipe: str, config: ModelConfig) -> Reach:
 
 
 def _whole(settings: TrialSettings) -> Analysis:
-    interface = settings.task.interface
-    config = settings.model.config_for(interface)
-    return _body(settings.model.recipe, config, sequence_tokens(settings), interface.past)
-
-
-@lru_cache(maxsize=4096)
-def _cost_per_symbol(smallest: ModelConfig, tokens: int) -> SequenceCost:
-    assert smallest.vocab is not None
-    fewer, more = (
-        analyse(_MINIMAL_RECIPE, replace(smallest, vocab=vocab), length=tokens)
-        for vocab in (smallest.vocab, smallest.vocab + 1)
-    )
-    return SequenceCost(more.parameters - fewer.parameters, more.training_flops - fewer.training_flops)
+    return analysis(settings, sequence_tokens(settings))

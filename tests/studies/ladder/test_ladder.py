@@ -6,7 +6,7 @@ from activemem import StudyError, load_study
 from activemem.reporting.tables import build_table
 from activemem.storage import Store
 from activemem.studies.expansions import format_rungs, planned_rungs
-from activemem.studies.resolve import cost
+from activemem.studies.resolve import analysis
 
 TEXT = """
 [study]
@@ -62,7 +62,7 @@ def test_every_other_factor_crosses_sizes_that_change_in_step(tmp_path):
 
 def test_a_size_has_the_steps_that_its_parameters_ask_for_and_the_rate_of_its_width():
     for trial in load_study(TEXT).trials:
-        train, parameters = trial.settings.train, cost(trial.settings, 16).parameters
+        train, parameters = trial.settings.train, analysis(trial.settings, 16).parameters
         tokens = train.epochs * train.steps_per_epoch * 32 * 16
         assert tokens == pytest.approx(5 * parameters, abs=32 * 16)
         assert train.optimizer.lr == pytest.approx(1e-2 * (trial.levels["width"] / 16) ** -0.5, rel=1e-5)

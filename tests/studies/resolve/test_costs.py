@@ -7,8 +7,7 @@ from activemem.grammar import ModelConfig, analyse
 from activemem.studies.catalog.tasks import UNBOUNDED_PAST
 from activemem.studies.resolve import (
     REFERENCE_TOKENS,
-    cost,
-    costs,
+    analysis,
     max_learnable_length,
     max_training_flops,
     reach,
@@ -58,17 +57,17 @@ def test_costs_are_those_of_the_analysis_with_every_config(task, model):
             past=asked.past,
             **model,
         )
-        found = cost(settings, tokens)
-        assert (found.parameters, found.flops) == (whole.parameters, whole.training_flops)
+        found = analysis(settings, tokens)
+        assert (found.parameters, found.training_flops) == (whole.parameters, whole.training_flops)
     assert reach(settings).right == (0 if asked.causal else 2)
 
 
 def test_costs_of_numbers_in_and_out_are_those_of_the_analysis():
     settings = _settings("numbers", MODELS[1])
     whole = analyse(settings.model.recipe, d_model=32, length=52, columns=2, targets=1, **MODELS[1])
-    found = cost(settings, sequence_tokens(settings))
+    found = analysis(settings, sequence_tokens(settings))
     assert sequence_tokens(settings) == 52
-    assert (found.parameters, found.flops) == (whole.parameters, whole.training_flops)
+    assert (found.parameters, found.training_flops) == (whole.parameters, whole.training_flops)
 
 
 def test_attention_in_a_stream_is_counted_with_the_past_that_it_sees():
@@ -88,14 +87,6 @@ def test_a_trial_whose_length_does_not_grow_costs_its_steps():
     assert max_learnable_length(_settings("reverse", {})) is not None
 
 
-def test_tasks_share_what_does_not_depend_on_the_vocabulary():
-    costs._body.cache_clear()
-    for name in ("reverse", "sort", "addition", "copy"):
-        settings = _settings("reverse", {})
-        cost(settings.model_copy(update={"task": settings.task.model_copy(update={"name": name})}), 40)
-    assert costs._body.cache_info().misses == 1
-
-
 def test_the_frame_of_a_trial_is_its_settings_and_what_its_task_asks():
     settings = _settings("text", {"cutoffs": (5, 20), "init": "he"})
     expected = ModelConfig(d_model=32, vocab=28, causal=True, cutoffs=(5, 20), init="he")
@@ -103,5 +94,7 @@ def test_the_frame_of_a_trial_is_its_settings_and_what_its_task_asks():
 
 
 def test_the_word_model_of_all_attention_has_the_parameters_of_its_program():
-    counted = {cost(trial.settings, 1).parameters for trial in load_study("all-attention-words").trials[:3]}
+    counted = {
+        analysis(trial.settings, 1).parameters for trial in load_study("all-attention-words").trials[:3]
+    }
     assert counted == {132_493_746}
