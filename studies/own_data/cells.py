@@ -275,7 +275,7 @@ def read_json_lines(text: str, columns: Sequence[str]) -> Cells:
         cells = []
         for name in columns:
             try:
-                cells.append(_find(found, name))
+                cells.append(find_key(found, name))
             except KeyError:
                 objects = {key: value for key, value in found.items() if isinstance(value, dict)}
                 nested = [f"{key}.{inner}" for key, value in objects.items() for inner in value]
@@ -296,11 +296,12 @@ def read_json_lines(text: str, columns: Sequence[str]) -> Cells:
     )
 
 
-def _find(found: dict[str, Any], name: str) -> Any:  # noqa: ANN401 -- whatever stands in a file
+def find_key(found: dict[str, Any], name: str) -> Any:  # noqa: ANN401 -- whatever stands in a file
+    """Return the value of a key, which may be nested like `translation.en`; raise KeyError if missing."""
     if name in found or "." not in name:
         return found[name]
     root, _, rest = name.partition(".")
     inner = found[root]
     if not isinstance(inner, dict):
         raise KeyError(name)
-    return _find(inner, rest)
+    return find_key(inner, rest)

@@ -5,20 +5,35 @@ It also reads the class names that `datasets` stores with a column of class numb
 
 from __future__ import annotations
 
-import functools
 import io
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from .cells import Cells, RowsError, max_bytes, missing_column, too_large
+from .cells import Cells, RowsError, find_key, max_bytes, missing_column, too_large
 
-_BATCH_ROWS = 256  # the rows that become Python values at a time
+BATCH_ROWS = 256
+"""The number of rows that become Python values at a time."""
+
 _VALUE_BYTES = 50  # about what any Python value takes
+
+
+@contextmanager
+def damage_as_fault(form: str, what: str) -> Iterator[None]:
+    """Convert whatever a damaged or too large file raises to a RowsError. `what` is its content."""
+    try:
+        yield
+    except RowsError:
+        raise
+    except MemoryError as error:
+        raise RowsError([too_large(what)]) from error
+    except Exception as error:  # a damaged file can raise anything
+        raise RowsError([f"expected {form}, got: {type(error).__name__}: {error}"[:200]]) from error
 
 
 def read_columnar(data: bytes, form: str, columns: Sequence[str]) -> Cells:
@@ -28,44 +43,32 @@ def read_columnar(data: bytes, form: str, columns: Sequence[str]) -> Cells:
 
     Raise RowsError for an invalid file, and for rows that exceed the size limit in memory.
     """
-    try:
-        return _read(data, form, columns)
-    except RowsError:
-        raise
-    except MemoryError as error:
-        raise RowsError([too_large("rows")]) from error
-    except Exception as error:  # a damaged file can raise anything
-        found = f"{type(error).__name__}: {error}"[:200]
-        raise RowsError([f"expected {form.capitalize()}, got: {found}"]) from error
-
-
-def _read(data: bytes, form: str, columns: Sequence[str]) -> Cells:
-    schema, _ = _open(data, form, ())
-    paths = [_find_path(schema, name) for name in columns]
-    if missing := [name for name, path in zip(columns, paths, strict=True) if path is None]:
-        raise RowsError([missing_column(name, _leaves(schema)) for name in missing])
-    size = 0
-    # a small compressed file can be huge in memory, so its size is estimated before it becomes Python values
-    for arrays in _iter_arrays(data, form, columns, paths):
-        for array in arrays:
-            array.validate(full=True)
-            size += _python_size(array)
-        if size > max_bytes():
-            raise RowsError([too_large("rows")])
-    values: list[list[Any]] = [[] for _ in columns]
-    for arrays in _iter_arrays(data, form, columns, paths):
-        for column, array in zip(values, arrays, strict=True):
-            column.extend(array.to_pylist())
-    named = [_named(column, names) for column, names in zip(values, _class_names(schema, paths), strict=True)]
+    values, size = [list[Any]() for _ in columns], 0
+    with damage_as_fault(form.capitalize(), "rows"):
+        schema, batches = _open(data, form, columns)
+        known = _flat(schema.empty_table()).schema.names
+        if faults := [missing_column(name, known) for name in columns if name not in known]:
+            raise RowsError(faults)
+        if twice := [name for name in columns if known.count(name) > 1]:
+            raise RowsError([f"expected one column '{name}', got {known.count(name)}" for name in twice])
+        for batch in batches:
+            batch.validate(full=True)
+            flat = _flat(pa.Table.from_batches([batch]))
+            chunks = [chunk for name in columns for chunk in flat.column(name).chunks]
+            # a small compressed file can be huge in memory, so its size is estimated before the conversion
+            size += sum(map(_python_size, chunks))
+            if size > max_bytes():
+                raise RowsError([too_large("rows")])
+            for column, name in zip(values, columns, strict=True):
+                column.extend(flat.column(name).to_pylist())
+    named = [_named(column, _class_names(schema, name)) for column, name in zip(values, columns, strict=True)]
     return Cells(unit="row", numbers=range(1, len(values[0]) + 1), columns=named)
 
 
 def _open(data: bytes, form: str, columns: Sequence[str]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     if form == "parquet":
         file = pq.ParquetFile(io.BytesIO(data))
-        schema = file.schema_arrow
-        roots = {path[0] for name in columns if (path := _find_path(schema, name))}
-        return schema, file.iter_batches(batch_size=_BATCH_ROWS, columns=sorted(roots))
+        return file.schema_arrow, file.iter_batches(batch_size=BATCH_ROWS, columns=list(columns))
     if data.startswith(b"ARROW1"):
         reader = pa.ipc.open_file(pa.BufferReader(data))
         return reader.schema, (reader.get_batch(place) for place in range(reader.num_record_batches))
@@ -73,20 +76,11 @@ def _open(data: bytes, form: str, columns: Sequence[str]) -> tuple[pa.Schema, It
     return stream.schema, iter(stream)
 
 
-def _iter_arrays(
-    data: bytes, form: str, columns: Sequence[str], paths: Sequence[list[str] | None]
-) -> Iterator[list[pa.Array]]:
-    """Yield these columns or nested fields of each batch. Fields of a null struct are null, too."""
-    for batch in _open(data, form, columns)[1]:
-        yield [
-            functools.reduce(
-                lambda array, name: array.flatten()[array.type.get_field_index(name)],
-                path[1:],
-                batch.column(batch.schema.names.index(path[0])),
-            )
-            for path in paths
-            if path is not None
-        ]
+def _flat(table: pa.Table) -> pa.Table:
+    """Replace structs by their fields, named like `translation.en`. Fields of a null struct are null, too."""
+    while any(pa.types.is_struct(field.type) for field in table.schema):
+        table = table.flatten()
+    return table
 
 
 def _python_size(column: pa.Array) -> int:
@@ -104,53 +98,13 @@ def _python_size(column: pa.Array) -> int:
     return size + column.nbytes
 
 
-def _find_path(schema: pa.Schema, name: str) -> list[str] | None:
-    """Split the name of a column or nested field: ["translation", "en"] for `translation.en`.
-
-    Return None if there is no such field.
-    """
-    if name in schema.names:
-        if schema.names.count(name) > 1:
-            raise RowsError([f"expected one column '{name}', got {schema.names.count(name)}"])
-        return [name]
-    parts = name.split(".")
-    for end in range(len(parts) - 1, 0, -1):
-        root, rest = ".".join(parts[:end]), parts[end:]
-        if schema.names.count(root) == 1 and _has_fields(schema.field(root).type, rest):
-            return [root, *rest]
-    return None
-
-
-def _has_fields(kind: pa.DataType, keys: list[str]) -> bool:
-    for key in keys:
-        if not pa.types.is_struct(kind) or kind.get_field_index(key) < 0:
-            return False
-        kind = kind.field(key).type
-    return True
-
-
-def _leaves(schema: pa.Schema) -> list[str]:
-    """Return the names of all columns and nested fields, such as `translation.en`."""
-    found = []
-    for field in schema:
-        fields = [field.type.field(place) for place in range(field.type.num_fields)]
-        nested = [f"{field.name}.{each.name}" for each in fields] if pa.types.is_struct(field.type) else []
-        found += nested or [field.name]
-    return found
-
-
-def _class_names(schema: pa.Schema, paths: Sequence[list[str] | None]) -> list[list[str] | None]:
-    """Return the class names of each column or field, where Hugging Face `datasets` has stored them."""
+def _class_names(schema: pa.Schema, column: str) -> list[str] | None:
+    """Return the class names of a column or field, where Hugging Face `datasets` has stored them."""
     try:
         features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
+        feature = find_key(features, column)
     except (KeyError, ValueError, TypeError):
-        return [None for _ in paths]
-    return [_names_at(features, path or []) for path in paths]
-
-
-def _names_at(feature: Any, path: list[str]) -> list[str] | None:  # noqa: ANN401 -- a file may say anything
-    for key in path:
-        feature = feature.get(key) if isinstance(feature, dict) else None
+        return None
     if isinstance(feature, dict) and feature.get("_type") in ("Sequence", "List", "LargeList"):
         feature = feature.get("feature")
     elif isinstance(feature, list) and feature:

@@ -125,7 +125,6 @@ def _split_at_line_ends(data: bytes, shares: _HeldOut) -> tuple[int, int, int] |
     return (ends[0], ends[1], len(data)) if 0 < ends[0] < ends[1] < len(data) else None
 
 
-_BATCH_ROWS = 256  # the rows that become Python values at a time
 _MAX_EXPANSION = 100  # times the size of a file that its texts may take, if that is more than the limit
 _FORM = ".parquet"
 
@@ -237,8 +236,10 @@ def iter_documents(path: Path, column: str) -> Iterator[str]:
     import pyarrow as pa  # noqa: PLC0415 -- loads slowly
     import pyarrow.parquet as pq  # noqa: PLC0415
 
+    from .columnar import BATCH_ROWS, damage_as_fault  # noqa: PLC0415
+
     size, limit = 0, max_bytes()
-    try:
+    with damage_as_fault("Parquet", "texts"):
         most = max(limit, _MAX_EXPANSION * path.stat().st_size)
         with pq.ParquetFile(path) as file:
             schema = file.schema_arrow
@@ -247,18 +248,12 @@ def iter_documents(path: Path, column: str) -> Iterator[str]:
             kind = schema.field(column).type
             if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
                 raise RowsError([f"column {column}: expected texts, got {kind}"])
-            for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=[column]):
+            for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=[column]):
                 size += batch.nbytes
                 if batch.nbytes > limit or size > most:
                     raise RowsError([too_large("texts")])
                 batch.validate(full=True)
                 yield from (text for text in batch.column(0).to_pylist() if text and text.strip())
-    except RowsError:
-        raise
-    except MemoryError as error:
-        raise RowsError([too_large("texts")]) from error
-    except Exception as error:  # a damaged file can raise anything
-        raise RowsError([f"expected Parquet, got: {type(error).__name__}: {error}"[:200]]) from error
 
 
 def _digests(reader: Reader, name: str, key: str) -> tuple[str, ...] | None:
