@@ -48,10 +48,7 @@ class _Schema(GenerateJsonSchema):
         return found
 
     def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> JsonSchemaValue:  # noqa: ANN401 -- pydantic's private type
-        """Return a schema that allows any value.
-
-        It stands in for types that have no JSON Schema. Pydantic's own method raises an error instead.
-        """
+        """Return a schema that allows any value."""
         return {}
 
 

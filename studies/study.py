@@ -125,18 +125,12 @@ class Study:
 
     @property
     def cells(self) -> tuple[Trial, ...]:
-        """The trial of each cell and seed of a grid.
-
-        If two cells have the same settings, their trial occurs twice.
-        """
+        """The trial of each cell and seed of a grid."""
         return self.grid.cells
 
     @cached_property
     def budget(self) -> StudyBudget:
-        """The limits on a model's costs that are known before training.
-
-        They come from [study] and [search].
-        """
+        """The limits on a model's costs that are known before training."""
         limits = self.search.bounds if self.search else ()
         return StudyBudget(
             max_parameters=self.header.max_parameters,
@@ -180,17 +174,11 @@ class Study:
 
     @property
     def asks_for_seeds(self) -> bool:
-        """True if added seeds can decide something.
-
-        The study then has claims, or tables that test differences.
-        """
+        """True if added seeds can decide something."""
         return bool(self.claims) or any(table.asks_for_seeds for table in self.tables)
 
     def with_later_seeds(self) -> Study:
-        """Return the study with the trials of all seeds that may be added later.
-
-        Its factors do not change.
-        """
+        """Return the study with the trials of all seeds that may be added later."""
         later, first = self.later_seeds, self.seeds[0]
         starts = [trial for trial in self.cells if trial.levels[SEED] == first]
         if not later or any(trial.levels[SEED] == later[0] for trial in self.cells):
@@ -252,10 +240,7 @@ class Study:
 
     @property
     def points_by_rung(self) -> list[int]:
-        """The number of points that a search trains on each rung.
-
-        The baseline is only trained on the last rung.
-        """
+        """The number of points that a search trains on each rung."""
         if self.fidelity is None:
             return [self.num_points]
         return self.fidelity.planned(self.num_points, has_baseline=bool(self.baseline))
@@ -296,10 +281,7 @@ class Study:
 
     @property
     def point_levels(self) -> tuple[Mapping[str, Level], ...]:
-        """All combinations of levels of the factors in `[search] across`.
-
-        Every search point is trained at each of them.
-        """
+        """All combinations of levels of the factors in `[search] across`."""
         names = self.search.across if self.search else ()
         return tuple(
             dict(zip(names, levels, strict=True))
@@ -486,10 +468,7 @@ def _read_study(
 
 
 def follow_rounds(study: Study, store: Store) -> Study:
-    """Add all later design rounds that the stored results determine.
-
-    Designs such as `path` choose the cells of a round by the results of earlier rounds.
-    """
+    """Add all later design rounds that the stored results determine."""
     while (design := study.design.next_round(study, store)) is not None:
         study = with_design(study, design)
     return study
@@ -678,10 +657,7 @@ def shipped_studies() -> dict[str, Path]:
 
 
 def find_study_file(name_or_path: str | Path) -> Path:
-    """Return the path of a study file, given as a path or as the name of a shipped study.
-
-    Raise StudyError with the nearest name if neither exists.
-    """
+    """Return the path of a study file, given as a path or as the name of a shipped study."""
     shipped = shipped_studies()
     path = Path(name_or_path)
     if path.is_file():

@@ -221,18 +221,12 @@ def dataset_owner(name: str) -> str:
 
 
 def dataset_code(name: str) -> str | None:
-    """Return the plug-in that registered a dataset, with a digest of its code.
-
-    Return None if the dataset is built in.
-    """
+    """Return the plug-in that registered a dataset, with a digest of its code."""
     return _datasets().code(name) if name in _datasets() else None
 
 
 def dataset_names(kind: type[Dataset] = Dataset) -> tuple[str, ...]:
-    """Return the names of all datasets of a kind, sorted.
-
-    By default, return those of all kinds, sorted within each kind.
-    """
+    """Return the names of all datasets of a kind, sorted."""
     kinds = (each for each in KINDS.values() if issubclass(each, kind))
     known = sorted(_datasets().items())
     return tuple(name for each in kinds for name, dataset in known if isinstance(dataset, each))

@@ -59,10 +59,7 @@ MeasureT = TypeVar("MeasureT", bound=Callable[[], Measure])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TitleTemplate:
-    """A title with placeholders, such as a number of layers.
-
-    The settings of a trial fill them. The title is used for trials for which the fact `when` is true.
-    """
+    """A title with placeholders, such as a number of layers."""
 
     title: str
     when: str = ""  # if empty, the title is used for all trials
@@ -100,10 +97,7 @@ class Metric:
         return 0.0 if self.is_share or self.is_positive else -math.inf, 1.0 if self.is_share else math.inf
 
     def format(self, value: float) -> str:
-        """Format a value as tables show it, such as `1,234.5`.
-
-        A metric with a unit gives, for example, `1.23 GFLOPs`.
-        """
+        """Format a value as tables show it, such as `1,234.5`."""
         return format_quantity(value, self.unit) if self.unit else format_number(value, self.decimals)
 
 
@@ -176,10 +170,7 @@ def register_metric(
 
 
 def kinds_of_task(names: Collection[str]) -> frozenset[TaskKind]:
-    """Convert names of kinds of task to members of TaskKind.
-
-    Raise ValueError for an unknown name. The names are in lower case, as plug-ins write them.
-    """
+    """Convert names of kinds of task to members of TaskKind."""
     known = {kind.name.lower(): kind for kind in TaskKind}
     if unknown := [name for name in names if name not in known]:
         raise ValueError(f"expected task kinds among {', '.join(known)}, got {', '.join(unknown)}")
@@ -229,10 +220,7 @@ METRICS_AND_COSTS: Mapping[str, Metric] = ChainMap(
 
 
 def unknown_metric(name: str, known: Iterable[str] = METRICS_AND_COSTS) -> str:
-    """Return the error message for an unknown metric name.
-
-    The message has the nearest known name or, if none is near, the command that lists all names.
-    """
+    """Return the error message for an unknown metric name."""
     near = hint(name, known) or "; list all: activemem list metrics (a plug-in's metrics need --plugin FILE)"
     return f"unknown metric '{name}'{near}"
 
@@ -260,10 +248,7 @@ def better_arrow(metric: Metric) -> str:
 
 
 def format_number(value: float, decimals: int) -> str:
-    """Format a number with these decimals and grouped thousands.
-
-    The minus sign is a true one, and −0 is never written.
-    """
+    """Format a number with these decimals and grouped thousands."""
     # the option z turns -0.0 into 0.0
     return format(value, f"z,.{decimals}f").replace("-", "−").replace("inf", "∞")
 

@@ -47,10 +47,7 @@ class PublishedNumber:
 
     @property
     def deviation_text(self) -> str:
-        """The deviation that the paper prints after the number, such as 0.3 in `1.2 ± 0.3`; "" without one.
-
-        It is read from the beginning of `note`.
-        """
+        """The deviation after the number, such as 0.3 in `1.2 ± 0.3`; "" without one."""
         found = _DEVIATION.match(self.note)
         return found[1] if found else ""
 

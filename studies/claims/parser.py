@@ -228,10 +228,7 @@ RuleResult = TypeVar("RuleResult")
 
 
 class _ParseError(Exception):
-    """Exception for a fault that is already recorded.
-
-    The parser then skips the text up to the next closing bracket.
-    """
+    """Exception for a fault that is already recorded."""
 
 
 def parse_claim(text: str, faults: FaultCollector) -> SyntaxNode:

@@ -118,10 +118,7 @@ class Scope:
         return found
 
     def varying_factors(self, cells: Iterable[Cell]) -> dict[str, tuple[Level, ...]]:
-        """Return the factors that vary among these cells, with their levels.
-
-        They are in the order of the study.
-        """
+        """Return the factors that vary among these cells, with their levels."""
         held = [dict(cell) for cell in cells]
         met = {factor: {level_key(cell[factor]) for cell in held} for factor in self.factors}
         return {
@@ -256,10 +253,7 @@ _OPERATOR = re.compile(r"[+*>]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundLevel(syntax.Spanned):
-    """The level that a loop variable of a claim stands for.
-
-    `start` and `end` are the position of this level in the claim's text.
-    """
+    """The level that a loop variable of a claim stands for."""
 
     text: str
 
@@ -303,10 +297,7 @@ class _Resolver:
             self._faults.add(place.start, place.end, message)
 
     def statement(self, node: syntax.SyntaxNode, bound: Bindings) -> Statement | None:  # noqa: PLR0911 -- one return for each kind
-        """Resolve a node to a statement: a comparison, a combination of statements, or a loop.
-
-        A number, or a `best` without `is` or `in`, is a fault.
-        """
+        """Resolve a node to a statement: a comparison, a combination of statements, or a loop."""
         match node:
             case syntax.BooleanOperation():
                 parts = [self.statement(part, bound) for part in node.parts]
@@ -889,10 +880,7 @@ def _scopes(diagnostics: Diagnostics, design: Design) -> Sequence[Scope | None]:
 
 
 def check_claimed_metrics(diagnostics: Diagnostics, claims: Sequence[Claim], trials: Sequence[Trial]) -> None:
-    """Report claims about a metric that a cell can never have.
-
-    The message names the key that would add the metric.
-    """
+    """Report claims about a metric that a cell can never have."""
     texts = [table.get("holds") for table in diagnostics.tables("claim")]
     met = set[tuple[str, str]]()
     for claim, cell, fault in missing_metrics(claims, trials):
@@ -903,10 +891,7 @@ def check_claimed_metrics(diagnostics: Diagnostics, claims: Sequence[Claim], tri
 
 
 def missing_metrics(claims: Sequence[Claim], trials: Sequence[Trial]) -> Iterator[tuple[Claim, Cell, str]]:
-    """Yield each claimed metric that its cell can never have.
-
-    Each item is the claim, the cell, and the reason why the metric cannot exist.
-    """
+    """Yield each claimed metric that its cell can never have."""
     cells: dict[CellKey, TrialSettings] = {each.cell: each.settings for each in trials}
     for claim in claims:
         for comparison in iter_comparisons(claim.statement):

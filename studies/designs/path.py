@@ -49,10 +49,7 @@ class PathSettings(StepwiseSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class Path(Stepwise):
-    """An ablation path: each round keeps the change with the best value of a metric.
-
-    `kept` are the changes kept so far.
-    """
+    """An ablation path: each round keeps the change with the best value of a metric."""
 
     settings: PathSettings
     kept: tuple[str, ...] = ()

@@ -125,10 +125,7 @@ class Gates(Expansion):
         return replace(study, grid=replace(study.grid, cells=cells))
 
     def check(self, diagnostics: Diagnostics, design: Design, claims: Sequence[Claim]) -> None:
-        """Report factors, levels and claims of gates that the study does not have.
-
-        Faulty claims are ignored.
-        """
+        """Report factors, levels and claims of gates that the study does not have."""
         tables = [each for each in diagnostics.tables("claim") if isinstance(each, Mapping)]
         known = [
             *(each for claim in claims for each in _names(claim)),

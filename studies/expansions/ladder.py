@@ -202,10 +202,7 @@ def _width(data: Mapping[str, Any], found: LadderSettings) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRung:
-    """A model of a ladder at one size, with its training.
-
-    `size` has the ladder's values, and `others` the levels of all other factors, as text.
-    """
+    """A model of a ladder at one size, with its training."""
 
     size: str
     others: str
@@ -216,10 +213,7 @@ class PlannedRung:
 
 
 def planned_rungs(study: Study) -> list[PlannedRung]:
-    """Return an entry for each model of a ladder at each size.
-
-    There is one entry for all seeds. Empty without a ladder.
-    """
+    """Return an entry for each model of a ladder at each size."""
     found: dict[PlannedRung, None] = {}
     for trial in study.trials if study.ladder else ():
         settings, train = trial.settings, trial.settings.train

@@ -52,10 +52,7 @@ _COSTS: Mapping[MatchedCost, Callable[[TrialSettings], float]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostMatch:
-    """A cost of a cell's model, and of the baseline's model.
-
-    `amount` is the cell's cost, and `target` the baseline's.
-    """
+    """A cost of a cell's model, and of the baseline's model."""
 
     name: MatchedCost
     amount: float
@@ -105,10 +102,7 @@ def cost_text(name: MatchedCost, amount: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeMatch:
-    """The computed size of a cell, and how its costs compare with the baseline's.
-
-    `size` is None if the cell has no size to compute.
-    """
+    """The computed size of a cell, and how its costs compare with the baseline's."""
 
     size: int | None
     costs: tuple[CostMatch, ...]
@@ -214,10 +208,7 @@ class SizeMatcher:
         return nearest or [self._match(low, self._costs(levels, low), target)]
 
     def is_changed_by_size(self, levels: Mapping[str, Level], found: Sequence[SizeMatch]) -> bool:
-        """Return whether a cell's size changes any of its costs.
-
-        It is tested at the sizes in `found`, and at the baseline's size and the next larger one.
-        """
+        """Return whether a cell's size changes any of its costs."""
         costs = [{cost.name: cost.amount for cost in each.costs} for each in found]
         try:
             costs += [self._costs(levels, self.matched.size + more) for more in (0, 1)]
@@ -295,11 +286,7 @@ class Match(Expansion):
         return cls()
 
     def read_cells(self, reader: DesignReader) -> Mapping[str, Any]:
-        """Return the size to compute.
-
-        It is the only name in `[study] baseline` that is not a factor. A fault is reported unless there is
-        exactly one such name, with an integer.
-        """
+        """Return the size to compute."""
         if not reader.header.match:
             return {}
         report = reader.diagnostics.report

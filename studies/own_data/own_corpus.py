@@ -67,10 +67,7 @@ class KeptFacts:
         return cls(place / f"data-{digest[:32]}.json")
 
     def load(self, facts: type[FactsT]) -> tuple[FactsT, dict[str, Path], CorpusSummary] | None:
-        """Return the cached facts, the path of each file by its SHA-256, and the summary.
-
-        Return None if there is no valid cache file.
-        """
+        """Return the cached facts, the path of each file by its SHA-256, and the summary."""
         try:
             found = json.loads(self.path.read_text(encoding="utf-8"))
             os.utime(self.path)  # marks the entry as used, so that `save` does not delete it by its age
@@ -171,20 +168,14 @@ class OwnCorpus:
         return list(_paths(found if self.tokenizer is None else found["corpus"]))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the description that a store keeps.
-
-        It allows loading the study later without the user's files.
-        """
+        """Return the description that a store keeps."""
         pieces = {} if self.pieces is None else {"pieces": self.pieces}
         found = {"facts": self.facts, "tokenizer": self.tokenizer}
         facts = {key: each.model_dump(mode="json") for key, each in found.items() if each is not None}
         return {"written": self.written, **facts, **pieces}
 
     def complete_task(self, task: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the `[task]` table with the facts about the user's files in place of their names.
-
-        `pieces` gets its default if the table has no such key.
-        """
+        """Return the `[task]` table with the facts about the user's files in place of their names."""
         pieces = {} if self.pieces is None else {"pieces": self.pieces}
         found = {"corpus": self.facts, "tokenizer": self.tokenizer}
         return {
@@ -195,10 +186,7 @@ class OwnCorpus:
 
 
 def read_own_corpus(diagnostics: Diagnostics, folder: Path) -> OwnCorpus | None:
-    """Read the corpus and tokenizer of the user that `[task]` names, if any.
-
-    Paths are relative to `folder`.
-    """
+    """Read the corpus and tokenizer of the user that `[task]` names, if any."""
     reader, corpus = Reader(diagnostics, folder), _read_corpus(diagnostics, folder)
     if not _names_tokenizer(diagnostics):
         return corpus

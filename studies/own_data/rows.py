@@ -76,10 +76,7 @@ def read_label(value: Any) -> str:  # noqa: ANN401 -- as above
 
 
 def read_tags(value: Any) -> tuple[str | None, ...]:  # noqa: ANN401 -- as above
-    """Return the class of each token, from a list or a space-separated text.
-
-    Tokens that are not scored have None.
-    """
+    """Return the class of each token, from a list or a space-separated text."""
     found = value.split() if isinstance(value, str) else value
     if not isinstance(found, list) or not found:
         raise ValueError(f"expected a list of labels, or a text with spaces between them, got {shown(value)}")
@@ -237,10 +234,7 @@ def read_part(
 
 
 def draw_split(layout: OwnLayout, row: Row) -> Row:
-    """Return the row with its final split, after rows are held out from training.
-
-    Rows are held out for a split that has no rows of its own.
-    """
+    """Return the row with its final split, after rows are held out from training."""
     if row.split != "train" or not (layout.dev_share or layout.test_share):
         return row
     shares = HeldOutFractions(dev=layout.dev_share, test=layout.test_share)

@@ -74,10 +74,7 @@ class CorpusSummary:
     warnings: tuple[str, ...] = ()
 
     def default_pieces(self, most: int) -> int | None:
-        """Return a suitable bpe vocabulary size for a small text.
-
-        None if the text is large enough for `most` pieces.
-        """
+        """Return a suitable bpe vocabulary size for a small text."""
         bounds = self.pieces.values()
         if not bounds or min(each.most for each in bounds) >= most:
             return None

@@ -280,12 +280,7 @@ class _ThreeLabelled(ThreeTables, _LabelColumns):
 def read_sequences(
     diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any], kind: RowKind
 ) -> OwnSequences | None:
-    """Read the user's labelled sequences; return the facts about them.
-
-    A sequence has one class, one number, or a class for each token.
-
-    None if faults are reported.
-    """
+    """Read the user's labelled sequences; return the facts about them."""
     if not table.keys() & {"path", "train"}:
         reader.report('expected { path = "my.csv" }, or one file each for train, dev and test')
         return None
@@ -313,10 +308,7 @@ def read_sequences(
 
 
 class _PairColumns(StrictModel):
-    """The columns of the sentences and of their translations.
-
-    By default these are the first two columns of a TSV.
-    """
+    """The columns of the sentences and of their translations."""
 
     source: str | None = None
     target: str | None = None

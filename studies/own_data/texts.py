@@ -57,10 +57,7 @@ def check_shares(dev: float, test: float) -> None:
 
 
 def read_own_text(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]) -> OwnText | None:
-    """Return the facts about a text in one file, or in one for each split.
-
-    Return None if faults are reported.
-    """
+    """Return the facts about a text in one file, or in one for each split."""
     if not {"path", "train"} & table.keys():
         reader.report(
             'expected { path = "my.txt" }, one file each for train, dev and test, or { documents = "shards" }'
@@ -130,10 +127,7 @@ _FORM = ".parquet"
 
 
 class _Source(StrictModel):
-    """One source of documents in a mixture.
-
-    It is a file or a folder. `weight` sets its share of the training documents.
-    """
+    """One source of documents in a mixture."""
 
     path: str
     weight: float = Field(default=1.0, gt=0)

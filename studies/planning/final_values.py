@@ -65,10 +65,7 @@ def may_diverge() -> pl.Expr:
 
 
 def uniform_losses(tasks: Mapping[str, TaskSettings]) -> dict[str, float]:
-    """Return each trial's loss, in nats, for equally probable symbols.
-
-    Tasks without symbols and tasks with their own losses have no such loss.
-    """
+    """Return each trial's loss, in nats, for equally probable symbols."""
     losses = {id(task): _uniform_loss(task) for task in tasks.values()}
     return {trial: loss for trial, task in tasks.items() if (loss := losses[id(task)]) is not None}
 
@@ -244,20 +241,14 @@ def row_value(row: Mapping[str, Any], metric: str) -> float:
 
 
 def last_members(metrics: pl.DataFrame, family: str) -> pl.DataFrame:
-    """Return the last value of each index of a metric in each trial.
-
-    A metric with indices is, for example, `bleu[10-20]`.
-    """
+    """Return the last value of each index of a metric in each trial."""
     members = metrics.filter(pl.col("name").str.starts_with(family + "["))
     last = members.filter(pl.col("step") == pl.col("step").max().over("trial"))
     return last.unique(["trial", "name"], keep="last", maintain_order=True)
 
 
 def combined_status(statuses: Collection[str]) -> ValueStatus:
-    """Return the status to show for a value that several trials share.
-
-    It is the first of their statuses in the order of `ValueStatus`.
-    """
+    """Return the status to show for a value that several trials share."""
     return next((status for status in ValueStatus if status in statuses), ValueStatus.NO_VALUE)
 
 
@@ -334,10 +325,7 @@ def cost_by_step(currency: Currency, step: pl.Expr) -> pl.Expr:
 
 
 def cost_per_epoch(target: str, outcomes: pl.DataFrame) -> dict[str, float]:
-    """Return the mean cost of an epoch for each trial.
-
-    It has the unit of the target's cost, such as FLOPs.
-    """
+    """Return the mean cost of an epoch for each trial."""
     found = read_target(target)
     if found is None:
         return {}

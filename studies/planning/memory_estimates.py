@@ -76,10 +76,7 @@ class StepMemory:
         return self._of_weights + max(self.activations, self.copies)
 
     def parts_that_fit(self, device_bytes: int) -> int | None:
-        """Return into how many parts a batch must be split to fit on a device; None if it never fits.
-
-        The number of parts is a power of two from 1 to 2 ** MAX_DOUBLINGS.
-        """
+        """Return into how many parts a batch must be split to fit on a device; None if it never fits."""
         for parts in (1 << doublings for doublings in range(MAX_DOUBLINGS + 1)):
             if fits(self.in_parts(parts), device_bytes):
                 return parts
@@ -88,10 +85,7 @@ class StepMemory:
         return None
 
     def in_parts(self, parts: int) -> int:
-        """Return the peak bytes of a step whose batch is split into parts.
-
-        The parts are computed one after another.
-        """
+        """Return the peak bytes of a step whose batch is split into parts."""
         largest = -(-self.activations * -(-self.sequences // parts) // self.sequences)
         return self._of_weights + max(largest, self.copies)
 

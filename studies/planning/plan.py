@@ -125,10 +125,7 @@ _Short = tuple[str, tuple[float, float], tuple[float | None, float | None]]
 
 
 def find_insufficient_reach(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple[InsufficientReach, ...]:
-    """Return the models that see too little of the inputs to solve their task.
-
-    Tasks are skipped if their required reach is unknown.
-    """
+    """Return the models that see too little of the inputs to solve their task."""
     found: dict[_Short, dict[str, None]] = {}
     for label, settings in labelled:
         task = settings.task
@@ -429,19 +426,13 @@ def _remaining_flops(to_run: Sequence[Trial], ends: Sequence[Trial], left: int) 
 def remaining_search_times(
     study: Study, store: Store, outcomes: pl.DataFrame, estimator: TimeEstimator
 ) -> list[TimeEstimate]:
-    """Return the estimated time of each remaining trial of a search.
-
-    After the budget is spent, only the trials of points that have started remain.
-    """
+    """Return the estimated time of each remaining trial of a search."""
     tried = study_outcomes(study, outcomes)
     return _search_estimates(study, tried, estimator)[: left_when_spent(study, store, tried)]
 
 
 def most_at_once(study: Study, left: int) -> int:
-    """Return how many of the remaining trials can train at the same time.
-
-    In a search, one worker trains all trials of a point.
-    """
+    """Return how many of the remaining trials can train at the same time."""
     if study.search is not None:
         return -(-left // (len(study.seeds) * len(study.point_levels)))
     return left
@@ -542,10 +533,7 @@ def _cost_of_group(trials: Sequence[Trial], steps: Mapping[str, StepMemory]) -> 
 def model_costs(
     study: Study, groups: Sequence[Sequence[Trial]], estimator: TimeEstimator, steps: Mapping[str, StepMemory]
 ) -> tuple[ModelCost, ...]:
-    """Return the cost of each group of trials.
-
-    `steps` has the step memory by trial id; without it a model's memory is None.
-    """
+    """Return the cost of each group of trials."""
     label, budget, apart = _labeller(study), study.budget, factors_of_sizes(study)
     places = [
         " · ".join(level_name(group[0].levels[name]) for name in apart if name in group[0].levels)

@@ -276,10 +276,7 @@ def _plain_keys(settings: Mapping[str, Any]) -> dict[KeyPath, Any]:
 
 
 def reusable_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return the stored rows that fit a search, with their levels in it.
-
-    For each point there are rows for all of its seeds, or none.
-    """
+    """Return the stored rows that fit a search, with their levels in it."""
     trials, others = FittingTrials(study), outcomes.filter(status="done")
     points: dict[str, list[Trial]] = {}
     for row in others.filter(pl.col("seed").is_in(study.seeds)).iter_rows(named=True):
@@ -323,17 +320,11 @@ class RecipeSpace:
 
     @property
     def pattern(self) -> Recipe | None:
-        """The study's recipe, with a search dimension for each placeholder.
-
-        None if a dimension cannot stand in one of these places.
-        """
+        """The study's recipe, with a search dimension for each placeholder."""
         return self._pattern
 
     def values(self, recipe: Recipe) -> dict[str, Level] | None:
-        """Return the dimensions' values that give this recipe.
-
-        Return None if the recipe is not in the space.
-        """
+        """Return the dimensions' values that give this recipe."""
         if self._pattern is None:
             return None
         found = find_derivation(self._pattern.root, recipe.root)

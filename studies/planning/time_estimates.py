@@ -194,10 +194,7 @@ class RecipeTimes:
         self._shares: Counter[str] = Counter()  # trained fractions of trials, by recipe
 
     def add(self, recipe: str, seconds: float, share: float) -> None:
-        """Record the seconds that a part of a trial has taken.
-
-        `share` is the part's fraction of the trial.
-        """
+        """Record the seconds that a part of a trial has taken."""
         self._seconds[recipe] += seconds  # pyright: ignore[reportArgumentType] -- a Counter adds real numbers too
         self._shares[recipe] += share  # pyright: ignore[reportArgumentType] -- as above
 
@@ -269,10 +266,7 @@ def steps_to_compare(all_settings: Sequence[TrialSettings]) -> list[TrialSetting
 
 
 def positions_of_first_step(settings: TrialSettings) -> int:
-    """Return how many positions a trial's first step computes at once.
-
-    Positions are sequences times tokens.
-    """
+    """Return how many positions a trial's first step computes at once."""
     train, task = settings.train, settings.task.spec
     tokens = sequence_tokens(settings)
     if isinstance(task, AlgorithmicTask) and train.curriculum is not None:

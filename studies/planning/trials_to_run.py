@@ -164,10 +164,7 @@ def _turns_by_claim(study: Study) -> dict[str, int]:
 
 
 def trials_missing_weights(study: Study, store: Store, statuses: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the done trials whose weights should be in the store but are missing.
-
-    A run trains them again.
-    """
+    """Return the done trials whose weights should be in the store but are missing."""
     if not study.header.keep_weights or study.search is not None:
         return ()
     done = [trial.id for trial in study.trials if statuses.get(trial.id) == "done"]
@@ -205,10 +202,7 @@ def _num_gpus(row: Mapping[str, Any]) -> float:
 
 
 def budget_exhausted(budget: SearchBudget | None, spent: Spent, running: int = 0) -> bool:
-    """Return whether a search has spent its budget.
-
-    The `running` trainings, which have not ended, count too.
-    """
+    """Return whether a search has spent its budget."""
     if budget is None:
         return False
     limits = (

@@ -105,10 +105,7 @@ class ResultKeys(StrictModel):
                 yield (key,), message
 
     def series_faults(self, factor: str, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-        """Yield a fault if a figure would have more than MAX_SERIES lines.
-
-        It has a line for each level of a factor.
-        """
+        """Yield a fault if a figure would have more than MAX_SERIES lines."""
         count = len(selected_levels(getattr(self, "select", {}), factors)[factor])
         if count > MAX_SERIES:
             yield ("series",), f"expected at most {MAX_SERIES} levels, got {count}: select some of them"
@@ -229,11 +226,7 @@ def factor_faults(
     factors: Iterable[str],
     special: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Iterator[KeyFault]:
-    """Yield a fault for each unknown factor, and for each factor that is named twice.
-
-    `named` has the paths of keys with the factors that they name. `special` has, for some keys, further valid
-    values.
-    """
+    """Yield a fault for each unknown factor, and for each factor that is named twice."""
     met: dict[str, str] = {}
     for path, name in named:
         key = str(path[0])
@@ -248,11 +241,7 @@ def factor_faults(
 def metric_faults(
     value: Sequence[str], digits: Mapping[str, int], others: Collection[str] = ()
 ) -> Iterator[KeyFault]:
-    """Yield faults of metrics and of their `digits`.
-
-    A metric is unknown or repeated, or `digits` names one that is not shown. An indexed metric is looked up
-    by its family.
-    """
+    """Yield faults of metrics and of their `digits`."""
     for number, name in enumerate(value):
         path: KeyPath = ("value",) if len(value) == 1 else ("value", number)
         if metric_family(name) not in METRICS_AND_COSTS:
@@ -391,10 +380,7 @@ def _own_keys(
 def check_shown_metrics(
     diagnostics: Diagnostics, role: Role, specs: Sequence[TableKind | CurveKind], trials: Sequence[Trial]
 ) -> None:
-    """Report each metric of a table or figure that none of its trials can have.
-
-    The message names the key that would add the metric.
-    """
+    """Report each metric of a table or figure that none of its trials can have."""
     for index, spec in enumerate(specs):
         select = getattr(spec, "select", {})
         selected = [each.common for each in trials if is_selected(select, each.levels)]
@@ -417,10 +403,7 @@ def selected_levels(
 
 
 def is_selected(select: Mapping[str, Any], levels: Mapping[str, Level]) -> bool:
-    """Return whether a trial with these levels is selected.
-
-    A factor in `select` that the trial does not have is ignored.
-    """
+    """Return whether a trial with these levels is selected."""
     return not select or all(_keeps(select, factor, levels[factor]) for factor in select if factor in levels)
 
 

@@ -71,10 +71,7 @@ def with_true_title(
 
 
 def describe_metrics(metrics: Iterable[Metric], settings: Collection[TrialSettings]) -> tuple[str, ...]:
-    """Return a sentence for each metric whose meaning depends on settings.
-
-    A last sentence names the settings in which the trials differ.
-    """
+    """Return a sentence for each metric whose meaning depends on settings."""
     depending = [metric for metric in metrics if metric.titles]
     titles = {metric.name: with_true_title(metric, settings)[0].title for metric in depending}
     sentences = [f"{name}: {in_sentence(title)}." for name, title in titles.items()]

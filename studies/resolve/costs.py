@@ -98,10 +98,7 @@ def reads_lines(settings: TrialSettings) -> bool:
 
 
 def has_many_lengths(settings: TrialSettings) -> bool:
-    """Return whether the training batches of a trial have different sequence lengths.
-
-    Lengths grow with a curriculum, are drawn at random, or follow from the texts of a corpus.
-    """
+    """Return whether the training batches of a trial have different sequence lengths."""
     task, train = settings.task, settings.train
     if isinstance(task, AlgorithmicSettings) and train.lengths is not None:
         return train.lengths[0] != train.lengths[1]
@@ -119,10 +116,7 @@ def has_many_lengths(settings: TrialSettings) -> bool:
 
 
 def blocks_compiled_for_each_length(settings: TrialSettings) -> list[str]:
-    """Return the blocks that torch compiles again for each batch length.
-
-    Empty if all batches have the same length.
-    """
+    """Return the blocks that torch compiles again for each batch length."""
     is_cut = isinstance(settings.task, LanguageModelSettings) and settings.task.separate_documents
     if not (settings.train.compile and (is_cut or has_many_lengths(settings))):
         return []
@@ -136,10 +130,7 @@ def step_flops(settings: TrialSettings) -> int:
 
 
 def flops_per_token(settings: TrialSettings) -> float:
-    """Return the training FLOPs per token on a sequence of `sequence_tokens` tokens.
-
-    Forward and backward passes count.
-    """
+    """Return the training FLOPs per token on a sequence of `sequence_tokens` tokens."""
     tokens = sequence_tokens(settings)
     return analysis(settings, tokens).training_flops / tokens
 
@@ -165,10 +156,7 @@ def reach(settings: TrialSettings) -> Reach:
 
 
 def model_cost(name: str, settings: TrialSettings) -> float:
-    """Return one cost of a trial's model, such as `parameters`.
-
-    The costs are in MODEL_COSTS. A cost that depends on the length is computed at `sequence_tokens`.
-    """
+    """Return one cost of a trial's model, such as `parameters`."""
     match name:
         case "parameters":
             return parameter_count(settings)
@@ -197,10 +185,7 @@ def max_learnable_length(settings: TrialSettings) -> int | None:
 
 
 def longest_length(settings: TrialSettings) -> int:
-    """Return the longest length of an algorithmic trial, in training and in tests.
-
-    A length that grows is assumed to grow in every epoch.
-    """
+    """Return the longest length of an algorithmic trial, in training and in tests."""
     train = settings.train
     assert isinstance(settings.task, AlgorithmicSettings)
     trained = train.lengths[1] if train.lengths is not None else highest_length(settings)

@@ -63,11 +63,7 @@ class Draft:
     space: Mapping[str, Dimension]
 
     def declared_names(self) -> set[str]:
-        """Return all names that placeholders such as `{mixer}` may use.
-
-        Names with invalid values are included. They are the names of factors, search dimensions and
-        fragments.
-        """
+        """Return all names that placeholders such as `{mixer}` may use."""
         return {*filler_kinds(self.diagnostics.data), *named_fragments(self.diagnostics.data)} - {SEED}
 
     def axes(self) -> dict[str, PlacedLevels]:
@@ -97,10 +93,7 @@ class Draft:
         return tuple((("factors", factor, index), level) for index, level in enumerate(levels))
 
     def combined_cells(self) -> Iterator[dict[str, tuple[KeyPath, Level]]]:
-        """Yield the design's cells, with the path of each level in the file.
-
-        A cell maps each factor to its level and path.
-        """
+        """Yield the design's cells, with the path of each level in the file."""
         paths = {
             name: {level_key(level): path for path, level in reversed(self.combined_levels(name))}
             for name in self.design.crossed
@@ -494,10 +487,7 @@ def report_problem(
     origin: KeyPath | None = None,
     names: Collection[str] = (),
 ) -> None:
-    """Report an invalid setting at the level that causes it, or at its key.
-
-    `origin` is the path of the level.
-    """
+    """Report an invalid setting at the level that causes it, or at its key."""
     if origin is None or origin == problem.path:
         diagnostics.report(problem.path, problem.message, key=problem.key)
     elif problem.path == RECIPE_PATH:

@@ -29,10 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyBudget:
-    """Limits of a study on the parameters of a model and on the FLOPs of a training step.
-
-    The budget of a search also has its other limits.
-    """
+    """Limits of a study on the parameters of a model and on the FLOPs of a training step."""
 
     max_parameters: int | None = None
     max_step_flops: float | None = None
@@ -47,10 +44,7 @@ class StudyBudget:
         return max((spent / bound for spent, bound, _ in self._bounded_costs(settings)), default=0.0)
 
     def describe_excess(self, settings: TrialSettings) -> str:
-        """Describe how the model exceeds the limits: `4,488,548 parameters instead of at most 2,000,000`.
-
-        Return "" for a model within the limits.
-        """
+        """Describe how the model exceeds the limits: `4,488,548 parameters instead of at most 2,000,000`."""
         costs = self._bounded_costs(settings)
         over = [text.format(spent, bound) for spent, bound, text in costs if spent > bound]
         return " and ".join([*over, *self._exceeded(settings)])

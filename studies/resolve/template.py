@@ -71,10 +71,7 @@ class Template:
         return [name for name in names if name not in self.fragments]
 
     def names_in_level(self, level: Level, factor: str = "") -> list[str]:
-        """Return the names of the placeholders that a level of a factor contains.
-
-        Only a text, or a table of the factor, can use names.
-        """
+        """Return the names of the placeholders that a level of a factor contains."""
         if not isinstance(level, str):
             return []
         if table := self.table_levels.get(factor, {}).get(level):
@@ -104,10 +101,7 @@ class Template:
         )
 
     def expand(self, text: str) -> Recipe:
-        """Parse a text as a recipe, with fragments of [recipes] in place of their names.
-
-        Raise RecipeError if a fragment does not fit.
-        """
+        """Parse a text as a recipe, with fragments of [recipes] in place of their names."""
         if text not in self._expanded:
             self._expanded[text] = _filled_recipe(read_recipe(text), self.fragments)
         return self._expanded[text]
@@ -163,11 +157,7 @@ class Template:
         return self._filled_text(value, values) if isinstance(value, str) else value
 
     def is_left_out(self, path: KeyPath, names: Collection[str]) -> bool:
-        """Return whether a key's value consists only of these placeholders.
-
-        `path` leads to the key, and `names` are the placeholders. The value is one placeholder or a list of
-        them. The recipe is never left out.
-        """
+        """Return whether a key's value consists only of these placeholders."""
         value: Any = self.tables
         for part in _key_of(path):
             value = value[part]
@@ -176,10 +166,7 @@ class Template:
         return path != RECIPE_PATH and all(hole and hole[1] in names for hole in holes)
 
     def recipe(self, values: Mapping[str, Level]) -> str:
-        """Return the recipe with these values filled in, as text.
-
-        Raises RecipeError for a value that does not fit.
-        """
+        """Return the recipe with these values filled in, as text."""
         recipe = self.expand(self.texts[RECIPE_PATH])
         key = tuple((name, type(values[name]), values[name]) for name in self._needed(recipe, values))
         if key not in self._recipes:

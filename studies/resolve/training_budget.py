@@ -25,10 +25,7 @@ _LARGEST_DEVIATION = 10.0  # percent of a budget that whole steps may miss witho
 
 
 class BudgetSettings(StrictModel):
-    """Keys of `[train]` that state a training's length in tokens or FLOPs.
-
-    They stand in place of `steps_per_epoch`.
-    """
+    """Keys of `[train]` that state a training's length in tokens or FLOPs."""
 
     tokens: int | None = Field(default=None, ge=1)
     """the tokens of the whole training, instead of steps_per_epoch: each epoch has the number of steps that
@@ -73,10 +70,7 @@ class TrainingBudget:
         return max(1, round(self.amount / least))
 
     def spend(self, settings: TrialSettings) -> TrialSettings:
-        """Return the settings with `steps_per_epoch` set by the budget.
-
-        Raise ValueError if that number is unknown or too small.
-        """
+        """Return the settings with `steps_per_epoch` set by the budget."""
         train = settings.train.model_copy(update={_STEPS: self.steps_of(settings)})
         return settings.model_copy(update={"train": train})
 

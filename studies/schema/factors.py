@@ -227,10 +227,7 @@ def filled_levels(levels: Mapping[str, Level]) -> dict[str, Level]:
 
 
 def value_name(value: Level) -> str:
-    """Return a search value for display: `conv(k=…)` for `conv(k=integer(2, 9))`.
-
-    A number has four digits. Dimensions inside the value are shown as `…`.
-    """
+    """Return a search value for display: `conv(k=…)` for `conv(k=integer(2, 9))`."""
     return f"{value:.4g}" if isinstance(value, float) else _RANGE.sub("…", level_name(value))
 
 

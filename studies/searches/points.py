@@ -101,19 +101,12 @@ class SearchPoints:
         return sum(point.status == ValueStatus.DONE and point.feasible is None for point in self.points)
 
     def sign(self, metric: Metric) -> int:
-        """Return 1 if higher values of a metric are better, else -1.
-
-        The direction is that of the search's objective. For other metrics, it is the metric's own.
-        """
+        """Return 1 if higher values of a metric are better, else -1."""
         own = {goal.name: goal.sign for goal in self.goals}
         return own.get(metric.name, 1 if metric.higher_is_better else -1)
 
     def ranked(self) -> tuple[FoundPoint, ...]:
-        """Return the complete points, the best first.
-
-        They are sorted by the first objective. Points with equal values are in order of time. With several
-        objectives, undominated points come before all others.
-        """
+        """Return the complete points, the best first."""
         points, losses = self.complete, self._losses()
         best = set(front(losses)) if len(self.goals) > 1 else set(range(len(points)))
         order = sorted(range(len(points)), key=lambda number: (number not in best, losses[number][0]))
@@ -273,10 +266,7 @@ class BestPoint:
 
 
 def comparison_note(study: Study) -> str:
-    """Return a note if values of an objective were measured at different sequence lengths.
-
-    This happens if the curricula of points reach different lengths. Return "" otherwise.
-    """
+    """Return a note if values of an objective were measured at different sequence lengths."""
     search = study.search
     ends = [trial.settings for trial in study.boundary_trials()] if search else []
     names = [each.name for each in search.objectives] if search else []
@@ -364,10 +354,7 @@ def front(points: Sequence[Losses]) -> list[int]:
 
 
 def ranks(points: Sequence[Losses]) -> list[int]:
-    """Return the rank of each point, 0 for the Pareto front.
-
-    Rank 1 is the front of all other points, and so on.
-    """
+    """Return the rank of each point, 0 for the Pareto front."""
     left, found, rank = list(range(len(points))), [0] * len(points), 0
     while left:
         first = {left[place] for place in front([points[each] for each in left])}

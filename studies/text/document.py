@@ -192,10 +192,7 @@ def parse_document(source: str, text: str, overrides: Sequence[str] = ()) -> Doc
 
 
 def read_document(path: Path, overrides: Sequence[str] = ()) -> Document:
-    """Read and parse a study file; raise StudyError for invalid TOML or UTF-8, or OSError.
-
-    A byte order mark at the beginning is skipped.
-    """
+    """Read and parse a study file; raise StudyError for invalid TOML or UTF-8, or OSError."""
     raw = path.read_bytes().removeprefix(BOM_UTF8)
     try:
         return parse_document(str(path), raw.decode(), overrides)
@@ -208,10 +205,7 @@ def read_document(path: Path, overrides: Sequence[str] = ()) -> Document:
 def apply_override(
     data: dict[str, Any], places: dict[KeyPath, tuple[str, KeyValueSpan]], override: str
 ) -> list[StudyFault]:
-    """Apply an override such as `train.lr=0.1` to the data; return the faults.
-
-    A value that is not TOML counts as a text.
-    """
+    """Apply an override such as `train.lr=0.1` to the data; return the faults."""
     if (deep := find_too_deep(override)) is not None:
         return [fault_at(override, deep, TOO_DEEP, override=True)]
     left, sign, right = override.partition("=")
@@ -303,10 +297,7 @@ class Diagnostics:
         self.invalid.add(path)
 
     def report_faults(self, path: KeyPath, faults: Iterable[Fault]) -> None:
-        """Add the faults of a text value such as a recipe.
-
-        The value is marked as invalid. Each fault has a position in the text.
-        """
+        """Add the faults of a text value such as a recipe."""
         for fault in faults:
             self.report_invalid(path, fault.message, within=(fault.start, fault.end))
 
@@ -327,10 +318,7 @@ class Diagnostics:
         return []
 
     def validate(self, model: type[ModelT], path: KeyPath, data: Mapping[str, Any]) -> ModelT | None:
-        """Return a table as an object of its Pydantic class.
-
-        If it is invalid, report faults and return None.
-        """
+        """Return a table as an object of its Pydantic class."""
         try:
             return validate(model, data)
         except InvalidTableError as error:

@@ -55,10 +55,7 @@ class StudyError(ActivememError):
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """Return the messages without lines of the file.
-
-        Faults of the whole study come first, such as a plug-in that is not loaded.
-        """
+        """Return the messages without lines of the file."""
         found = sorted(self.faults, key=lambda fault: fault.line is not None)
         return tuple(fault.message for fault in found)
 

@@ -56,10 +56,7 @@ KEY_OWNERS: dict[str, type[StrictModel]] = {}
 
 @cache
 def key_descriptions(model: type[BaseModel]) -> dict[str, str]:
-    """Return the keys of a table's class with their docstrings.
-
-    The docstrings are "" if the source code is missing.
-    """
+    """Return the keys of a table's class with their docstrings."""
     found: dict[str, str] = {}
     for base in reversed(model.__mro__[: model.__mro__.index(BaseModel)]):
         try:
@@ -80,10 +77,7 @@ def key_descriptions(model: type[BaseModel]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class KnownNames:
-    """Annotation of a key whose value must be one of several known names.
-
-    If the key is missing, the error message lists the names that `list_names` returns.
-    """
+    """Annotation of a key whose value must be one of several known names."""
 
     list_names: Callable[[], Iterable[str]]
 
@@ -98,10 +92,7 @@ class Purpose:
 def class_faults(
     settings: type[BaseModel], base: type[BaseModel], given: Collection[str] = ("name",)
 ) -> list[str]:
-    """List what a plug-in's settings class lacks, such as defaults or docstrings.
-
-    Keys in `given` need neither a default nor a docstring.
-    """
+    """List what a plug-in's settings class lacks, such as defaults or docstrings."""
     missing = contract_faults(settings, base)
     if not (isinstance(settings, type) and issubclass(settings, base)):
         return missing
@@ -138,10 +129,7 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class ValidationProblem:
-    """An error message about a value in a table, or about its key.
-
-    `path` leads to the value. The message is about the key if `key` is True.
-    """
+    """An error message about a value in a table, or about its key."""
 
     path: KeyPath
     message: str
@@ -288,10 +276,7 @@ class NamedSettings(StrictModel):
 
 
 def read_named(base: type[NamedSettings]) -> BeforeValidator:
-    """Return a Pydantic validator for tables whose `name` selects their class.
-
-    A table without a known name keeps only the keys of `base`, since its other keys cannot be checked.
-    """
+    """Return a Pydantic validator for tables whose `name` selects their class."""
 
     def read(table: object) -> object:
         if isinstance(table, str):

@@ -73,10 +73,7 @@ def locate(text: str) -> dict[KeyPath, KeyValueSpan]:
 
 @dataclass(slots=True)
 class _Scanner:
-    """Scanner of a TOML text, with one method for each rule of the grammar.
-
-    `lengths` has the number of tables in each array of tables.
-    """
+    """Scanner of a TOML text, with one method for each rule of the grammar."""
 
     text: str
     offset: int = 0
@@ -136,10 +133,7 @@ class _Scanner:
             self.offset += 1
 
     def descend(self, path: KeyPath, keys: list[tuple[str, Span]]) -> KeyPath:
-        """Return the path of dotted keys below `path`.
-
-        Record the position of each key. In an array of tables they belong to the last table.
-        """
+        """Return the path of dotted keys below `path`."""
         for name, span in keys:
             path = (*path, name)
             self.record(path, KeyValueSpan(span, span))

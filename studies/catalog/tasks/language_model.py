@@ -66,10 +66,7 @@ class LanguageModelSettings(TaskSettings):
 
     @property
     def by_line(self) -> bool:
-        """True if each row of a batch is a whole line, sentence or document.
-
-        Otherwise a row is a fixed number of tokens.
-        """
+        """True if each row of a batch is a whole line, sentence or document."""
         return self.batching in ("lines", "sentences")
 
     @property
