@@ -13,10 +13,7 @@ from .treebank_files import describe_missing, find_treebank_files, read_treebank
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Availability:
-    """The files of a dataset that are in a folder.
-
-    `missing` and `faults` are messages about missing and faulty files.
-    """
+    """The files of a dataset that are in a folder."""
 
     dataset: Dataset
     folder: Path
@@ -53,10 +50,7 @@ def check_availability(dataset: Dataset, folder: Path, *, verify: bool = False) 
 
 
 def available_datasets(datasets: Iterable[Dataset], folder: Path) -> list[Dataset]:
-    """Return the datasets that have files in the data folder.
-
-    An incomplete dataset is left out if all its files belong to a dataset that is complete.
-    """
+    """Return the datasets that have files in the data folder."""
     found = [check_availability(dataset, folder) for dataset in datasets]
     others = {path for each in found if each.complete for path in each.files}
     return [

@@ -221,10 +221,7 @@ class PairSplit:
         return path.read_text("utf-8").split("\n")[:-1]
 
     def target_bytes(self) -> list[int] | None:
-        """Return the number of UTF-8 bytes of each target sentence.
-
-        Its line end counts too. Return None if the original text is not stored.
-        """
+        """Return the number of UTF-8 bytes of each target sentence."""
         if self.path_prefix is None:
             return None
         return [len(sentence.encode()) + 1 for sentence in self.sentences("target")]
@@ -232,10 +229,7 @@ class PairSplit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParallelText:
-    """A parallel corpus.
-
-    It has a vocabulary for each language, and three splits that share no source sentence.
-    """
+    """A parallel corpus."""
 
     source: Vocabulary
     target: Vocabulary

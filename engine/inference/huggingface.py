@@ -30,10 +30,7 @@ _FIRST, _END = "<start>", "<end of line>"
 
 
 class ActivememConfig(PreTrainedConfig):
-    """Configuration of a model, read from `config.json`.
-
-    Its field `activemem` has the settings of the trial.
-    """
+    """Configuration of a model, read from `config.json`."""
 
     model_type = "activemem"
 

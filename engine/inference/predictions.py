@@ -40,10 +40,7 @@ UNREAD = "–"
 
 
 class InputError(ActivememError):
-    """Error for an input line that the model cannot read.
-
-    The message has the line's number and the expected input.
-    """
+    """Error for an input line that the model cannot read."""
 
 
 @dataclass(frozen=True, slots=True)

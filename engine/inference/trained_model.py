@@ -76,10 +76,7 @@ HUB_WEIGHTS = "model.safetensors"
 
 
 class UseError(ActivememError):
-    """Error for a method that this kind of model does not support.
-
-    The message names the supported methods.
-    """
+    """Error for a method that this kind of model does not support."""
 
 
 class TrainedModel:

@@ -171,10 +171,7 @@ class ClassificationObjective(LabelledObjective):
 
 
 class SequenceRegressionObjective(LabelledObjective):
-    """Objective of regression, with one number as the label of a sequence.
-
-    Labels are standardised by the mean and deviation of the training labels.
-    """
+    """Objective of regression, with one number as the label of a sequence."""
 
     @cached_property
     def _scale(self) -> tuple[float, float]:

@@ -148,10 +148,7 @@ class LanguageObjective(StreamedObjective[Model, TextBatch]):
 
 
 class StreamObjective(LanguageObjective[StreamBatch]):
-    """Objective that reads a text in parallel rows.
-
-    The rows continue from step to step. Blocks keep their states between steps.
-    """
+    """Objective that reads a text in parallel rows."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)

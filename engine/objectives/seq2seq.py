@@ -48,10 +48,7 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
         self._guesses: GuessDraws | None = None  # for the current batch, if the decoder reads guesses
 
     def begin_batch(self, parts: int) -> None:
-        """Draw the batch of the next step.
-
-        A batch whose size is set in tokens may have fewer pairs than `parts`.
-        """
+        """Draw the batch of the next step."""
         super().begin_batch(parts)
         train = self.settings.train
         if train.sampling:
@@ -60,10 +57,7 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
             self._guesses = GuessDraws.of(self._current.targets, share, seed, together=is_scheduled(train))
 
     def loss(self, model: TransductionModel, part: int, parts: int) -> Tensor:
-        """Return the mean loss over the target symbols of one part of the batch.
-
-        It is 0 if the part is empty.
-        """
+        """Return the mean loss over the target symbols of one part of the batch."""
         batch, train = self._current, self.settings.train
         drawn = _part_of(batch.targets, part, parts)
         sources = on_device(_part_of(batch.sources, part, parts), self.device)
@@ -108,10 +102,7 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
             yield Examples(batch.sources, batch.targets)
 
     def symbols(self) -> dict[str, Any] | None:
-        """Describe both vocabularies in plain values. Return None for generated pairs.
-
-        If the lengths of outputs are estimated, also describe the line that estimates them.
-        """
+        """Describe both vocabularies in plain values. Return None for generated pairs."""
         text = self._pairs.text
         if text is None:
             return None
@@ -249,10 +240,7 @@ class GuessDraws(NamedTuple):
 
 
 def is_scheduled(train: TrainSettings) -> bool:
-    """Return whether [train] sets scheduled sampling.
-
-    With it, guesses are drawn one by one, and the share of replaced positions grows during training.
-    """
+    """Return whether [train] sets scheduled sampling."""
     return train.scheduled_sampling is not None
 
 

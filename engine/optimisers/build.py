@@ -33,10 +33,7 @@ from ..core.models import meta_model
 
 
 class Lion(torch.optim.Optimizer):
-    """Lion optimiser, with AdamW's weight decay.
-
-    It steps along the sign of a mix of momentum and gradient.
-    """
+    """Lion optimiser, with AdamW's weight decay."""
 
     def __init__(
         self,

@@ -55,10 +55,7 @@ def form_of(settings: TrialSettings) -> str | None:
 
 
 def count_packs(every: Iterable[TrialSettings], most: int) -> int:
-    """Count the packs for these trials, with at most `most` trials in each.
-
-    A trial that trains alone counts as one pack.
-    """
+    """Count the packs for these trials, with at most `most` trials in each."""
     forms = Counter(map(form_of, every) if most > 1 else (None for _ in every))
     alone = forms.pop(None, 0)
     return alone + sum(-(-count // most) for count in forms.values())

@@ -40,10 +40,7 @@ def numbers_are_measured(name: str) -> None:
 
 
 def measured_again_it_is_the_same(name: str) -> None:
-    """Check that a second measurement gives the same numbers.
-
-    The random seed is different, the model and the batches are the same.
-    """
+    """Check that a second measurement gives the same numbers."""
     for kind in _kinds(name):
         model = _model(kind)
         torch.manual_seed(1)

@@ -59,10 +59,7 @@ class StorePlace:
 
 
 class NodeError(ActivememError):
-    """Error for nodes of a cluster that cannot train the study.
-
-    The message lists the nodes and the reasons.
-    """
+    """Error for nodes of a cluster that cannot train the study."""
 
 
 def fit_to_cluster(
@@ -101,10 +98,7 @@ def fit_to_cluster(
 def inspect_nodes(
     place: StorePlace, machine: Machine, settings: Sequence[TrialSettings]
 ) -> list[ClusterNode]:
-    """Check each node of the connected cluster that has the resources for a trial.
-
-    A Ray task on each node makes the check.
-    """
+    """Check each node of the connected cluster that has the resources for a trial."""
     nodes, pickled = _find_nodes(machine), pickle.dumps(list(settings))
     given = (look_at_code(), str(torch.__version__)), place, machine, loaded_files(), pickled
     task = ray.remote(check_node)
@@ -208,10 +202,7 @@ def _lacking_room(machine: Machine) -> str:
 
 @contextmanager
 def located(store: Store, machine: Machine) -> Iterator[StorePlace]:
-    """Yield the location from which workers open a store.
-
-    It is an absolute folder or an address. A folder that a cluster uses has a marker file during the context.
-    """
+    """Yield the location from which workers open a store."""
     root = store.address or str(store.root.resolve())
     if machine.address is None or store.address is not None:
         yield StorePlace(root=root)

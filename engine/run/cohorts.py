@@ -60,10 +60,7 @@ _REMEMBERED = 8  # the number of latest cohorts, the slowest of which determines
 
 
 class CohortSource(Protocol):
-    """Interface of a grid or a search that hands out cohorts to workers.
-
-    The end of each cohort is reported to it.
-    """
+    """Interface of a grid or a search that hands out cohorts to workers."""
 
     def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
         """Return the name and the jobs of the next cohort, or None if there is none."""
@@ -74,10 +71,7 @@ class CohortSource(Protocol):
         ...
 
     def should_prune(self, name: str, epoch: int, value: float) -> bool:
-        """Return whether to prune a cohort after this epoch.
-
-        `value` is the cohort's metric after the epoch.
-        """
+        """Return whether to prune a cohort after this epoch."""
         ...
 
     def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
@@ -218,18 +212,12 @@ class OutcomeBuffer:
         self._attempts[attempt.job.trial.id] = attempt
 
     def flush_if_due(self) -> None:
-        """Store the buffered outcomes if the last flush was long enough ago.
-
-        Raise MachineError if they cannot be stored.
-        """
+        """Store the buffered outcomes if the last flush was long enough ago."""
         if self._attempts and self._clock() - self._flushed_at >= FLUSH_S:
             self._flush()
 
     def stored(self, events: Iterator[Event]) -> Iterator[Event]:
-        """Yield these events, and delay the ends of trials that are not stored yet.
-
-        A machine failure is the last event.
-        """
+        """Yield these events, and delay the ends of trials that are not stored yet."""
         try:
             for event in events:
                 if isinstance(event, Ended) and event.trial in self._attempts:
@@ -343,11 +331,7 @@ class Worker:
         yield from self._buffer.stored(self._train(attempts))
 
     def in_step(self, attempts: Sequence[Attempt]) -> Lockstep:
-        """Return a Lockstep that trains these attempts.
-
-        The attempts belong to one search point. After each epoch, the point may be pruned. Short trials that
-        end together are stored together.
-        """
+        """Return a Lockstep that trains these attempts."""
         return Lockstep(attempts, self._buffer, self._packer)
 
     def flush(self) -> list[Event]:
@@ -442,10 +426,7 @@ class Lockstep:
         return [attempt for attempt in self._attempts if not attempt.ended]
 
     def mean_metric(self, metric: str) -> float:
-        """Return the mean of a metric over the trials.
-
-        It is NaN if a trial has no value yet or has failed.
-        """
+        """Return the mean of a metric over the trials."""
         values = [metrics.get(metric, math.nan) for metrics in self._latest.values()]
         return fmean(values) if values and len(values) == len(self._attempts) else math.nan
 

@@ -272,10 +272,7 @@ class RunCounter(Relay):
 
     @property
     def has_failed_too_often(self) -> bool:
-        """Return whether this run has had at least `max_failures` failed trials.
-
-        Return False without a limit.
-        """
+        """Return whether this run has had at least `max_failures` failed trials."""
         failed = list(self.ended.values()).count("failed")
         return self._max_failures is not None and failed >= self._max_failures
 
@@ -340,10 +337,7 @@ class RunRounds:
         *,
         retry_failed: bool,
     ) -> list[str]:
-        """Train the missing trials of a grid, or run a search.
-
-        At the end, record a clean stop for each trial that has not ended.
-        """
+        """Train the missing trials of a grid, or run a search."""
         try:
             if self._study.search is None:
                 return self.train_grid(missing, last, max_trials)
@@ -355,10 +349,7 @@ class RunRounds:
     def train_grid(
         self, missing: Sequence[Trial], last: Mapping[str, int], max_trials: int | None
     ) -> list[str]:
-        """Train the missing trials of a grid, at most `max_trials`.
-
-        Return an error for each abandoned group. `last` has the number of each trial's last attempt.
-        """
+        """Train the missing trials of a grid, at most `max_trials`."""
         free, elsewhere, given_up = self._jobs(missing, last), dict[str, ClaimedElsewhere](), list[str]()
         jobs = {job.trial.id: job for job in free}
         left = len(free) if max_trials is None else max_trials

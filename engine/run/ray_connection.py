@@ -107,7 +107,7 @@ node, which cannot be configured in version 2.60. On a busy machine a later star
 files are cached by then."""
 
 START_S = 300.0
-"""The time limit for all these attempts together, in seconds."""
+"""The seconds for all these attempts together, and for the first worker to import the package."""
 
 
 class _StartTooSlow(BaseException):
@@ -221,10 +221,6 @@ def _job() -> JobConfig:
     client.
     """
     return JobConfig(_client_job=True, _py_driver_sys_path=search_path())
-
-
-START_S = 300.0
-"""The time limit for this machine's first worker to start and import the package, in seconds."""
 
 
 class Code(TypedDict):

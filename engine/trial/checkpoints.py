@@ -34,10 +34,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointData:
-    """The contents of a checkpoint.
-
-    They are the training's state, its metrics so far, and the resources used.
-    """
+    """The contents of a checkpoint."""
 
     state: dict[str, Any]
     metrics: list[MetricRow]
@@ -94,10 +91,7 @@ class Checkpoint:
         return deaths
 
     def record_request(self, trial: str) -> bool:
-        """Record that a trial is to be trained.
-
-        Return False if its folder already has a record. `trial` is the trial as JSON.
-        """
+        """Record that a trial is to be trained."""
         self._place.fetch_file(self._starts)
         if trial_files.is_begun(self.folder):
             return False
@@ -177,30 +171,21 @@ class Checkpoint:
 
 
 def checkpoint_of(store: Store, trial: str, shorter: ShorterTrial | None = None) -> Checkpoint:
-    """Return the checkpoint of a trial.
-
-    If the checkpoint has no state, the trial continues from `shorter`, a stored trial with fewer epochs.
-    """
+    """Return the checkpoint of a trial."""
     folder = store.files.checkpoint_dir(trial)
     end = None if shorter is None else (shorter, store.files.final_checkpoint_file(shorter.trial))
     return Checkpoint(folder, end, store.files.place)
 
 
 def record_stops(store: Store, trials: Iterable[str]) -> None:
-    """Record that the processes of these trials stopped on purpose.
-
-    Trials without a checkpoint are skipped. A stop that cannot be recorded counts as a death.
-    """
+    """Record that the processes of these trials stopped on purpose."""
     with suppress(OSError):
         for trial in store.files.trials_with_checkpoint(trials):
             checkpoint_of(store, trial).record_stop()
 
 
 def dies_often(folder: Path) -> bool:
-    """Return whether the processes of a trial's last two starts both died.
-
-    Such a trial should run after all others.
-    """
+    """Return whether the processes of a trial's last two starts both died."""
     try:
         begun = trial_files.read_begun(folder)
     except (OSError, DamagedError, UnreadableError):
@@ -221,10 +206,7 @@ def _count_deaths(lines: Sequence[str], run: str, place: str) -> CrashCounts:
 
 
 def save_final(path: Path, saved: CheckpointData) -> None:
-    """Write a training's last state to a file with a checksum.
-
-    A trial with the same settings but more epochs can continue from this state.
-    """
+    """Write a training's last state to a file with a checksum."""
     with replacing(path) as temporary:
         _write(temporary, saved)
 

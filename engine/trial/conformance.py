@@ -43,10 +43,7 @@ def trial(
     callbacks: Sequence[Mapping[str, Any]] = (),
     **train: object,
 ) -> TrialSettings:
-    """Return a small trial with these loss terms and callbacks.
-
-    It trains in seconds. `train` has more keys of [train].
-    """
+    """Return a small trial with these loss terms and callbacks."""
     tables = {
         "optimizer": {"name": "adam", "lr": 0.01},
         "batch_size": 4,
@@ -68,10 +65,7 @@ def check_repeats(settings: TrialSettings) -> None:
 
 
 def check_resumes(settings: TrialSettings) -> None:
-    """Check that a training resumes from its checkpoint as if it had not been interrupted.
-
-    The training is interrupted within an epoch, before the evaluation of an epoch, and between two epochs.
-    """
+    """Check that a training resumes from its checkpoint as if it had not been interrupted."""
     expected = _course(_begin(settings))
     for pieces in (2, STEPS, STEPS + 1, STEPS + 3):
         training, found = _begin(settings), Course()

@@ -37,10 +37,7 @@ _log = logging.getLogger(__name__)
 
 
 class LeakError(ActivememError):
-    """Error for a model of a causal task whose outputs depend on later inputs.
-
-    The message names the model or the block.
-    """
+    """Error for a model of a causal task whose outputs depend on later inputs."""
 
 
 @torch.no_grad()

@@ -104,10 +104,7 @@ def claimed_elsewhere(state: LeaseState) -> ClaimedElsewhere:
 
 @storing()
 def store_pruned(job: Job, store: Store, reason: str) -> Ended | ClaimedElsewhere:
-    """Store a trial as pruned by a scheduler.
-
-    If another process holds the trial, store nothing. Raise MachineError if it cannot be stored.
-    """
+    """Store a trial as pruned by a scheduler."""
     claimed = Claims(store, job.run).claim(job)
     if isinstance(claimed, ClaimedElsewhere):
         return claimed
@@ -328,10 +325,7 @@ class Attempt:
         return self._outcome
 
     def close(self) -> None:
-        """Remove the checkpoint of a trial and end its lease, once its outcome is stored.
-
-        The checkpoint is kept if the trial could resume from it under a longer time limit.
-        """
+        """Remove the checkpoint of a trial and end its lease, once its outcome is stored."""
         reason, self._rows = self.outcome.trial.reason, []
         self._outcome = None
         if reason is None or not reason.startswith("time limit"):
@@ -346,10 +340,7 @@ class Attempt:
     # -- giving the trial back
 
     def release(self) -> None:
-        """Release the lease, unless the trial has ended.
-
-        If possible, the state since the last epoch is saved first.
-        """
+        """Release the lease, unless the trial has ended."""
         if self._is_unsaved and lost_gpu() is None:
             with suppress(MachineError):  # steps that are not on disk are repeated
                 self.save_midway()
@@ -358,10 +349,7 @@ class Attempt:
         self.ended, self._training = True, None
 
     def leave(self) -> ClaimedElsewhere:
-        """Give up a trial whose search point another process trains.
-
-        Record that the trial was stopped cleanly, so that the stop does not count as a death.
-        """
+        """Give up a trial whose search point another process trains."""
         if self._training is not None and not self.ended:
             self._checkpoint.record_stop()
         self.release()
@@ -449,11 +437,7 @@ class Attempt:
 
     @property
     def packable(self) -> Training | None:
-        """Return the training if it may join a pack, else None.
-
-        Trials in a pack take their steps together. A training in whose current epoch a process died may not
-        join.
-        """
+        """Return the training if it may join a pack, else None."""
         training = self._training
         if not isinstance(training, Training) or self.ended or training.finished:
             return None

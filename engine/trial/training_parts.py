@@ -88,10 +88,7 @@ class Schedule:
 
 
 class RecentLosses:
-    """Learning-rate rule that compares means of recent training losses.
-
-    When a new mean exceeds all kept ones, the learning rate falls.
-    """
+    """Learning-rate rule that compares means of recent training losses."""
 
     def __init__(self, settings: OwnScheduleSettings) -> None:
         self._settings = settings
@@ -222,10 +219,7 @@ class TrainingPosition(NamedTuple):
 
 
 class CallbackError(ActivememError):
-    """Error for a callback that does something forbidden.
-
-    It reports an unregistered metric, or changes torch's global settings.
-    """
+    """Error for a callback that does something forbidden."""
 
 
 class Callbacks:
@@ -249,10 +243,7 @@ class Callbacks:
     def after_epoch(
         self, model: nn.Module, epoch: int, step: int, metrics: Mapping[str, float], *, last: bool
     ) -> dict[str, float]:
-        """Call each callback after an epoch; return the metrics.
-
-        This calls `on_epoch_end` and, after the last epoch, also `on_end`.
-        """
+        """Call each callback after an epoch; return the metrics."""
         states, found = deepcopy(self._states), dict[str, float]()
         hooks: list[tuple[str, Hook]] = [(each.name, each.on_epoch_end) for each in self._callbacks]
         hooks += [(each.name, each.on_end) for each in self._callbacks if last]
@@ -357,10 +348,7 @@ class LossTerms:
                 hook.remove()
 
     def after_part(self, step: int, parts: int) -> Tensor:
-        """Return the weighted sum of the loss terms for the last part of a batch.
-
-        The batch has `parts` parts.
-        """
+        """Return the weighted sum of the loss terms for the last part of a batch."""
         assert self._scored is not None, "the objective reports its outputs before the loss terms"
         total = torch.zeros((), device=self._device)
         for term in self._terms:
@@ -414,10 +402,7 @@ class LossTerms:
 
 
 def check_watched(all_settings: Iterable[TrialSettings]) -> None:
-    """Raise LossTermError if a model lacks modules that its loss terms watch.
-
-    The message names all such terms.
-    """
+    """Raise LossTermError if a model lacks modules that its loss terms watch."""
     distinct = {
         (settings.model, settings.task.interface, settings.train.loss_terms): settings
         for settings in all_settings

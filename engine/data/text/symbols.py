@@ -107,10 +107,7 @@ class JsonTokenizer(FileTokenizer):
 
 
 class RankTokenizer(FileTokenizer):
-    """Byte-level BPE tokenizer of tiktoken.
-
-    It is read from a file of token ranks; `pattern` splits a text. The rank of a token is also its number.
-    """
+    """Byte-level BPE tokenizer of tiktoken."""
 
     def __init__(self, content: bytes, pattern: str) -> None:
         self._content, self._pattern = content, pattern
@@ -178,11 +175,7 @@ def encode_units(tokenizer: FileTokenizer, units: Sequence[bytes]) -> EncodedUni
 
 
 def tokenizer_encoder(tokenizer: FileTokenizer) -> TextEncoder:
-    """Return an encoder that encodes each line separately.
-
-    So no token spans a line break. The text begins with an extra mark, so that its first token can be scored
-    too.
-    """
+    """Return an encoder that encodes each line separately."""
 
     def encode(data: bytes) -> EncodedText:
         lines = ensure_final_newline(data).removesuffix(b"\n").split(b"\n")
@@ -193,10 +186,7 @@ def tokenizer_encoder(tokenizer: FileTokenizer) -> TextEncoder:
 
 
 def document_encoder(tokenizer: FileTokenizer) -> TextEncoder:
-    """Return an encoder that encodes a whole text as one document.
-
-    There is an end mark before and after it.
-    """
+    """Return an encoder that encodes a whole text as one document."""
     return lambda data: _as_text([encode_units(tokenizer, [data])], 0)
 
 
@@ -306,19 +296,12 @@ class TextSymbols:
 
     @property
     def begins_with_mark(self) -> bool:
-        """Return whether each encoded text begins with an end mark.
-
-        The first real token then has a context and is scored.
-        """
+        """Return whether each encoded text begins with an end mark."""
         return self.documents or self.kind in ("json", "ranks")
 
     @cached_property
     def encode_bytes(self) -> TextEncoder:
-        """Return an encoder of a text's bytes.
-
-        It encodes line by line or, with `documents`, the text as one document. It adds an end mark to each
-        line or document.
-        """
+        """Return an encoder of a text's bytes."""
         if self.documents:
             return document_encoder(self.tokenizer)
         if self.kind == "characters":
@@ -373,10 +356,7 @@ class TextSymbols:
 
     @cached_property
     def tokenizer(self) -> FileTokenizer:
-        """Return the tokenizer of these symbols.
-
-        It is read from a file if there is one; otherwise each byte is a token.
-        """
+        """Return the tokenizer of these symbols."""
         if self.kind == "json":
             return JsonTokenizer(self.content)
         return RankTokenizer(self.content, self.pattern) if self.kind == "ranks" else ByteTokenizer()
