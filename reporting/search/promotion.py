@@ -33,8 +33,8 @@ from ...studies.schema.search_settings import (
 from ...studies.schema.settings import RECIPE_PATH, Level
 from ...studies.searches.points import FoundPoint, SearchPoints, point_key
 from ...studies.study import Study
-from ...studies.text.document import parse_document
-from ...studies.text.toml_positions import toml_comment, toml_leaves, toml_table
+from ...studies.text.document import iter_leaves, parse_document
+from ...studies.text.toml_positions import toml_comment, toml_key, toml_table, toml_value
 from ...studies.text.units import plural
 
 FRESH_SEEDS = 5
@@ -160,7 +160,11 @@ def sources_table(study: Study, data: Mapping[str, Any], added: Mapping[str, Any
         if table in TRIAL_TABLES and path and isinstance(kept.get(table, {}), dict):
             at = kept[table] = dict(kept.get(table, {}))
             at[".".join(path) if len(path) == 1 else path[0]] = "ours: set for the search"
-    yield toml_leaves("[source]", {**kept, **added})
+    leaves = iter_leaves((), {**kept, **added})
+    lines = [
+        f"{'.'.join(toml_key(str(each)) for each in path)} = {toml_value(value)}" for path, value in leaves
+    ]
+    yield "\n".join(["[source]", *lines, ""])
 
 
 def _preface(

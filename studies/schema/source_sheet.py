@@ -14,7 +14,7 @@ from typing import Any, Literal, cast, get_args, get_origin
 from ...errors import hint
 from ..catalog.optimisers import OPTIMIZERS, SCHEDULES, OwnOptimizerSettings, OwnScheduleSettings
 from ..catalog.tasks import lookup_task, require_task, task_names
-from ..text.document import Diagnostics
+from ..text.document import Diagnostics, iter_leaves
 from ..text.strict_model import StrictModel, format_value
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
@@ -167,15 +167,7 @@ def _check_names(diagnostics: Diagnostics, sources: Iterable[KeyPath], settings:
 def _written(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, object]]:
     for name in _TABLES:
         if name in data:
-            yield from _leaves((name,), data[name])
-
-
-def _leaves(path: KeyPath, value: object) -> Iterator[tuple[KeyPath, object]]:
-    if isinstance(value, Mapping):
-        for key, inner in cast("Mapping[str, object]", value).items():
-            yield from _leaves((*path, key), inner)
-    else:
-        yield path, value
+            yield from iter_leaves((name,), data[name])
 
 
 def _defaults(data: Mapping[str, Any], written: Collection[KeyPath]) -> Iterator[tuple[KeyPath, object]]:
@@ -190,7 +182,7 @@ def _defaults(data: Mapping[str, Any], written: Collection[KeyPath]) -> Iterator
 
 
 def _named_tables(data: Mapping[str, Any]) -> dict[KeyPath, type[StrictModel]]:
-    names = {path[0]: name for path, name in _leaves((), data.get("train")) if path[1:] == ("name",)}
+    names = {path[0]: name for path, name in iter_leaves((), data.get("train")) if path[1:] == ("name",)}
     optimizer, schedule = (names.get(table) for table in ("optimizer", "schedule"))
     rule = OPTIMIZERS.get(optimizer) if isinstance(optimizer, str) else None
     rate = SCHEDULES.get(schedule) if isinstance(schedule, str) else None
@@ -223,7 +215,7 @@ def _table_of(annotation: object) -> type[StrictModel] | None:
 
 
 def _task_names_of(data: Mapping[str, Any]) -> list[str]:
-    leaves = dict(_leaves((), {name: data.get(name) for name in ("task", "factors", "cells")}))
+    leaves = dict(iter_leaves((), {name: data.get(name) for name in ("task", "factors", "cells")}))
     name = leaves.get(("task", "name"))
     hole = _HOLE.fullmatch(name) if isinstance(name, str) else None
     if hole is None:

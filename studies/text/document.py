@@ -6,16 +6,16 @@ import json
 import re
 import tomllib
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ...errors import Fault
 from .errors import StudyError, StudyFault, fault_at, path_prefix
 from .strict_model import InvalidTableError, ModelT, format_value, validate
-from .toml_positions import TOO_DEEP, KeyPath, KeyValueSpan, Span, find_too_deep, locate
+from .toml_positions import STRING, KeyPath, KeyValueSpan, Span, locate
 from .units import truncate
 
 MAX_QUOTED = 60
@@ -168,15 +168,34 @@ class Document:
         return None if start < 0 else (start + within[0], start + within[1])
 
 
+MAX_DEPTH = 16
+"""The maximum nesting of values; study files need less than a third of it."""
+
+_TOO_DEEP = f"expected at most {MAX_DEPTH} levels of nesting, got more"
+_NESTING = re.compile(rf"{STRING.pattern}|#[^\n]*|[\[\]{{}}.=,\n]", re.DOTALL)
+
+
+def _find_too_deep(text: str) -> Span | None:
+    """Return the position of the first bracket or dot that nests too deeply, or None."""
+    depth = dots = 0
+    for match in _NESTING.finditer(text):
+        sign = match.group()
+        depth += (sign in ("[", "{")) - (sign in ("]", "}"))
+        dots = dots + 1 if sign == "." else dots if sign[0] in "\"'" else 0
+        if depth > MAX_DEPTH or dots >= MAX_DEPTH:
+            return match.span()
+    return None
+
+
 def parse_document(source: str, text: str, overrides: Sequence[str] = ()) -> Document:
     """Parse the text of a study file.
 
     Raise StudyError for invalid TOML in the text or in an override. Nesting deeper than
-    `toml_positions.MAX_DEPTH` is invalid, too.
+    `MAX_DEPTH` is invalid, too.
     """
     text = text.replace("\r\n", "\n")  # as tomllib does, so that its positions are those of this text
-    if (deep := find_too_deep(text)) is not None:
-        raise StudyError(source, [fault_at(text, deep, f"TOML: {TOO_DEEP}")])
+    if (deep := _find_too_deep(text)) is not None:
+        raise StudyError(source, [fault_at(text, deep, f"TOML: {_TOO_DEEP}")])
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -206,8 +225,8 @@ def apply_override(
     data: dict[str, Any], places: dict[KeyPath, tuple[str, KeyValueSpan]], override: str
 ) -> list[StudyFault]:
     """Apply an override such as `train.lr=0.1` to the data; return the faults."""
-    if (deep := find_too_deep(override)) is not None:
-        return [fault_at(override, deep, TOO_DEEP, override=True)]
+    if (deep := _find_too_deep(override)) is not None:
+        return [fault_at(override, deep, _TOO_DEEP, override=True)]
     left, sign, right = override.partition("=")
     try:
         keys = _keys(tomllib.loads(f"{left}=0"))
@@ -329,3 +348,12 @@ class Diagnostics:
     def already_reported(self, path: KeyPath) -> bool:
         """Return whether a fault is reported for a value, or for a table or list that contains it."""
         return any(path[:depth] in self.invalid for depth in range(1, len(path) + 1))
+
+
+def iter_leaves(path: KeyPath, value: object) -> Iterator[tuple[KeyPath, object]]:
+    """Yield the path and the value of each key in nested tables. A list is a single value."""
+    if isinstance(value, Mapping):
+        for key, inner in cast("Mapping[str, object]", value).items():
+            yield from iter_leaves((*path, key), inner)
+    else:
+        yield path, value

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from textwrap import wrap
 from typing import Any
@@ -21,19 +21,13 @@ KeyPath = tuple[str | int, ...]
 Span = tuple[int, int]
 """Start and end as offsets into the text; the end is exclusive."""
 
-MAX_DEPTH = 16
-"""The maximum nesting of values; study files need less than a third of it."""
-
-TOO_DEEP = f"expected at most {MAX_DEPTH} levels of nesting, got more"
-
 _BLANK = re.compile(r"[ \t]*")
 _GAP = re.compile(r"(?:[ \t\n]|#[^\n]*)*")
 _KEY = re.compile(r"""[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*'""")
 # TOML allows up to two quotes directly before the closing three of a multi-line string
-_STRING = re.compile(
+STRING = re.compile(
     r'''"""(?:\\.|[^\\])*?"""(?:"{0,2})|\'\'\'.*?\'\'\'(?:'{0,2})|"(?:[^"\\]|\\.)*"|'[^']*\'''', re.DOTALL
 )
-_NESTING = re.compile(rf"{_STRING.pattern}|#[^\n]*|[\[\]{{}}.=,\n]", re.DOTALL)
 _SCALAR = re.compile(r"[^,\]}#\n]*[^,\]}#\n \t]")  # a date may have a space inside
 
 
@@ -46,18 +40,6 @@ class KeyValueSpan:
 
     key: Span
     value: Span
-
-
-def find_too_deep(text: str) -> Span | None:
-    """Return the position of the first bracket or dot that nests too deeply, or None."""
-    depth = dots = 0
-    for match in _NESTING.finditer(text):
-        sign = match.group()
-        depth += (sign in ("[", "{")) - (sign in ("]", "}"))
-        dots = dots + 1 if sign == "." else dots if sign[0] in "\"'" else 0
-        if depth > MAX_DEPTH or dots >= MAX_DEPTH:
-            return match.span()
-    return None
 
 
 def locate(text: str) -> dict[KeyPath, KeyValueSpan]:
@@ -152,7 +134,7 @@ class _Scanner:
         elif opening == "{":
             self.inline_table(path)
         else:
-            self.skip(_STRING if opening in "\"'" else _SCALAR)
+            self.skip(STRING if opening in "\"'" else _SCALAR)
         span = (start, self.offset)
         self.places[path] = KeyValueSpan(key or span, span)
 
@@ -205,12 +187,6 @@ def toml_table(head: str, keys: Mapping[str, Any]) -> str:
     return "\n".join([head, *(f"{toml_key(key)} = {toml_value(value)}" for key, value in keys.items()), ""])
 
 
-def toml_leaves(head: str, keys: Mapping[str, Any]) -> str:
-    """Return a TOML table with inner tables as dotted keys, as in [source]."""
-    lines = [f"{'.'.join(map(toml_key, path))} = {toml_value(value)}" for path, value in _leaves((), keys)]
-    return "\n".join([head, *lines, ""])
-
-
 def toml_key(key: str) -> str:
     """Return a key as TOML code, in quotes if necessary."""
     return key if _BARE.fullmatch(key) else _text(key)
@@ -230,11 +206,3 @@ def toml_value(value: Any) -> str:  # noqa: ANN401 -- TOML holds anything
 
 def _text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _leaves(path: tuple[str, ...], value: Any) -> Iterable[tuple[tuple[str, ...], Any]]:  # noqa: ANN401 -- as above
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield from _leaves((*path, key), inner)
-    else:
-        yield path, value
