@@ -5,6 +5,7 @@ They have the commands that the user needs next.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,13 +53,7 @@ def failure_help(study: Study, store: Store) -> list[str]:
 
     One shows the tracebacks, the other retries the trials.
     """
-    page = command_line(
-        "report",
-        "build",
-        study.name,
-        results=None if store.place == DEFAULT_RESULTS else store.place,
-        plugin=[str(each.path) for each in loaded_files()],
-    )
+    page = _command(store, "report", "build", study.name)
     again = train_command(study, store, retry_failed=True)
     return [f"  tracebacks, on a page: {page}", f"  train them again: {again}"]
 
@@ -70,16 +65,14 @@ def train_command(
 
     It loads the same plug-ins.
     """
-    return command_line(
-        "study",
-        "run",
-        _study_argument(study, store),
-        max_trials=max_trials,
-        retry_failed=retry_failed,
-        set=study.overrides,
-        results=None if store.place == DEFAULT_RESULTS else store.place,
-        plugin=[str(each.path) for each in loaded_files()],
-    )
+    options = {"max_trials": max_trials, "retry_failed": retry_failed, "set": study.overrides}
+    return _command(store, "study", "run", _study_argument(study, store), **options)
+
+
+def _command(store: Store, *words: str, **options: str | int | Sequence[str] | None) -> str:
+    plugins = [str(each.path) for each in loaded_files()]
+    place = None if store.place == DEFAULT_RESULTS else store.place
+    return command_line(*words, **options, results=place, plugin=plugins)
 
 
 def _study_argument(study: Study, store: Store) -> str:
@@ -124,13 +117,7 @@ def note_other_settings(results: StudyResults, kind: str, verb: str = "render") 
     if count:
         where = "its last run" if study.path is not None else "its file"
         where += f" ({', '.join(found.overrides)})" if found.overrides else ""
-        again = command_line(
-            kind,
-            verb,
-            other,
-            results=None if store.place == DEFAULT_RESULTS else store.place,
-            plugin=[str(each.path) for each in loaded_files()],
-        )
+        again = _command(store, kind, verb, other)
         print_stderr(f"the store has {plural(count, 'trial')} with the settings of {where}: {again}")
 
 

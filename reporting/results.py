@@ -285,11 +285,9 @@ class StudyResults:
         """
         check_arguments(number_fault("seconds", seconds, least=0, whole=False, optional=True))
         from .added_seeds import next_seeds  # noqa: PLC0415 -- tables do without it
-        from .claims.check import needs_metrics  # noqa: PLC0415 -- as above
 
         now = self.now
-        metrics = now.metrics if needs_metrics(self.study) else None
-        return next_seeds(self.study, now.outcomes, metrics, seconds=seconds)
+        return next_seeds(self.study, now.outcomes, now.claim_metrics, seconds=seconds)
 
     def decided_differences(self) -> tuple[int, int]:
         """Return how many differences in tables are decided, and how many differences there are.

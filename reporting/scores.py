@@ -11,7 +11,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, field_validator
 
 from ..errors import nearest_hint
-from ..studies.catalog.metrics import find_metric
+from ..studies.catalog.metrics import direction_faults, find_metric
 from ..studies.presentation.kinds import (
     KeyFault,
     ResultKeys,
@@ -121,10 +121,10 @@ def _scale_faults(spec: ScoreKeys, design: Design) -> Iterator[KeyFault]:
 
 
 def _metric_scale_faults(spec: ScoreKeys, metric: str, tasks: Sequence[str]) -> Iterator[KeyFault]:
-    up = find_metric(metric).higher_is_better
-    if up is None:
-        yield ("value",), f"expected a metric for which higher or lower is better, got '{metric}'"
+    if wrong := direction_faults("value", metric):
+        yield from wrong
         return
+    up = find_metric(metric).higher_is_better
     unbounded = [task for task in tasks if bounds_of(spec, metric, task) is None]
     if spec.bounds and unbounded:
         yield ("bounds",), f"expected bounds of {metric} on each task, got none on {', '.join(unbounded)}"

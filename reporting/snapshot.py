@@ -77,6 +77,13 @@ class Snapshot:
         """Return the stored metric history of the study's trials, including trials of added seeds."""
         return self.store.metrics([trial.id for trial in self.study.with_later_seeds().trials])
 
+    @property
+    def claim_metrics(self) -> pl.DataFrame | None:
+        """Return the stored metric history if the study's claims need it."""
+        from .claims.check import needs_metrics  # noqa: PLC0415 -- tables do without it
+
+        return self.metrics if needs_metrics(self.study) else None
+
     @cached_property
     def points(self) -> SearchPoints:
         """Return the finished points of a search: those without unfinished trials."""
@@ -116,14 +123,12 @@ class Snapshot:
 
     def claims(self) -> tuple[ClaimResult, ...]:
         """Return the verdict on each claim of the study file, with all of its comparisons."""
-        from .claims.check import check_claims, needs_metrics  # noqa: PLC0415 -- tables do without it
+        from .claims.check import check_claims  # noqa: PLC0415 -- tables do without it
 
-        metrics = self.metrics if needs_metrics(self.study) else None
-        return check_claims(self.study.with_later_seeds(), self.outcomes, metrics)
+        return check_claims(self.study.with_later_seeds(), self.outcomes, self.claim_metrics)
 
     def prediction(self, law: Extrapolation) -> tuple[float, float | None, float | None] | None:
         """Return what a law predicts for a larger model, with an interval; None if unknown."""
-        from .claims.check import needs_metrics, predict_by_law  # noqa: PLC0415 -- tables do without it
+        from .claims.check import predict_by_law  # noqa: PLC0415 -- tables do without it
 
-        metrics = self.metrics if needs_metrics(self.study) else None
-        return predict_by_law(self.study.with_later_seeds(), law, self.outcomes, metrics)
+        return predict_by_law(self.study.with_later_seeds(), law, self.outcomes, self.claim_metrics)

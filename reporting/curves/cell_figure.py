@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from ...errors import nearest_hint
 from ...studies.catalog.metrics import (
     METRICS_AND_COSTS,
     Metric,
@@ -26,7 +25,12 @@ from ...studies.catalog.metrics import (
     metric_family,
     unknown_metric,
 )
-from ...studies.catalog.published import PublishedTable, match_published_keys, published_tables
+from ...studies.catalog.published import (
+    PublishedTable,
+    match_published_keys,
+    published_faults,
+    published_tables,
+)
 from ...studies.catalog.tasks import TEST_SETS
 from ...studies.presentation.kinds import (
     CurveKind,
@@ -166,12 +170,7 @@ class CellFigure(CurveKind):
                 )
             )
         name = getattr(self, "published", None)
-        published = [table for known, table in published_tables() if known == paper] if name else []
-        if name is not None and name not in published:
-            whose = f" of {paper}" if paper else ": [study] names no paper"
-            unknown = f"no published table '{name}'{whose}"
-            faults.append((("published",), unknown + nearest_hint(name, published)))
-        return faults
+        return [*faults, *([] if name is None else published_faults(name, paper))]
 
     def key_faults(self) -> Iterator[KeyFault]:
         """Yield a fault for each key that lacks another key."""

@@ -66,6 +66,11 @@ class Point:
     high: float | None = None
     n: int = 1
 
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """Return the value and the ends of the interval that are known."""
+        return tuple(each for each in (self.y, self.low, self.high) if each is not None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
@@ -97,6 +102,12 @@ class Bar:
     high: float | None = None
     published: float | None = None
     accent: bool = False
+
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """Return the mean, the ends of its interval and the paper's number, as far as they are known."""
+        every = (self.value, self.low, self.high, self.published)
+        return tuple(each for each in every if each is not None)
 
 
 class Content:

@@ -95,7 +95,7 @@ class Bars(Content):
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
         every = [bar for content in contents for bar in content.bars]
-        numbers = [n for bar in every for n in (bar.value, bar.low, bar.high, bar.published) if n is not None]
+        numbers = [number for bar in every for number in bar.numbers]
         points = contents[0].points
         across = make_scale(
             [*numbers, *([] if points else [0.0])], Axis(title=""), margin=0.04 if points else 0.0
@@ -134,15 +134,7 @@ def _row(plot: Plot, bar: Bar, row: float, *, points: bool) -> None:
             axes.plot([bar.value], [row], marker="o", markersize=4, color=dark, linestyle="none")
         else:
             axes.barh(row, bar.value, height=0.62, color=color)
-        if bar.low is not None and bar.high is not None:
-            axes.plot(
-                [bar.low, bar.high],
-                [row, row],
-                color=INK,
-                linewidth=0.9,
-                solid_capstyle="butt",
-                clip_on=False,
-            )
+        plot.interval(bar, row)
         end = plot.x(max(0 if not points else bar.value, bar.value, bar.high or bar.value))
     if bar.published is not None:
         plot.mark_published(bar.published, row, INK)

@@ -12,11 +12,11 @@ from ...studies.catalog.metrics import (
     ANALYTIC_COSTS,
     METRICS,
     METRICS_AND_COSTS,
-    find_metric,
+    direction_faults,
     metric_family,
     unknown_metric,
 )
-from ...studies.catalog.published import published_tables
+from ...studies.catalog.published import published_faults, published_tables
 from ...studies.presentation.changes import CHANGES, change_faults, unselected_baseline_faults
 from ...studies.presentation.kinds import (
     KeyFault,
@@ -258,15 +258,9 @@ def _metric_faults(spec: CellsTable) -> Iterator[KeyFault]:
     for name in spec.untrained:
         if metric_family(name) not in METRICS_AND_COSTS:
             yield ("untrained",), unknown_metric(name)
-        elif find_metric(name).higher_is_better is None:
-            yield ("untrained",), f"expected a metric for which higher or lower is better, got '{name}'"
-    first = spec.value[0]
-    if (
-        spec.pick
-        and metric_family(first) in METRICS_AND_COSTS
-        and find_metric(first).higher_is_better is None
-    ):
-        yield ("pick",), f"expected a metric for which higher or lower is better, got '{first}'"
+        yield from direction_faults("untrained", name)
+    if spec.pick:
+        yield from direction_faults("pick", spec.value[0])
     yield from _otherwise_faults(spec)
 
 
@@ -276,17 +270,14 @@ def _otherwise_faults(spec: CellsTable) -> Iterator[KeyFault]:
         return
     if metric_family(spec.otherwise) not in METRICS_AND_COSTS:
         yield path, unknown_metric(spec.otherwise)
-    elif spec.pick and find_metric(spec.otherwise).higher_is_better is None:
-        yield path, f"expected a metric for which higher or lower is better, got '{spec.otherwise}'"
+    if spec.pick:
+        yield from direction_faults("otherwise", spec.otherwise)
     if spec.otherwise in spec.value:
         yield path, f"expected a metric that is not in value, got '{spec.otherwise}'"
     if len(spec.value) > 1:
         yield path, f"expected a single metric in value together with otherwise, got {len(spec.value)}"
     if spec.baseline is not None:
-        yield (
-            path,
-            "otherwise cannot be combined with baseline: remove one of them",
-        )
+        yield path, "otherwise cannot be combined with baseline: remove one of them"
 
 
 def _published_faults(
@@ -301,10 +292,7 @@ def _published_faults(
     if spec.published.table is None and not spec.published.rows and not spec.published.columns:
         return
     tables = {name: table for (known, name), table in published_tables().items() if known == paper}
-    if spec.published_table not in tables:
-        whose = f" of {paper}" if paper else ": [study] names no paper"
-        unknown = f"no published table '{spec.published_table}'{whose}"
-        yield ("published",), unknown + nearest_hint(spec.published_table, tables)
+    yield from published_faults(spec.published_table, paper)
     if spec.published_table not in tables or spec.rows not in factors:
         return
     table, columns = tables[spec.published_table], list(spec.value)

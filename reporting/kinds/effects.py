@@ -545,7 +545,7 @@ class Effects(Content):
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
         content = contents[0]
         means = [each for factor in content.factors for each in factor.means]
-        numbers = [n for each in means for n in (each.value, each.low, each.high) if n is not None]
+        numbers = [number for each in means for number in each.numbers]
         numbers += [] if content.center is None else [content.center]
         names, pitch = measure_names([each.name for each in means])
         heads = max((text_width(factor.name, TEXT, bold=True) for factor in content.factors), default=0.0)
@@ -587,16 +587,12 @@ class Effects(Content):
 def _draw_row(plot: Plot, mean: Bar, row: float) -> None:
     name = "\n".join(wrap_text(mean.name, MAX_NAME_WIDTH, TEXT, bold=True))
     plot.write(-_GAP, plot.y(row), name, ha="right", multialignment="right", linespacing=1.1)
-    look = {"color": INK} if mean.value is not None else {"color": DIM, "style": "italic"}
     if mean.value is None:
-        plot.write(4, plot.y(row), mean.text, size=TICK, **look)
+        plot.write(4, plot.y(row), mean.text, size=TICK, color=DIM, style="italic")
         return
-    if mean.low is not None and mean.high is not None:
-        plot.axes.plot(
-            [mean.low, mean.high], [row, row], color=INK, linewidth=0.9, solid_capstyle="butt", clip_on=False
-        )
+    plot.interval(mean, row)
     plot.axes.plot([mean.value], [row], marker="o", markersize=4, color=INK, linestyle="none", clip_on=False)
-    plot.write(plot.width + 8, plot.y(row), mean.text, size=TICK, **look)
+    plot.write(plot.width + 8, plot.y(row), mean.text, size=TICK)
 
 
 TABLE, CURVE = EffectsTable, EffectsFigure

@@ -134,8 +134,7 @@ class Interaction(Content):
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
         content = contents[0]
-        points = [point for line in content.lines for point in line.points]
-        numbers = [n for point in points for n in (point.y, point.low, point.high) if n is not None]
+        numbers = [number for line in content.lines for point in line.points for number in point.numbers]
         up = make_scale(numbers, Axis(title=""), margin=0.05)
         names = crop_names(line.name for line in content.lines).values()
         width = max((text_width(name, TEXT, bold=True) for name in names), default=0.0)

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from ...errors import nearest_hint
-from ...studies.catalog.metrics import METRICS_AND_COSTS, find_metric, metric_family
+from ...studies.catalog.metrics import METRICS_AND_COSTS, direction_faults
 from ...studies.presentation.kinds import KeyFault
 from ...studies.schema.design import Design
 from ...studies.schema.factors import ABSENT, SEED, level_key
@@ -57,11 +57,7 @@ class ParetoFigure(SeriesFigure):
 
     def key_faults(self) -> Iterator[KeyFault]:
         yield from super().key_faults()
-        if (
-            metric_family(self.value) in METRICS_AND_COSTS
-            and find_metric(self.value).higher_is_better is None
-        ):
-            yield ("value",), f"expected a metric for which higher or lower is better, got '{self.value}'"
+        yield from direction_faults("value", self.value)
 
     def role_faults(self, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
         if self.x not in METRICS_AND_COSTS:
@@ -182,18 +178,7 @@ def _cell(plot: Plot, point: Point, *, best: bool) -> None:
     if point.low is not None and point.high is not None:
         ends = [plot.layout.y.at(point.low), plot.layout.y.at(point.high)]
         plot.axes.plot([x, x], ends, color=AXIS_COLOR, linewidth=0.8, zorder=3)
-    plot.axes.plot(
-        [x],
-        [y],
-        marker="o",
-        markersize=_DOT,
-        markerfacecolor=INK if best else "white",
-        markeredgecolor=INK if best else DIM,
-        markeredgewidth=0.8,
-        linestyle="none",
-        clip_on=False,
-        zorder=4,
-    )
+    plot.mark((x, y), size=_DOT, face=INK if best else "white", edge=INK if best else DIM)
 
 
 def _line_obstacles(plot: Plot, content: Cloud) -> Iterator[Rectangle]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeGuard
 from pydantic import Field
 
 from ...errors import nearest_hint
-from ...studies.catalog.metrics import METRICS_AND_COSTS, Metric, find_metric, metric_family
+from ...studies.catalog.metrics import METRICS_AND_COSTS, Metric, direction_faults, find_metric, metric_family
 from ...studies.presentation.kinds import (
     CurveKind,
     KeyFault,
@@ -92,14 +92,7 @@ class LawKeys(ResultKeys):
             if name in (SEED, *design.ladder):
                 message = f"expected a factor other than seeds and sizes, got '{name}'"
                 faults.append((("over", number), message))
-        if (
-            self.over
-            and metric_family(self.metric) in METRICS_AND_COSTS
-            and find_metric(self.metric).higher_is_better is None
-        ):
-            faults.append(
-                (("over",), f"expected a metric for which higher or lower is better, got '{self.metric}'")
-            )
+        faults += direction_faults("over", self.metric) if self.over else []
         if self.series == SEED:
             faults.append((("series",), "expected a factor other than seeds, got 'seed'"))
         return faults or [*(self.series_faults(self.series, factors) if self.series else ())]
@@ -571,10 +564,7 @@ def _draw_series(plot: Plot, series: ScalingSeries, stroke: Stroke) -> None:
             x, y = across.at(point.x), up.at(point.y)
             if point.low is not None and point.high is not None:
                 plot.axes.plot([x, x], [up.at(point.low), up.at(point.high)], color=color, linewidth=0.8)
-            look = {"markerfacecolor": filling, "markeredgecolor": color, "markeredgewidth": 0.9}
-            plot.axes.plot(
-                [x], [y], marker="o", markersize=3.5, linestyle="none", clip_on=False, zorder=4, **look
-            )
+            plot.mark((x, y), size=3.5, face=filling, edge=color, markeredgewidth=0.9)
 
 
 def _name(

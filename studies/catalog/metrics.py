@@ -219,6 +219,16 @@ METRICS_AND_COSTS: Mapping[str, Metric] = ChainMap(
 """Every metric, cost and target by name, without an index."""
 
 
+def direction_faults(key: str, name: str) -> list[tuple[tuple[str, ...], str]]:
+    """Return a fault of a study file's key if neither more nor less of its metric is better.
+
+    An unknown metric has no fault here; `unknown_metric` describes it.
+    """
+    if metric_family(name) not in METRICS_AND_COSTS or find_metric(name).higher_is_better is not None:
+        return []
+    return [((key,), f"expected a metric for which higher or lower is better, got '{name}'")]
+
+
 def unknown_metric(name: str, known: Iterable[str] = METRICS_AND_COSTS) -> str:
     """Return the error message for an unknown metric name."""
     near = hint(name, known) or "; list all: activemem list metrics (a plug-in's metrics need --plugin FILE)"

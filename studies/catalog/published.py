@@ -8,11 +8,12 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from ...errors import nearest_hint
 from ...grammar import RecipeError, parse
 from ...grammar.nodes import BlockNode, SumNode
 
@@ -98,6 +99,14 @@ def published_tables() -> Mapping[tuple[str, str], PublishedTable]:
         )
         for (paper, name), table in cells.items()
     }
+
+
+def published_faults(name: str, paper: str | None) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield a fault of the key `published` if the study's paper has no table with this name."""
+    known = [table for own, table in published_tables() if own == paper]
+    if name not in known:
+        whose = f" of {paper}" if paper else ": [study] names no paper"
+        yield ("published",), f"no published table '{name}'{whose}{nearest_hint(name, known)}"
 
 
 def match_published_keys(levels: Iterable[str], keys: Iterable[str]) -> dict[str, str]:

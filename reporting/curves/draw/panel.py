@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ..curve import Axis, Curve, Point
+from ..curve import Axis, Bar, Curve, Point
 from .style import (
     ACCENT,
     FAINT,
@@ -90,7 +90,7 @@ def point_scales(
 ) -> tuple[Scale, Scale]:
     """Return the scales of both axes. They cover all points, intervals and published numbers."""
     across, up = [point.x for point in points], [number for _, number in published]
-    up += [y for point in points for y in (point.y, point.low, point.high) if y is not None]
+    up += [y for point in points for y in point.numbers]
     return (
         make_scale([*across, *(place for place, _ in published)], curve.x, margin=margins[0]),
         make_scale([y for y in up if y > 0 or not curve.y.log], curve.y, margin=margins[1]),
@@ -188,35 +188,22 @@ def spread_labels(preferred: Sequence[float], height: float, low: float, high: f
 
     They are at least `height` apart, within `low` and `high`.
 
-    Labels that would overlap form a group around the mean of their preferred positions. If there are more
-    labels than fit, they move closer together.
+    The squared distances from the preferred positions are as small as possible. If there are more labels than
+    fit, they move closer together.
     """
+    from scipy.optimize import isotonic_regression  # noqa: PLC0415 -- slow to load, and data do without it
+
+    if not preferred:
+        return []
     order = sorted(range(len(preferred)), key=lambda index: (preferred[index], index))
     height = min(height, (high - low) / (len(preferred) - 1)) if len(preferred) > 1 else height
-    groups: list[tuple[float, list[int]]] = []  # groups with the position of their lowest member
-    for index in order:
-        groups.append((min(max(preferred[index], low), high), [index]))
-        # labels are in order, so only the last two groups can overlap (isotonic regression)
-        while len(groups) > 1 and groups[-2][0] + height * len(groups[-2][1]) > groups[-1][0]:
-            members = groups[-2][1] + groups[-1][1]
-            groups[-2:] = [(_lowest(members, preferred, height, low, high), members)]
+    # each label without the labels below it may not be lower than the one before
+    bare = isotonic_regression([preferred[index] - height * number for number, index in enumerate(order)]).x
+    most = high - height * (len(preferred) - 1)
     places = [0.0] * len(preferred)
-    for bottom, members in groups:
-        for number, index in enumerate(members):
-            places[index] = bottom + height * number
+    for number, (index, place) in enumerate(zip(order, bare.tolist(), strict=True)):
+        places[index] = max(min(place, most), low) + height * number
     return places
-
-
-def _lowest(
-    members: Sequence[int], preferred: Sequence[float], height: float, low: float, high: float
-) -> float:
-    """Return the position of the lowest label in a group of labels that touch each other.
-
-    It minimises the squared distances of all labels in the group from their preferred positions.
-    """
-    count = len(members)
-    free = sum(preferred[index] - height * number for number, index in enumerate(members)) / count
-    return max(min(free, high - height * (count - 1)), low)
 
 
 def place_labels(
@@ -370,12 +357,21 @@ class Plot:
             end = middle + half + 3 if free else end
         return texts
 
+    def mark(self, point: tuple[float, float], *, size: float, face: str, edge: str, **look: Any) -> None:  # noqa: ANN401 -- matplotlib's own
+        """Draw a mark at a position on the axes, by default a dot above all lines."""
+        known = {"marker": "o", "markeredgewidth": 0.8, "linestyle": "none", "clip_on": False, "zorder": 4}
+        colors = {"markerfacecolor": face, "markeredgecolor": edge}
+        self.axes.plot(*([at] for at in point), markersize=size, **{**known, **colors, **look})
+
     def mark_published(self, x: float, y: float, color: str) -> None:
         """Draw a hollow diamond at a number that the paper published."""
-        look = {"markerfacecolor": "white", "markeredgecolor": color, "markeredgewidth": 0.8}
-        self.axes.plot(
-            [x], [y], marker="D", markersize=4.2, linestyle="none", clip_on=False, zorder=5, **look
-        )
+        self.mark((x, y), size=4.2, face="white", edge=color, marker="D", zorder=5)
+
+    def interval(self, of: Point | Bar, row: float) -> None:
+        """Draw the horizontal interval of a bar or point on its row, if it has one."""
+        if of.low is not None and of.high is not None:
+            look = {"color": INK, "linewidth": 0.9, "solid_capstyle": "butt", "clip_on": False}
+            self.axes.plot([of.low, of.high], [row, row], **look)
 
 
 def ticks_width(scale: Scale) -> float:
