@@ -34,7 +34,7 @@ from ...studies.resolve.costs import REFERENCE_TOKENS, parameter_count, reach, s
 from ...studies.resolve.trial import Trial, first_of_each_kind
 from ...studies.schema.factors import SEED, level_name, level_names, one_line
 from ...studies.schema.search_settings import find_quantity
-from ...studies.schema.settings import RECIPE_PATH, TrialSettings
+from ...studies.schema.settings import RECIPE_PATH, TrialSettings, find_design
 from ...studies.searches.words import goal_words, scheduler_words
 from ...studies.study import Study, find_study_file
 from ...studies.text.errors import StudyError, command_line
@@ -54,6 +54,7 @@ def question(inputs: Snapshot) -> Mapping[str, object]:
     """Return the study's question, and the factors that the study varies."""
     study = inputs.study
     tasks = {trial.common.task.name: trial.common.task for trial in study.trials}
+    design = find_design(study.design.kind).title
     return {
         "study": study,
         "lead": leading_comment(study.text),
@@ -61,6 +62,7 @@ def question(inputs: Snapshot) -> Mapping[str, object]:
         "sampler": study.search.sampler_name if study.search else "",
         "cut": scheduler_words(study.search) if study.search else "",
         "titles": list(_searched_titles(study)),
+        "cells": design[:1].upper() + design[1:],
         "dimensions": {name: render(each) for name, each in study.dimensions.items()},
         "factors": {
             name: level_names(each)
