@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...studies.planning.final_values import ValueStatus
 from ...studies.schema.search_settings import SearchSettings, find_quantity
@@ -18,6 +18,20 @@ from .store_reader import StudyNow
 
 MAX_POINTS = 100
 """The number of points on a page."""
+
+
+class Paged(NamedTuple):
+    """One page of a long list: the places of its items, and the numbers of pages and of this page."""
+
+    places: slice
+    numbers: Mapping[str, int]
+
+
+def paged(count: int, size: int, page: int) -> Paged:
+    """Return the page with this number, or the last one, of `count` items in pages of `size`."""
+    pages = -(-count // size)
+    number = min(page, max(pages, 1))
+    return Paged(slice((number - 1) * size, number * size), {"pages": pages, "page": number})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +112,7 @@ def points_page(
     key = keys[sorter]
     known = sorted((line for line in lines if key(line) is not None), key=key, reverse=falls)
     lines = [*known, *(line for line in lines if key(line) is None)]
-    pages = -(-len(lines) // MAX_POINTS)
-    number = min(page, pages)
+    pages = paged(len(lines), MAX_POINTS, page)
     names = column_names(now.study)
     best_first = {"point", *(each.name for each in search.objectives if each.maximise)}
     first = {name: f"-{name}" if name in best_first else name for name in keys}
@@ -117,9 +130,8 @@ def points_page(
         "dimensions": names,
         "lines": [
             (line, texts(line), level_words(column_levels(now.study, line.levels), names))
-            for line in lines[(number - 1) * MAX_POINTS : number * MAX_POINTS]
+            for line in lines[pages.places]
         ],
         "study": now.study.name,
-        "pages": pages,
-        "page": number,
+        **pages.numbers,
     }

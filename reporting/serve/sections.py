@@ -43,7 +43,7 @@ from .learning import (
     trial_lines,
 )
 from .progress import ProgressNow, study_progress
-from .search_points import points_page
+from .search_points import paged, points_page
 from .store_reader import BegunTrial, StudyNow
 from .trial_page import trial_values
 
@@ -231,26 +231,12 @@ def _points(values: StudyValues, view: View) -> Mapping[str, object] | None:
     return None if found is None else {**found, "view": view}
 
 
-def _claims(values: StudyValues, _: View) -> Mapping[str, object] | None:
-    return section_results.claims(values.inputs)
-
-
-def _best(values: StudyValues, _: View) -> Mapping[str, object] | None:
-    return section_results.best(values.inputs)
-
-
 def _failures(values: StudyValues, view: View) -> Mapping[str, object] | None:
     inputs = values.inputs
     failed = inputs.own_outcomes.filter(status="failed").sort("finished", "trial", descending=True)
-    count = -(-len(failed) // MAX_FAILURES)
-    number = min(view.failures, max(count, 1))
-    shown = failed.slice((number - 1) * MAX_FAILURES, MAX_FAILURES)
-    found = section_results.failed_trials(inputs, shown)
-    return (
-        None
-        if found is None
-        else {**found, "study": values.now.study.name, "view": view, "pages": count, "page": number}
-    )
+    pages = paged(len(failed), MAX_FAILURES, view.failures)
+    found = section_results.failed_trials(inputs, failed[pages.places])
+    return found and {**found, "study": values.now.study.name, "view": view, **pages.numbers}
 
 
 def _trials(values: StudyValues, view: View) -> Mapping[str, object] | None:
@@ -258,9 +244,8 @@ def _trials(values: StudyValues, view: View) -> Mapping[str, object] | None:
     lines = trial_lines(now)
     counts = Counter(each.state for each in lines)
     chosen = [each for each in lines if view.state in (None, each.state)]
-    count = -(-len(chosen) // PAGE_SIZE)
-    number = min(view.page, max(count, 1))
-    shown = chosen[(number - 1) * PAGE_SIZE : number * PAGE_SIZE]
+    pages = paged(len(chosen), PAGE_SIZE, view.page)
+    shown = chosen[pages.places]
     measured = list[str]()
     for each in shown:
         measured += [name for name, _ in each.metrics if name not in measured]
@@ -272,8 +257,7 @@ def _trials(values: StudyValues, view: View) -> Mapping[str, object] | None:
         "total": len(lines),
         "study": now.study.name,
         "view": view,
-        "pages": count,
-        "page": number,
+        **pages.numbers,
     }
 
 
@@ -304,10 +288,14 @@ def headline(values: StudyValues) -> str:
     return ""
 
 
-def render_trial(values: StudyValues, trial: str, view: View) -> str:
-    """Return the HTML of the page of a trial, without its heading."""
-    found = trial_values(values.now, trial, values.courses, view.metric)
-    return TEMPLATES.get_template("trial.html").render(found, width=WIDTH, height=HEIGHT, view=view)
+def trial_section(trial: str) -> Section:
+    """Return the only section of a trial's page."""
+
+    def shown(values: StudyValues, view: View) -> Mapping[str, object]:
+        found = trial_values(values.now, trial, values.courses, view.metric)
+        return {**found, "width": WIDTH, "height": HEIGHT, "view": view}
+
+    return Section(name="trial", title=f"Trial {trial}", values=shown, depends=lambda now, _: now.key)
 
 
 def _rows(now: StudyNow, _: View) -> object:
@@ -318,14 +306,14 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         name="claims",
         title="Claims",
-        values=_claims,
+        values=lambda values, _: section_results.claims(values.inputs),
         depends=_rows,
         applies=lambda now: bool(now.study.claims),
     ),
     Section(
         name="best",
         title="Best points",
-        values=_best,
+        values=lambda values, _: section_results.best(values.inputs),
         depends=_rows,
         applies=lambda now: now.study.search is not None,
     ),

@@ -31,7 +31,7 @@ from .sections import (
     bar,
     headline,
     render_section,
-    render_trial,
+    trial_section,
 )
 from .store_reader import LOOK_AT_BUCKET_S, LOOK_S, StoreNow, StoreReader, StudyNow
 from .trial_page import has_trial
@@ -187,58 +187,66 @@ class Site:
                 found = snapshot.studies[name]
                 if isinstance(found, StudyError):
                     return None
-                return self._study_page(found, View.of_query(query))
+                sections = tuple(each for each in SECTIONS if each.applies(found))
+                view = View.of_query(query)
+                parts = tuple(self._part(each, found, view) for each in sections)
+                return LivePage(title=found.study.title, name=name, sections=sections, parts=parts)
             case ["study", name, "trial", trial]:
                 found = snapshot.studies.get(name)
                 if not isinstance(found, StudyNow) or not has_trial(found, trial):
                     return None
-                return self._trial_page(found, trial, View.of_query(query))
+                section = trial_section(trial)
+                part = self._part(section, found, View.of_query(query))
+                return LivePage(title=section.title, name=name, sections=(), parts=(part,))
             case _:
                 return None
 
-    def _study_page(self, now: StudyNow, view: View) -> LivePage:
-        sections = tuple(each for each in SECTIONS if each.applies(now))
-
-        def part(section: Section) -> Part:
-            return Part(id=section.name, render=lambda: self._section(section, now, view))
-
-        return LivePage(
-            title=now.study.title, name=now.study.name, sections=sections, parts=tuple(map(part, sections))
-        )
-
-    def _trial_page(self, now: StudyNow, trial: str, view: View) -> LivePage:
-        name, key = now.study.name, (now.study.name, "trial", trial, view)
-        title = f"Trial {trial}"
+    def _part(self, section: Section, now: StudyNow, view: View) -> Part:
+        key = (now.study.name, section.name, section.title, view)
 
         def render() -> tuple[str, str]:
-            with self._making[name]:
+            depends = section.depends(now, view)
+            kept = self._made(
+                self._kept,
+                key,
+                depends,
+                now,
+                lambda values: render_section(section, values, view),
+                min_age_s=section.min_age_s,
+            )
+            return kept.version, _in_section(section.name, section.title, kept.version, kept.text)
 
-                def make() -> str:
-                    values = self._values[name] = StudyValues(now, self._values.get(name))
-                    return render_trial(values, trial, view)
+        return Part(id=section.name, render=render)
 
-                kept = self._kept.get(key, now.key, make)
-            return kept.version, _in_section("trial", title, kept.version, kept.text)
+    def _made(
+        self,
+        cache: TextCache,
+        key: Hashable,
+        depends: object,
+        now: StudyNow,
+        make: Callable[[StudyValues], str],
+        *,
+        min_age_s: float = 0.0,
+    ) -> CachedText:
+        """Return a cached text about a study.
 
-        return LivePage(title=title, name=name, sections=(), parts=(Part(id="trial", render=render),))
+        Texts about one study are made one after the other, since they share their values.
+        """
+        name = now.study.name
 
-    def _section(self, section: Section, now: StudyNow, view: View) -> tuple[str, str]:
-        """Return a section's version and its HTML."""
-        name, depends = now.study.name, section.depends(now, view)
+        def with_values() -> str:
+            values = self._values[name] = StudyValues(now, self._values.get(name))
+            return make(values)
+
         with self._making[name]:
-
-            def make() -> str:
-                values = self._values[name] = StudyValues(now, self._values.get(name))
-                return render_section(section, values, view)
-
-            kept = self._kept.get((name, section.name, view), depends, make, section.min_age_s)
-        return kept.version, _in_section(section.name, section.title, kept.version, kept.text)
+            return cache.get(key, depends, with_values, min_age_s)
 
     def _studies(self, snapshot: StoreNow) -> tuple[str, str]:
         lines = [
             {"name": name, "error": str(found), "last": None}
             if isinstance(found, StudyError)
-            else _study_line(found) | {"headline": self._headline(found)}
+            else _study_line(found)
+            | {"headline": self._made(self._headlines, name, found.rows, found, headline).text}
             for name, found in snapshot.studies.items()
         ]
         lines.sort(key=lambda each: str(each["last"] or ""), reverse=True)
@@ -246,20 +254,8 @@ class Site:
         version = sha256(body.encode()).hexdigest()[:12]
         return version, _in_section("studies", "Studies", version, body)
 
-    def _headline(self, now: StudyNow) -> str:
-        """Return a study's main result in a sentence."""
-        name = now.study.name
-        with self._making[name]:
-
-            def make() -> str:
-                values = self._values[name] = StudyValues(now, self._values.get(name))
-                return headline(values)
-
-            return self._headlines.get(name, now.rows, make).text
-
     def _page(self, page: LivePage, path: str, query: Mapping[str, str]) -> Iterator[bytes]:
         """Yield the HTML of a page piece by piece. So a browser can show the first pieces early."""
-        versions: list[str] = []
         asked = urlencode(dict(query))
         yield self._head(
             title=page.title,
@@ -268,9 +264,7 @@ class Site:
             events=f"/events{path if path != '/' else ''}{'?' if asked else ''}{asked}",
         )
         for part in page.parts:
-            version, markup = part.render()
-            versions.append(f"{part.id}:{version}")
-            yield markup.encode()
+            yield part.render()[1].encode()
         yield self._end()
 
     def _head(self, **values: object) -> bytes:
