@@ -197,8 +197,8 @@ class ModelFile:
     """The content of a trained model's file.
 
     `weights` maps names to tensors. `symbols` is the objective's description of the vocabulary as plain
-    values; None if the model reads no text. `metrics` are the final metrics. `versions` has the versions of
-    activemem and of packages with plug-in blocks, and the commit.
+    values; None if the model reads no text. `metrics` are the final metrics. `version` and `commit` are those
+    of the activemem that wrote the file.
     """
 
     trial: Trial
