@@ -45,10 +45,7 @@ def render_operand(node: Value, operator: str) -> str:
 
 
 def render_filled(node: Value, fillings: Mapping[str, str]) -> str:
-    """Return the canonical text of a recipe with its holes filled.
-
-    `fillings` maps the name of a hole to its text.
-    """
+    """Return the canonical text of a recipe with its holes filled."""
     return _Renderer(fillings=fillings).render(node)
 
 

@@ -4,10 +4,7 @@ from ..errors import ActivememError
 
 
 class StoreError(ActivememError):
-    """Error of a store that cannot do what is requested.
-
-    The message says what was expected and what was found.
-    """
+    """Error of a store that cannot do what is requested."""
 
 
 class DamagedError(StoreError):

@@ -131,11 +131,6 @@ class FindingKind(StrEnum):
     UNSEALED = "unsealed"  # an earlier release wrote it without a checksum
     LEFTOVER = "leftover"  # nothing reads it any more
 
-    @property
-    def is_fault(self) -> bool:
-        """Return whether such a problem hides data until a repair."""
-        return self in {FindingKind.DAMAGED, FindingKind.UNREADABLE, FindingKind.INCOMPLETE}
-
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -260,7 +255,8 @@ class StoreCheck:
     @property
     def has_faults(self) -> bool:
         """Return whether some problem hides data until a repair."""
-        return any(finding.kind.is_fault for finding in self.findings)
+        faults = {FindingKind.DAMAGED, FindingKind.UNREADABLE, FindingKind.INCOMPLETE}
+        return any(finding.kind in faults for finding in self.findings)
 
 
 def _sealed_paths(layout: Layout) -> Iterator[Path]:

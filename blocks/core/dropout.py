@@ -68,10 +68,7 @@ def draw_keys(count: int, device: torch.device) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class DropoutCall:
-    """Record of one call of dropout in a forward pass.
-
-    It holds the shape and type of the tensor, and the dropout rate.
-    """
+    """Record of one call of dropout in a forward pass."""
 
     shape: torch.Size
     rate: float

@@ -113,10 +113,7 @@ class ConvolutionalGRU(Block):
         self.candidate = Convolution.build(k, context)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Return the state after one step, (batch, length, width).
-
-        A convolution of x gives the gates u and r, and a convolution of r ⊙ x gives the new values.
-        """
+        """Return the state after one step, (batch, length, width)."""
         x = zero_masked(x, mask)
         u, r = saturating_sigmoid(self.gates(x)).chunk(2, -1)  # each (batch, length, width)
         return torch.lerp(torch.tanh(self.candidate(r * x)).to(x.dtype), x, u.to(x.dtype))

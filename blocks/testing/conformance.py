@@ -268,10 +268,7 @@ def half_precision_is_near(text: str, *, causal: bool) -> None:
 
 
 def compiled_is_the_same(text: str, *, causal: bool) -> None:
-    """Check that the compiled block gives the same outputs without graph breaks.
-
-    `CHECKS` does not include this check.
-    """
+    """Check that the compiled block gives the same outputs without graph breaks."""
     block = make_block(parse_block(text), causal=causal, dtype=torch.float32)
     x, mask = random_sequences(4, 8, dtype=torch.float32), prefix_mask(LENGTHS, 8)
     torch.compiler.reset()  # else programs compiled for earlier blocks would count
@@ -282,10 +279,7 @@ def compiled_is_the_same(text: str, *, causal: bool) -> None:
 
 
 def gpu_gives_the_same(text: str, *, causal: bool) -> None:
-    """Check that a GPU gives the same outputs, gradients and steps as the CPU.
-
-    `CHECKS` does not include this check.
-    """
+    """Check that a GPU gives the same outputs, gradients and steps as the CPU."""
     node, x, mask = parse_block(text), random_sequences(4, 8), prefix_mask(LENGTHS, 8)
     here, there = make_block(node, causal=causal), make_block(node, causal=causal).cuda()
 

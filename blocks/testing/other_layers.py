@@ -46,10 +46,7 @@ _LEAST_NUMBERS, _MOST_DRAWS = 4000, 100
 
 
 class OtherLayerError(ActivememError):
-    """Error for a layer of another package that cannot be compared with a block.
-
-    It cannot be found, built or called, or it does not fit the block.
-    """
+    """Error for a layer of another package that cannot be compared with a block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

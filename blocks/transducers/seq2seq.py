@@ -160,10 +160,7 @@ class CrossAttention(ResidualStep):
 
 
 class Decoder(nn.Module, ABC, Generic[StateT]):
-    """Base class of decoders.
-
-    A decoder computes each output from an encoded source and the earlier outputs.
-    """
+    """Base class of modules that compute each output from an encoded source and the earlier outputs."""
 
     output_width: int
 

@@ -44,7 +44,7 @@ def find_treebank_files(treebank: Treebank, place: Path) -> TreeFiles:
     if found:
         numbers = tuple(sorted(found))
         paths = tuple(found[number] for number in numbers)
-        return TreeFiles(paths=paths, numbers=numbers, read=partial(_bytes, paths))
+        return TreeFiles(paths=paths, numbers=numbers, read=partial(map, Path.read_bytes, paths))
     for index in sorted(place.glob("*.index.tsv")):
         return _joined(treebank, index)
     archives = (place / each.name for each in treebank.downloads)
@@ -143,8 +143,3 @@ def _members(path: Path, names: tuple[str, ...]) -> Iterator[bytes]:
     with zipfile.ZipFile(path) as archive:
         for name in names:
             yield archive.read(name)
-
-
-def _bytes(paths: tuple[Path, ...]) -> Iterator[bytes]:
-    for path in paths:
-        yield path.read_bytes()

@@ -58,10 +58,7 @@ PREVIOUS_PART, SOURCE_EMBEDDING, TARGET_EMBEDDING = "", "source embedding", "tar
 
 
 class PartKind(StrEnum):
-    """Category of a part of a model, such as block, sum or series.
-
-    Drawings of a model show each kind differently.
-    """
+    """Category of a part of a model, such as block, sum or series."""
 
     FRAME = "frame"  # outside the body
     SHARED = "shared"  # parameters shared by several blocks
@@ -99,10 +96,7 @@ class TrainingMemory:
 
     @property
     def computing(self) -> int:
-        """Return the peak bytes that a step uses besides weights, gradients and Adam's moments.
-
-        These bytes are mainly activations and temporary results.
-        """
+        """Return the peak bytes that a step uses besides weights, gradients and Adam's moments."""
         return max(0, self.step_peak - self.gradients)
 
     @property

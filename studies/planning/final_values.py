@@ -418,7 +418,10 @@ def with_bits_per_byte(
     splits = [name.removesuffix(_FAMILY) for name in names if name in BITS_PER_BYTE]
     if not splits:
         return outcomes
-    scales = {id(task): _bits_per_nat(task) for task in tasks.values()}
+    scales = {
+        id(task): {split: rate / math.log(2) for split, rate in _tokens_per_byte(task).items()}
+        for task in tasks.values()
+    }
     rows = outcomes.filter(has_trial(tasks)).select("trial", "metrics")
     added = {
         trial: list(_missing(metrics or (), scales[id(tasks[trial])], splits))
@@ -443,10 +446,6 @@ def _missing(
         name, loss = f"{split}{_FAMILY}", found.get(f"{split}_loss")
         if name not in found and isinstance(loss, float) and split in scales:
             yield {"name": name, "value": loss * scales[split]}
-
-
-def _bits_per_nat(task: TaskSettings) -> dict[str, float]:
-    return {split: rate / math.log(2) for split, rate in _tokens_per_byte(task).items()}
 
 
 def _tokens_per_byte(task: TaskSettings) -> dict[str, float]:

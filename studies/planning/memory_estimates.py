@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Literal
@@ -179,36 +179,21 @@ Bound = Literal["memory", "CPUs", "processes", "trials", "setting", "one"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuRoom:
-    """How many trials can train at once on a GPU, and what limits it.
-
-    Each trial has its own process. If `asked` is set, that many trials share the GPU if it has the CPUs for
-    them, whether they fit into its memory or not. Otherwise the run takes as many as fit, but no more than
-    there are trials per GPU, so that no GPU is idle.
-    """
+    """How many trials can train at once on a GPU, and what limits it."""
 
     by_memory: int
-    by_cpus: int | None = None  # None if the number of CPUs is unknown
-    by_trials: int | None = None  # None if the number of trials is unknown
-    asked: int | None = None
+    bounds: Mapping[Bound, int]
 
     @property
     def trials(self) -> int:
         """The number of trials that train at once. At least 1, even if the estimate allows none."""
-        return max(1, min(self._bounds.values()))
+        return max(1, min(self.bounds.values()))
 
     @property
     def bound(self) -> Bound:
         """The limit that decides the number of trials, such as memory or CPUs."""
-        least = min(self._bounds, key=self._bounds.__getitem__)
-        return "one" if least == "CPUs" and not self.by_cpus else least
-
-    @property
-    def _bounds(self) -> dict[Bound, int]:
-        bounds: dict[Bound, int | None] = {"setting": self.asked, "CPUs": self.by_cpus}
-        if self.asked is None:
-            bounds = {"memory": self.by_memory, "CPUs": self.by_cpus, "processes": MOST_ON_ONE}
-            bounds |= {"trials": self.by_trials}
-        return {what: count for what, count in bounds.items() if count is not None}
+        least = min(self.bounds, key=self.bounds.__getitem__)
+        return "one" if least == "CPUs" and not self.bounds["CPUs"] else least
 
 
 def room_on_gpu(
@@ -224,14 +209,17 @@ def room_on_gpu(
 
     Each needs the step memory `held`. A tenth of the GPU's memory is kept free. `cpus` is the number of CPUs
     for each GPU, and `cpus_of_each` is the number that one trial uses. `trials` is the number of trials for
-    each GPU; `asked` is the number set by the user.
+    each GPU, so that no GPU is idle. If the user has `asked` for a number, as many share the GPU if it has
+    the CPUs for them, whether they fit into its memory or not.
     """
-    return GpuRoom(
-        by_memory=int(0.9 * device_bytes / (held.total + GPU_CONTEXT)),
-        by_cpus=None if cpus is None else int(cpus / cpus_of_each),
-        by_trials=None if trials is None else math.ceil(trials),
-        asked=asked,
-    )
+    by_memory = int(0.9 * device_bytes / (held.total + GPU_CONTEXT))
+    by_cpus = None if cpus is None else int(cpus / cpus_of_each)
+    bounds: dict[Bound, int | None] = {"setting": asked, "CPUs": by_cpus}
+    if asked is None:
+        bounds = {"memory": by_memory, "CPUs": by_cpus, "processes": MOST_ON_ONE}
+        bounds |= {"trials": None if trials is None else math.ceil(trials)}
+    known: dict[Bound, int] = {what: count for what, count in bounds.items() if count is not None}
+    return GpuRoom(by_memory=by_memory, bounds=known)
 
 
 def trials_together(held: StepMemory, device_bytes: int) -> int:

@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from ...grammar.nodes import BlockNode, walk
@@ -256,11 +256,6 @@ class Kind(tuple[int, ...]):
         kind.settings = settings
         return kind
 
-    @cached_property
-    def id_parts(self) -> tuple[str, str]:
-        """The JSON text from which ids are hashed, before and after the seed."""
-        return _id_parts(self)
-
 
 def trial_id(settings: TrialSettings) -> str:
     """Return the id of the trial with these settings.
@@ -274,7 +269,7 @@ def trial_id(settings: TrialSettings) -> str:
 
 
 def _seeded_id(kind: Kind, seed: int) -> str:
-    before, after = kind.id_parts
+    before, after = _id_parts(kind)
     between = f'"seed":{seed},' if seed else ""
     return hashlib.sha256(f"{before}{between}{after}".encode()).hexdigest()[:16]
 
