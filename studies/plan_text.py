@@ -293,7 +293,6 @@ def _costliest_of_each(models: Iterable[ModelCost]) -> list[ModelCost]:
 
 
 def _labels(texts: Sequence[str], max_width: int) -> list[str]:
-    """Return the first column of a table, padded to one width."""
     corner, *labels = texts
     shown = (
         corner,

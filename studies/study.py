@@ -528,7 +528,6 @@ def read_size(diagnostics: Diagnostics) -> tuple[StudySettings | None, int, int]
 
 
 def _read_design(diagnostics: Diagnostics) -> tuple[dict[str, Expansion], StudySettings | None, Design]:
-    """Return the expansions, the table [study] and the design of a study."""
     expansions, data = read_expansions(diagnostics), diagnostics.data
     given = data.get("study")
     if isinstance(given, Mapping) and not given.keys() <= StudySettings.model_fields.keys():

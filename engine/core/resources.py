@@ -160,7 +160,6 @@ def gpu_fault() -> str | None:
 
 
 def _has_driver() -> bool:
-    """Return whether the system may have a GPU driver."""
     if sys.platform == "linux":
         return any(Path("/dev", name).exists() for name in _GPU_FILES)
     return sys.platform != "darwin"

@@ -108,7 +108,6 @@ def _get(download: Download, path: Path, progress: Progress) -> None:
 def _resume_download(
     url: str, unfinished: Path, progress: Callable[[int, int | None], None], *, max_bytes: int
 ) -> None:
-    """Download the missing part of a file."""
     here = unfinished.stat().st_size if unfinished.exists() else 0
     headers = {"User-Agent": _AGENT} | ({"Range": f"bytes={here}-"} if here else {})
     try:

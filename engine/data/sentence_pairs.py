@@ -108,7 +108,6 @@ def split_own_pairs(facts: OwnPairs, folder: Path) -> Iterator[Pair]:
 
 
 def _without_held_out(read: Callable[[str], Iterator[tuple[str, str]]]) -> Iterator[Pair]:
-    """Yield pairs whose source does not occur in an earlier split."""
     held_out: set[bytes] = set()
     for split in _SPLITS:
         here: set[bytes] = set()

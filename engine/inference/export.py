@@ -95,7 +95,6 @@ def _export_onnx(trained: TrainedModel, path: Path, *, lengths: bool) -> Exporte
 
 
 def _trace(trained: TrainedModel, *, lengths: bool) -> tuple[Model, ExportedProgram]:
-    """Return the torch module of a trained model and its exported graph."""
     module = trained.module
     if not isinstance(module, Model):
         raise ExportError(

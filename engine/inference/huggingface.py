@@ -190,7 +190,6 @@ class ActivememTokenizer(PreTrainedTokenizer):
 
 
 def _names(symbols: TextSymbols, vocab: int, *, streams: bool) -> list[str]:
-    """Return a distinct name for each symbol."""
     names = list[str]()
     for number in range(vocab):
         text = symbols.decode([number])

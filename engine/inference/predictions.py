@@ -253,7 +253,6 @@ def _pair_answer(
     source: Vocabulary | None = None,
     target: Vocabulary | None = None,
 ) -> _Answerer:
-    """Return a function that predicts outputs for a batch of sources."""
     decoding, trees = Decoding.of_task(settings), prefers_trees(settings)
     decode = number_line if target is None else target.decode
 

@@ -247,7 +247,6 @@ def within_limit(trial: Trial, machine: Machine, measure: Callable[[], Mapping[s
 def _probe(
     group: _Group, stored: Mapping[str, Mapping[str, float]], machine: Machine
 ) -> Iterator[ProbeResult]:
-    """Measure the trials of a group, and yield their results."""
     first = next(iter(group.members.values())).trial
     pairs = cache(lambda: PairData(first.settings, machine.data))
     for trial, trained in group.members.items():

@@ -339,7 +339,6 @@ class Worker:
         return self._buffer.flush()
 
     def _train(self, attempts: Sequence[Attempt]) -> Iterator[Event]:
-        """Train trials, and yield their events."""
         groups: dict[str, list[Attempt]] = {}  # attempts that can share a pack
         for attempt in attempts:
             form = form_of(attempt.job.trial.settings) if self._packer is not None else None

@@ -214,7 +214,6 @@ class _LeaveWatcher:
             self._before(number, frame)
 
     def _look(self) -> None:
-        """Wait until this worker must stop; ask Ray at intervals."""
         while True:
             time.sleep(LOOK_S)
             with suppress(Exception):

@@ -162,7 +162,6 @@ def connect(address: str) -> None:
 
 
 def _start(machine: Machine, listener: Listener) -> None:
-    """Start a cluster on this machine only."""
     attempt = 0
     try:
         with _limited(START_S):

@@ -144,7 +144,6 @@ class Checkpoint:
         return self._load_shorter(device)
 
     def _load_shorter(self, device: torch.device) -> CheckpointData | None:
-        """Return the last state of the shorter trial that this trial continues."""
         if self._shorter is None:
             return None
         shorter, path = self._shorter

@@ -271,7 +271,6 @@ def _read_tables(tables: dict[str, Any]) -> _Tables:
 
 
 def _resolve(heading: str, table: dict[str, Any], files: Mapping[str, Any]) -> None:
-    """Replace the short forms in a table of `datasets.toml` by full values."""
     match heading:
         case "texts":
             symbol = re.compile(table["alphabet"].encode())

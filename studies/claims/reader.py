@@ -703,7 +703,6 @@ class _Resolver:
         return [(level_text(dict(each.cell)[open_factors[0]]), each) for each in found]
 
     def _sign(self, winner: syntax.FunctionCall, candidates: list[Candidate]) -> str | None:
-        """Return > if the winner must have the higher number, or < for the lower one."""
         function = winner.function.text
         if function in ("argmax", "argmin"):
             return ">" if function == "argmax" else "<"
@@ -798,7 +797,6 @@ def read_claims(diagnostics: Diagnostics, design: Design) -> tuple[Claim, ...]:
 def _read(
     diagnostics: Diagnostics, path: KeyPath, spec: ClaimSpec, scopes: Sequence[Scope | None]
 ) -> list[Claim]:
-    """Return the claims of a `[[claim]]` table: one, or one for each level of `each`."""
     for scope in scopes:
         faults = FaultCollector(spec.holds)
         said = parse_claim(spec.holds, faults)

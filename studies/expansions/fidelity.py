@@ -248,7 +248,6 @@ def _between(first: int, top: int, reduction: int) -> list[int]:
 
 
 def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
-    """Return the bounds for `fidelity = "data"`, and `[train]` with a placeholder for its steps."""
     train = data.get("train")
     steps = train.get("steps_per_epoch") if isinstance(train, Mapping) else None
     if not isinstance(train, Mapping) or (top := _whole(steps, at_least=1)) is None:
@@ -262,7 +261,6 @@ def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
 
 
 def _replace_length(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
-    """Return the bounds for `fidelity = "length"`, and the table with a placeholder for a length."""
     hole = f"{{{LENGTH}}}"
     for table in ("train", "task"):
         keys = data.get(table)

@@ -282,7 +282,6 @@ def _named_claims(
 
 
 def _names(claim: Claim) -> list[str]:
-    """Return the names by which a gate can refer to a claim."""
     spec = claim.spec
     return [spec.name, *([spec.name.partition(": ")[2]] if spec.each is not None else [])]
 

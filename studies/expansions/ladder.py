@@ -112,7 +112,6 @@ EXPANSION = Ladder
 
 
 def _tables(data: Mapping[str, Any], sizes: Mapping[str, list[int]]) -> dict[str, Any]:
-    """Return those tables of a study that change when the ladder's sizes become factors."""
     study, train, factors = (data.get(name) for name in ("study", "train", "factors"))
     factors = factors if isinstance(factors, Mapping) else {}
     tables: dict[str, Any] = {}

@@ -91,7 +91,6 @@ def _is_other(diagnostics: Diagnostics, path: KeyPath, names: Collection[str]) -
 
 
 def _ordered(conditions: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield conditional factors, each after those that its condition names."""
     done: set[str] = set()
     while ready := [
         name

@@ -111,7 +111,6 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _paths(value: object) -> Iterator[str]:
-    """Yield the paths in a table `corpus`, or in one of its values."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
@@ -123,7 +122,6 @@ def _paths(value: object) -> Iterator[str]:
 
 
 def _states(path: Path) -> Iterator[tuple[str, int, int, int, int]]:
-    """Yield the states of a file, or of all files in a folder, to detect changes."""
     with suppress(OSError, ValueError):
         found = sorted(path.rglob("*")) if path.is_dir() else [path]
         for each in found:

@@ -412,8 +412,6 @@ def make_plan(
 
 
 def _remaining_flops(to_run: Sequence[Trial], ends: Sequence[Trial], left: int) -> float:
-    """Return an upper bound of the FLOPs of the remaining trials."""
-
     def flops(settings: TrialSettings) -> float:
         return max_training_flops(settings) + flops_of_test(settings)
 
@@ -439,7 +437,6 @@ def most_at_once(study: Study, left: int) -> int:
 
 
 def _search_estimates(study: Study, tried: pl.DataFrame, estimator: TimeEstimator) -> list[TimeEstimate]:
-    """Return the estimated times of a search's remaining trials, by rung."""
     baseline = [trial.id for trial in study.point_trials(study.baseline)] if study.baseline else []
     ended = tried.filter(pl.col("status") != "incomplete")["trial"].to_list()
     remaining = len(set(baseline) - set(ended))
@@ -649,7 +646,6 @@ def _label_names(study: Study) -> list[str]:
 
 
 def _label(names: Sequence[str], trial: Trial) -> str:
-    """Return the name of a trial's model: its levels of these factors."""
     levels = filled_levels(trial.levels)
     names = [name for name in names if name in levels]
     if len(names) == 1 and isinstance(levels[names[0]], str):

@@ -335,7 +335,6 @@ def _faults_beside_value(
 def _report_unknown_kind(
     diagnostics: Diagnostics, role: Role, path: KeyPath, kind: object
 ) -> tuple[type[ResultKeys] | None, str | None]:
-    """Report a table or figure whose `kind` is missing or unknown."""
     own = [name for name, each in kinds_of(role).items() if each.of_search == diagnostics.has_search]
     if kind is None:
         diagnostics.report(path, f"missing key 'kind'; known: {', '.join(own)}")

@@ -311,7 +311,6 @@ def _plateau(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _has_dev_loss(settings: TrialSettings) -> bool:
-    """Return whether each epoch ends with a loss on the same dev examples."""
     if settings.train.lengths is not None or isinstance(settings.task, GeneratedTask | LabelledSettings):
         return True
     return settings.task.spec.kind in (TaskKind.LANGUAGE, TaskKind.TRANSDUCTION)
@@ -402,7 +401,6 @@ _RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
 
 
 def _offending_part(root: Node, gives: str | None) -> str:
-    """Return the text of the part that gives a recipe its kind of output."""
     parts = root.parts if isinstance(root, SeriesNode) else (root,)
     if gives == VECTOR:
         return render(next(part for part in parts if output_kind(part) == gives))

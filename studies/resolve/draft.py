@@ -164,7 +164,6 @@ def _is_fragment(
 
 
 def _check_cycles(diagnostics: Diagnostics, texts: Mapping[str, str]) -> None:
-    """Report entries of [recipes] that contain themselves, directly or through others."""
     reported: set[str] = set()
     for name, text in texts.items():
         for hole in HOLE_PATTERN.finditer(text):
@@ -181,7 +180,6 @@ def _check_cycles(diagnostics: Diagnostics, texts: Mapping[str, str]) -> None:
 
 
 def _shortest_path(start: str, goal: str, texts: Mapping[str, str]) -> list[str]:
-    """Return a shortest chain of fragments from `start` to `goal`."""
     paths, seen = [[start]], {start}
     for path in paths:  # the loop appends to this list
         if path[-1] == goal:
@@ -423,7 +421,6 @@ def _try_levels(draft: Draft, axes: Mapping[str, PlacedLevels]) -> None:
 
 
 def _required_levels(design: Design, levels: Mapping[str, Level], name: str) -> dict[str, Level]:
-    """Return a cell's levels, changed so that the factor `name` exists in it."""
     asked = list(design.conditions.get(name, {}).items())
     found = dict(levels)
     for other, of in asked:  # the loop appends to this list

@@ -183,7 +183,6 @@ class Template:
     def _filled_level(
         self, level: Level, values: Mapping[str, Level], around: tuple[Level, ...] = ()
     ) -> Level:
-        """Return a level with its placeholders filled, the innermost first; `around` are levels around it."""
         names = self.names_in_level(level)
         if not names or level in around or not all(name in values for name in names):
             return level

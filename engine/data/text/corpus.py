@@ -106,7 +106,6 @@ def _open_documents(
 
 
 def _train_names(documents: OwnDocuments) -> list[str]:
-    """Return a name for each source of training documents: train, train1, …."""
     return ["train", *(f"train{number}" for number in range(1, len(documents.sources)))]
 
 
@@ -142,7 +141,6 @@ def _symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path, place: P
 
 
 def _known_symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path) -> TextSymbols:
-    """Return the vocabulary of a corpus whose vocabulary is fixed."""
     documents = isinstance(task.corpus, OwnDocuments)
     if task.tokenizer is None or task.tokens != "pretrained":
         return TextSymbols(
@@ -211,7 +209,6 @@ def _write_documents(
 
 
 def _iter_documents(documents: OwnDocuments, folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield the documents of all files, each with the name of its split."""
     shares = HeldOutFractions(dev=documents.dev_share, test=documents.test_share)
     sources = zip(_train_names(documents), (each.files for each in documents.sources), strict=True)
     for name, files in (*sources, ("dev", documents.dev), ("test", documents.test)):

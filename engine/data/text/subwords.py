@@ -114,7 +114,6 @@ def _lines(data: bytes) -> Iterator[str]:
 
 
 def _split_long_line(line: str) -> list[str]:
-    """Split a long line between words."""
     parts = []
     while len(line) > _MAX_CHARACTERS:
         cut = line.find(" ", _MAX_CHARACTERS)

@@ -472,7 +472,6 @@ class UnseenPoints:
         self._noted.add(point_key(values))
 
     def __contains__(self, values: Mapping[str, Level]) -> bool:
-        """Return whether a search point has not been tried yet."""
         return point_key(values) not in self._noted
 
     def draw(self, known: int) -> Iterator[Values]:

@@ -456,7 +456,6 @@ class Search:
         return TrackedPoint(point, trial), source
 
     def _accept(self, values: dict[str, Level]) -> SearchPoint | None:
-        """Return the search point with these values, if it can be trained."""
         self._ask_tell.unseen.note(values)
         point = self._points.of_values(values)
         is_new = point.global_id not in self._tracked.begun
@@ -500,7 +499,6 @@ class Search:
         return self._points.courses(points) if self._settings.compares_epochs else {}
 
     def _tell(self, tracked: TrackedPoint, courses: Mapping[str, Mapping[int, float]]) -> None:
-        """Report to Optuna how a search point has ended."""
         point = tracked.point
         if tracked.trial is None and self._settings.compares_epochs:
             tracked.trial = self._ask_tell.ask_for(point.values)

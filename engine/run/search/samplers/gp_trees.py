@@ -242,8 +242,6 @@ class TreeSampler(optuna.samplers.BaseSampler):
         return values if is_whole else self._completed(values, rng)
 
     def _completed(self, values: Mapping[str, Level], rng: Random) -> Values:
-        """Change these values into a valid search point."""
-
         def value(name: str, dimension: Dimension) -> Level:
             del dimension
             return values[name] if name in values else draw(self._space[name], rng)
@@ -324,7 +322,6 @@ class Beliefs:
         return next(self._ranked(candidates), None)
 
     def _ranked(self, candidates: Sequence[Values]) -> Iterator[Values]:
-        """Yield candidates in the order of falling expected improvement."""
         means, deviations = self._process.predict(self._groups(candidates))
         deviations = np.maximum(deviations, _LEAST_DEVIATION)
         distances = (means - self._highest) / deviations

@@ -226,7 +226,6 @@ class Proposals:
         self._rejected = Counter[PointKey]()  # rejected since the last point began
 
     def __contains__(self, key: PointKey) -> bool:
-        """Return whether a search point has begun or was recently rejected."""
         return self._here[key] > 0 or key in self._elsewhere or key in self._rejected
 
     @property

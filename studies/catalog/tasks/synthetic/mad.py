@@ -10,7 +10,6 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from .....grammar.vocabulary.spec import Reach
 from ..generated import TaskSizes
 from ..spec import ModelInterface
 from .base import SyntheticTask, add_synthetic
@@ -95,10 +94,6 @@ class MadSettings(SyntheticTask):
     @property
     def has_one_shape(self) -> bool:
         return True
-
-    @property
-    def required_reach(self) -> Reach | None:
-        return None
 
 
 add_synthetic(
