@@ -19,6 +19,7 @@ from activemem.blocks.core.initialisation import initialise
 from activemem.blocks.layers import attention, window_attention
 from activemem.blocks.layers.convolutions import Convolution
 from activemem.blocks.testing.fixtures import parse_block
+from activemem.engine.core.process import prepare_cpu
 from activemem.grammar import ModelConfig
 
 BATCH, REPEATS = 32, 15
@@ -70,7 +71,7 @@ def convolutions(width: int, k: int, length: int, *, batch: int = BATCH) -> None
     ways = {"ours": lambda: ours(x), "positions": lambda: by_positions(x), "whole": whole}
     ways |= {"cropped": cropped, "unfolded": unfolded}
     inputs = [x, weight, *ours.parameters(), *by_positions.parameters()]
-    report(f"conv D {width:3} k {k} L {length:4}", median_ms(ways, inputs))
+    report(f"conv D {width:3} k {k} L {length:4} batch {batch}", median_ms(ways, inputs))
 
 
 def attentions(text: str, length: int, *, batch: int = BATCH, width: int = 128) -> None:
@@ -111,13 +112,14 @@ def report(label: str, found: dict[str, float]) -> None:
 
 def main() -> None:
     """Run all comparisons at the sizes of the algorithmic studies."""
-    torch.set_num_threads(1)
+    prepare_cpu(1)  # as workers do
     for width in (16, 64, 128):
         for k in (10, 20):
             for length in (5, 10, 20, 40):
                 convolutions(width, k, length)
-    for length in (128, 256, 512, 1024):
-        convolutions(128, 20, length, batch=8)
+    for batch in (8, BATCH):
+        for length in (128, 256, 512, 1024):
+            convolutions(128, 20, length, batch=batch)
     for width, heads in ((32, "heads=2, head_width=16"), (128, "heads=8")):
         for length in (5, 10, 20, 40, 64, 128):
             attentions(f"sa({heads})", length, width=width)

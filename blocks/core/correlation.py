@@ -5,12 +5,14 @@ fewer products: circular correlation is multiplication frequency by frequency (t
 of the frequencies determine the others. So inputs and weights are multiplied at N / 2 complex numbers, not at
 each pair of a position and a tap. A complex product takes three real ones (Gauss). The transforms are
 products with small fixed matrices. They grow with the square of the length, so a long sequence is cut into
-tiles that overlap by the taps (overlap-save, Stockham 1966).
+tiles that overlap by the taps (overlap-save, Stockham 1966). Where oneDNN is faster than MKL, it multiplies
+the tiles, as one convolution with a group for each product.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 
 import torch
@@ -28,6 +30,9 @@ GAIN_BESIDE_FASTER_CONVOLUTIONS = 2.0
 
 GAIN_OF_TILES = 1.5
 """The additional factor for tiles, which must be cut out of the inputs and joined again."""
+
+GAIN_OF_TILES_BY_ONEDNN = 2.5
+"""The whole factor for tiles that torch's convolutions multiply: they are as fast there as direct ones."""
 
 LEAST_PRODUCTS = 2**19
 """The minimum number of products; with fewer, call overhead dominates."""
@@ -48,9 +53,9 @@ def correlate(
     """Correlate x (batch, length, width), zero-padded on both sides, with weight (outputs, taps, width).
 
     Return (batch, left + length + right - taps + 1, outputs). `by_frequencies` allows the frequency domain
-    if it is faster. Rounding errors then make each output depend on all positions, so causal models never use
-    it. Under autocast to bf16, transforms and products are computed in bf16: their errors are about twice
-    those of a convolution in bf16 (tested against double precision).
+    if it is faster. Rounding errors then make an output depend on later positions too, so causal models use
+    it only in training. Under autocast to bf16, transforms and products are computed in bf16: their errors
+    are about twice those of a convolution in bf16 (tested against double precision).
     """
     if _is_cast_to_bf16(x):
         x, weight = x.bfloat16(), weight.bfloat16()
@@ -59,7 +64,9 @@ def correlate(
     if tile is None:
         return _by_positions(x, weight, bias, left, right)
     bias = weight.new_zeros(len(weight)) if bias is None else bias
-    return _ByFrequencies.apply(x, weight, bias, (left, right, tile))  # pyright: ignore -- torch has no type
+    if tile == WHOLE:
+        return _ByFrequencies.apply(x, weight, bias, (left, right))  # pyright: ignore -- torch has no type
+    return _ByTiles.apply(x, weight, bias, (left, right, tile))  # pyright: ignore -- as above
 
 
 _DTYPES = (torch.float32, torch.float64, torch.bfloat16)
@@ -70,6 +77,9 @@ WHOLE = 0
 
 TILES = (32, 64)
 """The possible numbers of output positions in a tile, for sequences too long for one transform."""
+
+GROUP_NUMBERS, LEAST_TILES = 2**22, 64
+"""The size of a group of transformed tiles, and the minimum number of tiles in it."""
 
 
 def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
@@ -106,11 +116,11 @@ def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
         each += 2 * outputs * width * taps  # the transforms of weights count twice
         return math.inf if leaves_caches else products * each
 
-    if slid >= gain * products_of(WHOLE):
-        return WHOLE
-    tile = min(TILES, key=products_of)
-    gains = slid >= GAIN_OF_TILES * gain * products_of(tile)
-    return tile if taps <= tile < positions and gains else None
+    gain_of_tiles = GAIN_OF_TILES_BY_ONEDNN if _uses_onednn(x) else GAIN_OF_TILES * gain
+    needed = {WHOLE: gain * products_of(WHOLE)}
+    needed |= {tile: gain_of_tiles * products_of(tile) for tile in TILES if taps <= tile < positions}
+    best = min(needed, key=needed.__getitem__)
+    return best if slid >= needed[best] else None
 
 
 def _is_cast_to_bf16(x: Tensor) -> bool:
@@ -138,68 +148,112 @@ def _by_positions(x: Tensor, weight: Tensor, bias: Tensor | None, left: int, rig
 
 
 class _ByFrequencies(torch.autograd.Function):
-    """Correlation in the frequency domain, of the whole sequence or tile by tile.
+    """Correlation of whole sequences in the frequency domain.
 
     The result equals that of the direct computation up to rounding.
     """
 
     @staticmethod
     def forward(
-        ctx: SavedContext, x: Tensor, weight: Tensor, bias: Tensor, layout: tuple[int, int, int]
+        ctx: SavedContext, x: Tensor, weight: Tensor, bias: Tensor, padding: tuple[int, int]
     ) -> Tensor:
-        left, right, tile = ctx.layout = layout
-        taps = weight.shape[1]
-        ctx.transforms = (
-            _transforms(x.shape[1], taps, left, right, x.dtype)
-            if tile == WHOLE
-            else _transforms(tile + taps - 1, taps, 0, 0, x.dtype)
-        )
+        ctx.padding = padding
+        ctx.transforms = _transforms(x.shape[1], weight.shape[1], *padding, x.dtype)
         of_inputs, of_weights, of_products = ctx.transforms
-        read = x.transpose(0, 1) if tile == WHOLE else _cut(x, layout, taps)
-        inputs = _mapped(of_inputs, read)  # (products, batch or tiles, width)
+        inputs = _mapped(of_inputs, x.transpose(0, 1))  # (products, batch, width)
         slid = _mapped(of_weights, weight.transpose(0, 1))  # (products, outputs, width)
         found = _mapped(of_products, torch.bmm(inputs, slid.mT))
         ctx.save_for_backward(x, weight, bias, inputs, slid)
         # adding the bias also writes the outputs in their final layout, which saves a copy
-        if tile == WHOLE:
-            y = x.new_empty(len(x), len(of_products), len(weight))
-            return torch.add(found.transpose(0, 1), bias, out=y)
-        y = x.new_empty(len(x), found.shape[1] // len(x), tile, len(weight))
-        torch.add(found.view(tile, len(x), -1, len(weight)).permute(1, 2, 0, 3), bias, out=y)
-        return y.flatten(1, 2)[:, : left + x.shape[1] + right - taps + 1]
+        y = x.new_empty(len(x), len(of_products), len(weight))
+        return torch.add(found.transpose(0, 1), bias, out=y)
 
     @staticmethod
     def backward(  # pyright: ignore -- one output
         ctx: SavedContext, dy: Tensor
     ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
         """Return the gradients. If they must be differentiable again, they are computed directly."""
+        x, weight, bias, inputs, slid = ctx.saved_tensors
         if torch.is_grad_enabled():
-            dx, dw, db = _gradients_by_positions(ctx, dy)
+            dx, dw, db = _gradients_by_positions(ctx, (x, weight, bias), dy)
             return dx, dw, db, None
-        x, _, _, inputs, slid = ctx.saved_tensors
-        left, _, tile = ctx.layout
         of_inputs, of_weights, of_products = ctx.transforms
-        made = dy.transpose(0, 1) if tile == WHOLE else _cut(dy, (0, 0, tile), 1)
-        towards = _mapped(of_products.T, made)  # (products, batch or tiles, outputs)
-        dread = _mapped(of_inputs.T, torch.bmm(towards, slid))
-        if tile == WHOLE:
-            dx = dread.transpose(0, 1)
-        else:
-            dx = _overlap_add(dread, len(x), tile)[:, left : left + x.shape[1]]
+        towards = _mapped(of_products.T, dy.transpose(0, 1))  # (products, batch, outputs)
+        dx = _mapped(of_inputs.T, torch.bmm(towards, slid)).transpose(0, 1)
         dw = _mapped(of_weights.T, torch.bmm(towards.mT, inputs)).transpose(0, 1)
         return dx.contiguous(), dw.contiguous(), dy.sum((0, 1)), None
 
 
-def _cut(x: Tensor, layout: tuple[int, int, int], taps: int) -> Tensor:
-    """Cut x into overlapping tiles, one for each tile of outputs.
+class _ByTiles(torch.autograd.Function):
+    """Correlation in the frequency domain, tile by tile.
 
-    The result is (tile + taps - 1, batch * tiles, width).
+    The result equals that of the direct computation up to rounding. A tile reads tile + taps - 1 positions.
+    Tiles are computed in groups whose data fit in the caches.
     """
-    left, right, tile = layout
+
+    @staticmethod
+    def forward(
+        ctx: SavedContext, x: Tensor, weight: Tensor, bias: Tensor, layout: tuple[int, int, int]
+    ) -> Tensor:
+        *padding, tile = layout
+        ctx.padding, ctx.tile = padding, tile
+        outputs, taps, width = weight.shape
+        ctx.transforms = of_inputs, of_weights, of_products = _transforms(
+            tile + taps - 1, taps, 0, 0, x.dtype
+        )
+        read, positions = _cut(x, padding, tile, taps)
+        slid = x.new_empty(len(of_weights), outputs, width)
+        torch.bmm(of_weights.expand(outputs, -1, -1), weight, out=slid.transpose(0, 1))
+        ctx.group = max(LEAST_TILES, GROUP_NUMBERS // (len(slid) * max(width, outputs)))
+        if x.dtype == torch.bfloat16:  # sums of the groups' gradients would be rounded to bf16
+            ctx.group = len(read)
+        y = x.new_empty(len(read), tile, outputs)
+        inputs: list[Tensor] = []
+        for some, made in zip(read.split(ctx.group), y.split(ctx.group), strict=True):
+            inputs.append(_mapped_each(of_inputs, some))  # (tiles, products, width)
+            found = _products(inputs[-1], slid)
+            torch.baddbmm(bias, of_products.expand(len(some), -1, -1), found, out=made)
+        ctx.save_for_backward(x, weight, bias, slid, *inputs)
+        return y.view(len(x), -1, outputs)[:, :positions]
+
+    @staticmethod
+    def backward(  # pyright: ignore -- one output
+        ctx: SavedContext, dy: Tensor
+    ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+        """Return the gradients. If they must be differentiable again, they are computed directly."""
+        x, weight, bias, slid, *inputs = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            dx, dw, db = _gradients_by_positions(ctx, (x, weight, bias), dy)
+            return dx, dw, db, None
+        of_inputs, of_weights, of_products = ctx.transforms
+        made, _ = _cut(dy, (0, 0), ctx.tile, 1)
+        dread = dy.new_empty(len(made), of_inputs.shape[1], x.shape[2])
+        dslid: Tensor | None = None
+        for some, read, out in zip(made.split(ctx.group), inputs, dread.split(ctx.group), strict=True):
+            towards = _mapped_each(of_products.T, some)  # (tiles, products, outputs)
+            torch.bmm(
+                of_inputs.T.expand(len(some), -1, -1), _products_of_gradients(towards, read, slid), out=out
+            )
+            pair = towards.permute(1, 2, 0), read.transpose(0, 1)
+            dslid = torch.bmm(*pair) if dslid is None else dslid.baddbmm_(*pair)
+        assert dslid is not None, "there is at least one tile"
+        dw = _mapped_each(of_weights.T, dslid.transpose(0, 1))
+        left = ctx.padding[0]
+        dx = _overlap_add(dread, len(x), ctx.tile)[:, left : left + x.shape[1]]
+        return dx.contiguous(), dw, dy.sum((0, 1)), None
+
+
+def _cut(x: Tensor, padding: Sequence[int], tile: int, taps: int) -> tuple[Tensor, int]:
+    """Cut x into overlapping tiles, one for each tile of outputs, and count the outputs of a sequence.
+
+    The tiles are (batch * tiles, tile + taps - 1, width).
+    """
+    left, right = padding
     positions = left + x.shape[1] + right - taps + 1
-    padded = functional.pad(x, (0, 0, left, right + -positions % tile))
-    read = padded.unfold(1, tile + taps - 1, tile)  # (batch, tiles, width, tile + taps - 1)
-    return read.permute(3, 0, 1, 2).flatten(1, 2)
+    right += -positions % tile
+    padded = functional.pad(x, (0, 0, left, right)) if left or right else x
+    read = padded.unfold(1, tile + taps - 1, tile).transpose(2, 3)  # (batch, tiles, tile + taps - 1, width)
+    return read.reshape(-1, tile + taps - 1, x.shape[2]), positions
 
 
 def _overlap_add(read: Tensor, sequences: int, tile: int) -> Tensor:
@@ -207,23 +261,78 @@ def _overlap_add(read: Tensor, sequences: int, tile: int) -> Tensor:
 
     This is the transpose of `_cut`, which the backward pass needs.
     """
-    window, _, width = read.shape
-    read = read.view(window, sequences, -1, width).permute(1, 2, 0, 3)  # (batch, tiles, window, width)
-    total = read.new_zeros(sequences, read.shape[1] + 1, tile, width)
+    _, window, width = read.shape
+    read = read.view(sequences, -1, window, width)
+    total = read.new_empty(sequences, read.shape[1] + 1, tile, width)
     total[:, :-1] = read[:, :, :tile]
+    total[:, -1] = 0.0
     total[:, 1:, : window - tile] += read[:, :, tile:]
     return total.flatten(1, 2)
 
 
-def _gradients_by_positions(ctx: SavedContext, dy: Tensor) -> list[Tensor | None]:
+def _products(x: Tensor, weight: Tensor) -> Tensor:
+    """Map x (tiles, products, width) by weight (products, outputs, width), product by product.
+
+    MKL multiplies batches of matrices. Where oneDNN is faster, a convolution with one tap and one group for
+    each product does the same.
+    """
+    if _uses_onednn(x):
+        y = functional.conv2d(_as_image(x), _as_taps(weight), stride=_STRIDE, groups=len(weight))
+        return y.permute(0, 2, 3, 1).reshape(*x.shape[:2], -1)
+    y = x.new_empty(*x.shape[:2], weight.shape[1])
+    torch.bmm(x.transpose(0, 1), weight.mT, out=y.transpose(0, 1))
+    return y
+
+
+def _products_of_gradients(towards: Tensor, x: Tensor, weight: Tensor) -> Tensor:
+    """Return the gradient of `_products` by its first argument x, from the gradient of its result."""
+    if _uses_onednn(x):
+        dx, _, _ = torch.ops.aten.convolution_backward(
+            _as_image(towards),
+            _as_image(x),
+            _as_taps(weight),
+            None,
+            _STRIDE,
+            (0, 0),
+            (1, 1),
+            False,
+            (0, 0),
+            len(weight),
+            (True, False, False),
+        )
+        return dx.permute(0, 2, 3, 1).reshape(x.shape)
+    dx = torch.empty_like(x)
+    torch.bmm(towards.transpose(0, 1), weight, out=dx.transpose(0, 1))
+    return dx
+
+
+_STRIDE = (2, 1)
+"""The stride over images of height one. It changes no result, but torch then chooses oneDNN for one tap."""
+
+
+def _uses_onednn(x: Tensor) -> bool:
+    return x.dtype == torch.float32 and onednn_has_wider_vectors()
+
+
+def _as_image(x: Tensor) -> Tensor:
+    """View tiles (tiles, products, width) as an image (1, products * width, 1, tiles), channels last."""
+    return x.view(1, 1, len(x), -1).permute(0, 3, 1, 2)
+
+
+def _as_taps(weight: Tensor) -> Tensor:
+    return weight.flatten(0, 1)[:, :, None, None]
+
+
+def _gradients_by_positions(
+    ctx: SavedContext, inputs: tuple[Tensor, Tensor, Tensor], dy: Tensor
+) -> list[Tensor | None]:
     """Return gradients of inputs, weights and biases by the direct computation.
 
     These gradients can be differentiated again.
     """
-    x, weight, bias, *_ = ctx.saved_tensors
-    given = [each.view_as(each) for each in (x, weight, bias)]  # views, since inputs may depend on each other
+    given = [each.view_as(each) for each in inputs]  # views, since inputs may depend on each other
     needed = ctx.needs_input_grad[:3]
-    y = _by_positions(given[0], given[1], given[2], *ctx.layout[:2])
+    y = _by_positions(given[0], given[1], given[2], *ctx.padding)
     wanted = [each for each, is_needed in zip(given, needed, strict=True) if is_needed]
     found = iter(torch.autograd.grad(y, wanted, dy, create_graph=True))
     return [next(found) if is_needed else None for is_needed in needed]
@@ -231,6 +340,10 @@ def _gradients_by_positions(ctx: SavedContext, dy: Tensor) -> list[Tensor | None
 
 def _mapped(matrix: Tensor, x: Tensor) -> Tensor:
     return torch.mm(matrix, x.reshape(len(x), -1)).view(-1, *x.shape[1:])
+
+
+def _mapped_each(matrix: Tensor, x: Tensor) -> Tensor:
+    return torch.bmm(matrix.expand(len(x), -1, -1), x)
 
 
 @lru_cache(maxsize=64)

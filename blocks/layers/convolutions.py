@@ -27,8 +27,9 @@ class Convolution(Initialisable):
 
     A causal convolution has k - 1 zeros on the left. Any other has (k - 1) // 2 on the left and the rest on
     the right. Only taps that can reach data are computed, except in an exported program, which must hold for
-    every length.
-    `use_frequencies = False` always uses the direct form, which is equal up to rounding.
+    every length. `use_frequencies = False` always uses the direct form, which is equal up to rounding. A
+    causal convolution uses the frequency domain only in training mode. So outputs that are evaluated do not
+    depend on later inputs, not even by rounding.
     """
 
     weight_roles = roles(weight=WeightRole.MATRIX, bias=WeightRole.BIAS)
@@ -39,7 +40,8 @@ class Convolution(Initialisable):
         self.bias_init: BiasInit = bias_init
         self.left = k - 1 if causal else (k - 1) // 2
         self.right = k - 1 - self.left
-        self.use_frequencies = not causal
+        self.causal = causal
+        self.use_frequencies = True
         self.weight = nn.Parameter(torch.empty(maps * width, k, width))  # taps before inputs: see correlate
         self.bias = nn.Parameter(torch.empty(maps * width))
 
@@ -63,7 +65,8 @@ class Convolution(Initialisable):
         if not torch.compiler.is_exporting() and max(left, right) >= x.shape[1]:
             left, right = min(left, x.shape[1] - 1), min(right, x.shape[1] - 1)
             taps = taps[:, self.left - left : self.left + right + 1]
-        return correlate(x, taps, self.bias, left=left, right=right, by_frequencies=self.use_frequencies)
+        by_frequencies = self.use_frequencies and (self.training or not self.causal)
+        return correlate(x, taps, self.bias, left=left, right=right, by_frequencies=by_frequencies)
 
 
 @register_block("conv")

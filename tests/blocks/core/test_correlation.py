@@ -153,13 +153,49 @@ def test_single_precision_is_no_worse_than_position_by_position(monkeypatch: pyt
         assert error <= max(1.5 * of_plain, 5e-7 * size)
 
 
-def test_a_causal_correlation_sees_no_later_position() -> None:
-    layer = Convolution(width=WIDTH, k=TAPS, causal=True, bias_init="zero")
+def test_a_causal_convolution_sees_no_later_position_when_evaluated() -> None:
+    layer = Convolution(width=WIDTH, k=TAPS, causal=True, bias_init="zero").eval()
     layer.initialise(torch.Generator().manual_seed(0))
     x = large()[0].detach()
     changed = x.clone()
     changed[:, 12:] = 1e6
     torch.testing.assert_close(layer(changed)[:, :12], layer(x)[:, :12], rtol=0.0, atol=0.0)
+
+
+def test_a_causal_convolution_uses_tiles_in_training_alone() -> None:
+    layer = Convolution(width=128, k=20, causal=True, bias_init="zero")
+    layer.initialise(torch.Generator().manual_seed(0))
+    x = draw(2, 256, 128, dtype=torch.float32, seed=1).detach()
+    assert choose_tile(x, layer.weight, left=19, right=0) in correlation.TILES
+    trained, evaluated = layer.train()(x), layer.eval()(x)
+    torch.testing.assert_close(trained, evaluated, rtol=0.0, atol=2e-5)
+    assert not torch.equal(trained, evaluated)
+    direct = correlate(x, layer.weight, layer.bias, left=19, by_frequencies=False)
+    torch.testing.assert_close(evaluated, direct, rtol=0.0, atol=0.0)
+
+
+@pytest.mark.parametrize("wide", [False, True], ids=["by MKL", "by oneDNN"])
+def test_groups_of_tiles_have_the_gradients_of_the_direct_form(
+    wide: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if wide and not torch.backends.mkldnn.is_available():
+        pytest.skip("torch has no oneDNN")
+    monkeypatch.setattr(correlation, "onednn_has_wider_vectors", lambda: wide)
+    monkeypatch.setattr(correlation, "LEAST_TILES", 3)
+    monkeypatch.setattr(correlation, "GROUP_NUMBERS", 1)
+    monkeypatch.setattr(correlation, "choose_tile", lambda *_: 32)
+    given = draw(2, 150, 24), draw(40, 20, 24, seed=1), draw(40, seed=2)
+    towards = draw(2, 150, 40, seed=3).detach()
+
+    def pass_both_ways(dtype: torch.dtype, *, by_frequencies: bool) -> tuple[Tensor, ...]:
+        leaves = [each.detach().to(dtype).requires_grad_() for each in given]
+        y = correlate(*leaves, left=9, right=10, by_frequencies=by_frequencies)
+        return y.detach(), *torch.autograd.grad(y, leaves, towards.to(dtype))
+
+    found = pass_both_ways(torch.float32, by_frequencies=True)
+    expected = pass_both_ways(torch.float64, by_frequencies=False)
+    for each, exact in zip(found, expected, strict=True):
+        assert float((each - exact).abs().max()) < 2e-6 * float(exact.abs().max())
 
 
 def test_masked_positions_are_not_seen() -> None:
