@@ -48,9 +48,11 @@ class Size:
         return torch.randn(self.batch, length, WIDTH, device=self.device)
 
 
-def make_block(text: str, device: str, *, width: int = WIDTH, dropout: float = 0.0) -> Block:
-    """Return a causal block with random weights; `dropout` acts on attention weights."""
-    config = ModelConfig(d_model=width, causal=True, dropout=0.0, attention_dropout=dropout)
+def make_block(
+    text: str, device: str, *, width: int = WIDTH, dropout: float = 0.0, causal: bool = True
+) -> Block:
+    """Return a block with random weights; `dropout` acts on attention weights."""
+    config = ModelConfig(d_model=width, causal=causal, dropout=0.0, attention_dropout=dropout)
     block = build_block(parse_block(text), Context(config=config))
     initialise(block, torch.Generator().manual_seed(0))
     return block.to(device).train()

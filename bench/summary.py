@@ -1,10 +1,11 @@
-"""A table of our times, the times of alternatives and their ratios, with a description of the machine.
+"""Tables of our times, the times of alternatives and their ratios, with a description of the machine.
 
 python bench/summary.py [--cuda] [--write] [--tiny] [SECONDS a measurement]
 
 Everything is measured in one run, and compared implementations alternate, so that other load affects both. A
-failed measurement is reported in its row, and the exit status is then 1. `--write` puts the table into
-docs/results/speed.md. `--tiny` runs the code of the GPU measurements on a CPU, without figures.
+failed measurement is reported in its row, and the exit status is then 1. `--write` puts the tables into
+docs/results/speed.md: one beside code of others, and one beside our own code and lower bounds. `--tiny` runs
+the code of the GPU measurements on a CPU, without figures.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,8 +40,17 @@ MARKS = {
     "cpu": "<!-- measured: python bench/summary.py --write -->",
     "cuda": "<!-- measured: python bench/summary.py --cuda --write -->",
 }
+"""Above the tables beside code of others, for each device."""
+
+BOUND_MARKS = {
+    "cpu": "<!-- measured, bounds: python bench/summary.py --write -->",
+    "cuda": "<!-- measured, bounds: python bench/summary.py --cuda --write -->",
+}
+"""Above the tables beside our own code and lower bounds, for each device."""
+
 END = "<!-- end -->"
 LAYER = f"`all_attn(N={attention.VECTORS})` behind {attention.SPAN} positions"
+HEADER = ("| ours | beside | ours, ms | theirs, ms | ratio |", "| :-- | :-- | --: | --: | --: |")
 TRIALS = 200
 """The number of empty trials."""
 
@@ -63,12 +73,16 @@ PACKS_ON_GPU: tuple[PackForm, ...] = (
 
 
 class Row(NamedTuple):
-    """A row of the table: what was measured, the alternative beside it, and the milliseconds of both."""
+    """A row of a table: what was measured, the alternative beside it, and the milliseconds of both.
+
+    With `is_bound`, the alternative is our own code or a lower bound, not a program of others.
+    """
 
     what: str
     beside: str
     ours_ms: float
     theirs_ms: float
+    is_bound: bool = False
 
     def __str__(self) -> str:
         """Return the row in Markdown."""
@@ -85,6 +99,20 @@ def step_row(what: step.Comparison, seconds: float, device: torch.device) -> Ite
     yield Row(what.what, what.beside, *step.compare(what, seconds, device))
 
 
+def convolution_name(batch: int, length: int) -> str:
+    """Return the name of a convolution's forward and backward pass."""
+    return f"`conv(k=20)`, width {step.WIDTH}, batch {batch}, length {length}"
+
+
+def convolution_rows(batch: int, length: int, seconds: float, device: torch.device) -> Iterator[Row]:
+    """Measure the forward and backward pass of a convolution over long sequences."""
+    ours = attention.make_block("conv(k=20)", device.type, width=step.WIDTH, causal=False)
+    theirs = step.PlainConvolution(step.WIDTH, 20).to(device)
+    x = torch.randn(batch, length, step.WIDTH, device=device, requires_grad=True)
+    found = attention.median_ms({"ours": lambda: ours(x), "theirs": lambda: theirs(x)}, seconds, device)
+    yield Row(convolution_name(batch, length), "torch's `Conv1d`", found["ours"], found["theirs"])
+
+
 def layer_size(device: torch.device) -> attention.Size:
     """Return a size with enough streams to use the device fully."""
     return attention.Size(1 if device.type == "cpu" else 8, 256, device.type)
@@ -95,7 +123,8 @@ def layer_rows(seconds: float, device: torch.device) -> Iterator[Row]:
     found = attention.median_ms(attention.steps(layer_size(device)), seconds, device)
     ours_ms = found["all_attn"]
     yield Row(LAYER, "its equations, over gathered keys and values", ours_ms, found["transcription"])
-    yield Row(LAYER, "`sa(pos=relative) >> ff` with as many parameters", ours_ms, found["sa >> ff"])
+    of_both = "`sa(pos=relative) >> ff` with as many parameters"
+    yield Row(LAYER, of_both, ours_ms, found["sa >> ff"], is_bound=True)
 
 
 def released_rows(
@@ -107,7 +136,8 @@ def released_rows(
     found = attention.median_ms(pair, seconds, device)
     yield Row(what, "the layer of the released program", found["all_attn"], found["released"])
     if "multiplied" in found:
-        yield Row(what, "what both multiply, nothing else", found["all_attn"], found["multiplied"])
+        of_products = "what both multiply, nothing else"
+        yield Row(what, of_products, found["all_attn"], found["multiplied"], is_bound=True)
 
 
 def packed_name(form: PackForm) -> str:
@@ -123,7 +153,7 @@ def packed_rows(form: PackForm, seconds: float, device: torch.device) -> Iterato
     hfta.check(trainings)
     found = packs.times_ms(trainings, max(1, int(seconds)), {"by hand": hfta.fused_steps(trainings)})
     what = packed_name(form)
-    yield Row(what, "one by one", found["together"], found["alone"])
+    yield Row(what, "one by one", found["together"], found["alone"], is_bound=True)
     yield Row(what, "HFTA's method, written by hand", found["together"], found["by hand"])
 
 
@@ -145,9 +175,8 @@ def trial_rows() -> Iterator[Row]:
         "an empty trial in a worker, claimed and stored", "bare Ray Tune, actors reused", alone_ms, bare_ms
     )
     yield Row("an empty trial on Ray, the start of workers included", "the same", ray_ms, bare_ms)
-    yield Row(
-        "an empty trial in a worker", "what the disk takes to make its files durable", alone_ms, disk_ms
-    )
+    of_disk = "what the disk takes to make its files durable"
+    yield Row("an empty trial in a worker", of_disk, alone_ms, disk_ms, is_bound=True)
 
 
 def search_rows() -> Iterator[Row]:
@@ -166,12 +195,13 @@ def machine(device: torch.device) -> str:
     return f"activemem {__version__} ({outcome.commit()}), torch {torch.__version__}, {place}, {now}"
 
 
-def table(measurements: Iterable[tuple[str, Measure]], device: torch.device) -> tuple[str, bool]:
-    """Print each row when it is measured; return the whole table, and whether all rows succeeded.
+def tables(measurements: Iterable[tuple[str, Measure]], device: torch.device) -> tuple[str, str, bool]:
+    """Print each row when it is measured; return both tables, and whether all rows succeeded.
 
-    Exceptions take the place of the failed rows.
+    The first table is beside code of others, the second one beside our own code and lower bounds. Exceptions
+    take the place of the failed rows, in the first table.
     """
-    lines = ["| ours | beside | ours, ms | theirs, ms | ratio |", "| :-- | :-- | --: | --: | --: |"]
+    lines, bounds = [*HEADER], [*HEADER]
     is_whole, left = True, iter(measurements)
     while True:
         what = "all others"  # an exception between measurements ends the script
@@ -180,7 +210,7 @@ def table(measurements: Iterable[tuple[str, Measure]], device: torch.device) -> 
                 break
             what, measure = taken
             for row in measure():
-                lines.append(str(row))
+                (bounds if row.is_bound else lines).append(str(row))
                 print(row, file=sys.stderr, flush=True)
         except Exception as error:  # noqa: BLE001 -- an error must not lose the other rows
             is_whole = False
@@ -188,12 +218,14 @@ def table(measurements: Iterable[tuple[str, Measure]], device: torch.device) -> 
             told = f"{type(error).__name__}: {error}".splitlines()[0].replace("|", "\\|")
             lines.append(f"| {what} | raised {told} | | | |")
         free_memory()
-    return "\n".join([*lines, "", machine(device)]), is_whole
+    return "\n".join([*lines, "", machine(device)]), "\n".join(bounds), is_whole
 
 
 def all_there_is(seconds: float, device: torch.device, *, tiny: bool) -> Iterator[tuple[str, Measure]]:
     """Yield the name and function of each measurement that needs only torch; `tiny` selects small sizes."""
     yield from step_measures(step.comparisons(), seconds, device)
+    for batch, length in product((8, 32), (256, 1024)):
+        yield convolution_name(batch, length), partial(convolution_rows, batch, length, seconds, device)
     yield LAYER, partial(layer_rows, seconds, device)
     for kind, adaptive, dropout in (
         ("", False, 0.0),
@@ -246,12 +278,13 @@ def main() -> None:
     seconds = 0.1 if tiny else float(given[0]) if given else 20.0
     measured = all_there_is(seconds, device, tiny=tiny)
     with float32_products("float32"):
-        found, is_whole = table(
+        found, bounds, is_whole = tables(
             measured if tiny else chain(measured, beside_packages(seconds, device)), device
         )
-    print(found)
+    print(found, bounds, sep="\n\n")
     if "--write" in sys.argv:
         text = with_table(DOCUMENT.read_text(encoding="utf-8"), MARKS[device.type], found)
+        text = with_table(text, BOUND_MARKS[device.type], bounds)
         DOCUMENT.write_text(text, encoding="utf-8")
     sys.exit(0 if is_whole else 1)
 

@@ -17,6 +17,7 @@ def some():
 
 def others():
     yield summary.Row("a step", "a third", 3.0, 2.0)
+    yield summary.Row("a step", "a bound", 5.0, 4.0, is_bound=True)
 
 def listed():
     yield "a step", others
@@ -24,8 +25,9 @@ def listed():
 
 measured = [("a step", some), ("a step", others)]
 for given in (measured, measured[1:], listed()):
-    found, is_whole = summary.table(given, torch.device("cpu"))
+    found, bounds, is_whole = summary.tables(given, torch.device("cpu"))
     print(*found.splitlines()[2:-2], is_whole, sep="\n")
+print(bounds)
 mark = summary.MARKS["cpu"]
 print(summary.with_table(f"{mark}\nold\n{summary.END}\n", mark, r"raised error: bad escape \d"), end="")
 """
@@ -35,7 +37,7 @@ import summary, sys, torch
 sys.modules["x_transformers"] = None
 device = torch.device("cpu")
 (what, measure), *_ = summary.beside_packages(0.01, device)
-print(what, summary.table([(what, measure)], device)[1])
+print(what, summary.tables([(what, measure)], device)[-1])
 """
 
 
@@ -102,6 +104,11 @@ def test_a_package_that_is_not_installed_is_reported_in_place_of_its_row():
 @pytest.mark.heavy
 def test_an_exception_takes_the_place_of_its_row_and_other_rows_are_kept():
     printed, told = run(RAISING)
+    bounds = [
+        "| ours | beside | ours, ms | theirs, ms | ratio |",
+        "| :-- | :-- | --: | --: | --: |",
+        "| a step | a bound | 5 | 4 | 1.25 |",
+    ]
     assert printed == [
         "| a step | another | 2 | 4 | 0.50 |",
         "| a step | raised RuntimeError: CUDA error: a \\| b \\d | | | |",
@@ -112,6 +119,7 @@ def test_an_exception_takes_the_place_of_its_row_and_other_rows_are_kept():
         "| a step | a third | 3 | 2 | 1.50 |",
         "| all others | raised RuntimeError: nothing is recorded | | | |",
         "False",
+        *bounds,
         "<!-- measured: python bench/summary.py --write -->",
         "",
         r"raised error: bad escape \d",
