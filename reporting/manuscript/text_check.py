@@ -3,13 +3,14 @@ r"""The check of a paper's text: unknown numbers, numbers copied by hand, and ou
 A numeral of the text is a copy if it equals a number of the paper that has a point or comma and at least
 three digits, as it is now or as it was when the files were built. A line that ends in `% am: NAME …` names
 the numbers that it copies; a line that ends in `% am:` copies none. In such lines, only the current values of
-the named numbers are checked.
+the named numbers are checked. A numeral before a percent sign also stands for its hundredth.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from pathlib import Path
 
 from ...errors import nearest_hint
@@ -22,6 +23,7 @@ _MARK = re.compile(r"%\s*am:(.*)")
 _MACRO = re.compile(r"\\am\s*\{([^{}]*)\}")
 _INPUT = re.compile(r"\\(?:input|include|subfile)\s*\{([^{}]+)\}")
 _NUMERAL = re.compile(r"(?<![\w.])\d+(?:(?:,|\{,\}|\\,)\d{3})*(?:\.\d+)?(?!\w)")
+_PERCENT = re.compile(r"(?:\\,|~|\s)*\\%")
 _DEFINED = re.compile(r"\\csname am:(.+?)\\endcsname\{(.*)\}$", re.MULTILINE)
 _WORD = re.compile(r"[^\s,]+")
 _MIN_DIGITS = 3
@@ -90,6 +92,14 @@ def _digits(text: str) -> str:
     return re.sub(r"[^\d.]", "", found[0]) if found else ""
 
 
+def _values(line: str, numeral: re.Match[str]) -> tuple[str, ...]:
+    """Return the numbers that a numeral can stand for, as digits: 83.4\\% is 83.4 or 0.834."""
+    digits = _digits(numeral[0])
+    if not _PERCENT.match(line, numeral.end()):
+        return (digits,)
+    return digits, f"{Decimal(digits).scaleb(-2):f}"
+
+
 def _faults(text: str, numbers: Mapping[str, PaperNumber], copies: Mapping[str, str]) -> Iterator[StudyFault]:
     at = 0
     for line in text.split("\n"):
@@ -98,14 +108,15 @@ def _faults(text: str, numbers: Mapping[str, PaperNumber], copies: Mapping[str, 
         macros = [(each.span(1), each[1]) for each in _MACRO.finditer(line, 0, end)]
         names = _WORD.finditer(line, mark.start(1)) if mark else ()
         marked = [(each.span(), each[0]) for each in names]
-        numerals = [(each.span(), _digits(each[0])) for each in _NUMERAL.finditer(line, 0, end)]
+        numerals = [(each.span(), _values(line, each)) for each in _NUMERAL.finditer(line, 0, end)]
         found = [(span, fault) for span, name in (*macros, *marked) if (fault := _name_fault(name, numbers))]
         if mark is None:
-            found += [(span, copies[each]) for span, each in numerals if each in copies]
-        got = ", ".join(each for _, each in numerals) or "no numeral"
+            copied = ((span, copies.get(each)) for span, values in numerals for each in values)
+            found += [(span, message) for span, message in copied if message]
+        got = ", ".join(values[0] for _, values in numerals) or "no numeral"
         for span, name in marked:
             number = numbers.get(name)
-            if number and number.text and _digits(number.text) not in [each for _, each in numerals]:
+            if number and number.text and not any(_digits(number.text) in values for _, values in numerals):
                 place = numerals[0][0] if len(numerals) == 1 else span
                 found.append((place, f"expected {number.text}, which is '{name}' now, got {got}"))
         yield from (fault_at(text, (at + start, at + stop), words) for (start, stop), words in found)

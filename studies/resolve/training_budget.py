@@ -23,6 +23,8 @@ from .costs import has_many_lengths, sequence_tokens, step_flops
 _STEPS = "steps_per_epoch"
 _LARGEST_DEVIATION = 10.0  # percent of a budget that whole steps may miss without a warning
 
+SECONDS_EFFECT = "its steps depend on the device, and FLOPs count one step an epoch"
+
 
 class BudgetSettings(StrictModel):
     """Keys of `[train]` that state a training's length in tokens or FLOPs."""
@@ -109,10 +111,7 @@ def budget_note(train: Mapping[str, Any], trials: Iterable[TrialSettings]) -> tu
     """
     key = next((key for key in BUDGET_KEYS if key in train), None)
     if key == "seconds":
-        return (
-            "budget",
-            "seconds end each training: its steps depend on the device, and FLOPs count one step an epoch",
-        )
+        return "budget", f"seconds end each training: {SECONDS_EFFECT}"
     steps = sorted({each.train.steps_per_epoch for each in trials}) if key else []
     if not steps:
         return "budget", ""
