@@ -63,15 +63,17 @@ class CellValues:
     """The values of one quantity in one cell, by seed.
 
     Seeds without a value are listed, too. Seeds that ended before they reached a target have an infinite
-    value, and `floors` has the lowest cost that they can have. `notes` list these seeds and diverged seeds,
-    which count with the worst value. `step` is the smallest difference that the quantity can show. For
-    lengths it is the step of the task's curriculum, otherwise one unit of the last printed digit.
+    value, and `floors` has the lowest cost that they can have. `remarks` tell of these seeds and of diverged
+    seeds, which count with the worst value. `where` names the cell. `step` is the smallest difference that
+    the quantity can show. For lengths it is the step of the task's curriculum, otherwise one unit of the last
+    printed digit.
     """
 
     values: Mapping[int, float]
     floors: Mapping[int, float]
     gaps: tuple[MissingTrials, ...]
-    notes: tuple[MissingTrials, ...]
+    remarks: Mapping[int, str]
+    where: str
     step: float
 
 
@@ -173,11 +175,15 @@ class CellResults:
         return any(math.isinf(value) for each in parts for value in self._answers[each].values.values())
 
     def notes(self, comparison: Comparison) -> tuple[MissingTrials, ...]:
-        """Return notes on trainings that diverged or did not reach their target.
+        """Return notes on compared trainings that diverged or did not reach their target.
 
         Diverged trainings count with the worst value of the metric.
         """
-        notes = [note for part in iter_quantities(comparison) for note in self._answers[part].notes]
+        paired = self.differences(comparison, self._every)
+        notes: list[MissingTrials] = []
+        for answer in map(self._answers.__getitem__, iter_quantities(comparison)):
+            counted = Counter(why for seed, why in answer.remarks.items() if seed in paired)
+            notes += _counted(counted, answer.where, len(paired))
         return tuple(dict.fromkeys(notes))
 
     def step(self, comparison: Comparison) -> float:
@@ -400,7 +406,7 @@ class CellResults:
         values: dict[int, float] = {}
         floors: dict[int, float] = {}
         missing: Counter[str] = Counter()
-        counted: Counter[str] = Counter()
+        remarks: dict[int, str] = {}
         worst = _worst_value(quantity.metric)
         for seed in self._every:
             trial = trials.get(seed)
@@ -409,29 +415,29 @@ class CellResults:
                 values[seed] = math.inf
                 # its cost is above that of its last evaluation, even if only by a little
                 floors[seed] = math.nextafter(value, math.inf)
-                counted[why] += 1
+                remarks[seed] = why
             elif value is not None:
                 values[seed] = value
             elif status == ValueStatus.DIVERGED and worst is not None:
                 values[seed] = worst
-                counted[f"{why}; it ranks as the worst"] += 1
+                remarks[seed] = f"{why}; it ranks as the worst"
             elif seed in self.seeds or status in _ENDED:
                 missing[why] += 1
         where = cell_label(tuple(pair for pair in quantity.cell if pair[0] in self._varied))
         count = len(self.seeds) if len(values) < len(self.seeds) else len(values) + missing.total()
-        of = f" of {count} seeds" if count > 1 else " seed"
-
-        def described(seeds: Counter[str]) -> tuple[MissingTrials, ...]:
-            place = where or quantity.metric
-            return tuple(MissingTrials(where=place, what=f"{n}{of} {why}") for why, n in seeds.items())
-
         return CellValues(
             values=values,
             floors=floors,
-            gaps=described(missing),
-            notes=described(counted),
+            gaps=_counted(missing, where or quantity.metric, count),
+            remarks=remarks,
+            where=where or quantity.metric,
             step=self._smallest_step(quantity.metric, next(iter(trials.values()), None)),
         )
+
+
+def _counted(seeds: Counter[str], where: str, count: int) -> tuple[MissingTrials, ...]:
+    of = f" of {count} seeds" if count > 1 else " seed"
+    return tuple(MissingTrials(where=where, what=f"{n}{of} {why}") for why, n in seeds.items())
 
 
 def _worst_value(metric: str) -> float | None:

@@ -28,6 +28,7 @@ from ...studies.presentation.kinds import (
 from ...studies.schema.design import Design
 from ...studies.schema.factors import SEED, level_key, level_name, level_names, one_line
 from ...studies.schema.settings import Level, Names
+from ...studies.text.units import number_range
 from ..statistics.speedup import (
     BOUND_WORDS,
     HALFWAY_SENTENCE,
@@ -170,12 +171,13 @@ def _sentences(spec: SpeedupTable, subject: ResultSubject, cells: Sequence[Cell]
     start, baseline = caption_start(spec.caption, metrics), level_name(spec.baseline)
     yield f"{start}: the value of {baseline} divided by the value of each row{at}."
     counts = sorted({cell.count for cell in cells if cell.count})
-    if counts:
-        seeds = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    if counts == [1]:
+        yield f"One seed, so without an interval. {HALFWAY_SENTENCE}"
+    elif counts:
         yield (
-            f"Geometric mean of {seeds} seeds; in brackets: 95 % interval of the mean logarithm. Its "
-            "variance is pooled over the rows, or the row's own if it is larger, and no less than that of "
-            f"the times between evaluations. {HALFWAY_SENTENCE}"
+            f"Geometric mean of {number_range(counts)} seeds; in brackets: 95 % interval of the mean "
+            "logarithm. Its variance is pooled over the rows, or the row's own if it is larger, and no less "
+            f"than that of the times between evaluations. {HALFWAY_SENTENCE}"
         )
     there = {cell.text[:1] for cell in cells if cell.status is CellStatus.CENSORED}
     if there & {"<", ">"}:
