@@ -28,8 +28,10 @@ def use_interpreter() -> None:
         import_module("triton.runtime").driver.set_active(driver)
 
 
-def interpreter_hint(error: Exception) -> str:
-    """Return advice on TRITON_INTERPRET if Triton raised this error without a GPU, else ""."""
+def interpreter_hint(error: BaseException) -> str:
+    """Return advice on TRITON_INTERPRET if Triton raised this error, else ""."""
+    if type(error).__name__ == "InterpreterError":
+        return "; Triton's interpreter cannot run this kernel: use a GPU, without TRITON_INTERPRET"
     needed = not torch.cuda.is_available() and os.environ.get("TRITON_INTERPRET") != "1"
     is_triton = type(error).__module__.startswith("triton") or "active driver" in str(error)
     return "; without a GPU set TRITON_INTERPRET=1" if needed and is_triton else ""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from ...blocks.core.triton_kernels import interpreter_hint
 from ...storage import AttemptRows, MetricRow, Store
 from ...storage.leases import Lease, LeaseState
 from ...studies.resolve.trial import code_fault
@@ -237,7 +238,8 @@ class Attempt:
                 self._training = None
                 return None
             summary = "out of memory" if is_out_of_memory(error) else summary
-        return self._end("failed", f"{summary} {self._place()}\n{traceback.format_exc()}")
+        summary = f"{summary} {self._place()}{interpreter_hint(error)}"
+        return self._end("failed", f"{summary}\n{traceback.format_exc()}")
 
     def _start(self) -> Event | None:
         """Build the training and load its checkpoint. If the trial killed too many workers, end it."""

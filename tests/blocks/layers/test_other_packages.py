@@ -220,3 +220,18 @@ def test_a_layer_that_has_only_certain_widths_is_trained(tmp_path):
     )
     run_study(study, tmp_path, local=True)
     assert StudyResults(study, Store(tmp_path)).status.counts == {"done": 1}
+
+
+@runs
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU needs no interpreter")
+def test_a_kernel_that_the_interpreter_cannot_run_is_told(tmp_path):
+    study = load_study(
+        study_text(
+            model={"recipe": "{mixer} >> ff(8)", "d_model": 16},
+            task={"name": "mqar", "length": 8, "pairs": 2, "vocab": 8, "dev_examples": 4, "test_examples": 4},
+            train={"curriculum": None, "epochs": 1},
+            factors={"mixer": ["fla(layer=GatedDeltaNet, num_heads=2, head_dim=8)"], "seed": [0]},
+        )
+    )
+    with pytest.raises(BuildError, match="Triton's interpreter cannot run this kernel: use a GPU"):
+        run_study(study, tmp_path, local=True)
