@@ -114,7 +114,8 @@ def _sign(text: str, start: int, before: list[Token], faults: FaultCollector) ->
         return Token(">>", text, start, end)
     after_value = bool(before) and before[-1].kind in _VALUE_END_KINDS
     if text == "**" or (text == "-" and after_value):
-        faults.add(start, end, f"unexpected '{text}': recipes have no arithmetic")
+        names = ", and names no hyphens" if text == "-" and before[-1].kind == "name" else ""
+        faults.add(start, end, f"unexpected '{text}': recipes have no arithmetic{names}")
         return Token("wrong", text, start, end)
     return Token(text, text, start, end)
 
