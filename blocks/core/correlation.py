@@ -210,7 +210,7 @@ class _ByTiles(torch.autograd.Function):
         y = x.new_empty(len(read), tile, outputs)
         inputs: list[Tensor] = []
         for some, made in zip(read.split(ctx.group), y.split(ctx.group), strict=True):
-            inputs.append(_mapped_each(of_inputs, some))  # (tiles, products, width)
+            inputs.append(_transformed(of_inputs, some))  # (tiles, products, width)
             found = _products(inputs[-1], slid)
             torch.baddbmm(bias, of_products.expand(len(some), -1, -1), found, out=made)
         ctx.save_for_backward(x, weight, bias, slid, *inputs)
@@ -230,14 +230,14 @@ class _ByTiles(torch.autograd.Function):
         dread = dy.new_empty(len(made), of_inputs.shape[1], x.shape[2])
         dslid: Tensor | None = None
         for some, read, out in zip(made.split(ctx.group), inputs, dread.split(ctx.group), strict=True):
-            towards = _mapped_each(of_products.T, some)  # (tiles, products, outputs)
+            towards = _transformed(of_products.T, some)  # (tiles, products, outputs)
             torch.bmm(
                 of_inputs.T.expand(len(some), -1, -1), _products_of_gradients(towards, read, slid), out=out
             )
             pair = towards.permute(1, 2, 0), read.transpose(0, 1)
             dslid = torch.bmm(*pair) if dslid is None else dslid.baddbmm_(*pair)
         assert dslid is not None, "there is at least one tile"
-        dw = _mapped_each(of_weights.T, dslid.transpose(0, 1))
+        dw = torch.bmm(of_weights.T.expand(len(weight), -1, -1), dslid.transpose(0, 1))
         left = ctx.padding[0]
         dx = _overlap_add(dread, len(x), ctx.tile)[:, left : left + x.shape[1]]
         return dx.contiguous(), dw, dy.sum((0, 1)), None
@@ -270,6 +270,21 @@ def _overlap_add(read: Tensor, sequences: int, tile: int) -> Tensor:
     return total.flatten(1, 2)
 
 
+def _transformed(matrix: Tensor, x: Tensor) -> Tensor:
+    """Map each tile of x (tiles, positions, width) by the matrix (products, positions)."""
+    return torch.bmm(matrix.expand(len(x), -1, -1), x, out=_empty(x, len(matrix), x.shape[2]))
+
+
+def _empty(x: Tensor, products: int, width: int) -> Tensor:
+    """Return an empty tensor (tiles, products, width) for the tiles of x.
+
+    Its memory has the order in which they are multiplied: oneDNN reads it by tile, MKL by product.
+    """
+    if _uses_onednn(x):
+        return x.new_empty(len(x), products, width)
+    return x.new_empty(products, len(x), width).transpose(0, 1)
+
+
 def _products(x: Tensor, weight: Tensor) -> Tensor:
     """Map x (tiles, products, width) by weight (products, outputs, width), product by product.
 
@@ -279,7 +294,7 @@ def _products(x: Tensor, weight: Tensor) -> Tensor:
     if _uses_onednn(x):
         y = functional.conv2d(_as_image(x), _as_taps(weight), stride=_STRIDE, groups=len(weight))
         return y.permute(0, 2, 3, 1).reshape(*x.shape[:2], -1)
-    y = x.new_empty(*x.shape[:2], weight.shape[1])
+    y = _empty(x, *weight.shape[:2])
     torch.bmm(x.transpose(0, 1), weight.mT, out=y.transpose(0, 1))
     return y
 
@@ -301,7 +316,7 @@ def _products_of_gradients(towards: Tensor, x: Tensor, weight: Tensor) -> Tensor
             (True, False, False),
         )
         return dx.permute(0, 2, 3, 1).reshape(x.shape)
-    dx = torch.empty_like(x)
+    dx = _empty(x, *x.shape[1:])
     torch.bmm(towards.transpose(0, 1), weight, out=dx.transpose(0, 1))
     return dx
 
@@ -340,10 +355,6 @@ def _gradients_by_positions(
 
 def _mapped(matrix: Tensor, x: Tensor) -> Tensor:
     return torch.mm(matrix, x.reshape(len(x), -1)).view(-1, *x.shape[1:])
-
-
-def _mapped_each(matrix: Tensor, x: Tensor) -> Tensor:
-    return torch.bmm(matrix.expand(len(x), -1, -1), x)
 
 
 @lru_cache(maxsize=64)
