@@ -624,7 +624,6 @@ def _layout(value: Any) -> Any:  # noqa: ANN401 -- as torch passes them
 
 
 def _empty(layout: Any) -> Any:  # noqa: ANN401 -- as `_layout` returns it
-    """Create uninitialised tensors with the layout of a function's results."""
     if isinstance(layout, _Layout):
         return torch.empty_strided(layout.shape, layout.strides, dtype=layout.dtype, device=layout.device)
     return None if layout is None else tuple(map(_empty, layout))

@@ -432,7 +432,6 @@ class _Checker:
         return make_sum(checked) if syntax.operator == "+" else make_series(checked)
 
     def _report_whole_model(self, operand: Syntax, part: Node | None) -> bool:
-        """Report an operand that is a whole model, such as `seq2seq`."""
         if part is None or output_kind(part) != OTHER_LENGTH:
             return False
         what = self._faults.quote(operand.start, operand.end)

@@ -7,7 +7,7 @@ checked by `parse`; the names of the blocks are in `block_names`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import Parameter as Argument
 from inspect import Signature
@@ -50,20 +50,36 @@ ArgumentValue = int | float | bool | str | Recipe | SearchDimension
 """The possible types of an argument; a string is a word, or the text of a recipe."""
 
 
-@dataclass(frozen=True, slots=True)
-class BlockFactory(Expression):
-    """A block with required arguments; calling it returns a recipe."""
-
-    name: str
+class _NamedBlock(Expression):
+    __slots__ = ()
 
     def __call__(self, /, *values: ArgumentValue, **named: ArgumentValue) -> Recipe:
         """Return a recipe of this block with the given arguments."""
-        return _call_block(self.name, values, named)
+        name = self.operand_text()
+        parameters = _require_spec(name).parameters
+        texts = [
+            _argument_text(value, parameters[place].kind if place < len(parameters) else "any")
+            for place, value in enumerate(values)
+        ]
+        kinds = {parameter.name: parameter.kind for parameter in parameters}
+        texts += [f"{one}={_argument_text(value, kinds.get(one, 'any'))}" for one, value in named.items()]
+        return parse(f"{name}({', '.join(texts)})")
 
     @property
     def __signature__(self) -> Signature:
         """Return the block's parameters and defaults, for consoles and notebooks."""
-        return _signature(self.name)
+        kind, found = Argument.POSITIONAL_OR_KEYWORD, list[Argument]()
+        for parameter in _require_spec(self.operand_text()).parameters:
+            default = Argument.empty if parameter.default is REQUIRED else parameter.default
+            found.append(Argument(parameter.name, kind, default=default))
+        return Signature(found)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockFactory(_NamedBlock):
+    """A block with required arguments; calling it returns a recipe."""
+
+    name: str
 
     def __repr__(self) -> str:
         return self.name
@@ -74,7 +90,7 @@ class BlockFactory(Expression):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class BlockRecipe(Recipe):
+class BlockRecipe(_NamedBlock, Recipe):
     """A block without required arguments: it is a recipe, and can also be called with arguments."""
 
     @property
@@ -82,15 +98,6 @@ class BlockRecipe(Recipe):
         """Return the name of the block."""
         assert isinstance(self.root, BlockNode)
         return self.root.name
-
-    def __call__(self, /, *values: ArgumentValue, **named: ArgumentValue) -> Recipe:
-        """Return a recipe of this block with the given arguments."""
-        return _call_block(self.name, values, named)
-
-    @property
-    def __signature__(self) -> Signature:
-        """Return the block's parameters and defaults, for consoles and notebooks."""
-        return _signature(self.name)
 
     def __reduce__(self) -> tuple[Callable[[str], object], tuple[str]]:
         return block, (self.name,)
@@ -156,17 +163,6 @@ def choice(*options: ArgumentValue) -> Recipe | SearchDimension:
     return parse(text) if is_recipe else _dimension(text)
 
 
-def _call_block(name: str, values: tuple[ArgumentValue, ...], named: Mapping[str, ArgumentValue]) -> Recipe:
-    parameters = _require_spec(name).parameters
-    texts = [
-        _argument_text(value, parameters[place].kind if place < len(parameters) else "any")
-        for place, value in enumerate(values)
-    ]
-    kinds = {parameter.name: parameter.kind for parameter in parameters}
-    texts += [f"{one}={_argument_text(value, kinds.get(one, 'any'))}" for one, value in named.items()]
-    return parse(f"{name}({', '.join(texts)})")
-
-
 def _argument_text(value: ArgumentValue | Expression, kind: str = "any") -> str:
     """Return an argument as recipe text; raise TypeError for a value that recipes cannot contain."""
     if isinstance(value, Expression):
@@ -191,11 +187,3 @@ def _require_spec(name: str) -> Spec:
         parse(name)  # raises with the nearest name
         raise RecipeError(name, [Fault(0, len(name), f"expected the name of a block, got '{name}'")])
     return spec
-
-
-def _signature(name: str) -> Signature:
-    kind, found = Argument.POSITIONAL_OR_KEYWORD, list[Argument]()
-    for parameter in _require_spec(name).parameters:
-        default = Argument.empty if parameter.default is REQUIRED else parameter.default
-        found.append(Argument(parameter.name, kind, default=default))
-    return Signature(found)

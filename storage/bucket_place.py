@@ -206,7 +206,6 @@ class BucketPlace(Place):
             temporary.write_bytes(data)
 
     def _list(self, folder: Path) -> dict[str, ObjectInfo]:
-        """Return the objects of a folder by key."""
         found = {each.key: each for each in self.bucket.list(self._key(folder))}
         folders = {str(parent) for key in found for parent in PurePosixPath(key).parents}
         for key in [key for key in found if key in folders or not _is_plain_key(key)]:

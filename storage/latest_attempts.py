@@ -221,5 +221,4 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
 
 
 def _validity_key(row: Mapping[str, Any]) -> tuple[bool, int]:
-    """Return a sort key for a trial's rows, highest for the valid row."""
     return row["status"] == DONE, row["attempt"]

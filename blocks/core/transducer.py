@@ -34,7 +34,6 @@ class State:
 
 
 def _rows(value: ValueT, index: Tensor) -> ValueT:
-    """Select rows of one field of a state. A field without rows stays as it is."""
     match value:
         case Tensor():
             return value[index]  # pyright: ignore[reportReturnType] -- of a tensor

@@ -142,8 +142,6 @@ def _check(name: str, run: Callable[[], tuple[bool | None, str]]) -> Check:
 
 
 def _suite(name: str, checks: Sequence[Callable[..., None]], text: str, finding: str) -> Check:
-    """Run several conformance checks, and return them as one passport entry."""
-
     def run() -> tuple[bool, str]:
         for check in checks:
             for causal in (False, True):

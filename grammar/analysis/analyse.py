@@ -423,7 +423,6 @@ class _Analyser:
                 return self._sublayer(node, _layer_names(places, 1), share)
 
     def _series(self, node: SeriesNode, places: _Places, share: float) -> ModelPart:
-        """Return a ModelPart for a series `a >> b` of parts in a residual stack."""
         parts: list[ModelPart] = []
         model = self
         for part in node.parts:
@@ -435,13 +434,11 @@ class _Analyser:
         return series(render(node), tuple(parts))
 
     def _sublayer(self, node: Value, modules: tuple[str, ...], share: float) -> ModelPart:
-        """Return a ModelPart for a sub-layer, including the parameters of its normalisation."""
         branch = self._branch(node, tuple(f"{name}.part" for name in modules), share)
         norm = 0 if output_kind(node) == VECTOR else self._norm_parameters
         return replace(branch, parameters=branch.parameters + norm, modules=modules)
 
     def _branch(self, node: Value, modules: tuple[str, ...], share: float) -> ModelPart:
-        """Return a ModelPart for the content of a sub-layer, without normalisation."""
         match node:
             case BlockNode():
                 return self.block(node, modules, share)
@@ -493,7 +490,6 @@ class _Analyser:
         )
 
     def _transduction(self, root: BlockNode, scored: int) -> ModelPart:
-        """Return a ModelPart for a model that maps a source sequence to a target sequence."""
         found: Numbers = {}
         if self.wanted != "reach":
             found = measure("transducer", root, self.config, length=self.length, scored=scored)
@@ -522,7 +518,6 @@ class _Analyser:
         )
 
     def _encoder_decoder(self, settings: Settings, found: Numbers) -> tuple[ModelPart, ...]:
-        """Return the parts of a `seq2seq` model: encoder, decoder and the connections between them."""
         encoder, decoder = settings["encoder"], settings["decoder"]
         recurrent = is_recurrent(decoder)
         attention, feed = as_word(settings, "attention"), as_bool(settings, "feed")
@@ -551,7 +546,6 @@ class _Analyser:
     def _stack(
         self, label: str, node: Value, found: Numbers, *, units: int, causal: bool, module: str
     ) -> ModelPart:
-        """Return a ModelPart for the encoder or the decoder of a `seq2seq` model."""
         total = _measured(label, found, (module,), kind=PartKind.STACK)
         walker = replace(self, config=replace(self.config, causal=causal))
         if is_recurrent(node):
@@ -639,7 +633,6 @@ def _measured(
 
 
 def _repeat(label: str, body: Node, one: ModelPart, count: int) -> ModelPart:
-    """Return a ModelPart for a repeated part."""
     return replace(
         one,
         label=label,
@@ -659,7 +652,6 @@ def _shared(part: ModelPart) -> list[ModelPart]:
 
 
 def _without_state(part: ModelPart) -> ModelPart:
-    """Return a copy of a recipe part with no state to keep during generation."""
     return replace(part, state=0, window=0, parts=tuple(map(_without_state, part.parts)))
 
 
@@ -685,7 +677,6 @@ def _with_memory(part: ModelPart, kept: Mapping[str, int]) -> ModelPart:
 
 
 def _count_applied(node: Value, limit: int | None = None) -> int:
-    """Count the blocks that one forward pass applies, including all copies in a repeat."""
     match node:
         case SeriesNode() | SumNode():
             return sum(_count_applied(part, limit) for part in node.parts)
