@@ -27,8 +27,7 @@ from ..storage import Store
 from ..studies.planning.status import stored_outcomes
 from ..studies.planning.time_estimates import TimeEstimate, TimeEstimator, total_time
 from ..studies.resolve.costs import (
-    flops_of_test,
-    max_training_flops,
+    max_trial_flops,
     parameter_count,
     sequence_tokens,
     step_flops,
@@ -189,7 +188,7 @@ class MissingAblations:
                     models=tuple(dict.fromkeys(cell.model for cell in request.cells)),
                     recipes=tuple(dict.fromkeys(cell.settings.model.recipe for cell in request.cells)),
                     trials=tuple(left),
-                    flops=sum(_flops(each.settings) for each in left.values()),
+                    flops=sum(max_trial_flops(each.settings) for each in left.values()),
                     estimate=total_time(map(estimator.estimate, left.values())),
                 )
             )
@@ -263,10 +262,6 @@ class MissingAblations:
             "value": next((name for table in self.study.tables for _, name in table.named_metrics()), "loss"),
             "baseline": AS_IS,
         }
-
-
-def _flops(settings: TrialSettings) -> float:
-    return max_training_flops(settings) + flops_of_test(settings)
 
 
 def find_missing(study: Study) -> MissingAblations:

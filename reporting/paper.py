@@ -23,7 +23,7 @@ from ..studies.last_run import load_last_run
 from ..studies.planning.plan import make_plan
 from ..studies.planning.status import started_trials
 from ..studies.planning.time_estimates import total_time
-from ..studies.resolve.costs import flops_of_test, max_training_flops
+from ..studies.resolve.costs import max_trial_flops
 from ..studies.study import Study
 from ..studies.text.document import parse_document
 from ..studies.text.errors import StudyError
@@ -480,7 +480,7 @@ def _study_row(now: Snapshot) -> PaperStudy:
     else:
         left, time = len(missing), total_time(each.estimate for each in missing)
         settings = [each.trial.settings for each in missing]
-        flops = sum(max_training_flops(each) + flops_of_test(each) for each in settings)
+        flops = sum(map(max_trial_flops, settings))
     return PaperStudy(
         name=study.name,
         title=study.title,

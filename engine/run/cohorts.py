@@ -20,7 +20,7 @@ import torch
 
 from ...storage import Store
 from ...studies.planning.time_estimates import MIN_INFORMATIVE_FLOPS
-from ...studies.resolve.costs import flops_of_test, max_training_flops
+from ...studies.resolve.costs import max_trial_flops
 from ...studies.resolve.trial import Trial
 from ..core.events import ClaimedElsewhere, Ended, EpochFinished, Event, Listener, MachineFailed, Started
 from ..core.process import Stop, StoppedMidway, prepare_cpu
@@ -90,7 +90,7 @@ def expected_work(trial: Trial) -> float:
     """
     settings = trial.settings
     steps = settings.train.epochs * settings.train.steps_per_epoch
-    return max(max_training_flops(settings) + flops_of_test(settings), steps * MIN_INFORMATIVE_FLOPS)
+    return max(max_trial_flops(settings), steps * MIN_INFORMATIVE_FLOPS)
 
 
 class GridCohorts:

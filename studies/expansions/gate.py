@@ -14,7 +14,7 @@ from pydantic import Field
 
 from ...errors import nearest_hint
 from ..claims.comparisons import Claim, cell_label
-from ..resolve.costs import flops_of_test, max_training_flops
+from ..resolve.costs import max_trial_flops
 from ..schema.design import Design, Expansion
 from ..schema.factors import SEED, NamedLevels, level_key
 from ..schema.settings import Level, Names
@@ -237,9 +237,7 @@ class Gates(Expansion):
 
 def stage_cost(trials: Sequence[PlannedTrial]) -> str:
     """Return the cost of trials as text: `12 trials, 3.4 TFLOPs, at most 16 min of training`."""
-    flops = math.fsum(
-        max_training_flops(one.trial.settings) + flops_of_test(one.trial.settings) for one in trials
-    )
+    flops = math.fsum(max_trial_flops(one.trial.settings) for one in trials)
     unit, size = si_prefix(flops)
     cost = f"{plural(len(trials), 'trial')}, {flops / size:,.1f} {unit}FLOPs"
     seconds = [one.estimate.seconds for one in trials]

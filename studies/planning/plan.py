@@ -25,10 +25,9 @@ from ..expansions.match import SizeMatch, factors_of_sizes
 from ..last_run import describe_max_seeds
 from ..presentation.changes import BASELINE, change_name
 from ..resolve.costs import (
-    flops_of_test,
     longest_length,
     max_learnable_length,
-    max_training_flops,
+    max_trial_flops,
     parameter_count,
     reach,
     sequence_tokens,
@@ -412,13 +411,12 @@ def make_plan(
 
 
 def _remaining_flops(to_run: Sequence[Trial], ends: Sequence[Trial], left: int) -> float:
-    def flops(settings: TrialSettings) -> float:
-        return max_training_flops(settings) + flops_of_test(settings)
-
     if not to_run:
-        return left * max((flops(trial.settings) for trial in first_of_each_kind(ends)), default=0.0)
+        return left * max(
+            (max_trial_flops(trial.settings) for trial in first_of_each_kind(ends)), default=0.0
+        )
     seeds = Counter(Kind(trial.common) for trial in to_run)
-    return sum(count * flops(kind.settings) for kind, count in seeds.items())
+    return sum(count * max_trial_flops(kind.settings) for kind, count in seeds.items())
 
 
 def remaining_search_times(

@@ -225,6 +225,11 @@ def flops_of_test(settings: TrialSettings) -> float:
     return task.test_sequences * sum(each)
 
 
+def max_trial_flops(settings: TrialSettings) -> float:
+    """Return an upper bound of the FLOPs of a trial: those of its training and of its test."""
+    return max_training_flops(settings) + flops_of_test(settings)
+
+
 def max_training_flops(settings: TrialSettings) -> float:
     """Return an upper bound of the FLOPs of a trial's training.
 

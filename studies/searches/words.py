@@ -12,7 +12,7 @@ from ...grammar import Cardinality, Space
 from ...grammar.nodes import ChoiceDimension
 from ..planning.final_values import ValueStatus
 from ..planning.reused_trials import RecipeSpace
-from ..resolve.costs import flops_of_test, max_training_flops
+from ..resolve.costs import max_trial_flops
 from ..resolve.grid import StudyBudget
 from ..resolve.template import HOLE_PATTERN
 from ..resolve.trial import Trial
@@ -54,7 +54,10 @@ def rung_costs(study: Study) -> tuple[RungCost, ...]:
                 points=count,
                 trials=trials,
                 epochs=trials * max(trial.settings.train.epochs for trial in ends),
-                share=fmean(_work(end) / _work(top) for end, top in zip(ends, whole, strict=True)),
+                share=fmean(
+                    max_trial_flops(end.settings) / max_trial_flops(top.settings)
+                    for end, top in zip(ends, whole, strict=True)
+                ),
             )
         )
     return tuple(found)
@@ -63,10 +66,6 @@ def rung_costs(study: Study) -> tuple[RungCost, ...]:
 def _ends_at(study: Study, rung: int) -> Sequence[Trial]:
     assert study.fidelity is not None
     return study.boundary_trials(study.fidelity.level(rung))
-
-
-def _work(trial: Trial) -> float:
-    return max_training_flops(trial.settings) + flops_of_test(trial.settings)
 
 
 def space_size(study: Study) -> Cardinality | None:
