@@ -53,13 +53,11 @@ def evaluate_study(
     if unknown := [task for task in tasks if task not in manager.all_tasks]:
         known = f"; known: {', '.join(sorted(manager.all_tasks))}" if folder else ""
         raise EvaluationError(f"unknown task of lm_eval: {', '.join(unknown)}{known}")
-    found = list(trained_trials(study, store))
-    kept = store.files.trials_with_weights(trained.trial.id for trained in found)
-    for trained in found:
+    for trained in trained_trials(study, store):
         trial = trained.trial
         if not isinstance(trial.settings.task, LanguageModelSettings):
             yield ProbeResult(trial=trial, reason=NO_LANGUAGE_MODEL)
-        elif trial.id not in kept:
+        elif not trained.is_kept:
             yield ProbeResult(trial=trial, reason=NOT_KEPT)
         else:
             score = partial(_scores, store.files.weights_file(trial.id), tasks, manager)

@@ -61,12 +61,10 @@ def run_registered_probes(study: Study, store: Store, machine: Machine = ONE_CPU
 
 def _run_registered_probes(study: Study, store: Store, machine: Machine) -> Iterator[ProbeResult]:
     prepare_cpu(machine.threads)
-    found = list(trained_trials(study, store))
-    kept = store.files.trials_with_weights(trained.trial.id for trained in found)
-    for trained in found:
+    for trained in trained_trials(study, store):
         kind = trained.trial.settings.task.spec.kind
         for probe in [probe for probe in PROBES.values() if kind in probe.kinds]:
-            if trained.trial.id not in kept:
+            if not trained.is_kept:
                 yield ProbeResult(trial=trained.trial, reason=NOT_KEPT)
                 break
             outcomes = store.trials({mark := _mark(probe), metric_family(mark)})

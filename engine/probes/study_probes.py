@@ -139,13 +139,11 @@ def probe_study(
 def _probe_study(study: Study, store: Store, machine: Machine, sequences: int) -> Iterator[ProbeResult]:
     prepare_cpu(machine.threads)
     groups: dict[str, list[TrainedTrial]] = {}
-    found = list(trained_trials(study, store))
-    kept = store.files.trials_with_weights(trained.trial.id for trained in found)
-    for trained in found:
+    for trained in trained_trials(study, store):
         key = group_key(trained.trial.settings)
         if key is None:
             yield ProbeResult(trial=trained.trial, reason=NO_ENCODER)
-        elif trained.trial.id not in kept:
+        elif not trained.is_kept:
             yield ProbeResult(trial=trained.trial, reason=NOT_KEPT)
         else:
             groups.setdefault(key, []).append(trained)

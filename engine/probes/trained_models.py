@@ -29,10 +29,11 @@ class ProbeError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainedTrial:
-    """A finished trial, and its row in the store."""
+    """A finished trial, its row in the store, and whether the store has its weights."""
 
     trial: Trial
     row: TrialRow
+    is_kept: bool
 
     def metric_rows(self, metrics: Mapping[str, float]) -> list[MetricRow]:
         """Return the rows that store these metrics. They belong to the trial's last step."""
@@ -49,12 +50,14 @@ def trained_trials(study: Study, store: Store) -> Iterator[TrainedTrial]:
     """
     rows = {row["trial"]: row for row in study_outcomes(study, store.trials()).iter_rows(named=True)}
     known = {trial.id: trial for trial in study.trials}
+    kept = store.files.trials_with_weights(known or rows)
     for name in known or rows:
         row = rows.get(name)
         if row is not None and row["status"] == "done":
             final = tuple((metric["name"], metric["value"]) for metric in row["metrics"])
             trial = known.get(name) or _trial_from_row(row)
-            yield TrainedTrial(trial=trial, row=TrialRow(**{**row, "metrics": final}))
+            stored = TrialRow(**{**row, "metrics": final})
+            yield TrainedTrial(trial=trial, row=stored, is_kept=name in kept)
 
 
 def load_kept_model(settings: TrialSettings, weights_file: Path) -> AnyModel:

@@ -55,13 +55,11 @@ def _tune_study(study: Study, store: Store, machine: Machine) -> Iterator[ProbeR
         return
     check_gpu(machine)
     prepare_cpu(machine.threads)
-    found = list(trained_trials(study, store))
-    kept = store.files.trials_with_weights(trained.trial.id for trained in found)
-    for trained in found:
+    for trained in trained_trials(study, store):
         trial = trained.trial
         if trial.settings.task.name != "translation":
             yield ProbeResult(trial=trial, reason=NO_TRANSLATION)
-        elif trial.id not in kept:
+        elif not trained.is_kept:
             yield ProbeResult(trial=trial, reason=NOT_KEPT)
         else:
             tuning = _Tuning(trained, study.decode, store, machine)
