@@ -207,8 +207,8 @@ def format_seeds(finding: ComparisonResult, seeds: int, needed: int | None) -> s
     Other forms are `n = 3`, `n = 2 of 3` and `n = 3, within ±0.05`. If more seeds are needed than anybody
     would train, the largest difference in the interval is shown instead.
     """
-    if finding.gaps:
-        return f"n = {finding.n} of {seeds}"
+    if finding.gaps:  # with gaps of added seeds alone, n may be above the study's own number
+        return f"n = {finding.n} of {seeds}" if finding.n < seeds else f"n = {finding.n}"
     if finding.verdict is not Verdict.UNDECIDED or finding.n < 2:
         return f"n = {finding.n}"
     if needed and needed <= _MOST_SEEDS:

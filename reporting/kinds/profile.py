@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ...studies.presentation.kinds import CurveKind, KeyFault, describe_levels
 from ...studies.schema.design import Design
 from ...studies.schema.factors import SEED, level_key, level_text, named_levels, one_line
+from ...studies.text.units import number_range
 from ..curves.curve import Axis, Curve, Line, Panel, Point
 from ..scores import BOOTSTRAP_SEED, RESAMPLES, ScoreKeys, Scores, collect_scores, scale_sentences
 from ..subject import ResultSubject
@@ -118,13 +119,11 @@ def _notes(spec: ProfileFigure, subject: ResultSubject, scores: Scores) -> Itera
     if len(lost) == len(scores.runs):
         yield "Nothing to draw: no level has values on all tasks."
         return
-    low, high = scores.run_counts
-    seeds = f"{low} to {high}" if low < high else f"{high}"
     yield from scale_sentences(spec, subject)
     yield (
-        f"Line: mean over {len(scores.tasks)} tasks of the share of {seeds} seeds; band: 95 % interval of"
-        f" each point by a bootstrap of the seeds within tasks ({RESAMPLES:,} resamples,"
-        f" seed {BOOTSTRAP_SEED}), none if all seeds of each task agree."
+        f"Line: mean over {len(scores.tasks)} tasks of the share of {number_range(scores.run_counts)} seeds;"
+        " band: 95 % interval of each point by a bootstrap of the seeds within tasks"
+        f" ({RESAMPLES:,} resamples, seed {BOOTSTRAP_SEED}), none if all seeds of each task agree."
     )
     if lost:
         yield f"Without a value for some task: {', '.join(lost)}."

@@ -30,6 +30,7 @@ from ...studies.schema.design import Design
 from ...studies.schema.factors import SEED, level_key, level_name, named_levels, one_line, short_level_names
 from ...studies.schema.settings import Names
 from ...studies.text.toml_positions import KeyPath
+from ...studies.text.units import number_range
 from ..curves.curve import Axis, Content, Curve, Panel, Point
 from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, point_scales, spread_labels, ticks_width
 from ..curves.draw.style import DIM, LIGHT, TEXT, TICK, Stroke, crop_names, line_strokes, text_width
@@ -429,9 +430,7 @@ def _notes(spec: ScalingFigure, series: tuple[ScalingSeries, ...], unfit: int) -
     if counts[-1] == 1:
         yield "Point: one seed."
     else:
-        low, high = counts[0], counts[-1]
-        seeds = f"{high}" if low == high else f"{low} to {high}"
-        yield f"Point: geometric mean of {seeds} seeds; whisker: lowest to highest."
+        yield f"Point: geometric mean of {number_range(counts)} seeds; whisker: lowest to highest."
     laws = [each.law for each in series if each.law]
     if laws:
         numbers = 3 if any(law.offset for law in laws) else 2
