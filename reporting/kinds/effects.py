@@ -363,7 +363,7 @@ def _cells(
     if effect is None or not effect.contrasts:
         if row.level is not None:
             return _empty(), _empty(), _empty()
-        marks = tuple(map(notes.mark, _why_unknown(row.term, effect, column, factors)))
+        marks = tuple(map(notes.mark, _why_unknown(row.term, effect, column)))
         return Cell(status=CellStatus.MISSING, text=NOT_RUN, marks=marks), _empty(), _empty()
     if row.level is not None:
         contrast = _level_effect(found, row, factors)
@@ -388,9 +388,7 @@ def _level_effect(found: StudyModel, row: _Row, factors: Mapping[str, tuple[Leve
     return found.model.deviations(name)[observed.index(key)]
 
 
-def _why_unknown(
-    term: Term, effect: TermEffect | None, column: _EffectsColumn, factors: Mapping[str, tuple[Level, ...]]
-) -> Iterator[str]:
+def _why_unknown(term: Term, effect: TermEffect | None, column: _EffectsColumn) -> Iterator[str]:
     if not column.found.observations.values:
         return
     lost = [name for name in term if len(column.found.observed[name]) < 2]

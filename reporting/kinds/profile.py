@@ -89,14 +89,12 @@ def _lines(spec: ProfileFigure, subject: ResultSubject, scores: Scores) -> Itera
             yield Line(
                 name=name,
                 number=number - sum(place < number for place in places),
-                points=tuple(_points(scores.runs[level_text(level)], thresholds, spec, scores.sign)),
+                points=tuple(_points(scores.runs[level_text(level)], thresholds, scores.sign)),
                 accent=number in places,
             )
 
 
-def _points(
-    runs: Sequence[Sequence[float]], thresholds: Sequence[float], spec: ProfileFigure, sign: int
-) -> Iterator[Point]:
+def _points(runs: Sequence[Sequence[float]], thresholds: Sequence[float], sign: int) -> Iterator[Point]:
     """Yield the share of runs above each threshold, with its interval.
 
     Above means better. There is no interval if on every task all runs are on the same side of the threshold.

@@ -72,7 +72,7 @@ def winners_text(study: Study, found: SearchPoints, *, best: int, seeds: int = F
     parts = [
         *_preface(study, found, len(winners), seeds, has_baseline=bool(baseline)),
         toml_table("[study]", _header(study, data, len(winners), seeds)),
-        *trial_tables(study, data, f"{{{RECIPE}}}"),
+        *trial_tables(data, f"{{{RECIPE}}}"),
         toml_table("[factors]", {SEED: fresh_seeds(study, seeds)}),
         *(
             _cell(study, name, at, values=values, note=notes.get(name, "the first point of the search"))
@@ -117,7 +117,7 @@ def fresh_seeds(study: Study, count: int) -> list[int]:
     return list(range(first, first + count))
 
 
-def trial_tables(study: Study, data: Mapping[str, Any], recipe: str) -> list[str]:
+def trial_tables(data: Mapping[str, Any], recipe: str) -> list[str]:
     """Return the tables of a search as TOML, with a new recipe.
 
     They are [model], [task] and [train], and [decode] if there is one.
@@ -358,7 +358,7 @@ def path_text(study: Study, found: SearchPoints, *, seeds: int = FRESH_SEEDS) ->
             ),
             "",
             toml_table("[study]", {**_path_header(study, data, found.goals[0]), **around}),
-            *trial_tables(study, data, steps.recipe),
+            *trial_tables(data, steps.recipe),
             toml_table("[factors]", _written(study, factors)),
             toml_table(
                 "[[table]]",

@@ -346,7 +346,7 @@ class TableCells:
         place, metric = self._place(row, column), column.metric
         tally, estimate = self.tallies.get(place), self.estimates.get(place)
         published = self.published_match.published_at(row, column) if self.published_match else None
-        marks = tuple(map(self.footnotes.mark, self._remarks(place, tally, published)))
+        marks = tuple(map(self.footnotes.mark, self._remarks(place, tally)))
         published_text = self._published_text(row, published, column) if published else ""
         if tally is None:
             refused = (row, column.level) in self.over_budget
@@ -406,7 +406,7 @@ class TableCells:
             metric=metric.name,
         )
 
-    def _remarks(self, place: CellKey, tally: Tally | None, published: PublishedNumber | None) -> list[str]:
+    def _remarks(self, place: CellKey, tally: Tally | None) -> list[str]:
         remarks: list[str] = []
         if tally is not None:
             over_levels = bool(self.spec.over) and not tally.label
