@@ -51,6 +51,7 @@ from ...studies.schema.factors import (
     short_level_names,
 )
 from ...studies.schema.settings import Level
+from ...studies.text.units import number_range
 from ..statistics.estimates import estimate, mean
 from .curve import INDEX_AXES, TIME_AXES, Axis, Content, Curve, Panel, Point
 
@@ -273,10 +274,9 @@ class CellFigure(CurveKind):
         if high == 1:
             yield f"{what}: one seed."
             return
-        count = f"{high}" if low == high else f"{low} to {high}"
         shown: Band = getattr(self, "band", "sd")
         part = f"; {self.interval_mark}: {BANDS[shown]}." if self.interval_mark else "."
-        yield f"{what}: mean of {count} seeds{part}"
+        yield f"{what}: mean of {number_range([low, high])} seeds{part}"
 
     @property
     def count_places(self) -> tuple[str, ...]:
