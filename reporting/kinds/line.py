@@ -186,7 +186,7 @@ class Lines(Content):
         # the accented line is drawn last, so that it lies above the others
         order = sorted(self.lines, key=lambda line: line.accent)
         for line in order:
-            _band(plot, line, strokes[line.name][0], broken=self.ranked)
+            plot.band(line.points, strokes[line.name][0], alpha=0.15, broken=self.ranked)
         for line in order:
             _line(plot, line, strokes[line.name], marked=len(line.points) < _MAX_MARKED_POINTS)
             for x, y in line.published:
@@ -235,23 +235,6 @@ def _line(plot: Plot, line: Line, stroke: Stroke, *, marked: bool = False) -> No
         markersize=2.6,
         clip_on=False,
     )
-
-
-def _band(plot: Plot, line: Line, color: str, *, broken: bool) -> None:
-    """Draw the intervals of a line as one area.
-
-    If `broken`, the area is interrupted at a point without an interval; otherwise it passes over the point.
-    """
-    across, up = plot.layout.x, plot.layout.y
-    areas: list[list[tuple[float, float, float]]] = [[]]
-    for point in line.points:
-        if point.low is not None and point.high is not None:
-            areas[-1].append((across.at(point.x), up.at(point.low), up.at(point.high)))
-        elif broken:
-            areas.append([])
-    for area in filter(None, areas):
-        xs, lows, highs = zip(*area, strict=True)
-        plot.axes.fill_between(xs, lows, highs, color=color, alpha=0.15, linewidth=0)
 
 
 CURVE = LineFigure

@@ -551,11 +551,7 @@ def _draw_series(plot: Plot, series: ScalingSeries, stroke: Stroke) -> None:
     across, up = plot.layout.x, plot.layout.y
     if series.law:
         for line, alpha, part in ((series.law.line, 0.15, 1.0), (series.law.predicted, 0.07, 0.5)):
-            known = [(p.x, p.low, p.high) for p in line if p.low is not None and p.high is not None]
-            if known:
-                xs = [across.at(x) for x, _, _ in known]
-                lows, highs = [up.at(low) for _, low, _ in known], [up.at(high) for _, _, high in known]
-                plot.axes.fill_between(xs, lows, highs, color=color, alpha=alpha, linewidth=0)
+            plot.band(line, color, alpha=alpha)
             if line:
                 plot.trace(line, color=color, linestyle=dashes, linewidth=part * width)
     for points, filling in ((series.points, "white"), (series.held_out, color)):
