@@ -27,19 +27,19 @@ _DEFAULT_SHARE = 0.1
 _BINARY = ("parquet", "arrow")
 
 
-class HeldOutRows(StrictModel):
+class _HeldOutRows(StrictModel):
     """The shares of training rows to hold out for dev and test. The default is 0.1 each."""
 
     dev: Share | None = None
     test: Share | None = None
 
     @model_validator(mode="after")
-    def _check_shares(self) -> HeldOutRows:
+    def _check_shares(self) -> _HeldOutRows:
         check_shares(self.dev or 0.0, self.test or 0.0)
         return self
 
 
-class SplitNames(StrictModel):
+class _SplitNames(StrictModel):
     """Names of the splits in the data, as file names or as values in a column.
 
     A dev or test split without a name is held out from the training rows.
@@ -50,7 +50,7 @@ class SplitNames(StrictModel):
     test: str | None = None
 
 
-class OneTable(HeldOutRows):
+class _OneTable(_HeldOutRows):
     """Keys for data in one file, or in a folder with the files of all splits.
 
     `split` is the column that names the split of each row.
@@ -58,10 +58,10 @@ class OneTable(HeldOutRows):
 
     path: str
     split: str | None = None
-    splits: SplitNames | None = None
+    splits: _SplitNames | None = None
 
 
-class ThreeTables(StrictModel):
+class _ThreeTables(StrictModel):
     """Keys for data in one file for each split. A missing split is held out from the training rows."""
 
     train: str
@@ -69,34 +69,27 @@ class ThreeTables(StrictModel):
     test: str | Share | None = None
 
     @property
-    def shares(self) -> HeldOutRows:
-        """The shares of training rows to hold out for splits without a file."""
+    def shares(self) -> _HeldOutRows:
         given = {split: getattr(self, split) for split in ("dev", "test")}
-        return HeldOutRows(**{split: value for split, value in given.items() if isinstance(value, float)})
+        return _HeldOutRows(**{split: value for split, value in given.items() if isinstance(value, float)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamedFiles:
-    """The format and the SHA-256 of the files that a study names."""
-
+class _NamedFiles:
     form: str
-    digests: Mapping[str, tuple[str, ...]]
+    digests: Mapping[str, tuple[str, ...]]  # the SHA-256 of the files of each split
 
 
-def find_one(reader: Reader, named: OneTable) -> NamedFiles | None:
-    """Find the files of all splits at a single path, or report faults."""
-    if named.splits is None or named.split is not None:
-        return _find(reader, named.path, "path")
-    if not reader.locate(named.path).is_dir():
-        reader.report(
-            "splits has no effect on a single file without a column `split`: remove splits", "splits"
-        )
+def _find_one(reader: Reader, named: _OneTable) -> _NamedFiles | None:
+    names = named.splits.model_dump(exclude_none=True) if named.splits and named.split is None else None
+    if names and not reader.locate(named.path).is_dir():
+        message = "splits has no effect on a single file without a column `split`: remove splits"
+        reader.report(message, "splits")
         return None
-    return _find(reader, named.path, "path", named.splits.model_dump(exclude_none=True))
+    return _find(reader, named.path, "path", names)
 
 
-def find_three(reader: Reader, named: ThreeTables) -> NamedFiles | None:
-    """Find the one file of each split, or report faults."""
+def _find_three(reader: Reader, named: _ThreeTables) -> _NamedFiles | None:
     paths = {split: path for split in SPLITS if isinstance(path := getattr(named, split), str)}
     found = {split: _find(reader, path, split) for split, path in paths.items()}
     sound = {split: files for split, files in found.items() if files is not None}
@@ -111,18 +104,18 @@ def find_three(reader: Reader, named: ThreeTables) -> NamedFiles | None:
     if len(sound) < len(paths) or len(forms) > 1:
         return None
     digests = {split: files.digests["train"] for split, files in sound.items()}
-    return NamedFiles(form=forms.pop(), digests=digests)
+    return _NamedFiles(form=forms.pop(), digests=digests)
 
 
-def read_rows(
+def _read_rows(
     reader: Reader,
-    files: NamedFiles,
+    files: _NamedFiles,
     kind: RowKind,
     columns: Sequence[str],
     *,
     split: str | None = None,
-    splits: SplitNames | None = None,
-    shares: HeldOutRows | None = None,
+    splits: _SplitNames | None = None,
+    shares: _HeldOutRows | None = None,
 ) -> tuple[OwnLayout, list[Row]] | None:
     """Read the rows of all splits; return the layout of the files and the rows.
 
@@ -156,12 +149,11 @@ def read_rows(
     return layout, rows
 
 
-def count_rows(rows: Sequence[Row]) -> OwnCounts:
-    """Return the number of rows of each split."""
+def _count_rows(rows: Sequence[Row]) -> OwnCounts:
     return OwnCounts(**Counter(row.split for row in rows))
 
 
-def _find(reader: Reader, name: str, key: str, names: Mapping[str, str] | None = None) -> NamedFiles | None:
+def _find(reader: Reader, name: str, key: str, names: Mapping[str, str] | None = None) -> _NamedFiles | None:
     try:
         found = find_files(reader.locate(name), names)
     except CorpusError as error:
@@ -177,7 +169,7 @@ def _find(reader: Reader, name: str, key: str, names: Mapping[str, str] | None =
     if any(None in each for each in read.values()):
         return None
     digests = {split: tuple(one[0] for one in each if one) for split, each in read.items()}
-    return NamedFiles(form=form, digests=digests)
+    return _NamedFiles(form=form, digests=digests)
 
 
 def _all_rows(
@@ -231,7 +223,7 @@ def _leave_out_unlabelled(
     return [row for row in rows if row.split not in left_out], tuple(left_out)
 
 
-def _with_shares(reader: Reader, layout: OwnLayout, named: HeldOutRows, found: set[str]) -> OwnLayout:
+def _with_shares(reader: Reader, layout: OwnLayout, named: _HeldOutRows, found: set[str]) -> OwnLayout:
     shares: dict[str, float] = {}
     for split in ("dev", "test"):
         share: float | None = getattr(named, split)
@@ -244,24 +236,24 @@ def _with_shares(reader: Reader, layout: OwnLayout, named: HeldOutRows, found: s
 
 
 def _read_named(
-    reader: Reader, named: OneTable | ThreeTables, kind: RowKind, columns: tuple[str | None, str | None]
+    reader: Reader, named: _OneTable | _ThreeTables, kind: RowKind, columns: tuple[str | None, str | None]
 ) -> tuple[OwnLayout, list[Row]] | None:
     """Read a corpus of one file, or of a file for each split.
 
     Return its layout and rows; None after faults. A TSV of pairs without column names uses its first two
     columns.
     """
-    if isinstance(named, OneTable):
-        files, split, splits, shares = find_one(reader, named), named.split, named.splits, named
+    if isinstance(named, _OneTable):
+        files, split, splits, shares = _find_one(reader, named), named.split, named.splits, named
     else:
-        files, split, splits, shares = find_three(reader, named), None, None, named.shares
+        files, split, splits, shares = _find_three(reader, named), None, None, named.shares
     if files is None:
         return None
     if kind is PAIRS and files.form == "tsv" and columns == (None, None) and split is None:
-        plain = NamedFiles(form="pairs", digests=files.digests)
-        return read_rows(reader, plain, kind, (), shares=shares)
+        plain = _NamedFiles(form="pairs", digests=files.digests)
+        return _read_rows(reader, plain, kind, (), shares=shares)
     names = (columns[0] or "source", columns[1] or "target")
-    return read_rows(reader, files, kind, names, split=split, splits=splits, shares=shares)
+    return _read_rows(reader, files, kind, names, split=split, splits=splits, shares=shares)
 
 
 class _LabelColumns(StrictModel):
@@ -269,11 +261,11 @@ class _LabelColumns(StrictModel):
     label: str = "label"
 
 
-class _OneLabelled(OneTable, _LabelColumns):
+class _OneLabelled(_OneTable, _LabelColumns):
     """Keys of labelled rows in one file, or in a folder with splits."""
 
 
-class _ThreeLabelled(ThreeTables, _LabelColumns):
+class _ThreeLabelled(_ThreeTables, _LabelColumns):
     """Keys of labelled rows in one file for each split."""
 
 
@@ -300,7 +292,7 @@ def read_sequences(
         return None
     return OwnSequences(
         layout=layout,
-        rows=count_rows(rows),
+        rows=_count_rows(rows),
         lists=any(isinstance(row.sequence, Tokens) for row in rows),
         symbols=len({token for row in train for token in row.sequence.split()}),
         classes=None if kind is NUMBERS else len(labels),
@@ -314,11 +306,11 @@ class _PairColumns(StrictModel):
     target: str | None = None
 
 
-class _OneTableOfPairs(OneTable, _PairColumns):
+class _OneTableOfPairs(_OneTable, _PairColumns):
     """Keys of sentence pairs in one file, or in a folder with splits."""
 
 
-class _ThreeTablesOfPairs(ThreeTables, _PairColumns):
+class _ThreeTablesOfPairs(_ThreeTables, _PairColumns):
     """Keys of sentence pairs in one file for each split."""
 
 
@@ -329,7 +321,7 @@ class _TwoFiles(StrictModel):
     target: str
 
 
-class _TwoFilesInShares(HeldOutRows, _TwoFiles):
+class _TwoFilesInShares(_HeldOutRows, _TwoFiles):
     """Keys for two line-aligned files, with the shares of lines to hold out for dev and test."""
 
 
@@ -359,11 +351,11 @@ def read_pairs(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any
     else:
         forms = '{ source = "my.en", target = "my.fr" }, { path = "my.tsv" }, or files for each split'
         reader.report(f"expected {forms}")
-    return OwnPairs(layout=found[0], rows=count_rows(found[1])) if found else None
+    return OwnPairs(layout=found[0], rows=_count_rows(found[1])) if found else None
 
 
 def _read_lines(
-    reader: Reader, named: Mapping[tuple[str, ...], _TwoFiles], shares: HeldOutRows | None = None
+    reader: Reader, named: Mapping[tuple[str, ...], _TwoFiles], shares: _HeldOutRows | None = None
 ) -> tuple[OwnLayout, list[Row]] | None:
     digests: dict[str, tuple[str, ...]] = {}
     for keys, files in named.items():
@@ -372,4 +364,4 @@ def _read_lines(
         digests[keys[0] if keys else "train"] = tuple(each[0] for each in read if each)
     if any(len(each) < 2 for each in digests.values()):
         return None
-    return read_rows(reader, NamedFiles(form="lines", digests=digests), PAIRS, (), shares=shares)
+    return _read_rows(reader, _NamedFiles(form="lines", digests=digests), PAIRS, (), shares=shares)
