@@ -57,12 +57,11 @@ def _semantic_faults(values: Mapping[str, object]) -> Iterator[str]:
     elif (status == "done") != (reason is None):
         yield f"reason: expected none with status done, else a text; got {reason!r} with {status}"
     for name in ("factors", "settings"):
-        if not is_json_object(text := str(values[name])):
+        if not _is_json_object(text := str(values[name])):
             yield f"{name}: expected a JSON object, got {text!r}"
 
 
-def is_json_object(text: str | None) -> bool:
-    """Return whether a text is a JSON object."""
+def _is_json_object(text: str | None) -> bool:
     try:
         return text is not None and isinstance(json.loads(text), dict)
     except (ValueError, RecursionError):
@@ -95,7 +94,7 @@ def check_stored_rows(layout: Layout, rows: pl.DataFrame) -> None:
 def _check_stored_row(layout: Layout, row: Mapping[str, Any]) -> None:
     trial, study, attempt = row["trial"], row["study"], row["attempt"]
     faults = [*filter(None, (trial_id_fault(str(trial)), study_name_fault(str(study))))]
-    if "factors" in row and not is_json_object(row["factors"]):
+    if "factors" in row and not _is_json_object(row["factors"]):
         faults.append(f"factors: expected a JSON object, got {str(row['factors'])[:60]!r}")
     may_lack = {*_NULLABLE, "trial", "study", "factors"}  # the last three were checked above
     faults += [

@@ -146,11 +146,10 @@ class Finding:
     bytes: int
 
 
-def size_bytes(path: Path) -> int:
-    """Return the size of a file or folder in bytes; 0 if it is gone."""
+def _size_bytes(path: Path) -> int:
     try:
         if path.is_dir() and not path.is_symlink():
-            return sum(size_bytes(inner) for inner in path.iterdir())
+            return sum(_size_bytes(inner) for inner in path.iterdir())
         return path.lstat().st_size
     except OSError:  # it was removed meanwhile, or the folder cannot be read
         return 0
@@ -167,7 +166,7 @@ RESUMED_REASON: Final = "time limit"
 
 
 def _finding(kind: FindingKind, path: Path, reason: str) -> Finding:
-    return Finding(kind, path, reason, size_bytes(path))
+    return Finding(kind, path, reason, _size_bytes(path))
 
 
 def find_leftovers(quarantine: Quarantine, now: float | None = None) -> list[Finding]:
@@ -409,9 +408,9 @@ class StoreUpkeep:
         away = [path for path in quarantine.rglob("*") if path.is_file() and path.name != "notes.txt"]
         return StoreCheck(
             files=len(read),
-            bytes=sum(map(size_bytes, read)),
+            bytes=sum(map(_size_bytes, read)),
             findings=self._relative(findings),
-            quarantine={"files": len(away), "bytes": sum(map(size_bytes, away))},
+            quarantine={"files": len(away), "bytes": sum(map(_size_bytes, away))},
         )
 
     def _find_faults(self) -> tuple[list[Finding], list[Path]]:
@@ -487,7 +486,7 @@ class StoreUpkeep:
             trials=tuple(sorted(there)),
             rows={dataset: len(rows) for dataset, rows in stored.items() if len(rows)},
             files=tuple(path.relative_to(layout.root) for path in files),
-            bytes=sum(map(size_bytes, files)),
+            bytes=sum(map(_size_bytes, files)),
         )
         if not dry:
             with self._claimed("forget", there | self._with_leases(trials)):

@@ -166,7 +166,7 @@ class ImageEncoder(nn.Module):
         self.entry = Linear(inputs, maps, bias=normed) if normed or inputs != maps else None
         self.norm = nn.LayerNorm(maps, eps=context.config.norm_eps) if normed else None
         self.first = ImageCGRU(maps=maps, kernel=kernel, taped=False) if has_first else None
-        self.stack = build_cgru_stack(settings, context)
+        self.stack = _build_cgru_stack(settings, context)
 
     def forward(
         self, source: Tensor, target: Tensor, source_mask: Tensor | None, target_mask: Tensor | None
@@ -221,8 +221,7 @@ class ImageEncoder(nn.Module):
         return torch.cat([column.unsqueeze(1), beside], 1)
 
 
-def build_cgru_stack(settings: Settings, context: Context, *, taped: bool = False) -> CGRUStack:
-    """Build the stack of units for a Neural GPU block."""
+def _build_cgru_stack(settings: Settings, context: Context, *, taped: bool = False) -> CGRUStack:
     return CGRUStack(
         layers=as_int(settings, "layers"),
         maps=image_maps(settings, context.width),
@@ -351,7 +350,7 @@ class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__(settings, context)
         inputs, maps = context.width, self.output_width
-        self.decoder = build_cgru_stack(settings, context, taped=True)
+        self.decoder = _build_cgru_stack(settings, context, taped=True)
         self.written = None if inputs == maps else Linear(inputs, maps, bias=False)
         self.everywhere = as_word(settings, "tape") == "all"
 

@@ -74,7 +74,7 @@ def open_labelled(task: LabelledSettings, folder: Path) -> LabelledCorpus:
     `folder` is the folder of all data. The first call writes the encoded sequences below `encoded/`; several
     processes may call this at once. Raise DataError if files are missing or have changed.
     """
-    place = place_of_labelled(task, folder)
+    place = _place_of_labelled(task, folder)
     about = prepared(place, task.corpus.dataset.name, partial(_write, task, folder))
 
     def split(name: str) -> LabelledSplit:
@@ -96,8 +96,7 @@ def open_labelled(task: LabelledSettings, folder: Path) -> LabelledCorpus:
     )
 
 
-def place_of_labelled(task: LabelledSettings, folder: Path) -> Path:
-    """Return the folder of the prepared sequences, which may not exist yet."""
+def _place_of_labelled(task: LabelledSettings, folder: Path) -> Path:
     kind, size = task.vocabulary
     parts = [task.corpus.dataset.name, kind, str(size)]
     depends = [FORMAT, *parts, task.name, task.corpus.model_dump_json()]

@@ -54,7 +54,7 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
         if train.sampling:
             seed = derive_seed(self.settings.seed, f"guesses of batch {self._drawn}")
             share = sampling_share(train, self._drawn - 1)
-            self._guesses = GuessDraws.of(self._current.targets, share, seed, together=is_scheduled(train))
+            self._guesses = GuessDraws.of(self._current.targets, share, seed, together=_is_scheduled(train))
 
     def loss(self, model: TransductionModel, part: int, parts: int) -> Tensor:
         """Return the mean loss over the target symbols of one part of the batch."""
@@ -180,7 +180,7 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
 
         With scheduled sampling, the model instead makes the guesses one after another.
         """
-        if is_scheduled(self.settings.train):
+        if _is_scheduled(self.settings.train):
             return _guess_places(model, sources, targets, draws)
         logits = model(sources, targets)
         logits[..., PAD] = -torch.inf
@@ -239,8 +239,7 @@ class GuessDraws(NamedTuple):
         return GuessDraws(*(_part_of(each, part, parts) for each in self))
 
 
-def is_scheduled(train: TrainSettings) -> bool:
-    """Return whether [train] sets scheduled sampling."""
+def _is_scheduled(train: TrainSettings) -> bool:
     return train.scheduled_sampling is not None
 
 

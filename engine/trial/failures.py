@@ -137,12 +137,12 @@ def storing() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise MachineError(describe_os_error(error)) from error
+        raise MachineError(_describe_os_error(error)) from error
     except RuntimeError as error:  # torch's error for a file that it could not write
         cause = error.__cause__ or error.__context__
         if not isinstance(cause, OSError):
             raise
-        raise MachineError(describe_os_error(cause)) from error
+        raise MachineError(_describe_os_error(cause)) from error
 
 
 def note_lost_gpu(error: BaseException) -> None:
@@ -189,7 +189,7 @@ def _reported_fault(error: BaseException) -> str | None:
     if isinstance(error, MachineError | DataError | PrecisionError | CompileModeError):
         return " ".join(str(error).split())
     if isinstance(error, OSError) and error.errno in _ERRNOS:
-        return describe_os_error(error)
+        return _describe_os_error(error)
     if isinstance(error, ModuleNotFoundError):
         return f"a module is missing: {error}"
     if not isinstance(error, RuntimeError | AssertionError):
@@ -201,8 +201,7 @@ def _reported_fault(error: BaseException) -> str | None:
     return None if found is None else f"a compiler is missing: {found}"
 
 
-def describe_os_error(error: OSError) -> str:
-    """Return the system's error message with the file's name."""
+def _describe_os_error(error: OSError) -> str:
     what = error.strerror or str(error)
     return f"{what}: {error.filename}" if error.filename else what
 

@@ -145,7 +145,7 @@ def register_metric(
     metric: tagging and regression as `name`, kinds with splits as `dev_name` and `test_name`. Raises
     ValueError for an unknown kind or a taken name.
     """
-    asked = kinds_of_task(kinds)
+    asked = _kinds_of_task(kinds)
 
     def register(measure: MeasureT) -> MeasureT:
         made = Metric(
@@ -169,8 +169,7 @@ def register_metric(
     return register
 
 
-def kinds_of_task(names: Collection[str]) -> frozenset[TaskKind]:
-    """Convert names of kinds of task to members of TaskKind."""
+def _kinds_of_task(names: Collection[str]) -> frozenset[TaskKind]:
     known = {kind.name.lower(): kind for kind in TaskKind}
     if unknown := [name for name in names if name not in known]:
         raise ValueError(f"expected task kinds among {', '.join(known)}, got {', '.join(unknown)}")
@@ -307,7 +306,7 @@ def register_probe(
     A probe is a function from a trained model and batches to numbers by index. It registers a metric of its
     name, whose values are `name[index]`. Raises ValueError for an unknown kind or a taken name.
     """
-    asked = kinds_of_task(kinds)
+    asked = _kinds_of_task(kinds)
 
     def register(measure: MeasureModelT) -> MeasureModelT:
         metric = Metric(

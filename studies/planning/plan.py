@@ -123,8 +123,7 @@ _Short = tuple[str, tuple[float, float], tuple[float | None, float | None]]
 """A task, a recipe's reach to both sides, and the required reach."""
 
 
-def find_insufficient_reach(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple[InsufficientReach, ...]:
-    """Return the models that see too little of the inputs to solve their task."""
+def _find_insufficient_reach(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple[InsufficientReach, ...]:
     found: dict[_Short, dict[str, None]] = {}
     for label, settings in labelled:
         task = settings.task
@@ -399,7 +398,7 @@ def make_plan(
         resumed_from=ShorterTrials(store).find_all(each for each in to_run if each.id not in begun),
         max_trial_s=max((one.seconds or 0.0 for one in left), default=0.0),
         reach_limits=predict_reach_limits(labelled),
-        insufficient_reach=find_insufficient_reach(labelled),
+        insufficient_reach=_find_insufficient_reach(labelled),
         over_budget=model_costs(study, group_by_cost(study, study.grid.over_budget, {}), estimator, {}),
         elsewhere=count_points(study, outcomes_elsewhere(study, outcomes)),
         stale={trial: each for trial, each in stale.items() if only is None or trial in only},

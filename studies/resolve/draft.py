@@ -47,8 +47,7 @@ def filler_kinds(data: Mapping[str, Any]) -> dict[str, str]:
     return {**kinds, SEED: "a factor"}
 
 
-def named_fragments(data: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of all entries of [recipes], even of invalid ones."""
+def _named_fragments(data: Mapping[str, Any]) -> tuple[str, ...]:
     table = data.get("recipes")
     return tuple(table) if isinstance(table, Mapping) else ()
 
@@ -64,7 +63,7 @@ class Draft:
 
     def declared_names(self) -> set[str]:
         """Return all names that placeholders such as `{mixer}` may use."""
-        return {*filler_kinds(self.diagnostics.data), *named_fragments(self.diagnostics.data)} - {SEED}
+        return {*filler_kinds(self.diagnostics.data), *_named_fragments(self.diagnostics.data)} - {SEED}
 
     def axes(self) -> dict[str, PlacedLevels]:
         """Return the values that may fill each placeholder, with their paths in the file.
@@ -251,7 +250,7 @@ def check_holes(draft: Draft, parts: Collection[str] | None) -> None:
     name is reported as unused, since the part could use it.
     """
     declared, axes, used = draft.declared_names(), draft.axes(), set[str | None]()
-    fragments = named_fragments(draft.diagnostics.data)
+    fragments = _named_fragments(draft.diagnostics.data)
     for path, text in _texts(draft):
         for hole in HOLE_PATTERN.finditer(text):
             used.add(hole[1])
@@ -352,7 +351,7 @@ def _part_holes(text: str, recipe: Recipe | None) -> list[str]:
 
 def _texts(draft: Draft) -> Iterator[tuple[KeyPath, str]]:
     yield from draft.template.texts.items()
-    for name in named_fragments(draft.diagnostics.data):
+    for name in _named_fragments(draft.diagnostics.data):
         text = draft.diagnostics.data["recipes"][name]
         if isinstance(text, str):
             yield ("recipes", name), text

@@ -92,8 +92,7 @@ def find_quantity(name: str) -> Metric | None:
     return MODEL_COSTS.get(name) or COSTS.get(name) or METRICS.get(name)
 
 
-def quantity_fault(name: str) -> str:
-    """Return the error message for a name that a search cannot optimise or limit."""
+def _quantity_fault(name: str) -> str:
     if is_target(name):
         return f"a search compares final values, but {name} is computed from a learning curve"
     return unknown_metric(name, dict.fromkeys((*METRICS, *COSTS, *MODEL_COSTS)))
@@ -181,13 +180,11 @@ SCHEDULER_KEYS: dict[str, type[PartSettings]] = {
 """The settings classes of schedulers with their own keys."""
 
 
-def read_sampler(given: object) -> object:
-    """Return the settings of a sampler. Raise ValueError with every fault."""
+def _read_sampler(given: object) -> object:
     return read_part(given, lambda name: SAMPLER_KEYS.get(SAMPLERS.check(name), PartSettings))
 
 
-def read_scheduler(given: object) -> object:
-    """Return the settings of a scheduler. Raise ValueError with every fault."""
+def _read_scheduler(given: object) -> object:
     return read_part(given, lambda name: SCHEDULER_KEYS.get(SCHEDULERS.check(name), PartSettings))
 
 
@@ -244,7 +241,7 @@ class SearchSettings(StrictModel, table="search"):
     `space` defines dimensions that fill holes, in the recipe language.
     """
 
-    sampler: Annotated[SerializeAsAny[PartSettings] | None, BeforeValidator(read_sampler)] = None
+    sampler: Annotated[SerializeAsAny[PartSettings] | None, BeforeValidator(_read_sampler)] = None
     """the sampler: gp_trees, tpe, evolution, random, quasi_random, cmaes, gp, nsga2, or grid (all points in
     order); a name, or a table with the keys below (default: gp_trees, or tpe for several metrics or for
     limits on trained values)"""
@@ -256,7 +253,7 @@ class SearchSettings(StrictModel, table="search"):
     direction: Directions = ()
     """whether the highest or the lowest values are the best; a list for several metrics (default: as usual
     for each metric)"""
-    scheduler: Annotated[SerializeAsAny[PartSettings], BeforeValidator(read_scheduler)] = PartSettings(
+    scheduler: Annotated[SerializeAsAny[PartSettings], BeforeValidator(_read_scheduler)] = PartSettings(
         name=NONE
     )
     """when points that fall behind are pruned: asha, hyperband and median after some epochs, race after some
@@ -321,7 +318,7 @@ class SearchSettings(StrictModel, table="search"):
     @classmethod
     def _check_metric(cls, metric: tuple[str, ...]) -> tuple[str, ...]:
         if unknown := [name for name in metric if find_quantity(name) is None]:
-            raise InvalidTableError(tuple(ValidationProblem((), quantity_fault(name)) for name in unknown))
+            raise InvalidTableError(tuple(ValidationProblem((), _quantity_fault(name)) for name in unknown))
         return metric
 
     @field_validator("limits")
@@ -330,7 +327,7 @@ class SearchSettings(StrictModel, table="search"):
         problems: list[ValidationProblem] = []
         for name, text in limits.items():
             if find_quantity(name) is None:
-                problems.append(ValidationProblem((name,), quantity_fault(name), key=True))
+                problems.append(ValidationProblem((name,), _quantity_fault(name), key=True))
             try:
                 read_limit(name, text)
             except ValueError as error:

@@ -47,8 +47,7 @@ _HINTS = [
 """Patterns of unquoted values in lower case, each with its message; the first match counts."""
 
 
-def syntax_fault(text: str, error: str) -> StudyFault:
-    """Return the fault of an invalid TOML text, with a clear message."""
+def _syntax_fault(text: str, error: str) -> StudyFault:
     # before Python 3.14, tomllib states a position only in the text of its message
     match = _REPORTED.fullmatch(error)
     what = match["what"] if match else error
@@ -199,11 +198,11 @@ def parse_document(source: str, text: str, overrides: Sequence[str] = ()) -> Doc
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise StudyError(source, [syntax_fault(text, str(error))]) from error
+        raise StudyError(source, [_syntax_fault(text, str(error))]) from error
     if not overrides:
         return Document(source=source, text=text, data=data)
     places = {path: (text, place) for path, place in locate(text).items()}
-    faults = [fault for override in overrides for fault in apply_override(data, places, override)]
+    faults = [fault for override in overrides for fault in _apply_override(data, places, override)]
     if faults:
         raise StudyError(source, faults)
     as_written = parse_document(source, text)
@@ -221,10 +220,9 @@ def read_document(path: Path, overrides: Sequence[str] = ()) -> Document:
         raise StudyError(str(path), [fault_at(text, (start, start + 1), message)]) from error
 
 
-def apply_override(
+def _apply_override(
     data: dict[str, Any], places: dict[KeyPath, tuple[str, KeyValueSpan]], override: str
 ) -> list[StudyFault]:
-    """Apply an override such as `train.lr=0.1` to the data; return the faults."""
     if (deep := _find_too_deep(override)) is not None:
         return [fault_at(override, deep, _TOO_DEEP, override=True)]
     left, sign, right = override.partition("=")

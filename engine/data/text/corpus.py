@@ -72,7 +72,7 @@ def open_corpus(task: LanguageModelSettings, folder: Path) -> TokenisedCorpus:
     from the published text.
     """
     corpus, vocab = corpus_of_task(task), vocabulary_size(task)
-    place = place_of_corpus(task, folder)
+    place = _place_of_corpus(task, folder)
     if isinstance(task.corpus, OwnDocuments):
         return _open_documents(task.corpus, task, folder, place)
     about = prepared(place, corpus.name, partial(_write, corpus, task, folder))
@@ -109,8 +109,7 @@ def _train_names(documents: OwnDocuments) -> list[str]:
     return ["train", *(f"train{number}" for number in range(1, len(documents.sources)))]
 
 
-def place_of_corpus(task: LanguageModelSettings, folder: Path) -> Path:
-    """Return the folder of the tokens, which may not exist yet."""
+def _place_of_corpus(task: LanguageModelSettings, folder: Path) -> Path:
     corpus = corpus_of_task(task)
     sized = task.tokens in ("bpe", "byte_bpe") or (task.tokens == "words" and corpus.own)
     parts = [corpus.name, task.tokens, *([str(task.pieces)] if sized else [])]

@@ -174,9 +174,7 @@ def encode_units(tokenizer: FileTokenizer, units: Sequence[bytes]) -> EncodedUni
     )
 
 
-def tokenizer_encoder(tokenizer: FileTokenizer) -> TextEncoder:
-    """Return an encoder that encodes each line separately."""
-
+def _tokenizer_encoder(tokenizer: FileTokenizer) -> TextEncoder:
     def encode(data: bytes) -> EncodedText:
         lines = ensure_final_newline(data).removesuffix(b"\n").split(b"\n")
         starts = range(0, len(lines), _LINES)
@@ -185,8 +183,7 @@ def tokenizer_encoder(tokenizer: FileTokenizer) -> TextEncoder:
     return encode
 
 
-def document_encoder(tokenizer: FileTokenizer) -> TextEncoder:
-    """Return an encoder that encodes a whole text as one document."""
+def _document_encoder(tokenizer: FileTokenizer) -> TextEncoder:
     return lambda data: _as_text([encode_units(tokenizer, [data])], 0)
 
 
@@ -303,13 +300,13 @@ class TextSymbols:
     def encode_bytes(self) -> TextEncoder:
         """Return an encoder of a text's bytes."""
         if self.documents:
-            return document_encoder(self.tokenizer)
+            return _document_encoder(self.tokenizer)
         if self.kind == "characters":
             return character_encoder(self.content)
         if self.kind == "words":
             return word_encoder(self._words)
         if self.kind in ("json", "ranks"):
-            return tokenizer_encoder(self.tokenizer)
+            return _tokenizer_encoder(self.tokenizer)
         from . import subwords  # noqa: PLC0415  not every machine that reads characters needs the library
 
         normalise = subwords.lowered if self.separated else subwords.separate_punctuation

@@ -129,14 +129,13 @@ class HandInAnswer:
             id=point and point.name,
             values=point.values if point else {},
             recipe=point and point.trials[0].settings.model.recipe,
-            results=metrics_over_seeds([each.metrics for each in trials if each.status == "done"]),
+            results=_metrics_over_seeds([each.metrics for each in trials if each.status == "done"]),
             trials=trials,
             faults=tuple(faults),
         )
 
 
-def metrics_over_seeds(metrics: Sequence[Mapping[str, float]]) -> dict[str, MetricOverSeeds]:
-    """Return the mean and the standard deviation of each metric over the trainings that have it."""
+def _metrics_over_seeds(metrics: Sequence[Mapping[str, float]]) -> dict[str, MetricOverSeeds]:
     found: dict[str, MetricOverSeeds] = {}
     for name in dict.fromkeys(name for each in metrics for name in each):
         values = [each[name] for each in metrics if name in each]
