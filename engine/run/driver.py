@@ -198,7 +198,7 @@ def _run_round(
         at_once = left if max_trials is None else min(left, max_trials)
     with on_interrupt(listener.stopping) as stop:
         merge = partial(store.upkeep.merge_ended, study.name, at_least=MERGED_TOGETHER)
-        counter = RunCounter(listener, stop, max_failures, merge)
+        counter = _RunCounter(listener, stop, max_failures, merge)
         metric = study.search.objectives[0].name if study.search else None
 
         def run(source: CohortSource) -> list[str]:
@@ -211,7 +211,7 @@ def _run_round(
                 source, store, machine, counter, stop, settings=settings, at_once=at_once, metric=metric
             )
 
-        rounds = RunRounds(study, store, counter, stop, run, run_id=uuid4().hex, pack=machine.most_packed)
+        rounds = _RunRounds(study, store, counter, stop, run, run_id=uuid4().hex, pack=machine.most_packed)
         given_up = rounds.train(missing, last, max_trials, retry_failed=retry_failed)
         if counter.machine_failure is not None:
             raise MachineError(counter.machine_failure)
@@ -252,7 +252,7 @@ def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) 
     rehearse_plugins(settings, machine.data)
 
 
-class RunCounter(Relay):
+class _RunCounter(Relay):
     """Listener of a run that counts the ended trials.
 
     It requests a stop after too many failures. At intervals it merges the files of ended trials, so that a
@@ -281,12 +281,10 @@ class RunCounter(Relay):
         return taken
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Record that this run is about to train these trials."""
         self.planned.update(trial.id for trial in trials)
         super().on_planned(trials)
 
     def on_event(self, event: Event) -> None:
-        """Count a trial that has ended, or note a trial that another driver has claimed."""
         if isinstance(event, Ended):
             self.ended[event.trial] = event.status
             if len(self.ended) % ENDED_BETWEEN_LOOKS == 0:
@@ -302,7 +300,7 @@ class RunCounter(Relay):
         super().on_event(event)
 
 
-class RunRounds:
+class _RunRounds:
     """Training of the missing trials, round by round.
 
     After a round, other drivers may have left trials unfinished, for example because they died. The next
@@ -313,7 +311,7 @@ class RunRounds:
         self,
         study: Study,
         store: Store,
-        counter: RunCounter,
+        counter: _RunCounter,
         stop: Stop,
         run: Callable[[CohortSource], list[str]],
         *,
@@ -348,7 +346,6 @@ class RunRounds:
     def train_grid(
         self, missing: Sequence[Trial], last: Mapping[str, int], max_trials: int | None
     ) -> list[str]:
-        """Train the missing trials of a grid, at most `max_trials`."""
         free, elsewhere, given_up = self._jobs(missing, last), dict[str, ClaimedElsewhere](), list[str]()
         jobs = {job.trial.id: job for job in free}
         left = len(free) if max_trials is None else max_trials
@@ -444,7 +441,7 @@ class RunRounds:
 
 
 def _summary(
-    study: Study, store: Store, counter: RunCounter, *, stopped: bool, given_up: list[str]
+    study: Study, store: Store, counter: _RunCounter, *, stopped: bool, given_up: list[str]
 ) -> Summary:
     held = {trial: status for trial, (status, _) in store.latest_attempts().items()}
     if study.search is None:

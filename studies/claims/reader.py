@@ -291,7 +291,6 @@ class _Resolver:
         self._num_rounds = 0  # counted over all loops of the claim, so that nested loops stay bounded
 
     def fail(self, place: syntax.Spanned, message: str) -> None:
-        """Record a fault unless it is already recorded."""
         known = ((fault.start, fault.end, fault.message) for fault in self._faults)
         if (place.start, place.end, message) not in known:
             self._faults.add(place.start, place.end, message)
