@@ -170,6 +170,7 @@ class Gates(Expansion):
         design = study.design
         levels = [_read_levels(diagnostics, (*path, "holds"), each, design) for path, each in self.tables]
         for index, ((path, settings), wanted) in enumerate(zip(self.tables, levels, strict=True)):
+            named = list(_named_claims(diagnostics, (*path, "claims"), settings, study.claims))
             if wanted is None:
                 continue
             held = [trial for trial in study.cells if _has_levels(trial.levels, wanted)]
@@ -180,7 +181,7 @@ class Gates(Expansion):
             later = [each for each in levels[index:] if each is not None]
             sizes = {*wanted, *(design.ladder if wanted.keys() & set(design.ladder) else ()), SEED}
             opened = dict[str, frozenset[str]]()
-            for claim in _named_claims(diagnostics, (*path, "claims"), settings, study.claims):
+            for claim in named:
                 compared = [dict(quantity.cell) for quantity in claim.quantities]
                 own = next((cell for cell in compared for each in later if _has_levels(cell, each)), None)
                 if own is not None:

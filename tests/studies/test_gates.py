@@ -91,11 +91,12 @@ def test_the_claims_of_all_gates_share_their_level():
 
 def test_gates_are_checked_beside_other_faults():
     wrong = STUDY.replace('claims = "later"', 'claims = "latr"').replace("{ width = 12 }", "{ widht = 12 }")
-    with pytest.raises(StudyError) as caught:
-        load_study(wrong, ["model.dropout=2"])
-    assert len(caught.value.faults) == 3
-    assert "unknown claim 'latr'; nearest: later" in str(caught.value)
-    assert "unknown factor 'widht'; nearest: width" in str(caught.value)
+    for overrides in (["model.dropout=2"], []):
+        with pytest.raises(StudyError) as caught:
+            load_study(wrong, overrides)
+        assert len(caught.value.faults) == 2 + len(overrides)
+        assert "unknown claim 'latr'; nearest: later" in str(caught.value)
+        assert "unknown factor 'widht'; nearest: width" in str(caught.value)
 
 
 def test_a_faulty_ladder_is_not_a_fault_of_its_claims_and_gates():
