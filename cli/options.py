@@ -153,7 +153,7 @@ BudgetOption = Annotated[
     _claim_option(
         "--budget",
         metavar="TIME",
-        help="With --until-decided: the longest training time of all added seeds, such as 90m or 20h.",
+        help="With --until-decided: a limit on the total training time of added seeds, such as 90m or 20h.",
     ),
 ]
 

@@ -123,11 +123,15 @@ def _sign(text: str, start: int, before: list[Token], faults: FaultCollector) ->
 def _number(text: str, start: int, faults: FaultCollector) -> Token:
     end = start + len(text)
     if len(text) > MAX_DIGITS + 6:  # room for a point and an exponent
-        faults.add(start, end, f"expected a number of at most {MAX_DIGITS} digits, got {_count_digits(text)}")
+        faults.add(
+            start, end, f"expected a number of at most {MAX_DIGITS} digits, got one of {_count_digits(text)}"
+        )
     elif _INTEGER.fullmatch(text):
         if len(text.replace("_", "")) <= MAX_DIGITS:
             return Token("number", text, start, end, int(text))
-        faults.add(start, end, f"expected a number of at most {MAX_DIGITS} digits, got {_count_digits(text)}")
+        faults.add(
+            start, end, f"expected a number of at most {MAX_DIGITS} digits, got one of {_count_digits(text)}"
+        )
     elif not _REAL.fullmatch(text):
         faults.add(start, end, f"expected a number, got '{text}'")
     elif math.isinf(float(text)):

@@ -123,7 +123,9 @@ class Recipe(Expression):
         known = self.holes
         unknown = [name for name in fillings if name not in known]
         if unknown:
-            raise self._make_error([f"there is no hole '{name}'{hint(name, known)}" for name in unknown])
+            raise self._make_error(
+                [f"the recipe has no hole '{name}'{hint(name, known)}" for name in unknown]
+            )
         return parse(render_filled(self.root, {name: _operand(value) for name, value in fillings.items()}))
 
     def choose(self, values: Mapping[str, Scalar]) -> Recipe:

@@ -236,7 +236,7 @@ def _seeds_of(record: Mapping[str, Any]) -> list[int]:
 
 
 def other_results(store: Store, study: str = "", file: Path | None = None) -> str:
-    """Return a hint for error messages that results are in another folder, or "".
+    """Return a hint that there are results in another folder; "" if there are none.
 
     It is the nearest folder `results` with trials of the study: in the folder of the study's file, in the
     working directory, or in a parent of these folders.

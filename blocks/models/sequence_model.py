@@ -157,7 +157,7 @@ class Model(BaseModel[ResidualStack]):
         return x.squeeze(1) if self.pooled else x
 
     def _hidden_stream(self, inputs: Tensor, state: StreamState) -> tuple[Tensor, StreamState]:
-        """Return the output layer's input for the next piece of each stream, and the new state."""
+        """Return the last hidden vectors of the next piece of each stream, and the new state."""
         if not self.config.causal or self.decoder is not None:
             raise BuildError("expected a causal model for a stream, got one that sees the future")
         if self.positions.kind.by_length:

@@ -125,7 +125,8 @@ def generate(
         typer.Option(
             "--length",
             metavar="N",
-            help="The largest number of symbols to generate. A model of single lines stops at a line end.",
+            help="The largest number of symbols to generate. A model that was trained on single lines stops "
+            "at a line end.",
         ),
     ] = 200,
     temperature: Annotated[
@@ -207,8 +208,8 @@ def export(
     """Export a model as a program that runs without activemem, and verify its outputs.
 
     FILE.pt2 is a torch.export program, and FILE.onnx an ONNX program; both accept any batch size and length.
-    With --lengths, the program distinguishes padding from valid positions. For a folder, the command writes
-    config.json and model.safetensors.
+    With --lengths, the program distinguishes padding from valid positions. If the output is
+    a folder, the command writes config.json and model.safetensors into it.
     """
     from pathlib import Path
 

@@ -32,7 +32,7 @@ class Bounds:
         return type(self)(min_length=self.min_length[index], max_length=self.max_length[index])
 
     def after(self, place: int) -> Self:
-        """Return the bounds that remain after the first `place` symbols."""
+        """Return the bounds on the rest of each output, behind its first `place` symbols."""
         return type(self)(
             min_length=(self.min_length - place).clamp(min=1), max_length=self.max_length - place
         )

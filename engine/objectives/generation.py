@@ -169,7 +169,7 @@ class PairData:
         return LengthLine.fit(sources[kept], targets[kept])
 
     def sources(self, split: PairSplit) -> list[str]:
-        """Return the sources of a dev or test split as text. Generated sources are written as numbers."""
+        """Return the source sequences of a split as text, or as numbers if the task draws them."""
         return _number_lines(split.source) if self.text is None else split.sentences("source")
 
     def references(self, split: PairSplit) -> list[str]:

@@ -114,7 +114,7 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
         return known | ({"length_line": self._pairs.length_line.to_dict()} if estimated else {})
 
     def causal_view(self) -> CausalView | None:
-        """Return the longest target for testing causality.
+        """Return the longest target of the data, as the input of a causality test.
 
         If pairs are longer than any in training, the first such pair is taken. The decoder reads the symbols
         before the one that it predicts.

@@ -449,7 +449,7 @@ def run_local(
     *,
     metric: str | None = None,
 ) -> None:
-    """Run all cohorts of a source in this process. A requested stop takes effect even within an epoch."""
+    """Train all cohorts of a source in this process. A requested stop takes effect even within an epoch."""
     worker: Worker | None = None  # slow to load, and not needed if nothing is left to train
     while not stop.requested and (cohort := source.next_cohort()) is not None:
         if worker is None:

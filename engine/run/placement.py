@@ -177,7 +177,7 @@ def measure_speed(steps: Mapping[float, TrialSettings], machine: Machine) -> Spe
 
 @contextmanager
 def _measuring(machine: Machine) -> Iterator[None]:
-    """Within this context, set the threads of a trial.
+    """Within this context, compute with as many threads as a trial.
 
     Torch's random generator stays as it is. Exceptions end the context: whatever fails here fails in the
     trial, which reports it.

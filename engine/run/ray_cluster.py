@@ -72,7 +72,7 @@ class _Cohort:
 
 
 class CohortSearcher(_NeverPickled, Searcher):
-    """Search algorithm for Ray Tune that hands out cohorts.
+    """Search algorithm for Ray Tune that proposes cohorts: trials that train together.
 
     The cohorts come from a grid or a search. The searcher also reports the end of each cohort to the source.
     A cohort that has lost its worker is handed out again, as another trial of Tune: Tune's own retries give

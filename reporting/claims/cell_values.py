@@ -344,9 +344,10 @@ class CellResults:
         return math.fsum(known) / len(known) if known else 0.0
 
     def _step(self, number: Number) -> float:  # noqa: PLR0911 -- one return for each kind
-        """Return the smallest possible difference between two values of a comparison's side.
+        """Return the resolution of one side of a comparison.
 
-        A quotient's step is its change when both of its sides change by their own step.
+        This is the smallest difference that two of its values can have. For a quotient it is the change when
+        both of its sides change by their own step.
         """
         match number:
             case Constant():

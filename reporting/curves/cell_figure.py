@@ -320,7 +320,7 @@ class SeriesFigure(CellFigure):
 
     @property
     def accent_factor(self) -> str | None:
-        """Return the factor of the highlighted level, which is that of the series."""
+        """Return the factor that has the highlighted level."""
         return self.series
 
 

@@ -484,10 +484,7 @@ class ScalingSeries:
 
     @property
     def law_points(self) -> tuple[Point, ...]:
-        """Return the points of the law's two lines; empty without a law.
-
-        One line is fitted, the other predicted.
-        """
+        """Return the points of the law's fitted line and of its predicted line, if there is a law."""
         return (*self.law.line, *self.law.predicted) if self.law else ()
 
 

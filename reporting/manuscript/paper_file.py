@@ -113,7 +113,7 @@ class Manuscript:
 
 
 def read_manuscript(path: Path, find_store: Callable[[str | None], Store]) -> Manuscript:
-    """Read a paper's file.
+    """Read the `paper.toml` of a paper.
 
     Raise StudyError with all faults of the file, or StoreError.
 

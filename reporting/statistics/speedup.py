@@ -149,7 +149,7 @@ def speedups(cells: Sequence[TargetCosts], baseline: int) -> list[SpeedupEstimat
 
 
 def _estimated(differences: Sequence[float], pool: Pool | None, rounding: float) -> SpeedupEstimate:
-    """Return a speedup from the seeds' differences of logarithms.
+    """Return a speedup, estimated from each seed's difference of log costs.
 
     The variance used is at least `rounding`.
     """

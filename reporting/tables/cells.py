@@ -230,7 +230,7 @@ class TableCells:
 
     @cached_property
     def look_tallies(self) -> TalliesByLook:
-        """Return the values of each cell, one tally for each look (interim test).
+        """Return the values of each cell at each look (interim test).
 
         A cell has only the looks that it has reached.
         """

@@ -227,7 +227,7 @@ def own_name(facts: BaseModel) -> str:
 
 
 def read_facts(*kinds: type[BaseModel], named: bool = True) -> Callable[[object], object]:
-    """Return a Pydantic validator that converts a table to facts.
+    """Return a Pydantic validator that converts a TOML table to one of these classes.
 
     The result is the first of these classes that accepts the table. If `named` is set, the validator also
     accepts a string, which is the name of a corpus.

@@ -104,7 +104,7 @@ class Comparison:
 
     @property
     def is_ratio(self) -> bool:
-        """True if the left side is a speedup. `left - right` is then the logarithm of a ratio."""
+        """True if the left side is a speedup. Both sides are then logarithms."""
         return isinstance(self.left, Speedup)
 
     @property

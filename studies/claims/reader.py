@@ -619,8 +619,8 @@ class _Resolver:
         self._num_rounds += len(found)
         if self._num_rounds > _MAX_ROUNDS:
             if before <= _MAX_ROUNDS:  # reported once, at the call that exceeds the limit
-                most = f"expected at most {_MAX_ROUNDS:,} repetitions by all `for` clauses of a claim"
-                self.fail(call, f"{most}, got more")
+                most = f"the `for` clauses of a claim may repeat its conditions at most {_MAX_ROUNDS:,} times"
+                self.fail(call, most)
             return []
         return found
 

@@ -117,7 +117,7 @@ def _read_rows(
     splits: _SplitNames | None = None,
     shares: _HeldOutRows | None = None,
 ) -> tuple[OwnLayout, list[Row]] | None:
-    """Read the rows of all splits; return the layout of the files and the rows.
+    """Read the rows of all splits; return the rows and how the files are laid out.
 
     A trial stores only the layout, and reads the rows again with it. A dev or test split without any label is
     left out, with a note.

@@ -27,7 +27,7 @@ _RANK = re.compile(rb"([A-Za-z0-9+/]+=*) ([0-9]{1,9})")
 
 
 class _TokenizerFile(StrictModel):
-    """Keys for a tokenizer's file. A tiktoken file also needs the `pattern` that splits a text."""
+    """Keys that name a tokenizer's file. A tiktoken file also needs a `pattern` that splits text."""
 
     path: str
     pattern: str | None = None

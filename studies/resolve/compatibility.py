@@ -127,7 +127,7 @@ def _causality_problems(task: TaskSettings, d_model: int, root: Node) -> Iterato
         elif streams and isinf(reach.left) and spec.generation_state(values, surroundings)[0]:
             span = "set a span, " if any(each.name == "span" for each in spec.parameters) else ""
             remedy = f'{span}read pieces (batching = "packed"), or read lines (batching = "lines")'
-            unbounded = f"{name} sees the whole past, but a stream has no beginning"
+            unbounded = f'{name} sees the whole past, but batching = "stream" has no beginning'
             yield ValidationProblem(RECIPE_PATH, f"{unbounded}: {remedy}")
 
 
@@ -157,7 +157,7 @@ def _separate_documents(settings: TrialSettings) -> Iterator[ValidationProblem]:
     if not isinstance(task, LanguageModelSettings) or not task.separate_documents:
         return
     if not isinstance(task.corpus, OwnDocuments):
-        message = 'expected corpus = { documents = … }; to separate lines, set batching = "lines" instead'
+        message = 'needs corpus = { documents = … }; to separate lines, set batching = "lines" instead'
     elif task.by_line:
         message = 'batching = "lines" already separates the lines: remove separate_documents'
     elif task.batching != "packed":

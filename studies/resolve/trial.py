@@ -191,7 +191,7 @@ class Trial:
 
 
 def first_of_each_kind(trials: Iterable[Trial]) -> list[Trial]:
-    """Return the first of the trials that differ only in the seed. There is one for each such group."""
+    """Return one trial of each group of trials that differ only in the seed: the first."""
     cells: dict[int, Trial] = {}
     for trial in trials:
         cells.setdefault(id(trial.common), trial)  # faster than a Kind for each of many seeds

@@ -145,9 +145,8 @@ def expand_table_levels(diagnostics: Diagnostics) -> TableLevels:
 
 
 def _report_shared_name(diagnostics: Diagnostics, path: KeyPath, name: str) -> None:
-    example = f'{{ label = "{name}-2", name = "{name}", … }}'
     diagnostics.report_invalid(
-        path, f"two levels are called {name}: give the table a label, for example {example}"
+        path, f'two levels are called {name}: give one table another label, for example label = "{name}-2"'
     )
 
 

@@ -129,7 +129,7 @@ def goal_words(search: SearchSettings) -> str:
 
 
 def over_limit_sentence(found: SearchPoints) -> Iterator[str]:
-    """Yield a sentence that counts the points beyond a limit. They exceed the limit, or may exceed it."""
+    """Yield a sentence that counts the points that exceed a limit, or may exceed it."""
     words = (
         [f"{plural(found.num_infeasible, 'point')} outside a limit of the search"]
         if found.num_infeasible

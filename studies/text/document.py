@@ -151,7 +151,7 @@ class Document:
         return fault_at(text, self._narrowed(path, within) or span, message, override=text != self.text)
 
     def _narrowed(self, path: KeyPath, within: Span | None) -> Span | None:
-        """Return the span in the file of a part of a text value.
+        """Return where a part of a text value lies in the file.
 
         None if the value has escapes. With escapes, offsets in the value differ from those in the file.
         """

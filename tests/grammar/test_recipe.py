@@ -131,8 +131,8 @@ def test_a_filling_without_its_hole_is_refused():
     assert str(caught.value) == (
         "recipe: 2 faults\n\n"
         "    {mixer} >> ff({filter})\n"
-        "  1 ^^^^^^^^^^^^^^^^^^^^^^^   there is no hole 'filtre'; nearest: filter\n"
-        "  2 ^^^^^^^^^^^^^^^^^^^^^^^   there is no hole 'zzz'"
+        "  1 ^^^^^^^^^^^^^^^^^^^^^^^   the recipe has no hole 'filtre'; nearest: filter\n"
+        "  2 ^^^^^^^^^^^^^^^^^^^^^^^   the recipe has no hole 'zzz'"
     )
 
 

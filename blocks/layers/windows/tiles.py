@@ -182,9 +182,10 @@ def _outside(piece: QueryChunk, like: Tensor) -> tuple[Tensor, Tensor]:
 def _iter_tiles(
     form: WindowForm, given: WindowInputs, piece: QueryChunk, *, one: bool
 ) -> Iterator[tuple[_Tile, Tensor]]:
-    """Yield the tiles of a piece, each with a buffer for its scores. All tiles share one buffer.
+    """Yield the tiles of a piece of the queries, each with memory for its scores.
 
-    With `one`, yield only the first tile. To measure memory on the meta device one tile is enough.
+    All tiles use the same memory. With `one`, yield only the first tile, which is enough to measure memory on
+    the meta device.
     """
     heads, batch = given.q.shape[:2]
     rows = (piece.query_count, piece.key_count + given.num_extra)

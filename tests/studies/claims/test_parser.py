@@ -298,7 +298,7 @@ def test_loops_in_loops_come_to_an_end():
     for name in "abcdefg":
         holds = f"all({holds}, {inner.format(name)} for {name} in {levels})"
     with pytest.raises(
-        StudyError, match="expected at most 10,000 repetitions by all `for` clauses of a claim, got more"
+        StudyError, match="the `for` clauses of a claim may repeat its conditions at most 10,000 times"
     ):
         study_with_claims(holds)
 

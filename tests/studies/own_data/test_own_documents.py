@@ -141,7 +141,7 @@ def test_a_mixture_is_packed_and_each_weight_is_above_zero(folder):
 def test_a_text_of_lines_has_no_documents_to_separate(folder):
     (folder / "my.txt").write_text("a line of words\n" * 200, encoding="utf-8")
     (message,) = told(folder, {"path": "my.txt"}, batching="packed", separate_documents=True)
-    assert message == 'expected corpus = { documents = … }; to separate lines, set batching = "lines" instead'
+    assert message == 'needs corpus = { documents = … }; to separate lines, set batching = "lines" instead'
 
 
 @pytest.mark.parametrize(("tokens", "words"), [("characters", ""), ("byte_bpe", ", at 4 bytes a token")])

@@ -14,7 +14,7 @@ def test_a_block_that_sees_the_whole_past_of_a_stream_is_refused_with_all_remedi
     with pytest.raises(StudyError) as caught:
         load_study(text)
     message = caught.value.faults[0].message
-    assert "sees the whole past, but a stream has no beginning: " in message
+    assert 'sees the whole past, but batching = "stream" has no beginning: ' in message
     assert message.endswith(f'{first}read pieces (batching = "packed"), or read lines (batching = "lines")')
     packed = study_text(
         task={**task, "batching": "packed"}, train={"curriculum": None}, factors={"mixer": [mixer]}

@@ -125,7 +125,7 @@ def test_listed_cells_may_have_tables_too() -> None:
         (
             'label = "fast", ',
             "",
-            ["optimizer: two levels are called adam: give the table a label, for example "],
+            ["optimizer: two levels are called adam: give one table another label, for example "],
         ),
         (
             'label = "slow", name = "adam"',
