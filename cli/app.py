@@ -33,6 +33,10 @@ class _CommandGroup(PanelGroup):
     """A group of commands with the option `--plugin`."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 -- classes that Typer keeps to itself
+        """Return the named command with the option `--plugin`.
+
+        A group of commands is returned without it.
+        """
         command = super().get_command(ctx, cmd_name)
         is_group = isinstance(command, PanelGroup)
         if command and not is_group and all(parameter.name != "plugin" for parameter in command.params):
@@ -50,7 +54,10 @@ class _Program(_CommandGroup):
         return [name for entries in PANELS.values() for name in entries]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 -- classes that Typer keeps to itself
-        """Return the named command."""
+        """Return the named command.
+
+        If the name is unknown, the error lists groups that have such a command.
+        """
         if self.get_command(ctx, args[0]) is None and (groups := self._groups_with(ctx, args[0])):
             found = ", ".join(f"activemem {group} {args[0]}" for group in groups)
             ctx.fail(f"No such command {args[0]!r}. Use: {found}")
@@ -93,6 +100,10 @@ def _choice_fault(message: str) -> str:
 
 
 def _message(error: ActivememError | OSError) -> str:
+    """Return an error's message.
+
+    For an error of the operating system it is `FILE: DESCRIPTION`.
+    """
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror}"
     return str(error)

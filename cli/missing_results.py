@@ -76,6 +76,10 @@ def _command(store: Store, *words: str, **options: str | int | Sequence[str] | N
 
 
 def _study_argument(study: Study, store: Store) -> str:
+    """Return the name or file by which a command finds a study.
+
+    It is the name if the study comes with activemem.
+    """
     shipped = shipped_studies().get(study.name)
     if (path := study.path) is None:
         recorded = (store.records.load(study.name) or {}).get("path")

@@ -45,7 +45,10 @@ def render_operand(node: Value, operator: str) -> str:
 
 
 def render_filled(node: Value, fillings: Mapping[str, str]) -> str:
-    """Return the canonical text of a recipe with its holes filled."""
+    """Return the canonical text of a recipe with its holes filled.
+
+    `fillings` maps the name of a hole to its text.
+    """
     return _Renderer(fillings=fillings).render(node)
 
 
@@ -106,7 +109,10 @@ class _Renderer:
                 return repr(node)
 
     def _block(self, block: BlockNode) -> str:
-        """Return a block's text: its name, then positional values, then all others as `name=value`."""
+        """Return a block's text: its name, then positional values, then all others as `name=value`.
+
+        Without values, return the bare name.
+        """
         if not block.arguments:
             return block.name
         spec = lookup(block.name)

@@ -108,7 +108,10 @@ def check_complete(
 def _find_by_position(
     call: CallSyntax, place: int, parameters: Sequence[Parameter], faults: FaultCollector
 ) -> Parameter | None:
-    """Return the parameter of the unnamed argument at index `place` of a call; None if there is none."""
+    """Return the parameter of the unnamed argument at index `place` of a call; None if there is none.
+
+    Of several arguments without a parameter, only the first is reported.
+    """
     arguments = call.arguments or ()
     argument, count = arguments[place], len(parameters)
     if place > count or isinstance(argument.value, ErrorSyntax):
@@ -260,6 +263,10 @@ def is_malformed_repeat(repeat: OperationSyntax, faults: FaultCollector) -> bool
 
 
 def _operand(syntax: Syntax, faults: FaultCollector) -> str:
+    """Return the source text of an operand, in parentheses if it is an operation.
+
+    Messages use it to propose a corrected repeat.
+    """
     text = faults.quote(syntax.start, syntax.end)
     return f"({text})" if isinstance(syntax, OperationSyntax) else text
 
@@ -432,6 +439,11 @@ class _Checker:
         return make_sum(checked) if syntax.operator == "+" else make_series(checked)
 
     def _report_whole_model(self, operand: Syntax, part: Node | None) -> bool:
+        """Report an operand that is a whole model, such as `seq2seq`.
+
+        A whole model maps a source to a target, and no other recipe can contain it. Return whether a fault
+        was reported.
+        """
         if part is None or output_kind(part) != OTHER_LENGTH:
             return False
         what = self._faults.quote(operand.start, operand.end)
@@ -455,6 +467,10 @@ class _Checker:
     def _check_same_output(
         self, operands: tuple[Syntax, ...], parts: tuple[Value | None, ...], rule: str, advice: str = ""
     ) -> None:
+        """Report the first two parts with different kinds of output, such as a sequence and a vector.
+
+        The message begins with the text `rule` and ends with the text `advice`.
+        """
         odd = find_mismatch(parts)
         if odd is None:
             return
@@ -467,6 +483,10 @@ class _Checker:
         self._report(operands[odd[1]], f"{rule}, but {' and '.join(sides)}{advice}")
 
     def _repeat(self, syntax: OperationSyntax) -> Node | None:
+        """Convert a repeat, `count * part`, to a node, and report its faults.
+
+        Report a part that outputs a vector, because its next copy cannot read a vector.
+        """
         first, last = syntax.operands[0], syntax.operands[-1]
         if is_malformed_repeat(syntax, self._faults):
             return None
@@ -480,6 +500,10 @@ class _Checker:
         return RepeatNode(count, body)
 
     def _report_repeated_pool(self, part: Syntax, body: Node) -> bool:
+        """Report a repeated part if it outputs a vector; return whether it does.
+
+        The next copy could not read a vector.
+        """
         if output_kind(body) != VECTOR:
             return False
         what = self._faults.quote(part.start, part.end)
@@ -538,6 +562,10 @@ class _Checker:
         return None
 
     def _choice(self, syntax: CallSyntax, parameter: Parameter) -> ChoiceDimension | None:
+        """Convert `choice(option, …)` to a search dimension, and report its faults.
+
+        Report options that are listed twice, or that do not fit the parameter or the other options.
+        """
         if not syntax.arguments:
             self._report(syntax, "choice needs options, for example choice(sa, conv(k=20))")
             return None
@@ -562,6 +590,10 @@ class _Checker:
         return ChoiceDimension(checked) if len(checked) == len(options) else None
 
     def _block(self, call: CallSyntax) -> BlockNode | None:
+        """Convert a block and its arguments to a node, and report their faults.
+
+        Its arguments are in declared order, and those that equal their default are left out.
+        """
         if call.name in NUMBER_FORMS:
             self._report(call, f"{call.name} can only replace a number: a count, or a parameter's value")
             return None
@@ -586,6 +618,10 @@ class _Checker:
         return block
 
     def _report_unknown(self, call: CallSyntax) -> None:
+        """Report a block that does not exist, and the faults of its arguments.
+
+        Check its arguments as those of the block with the most similar name.
+        """
         what = self._faults.quote(call.start, call.name_end)
         broken = next((each for each in broken_plugins() if each.entry == call.name), None)
         if broken is not None:

@@ -84,7 +84,10 @@ def without_defaults(block: BlockNode) -> dict[str, BlockNode]:
 
 
 def _without_one(node: Value) -> Iterator[Node]:
-    """Yield copies of a node, each with one thing removed: a part, a block or an argument."""
+    """Yield copies of a node, each with one thing removed: a part, a block or an argument.
+
+    Some copies are not valid recipes.
+    """
     match node:
         case SumNode():
             yield from _without_part(node.parts, make_sum)
@@ -120,6 +123,10 @@ def _is_size(block: str, argument: str) -> bool:
 
 
 def _without_part(parts: Sequence[Node], join: Callable[[Sequence[Node]], Node]) -> Iterator[Node]:
+    """Yield copies of a sum or series, each with one part removed.
+
+    The removed part is one of `parts`, or a part inside one of them. `join` builds a copy from its parts.
+    """
     for place, part in enumerate(parts):
         others = [*parts[:place], *parts[place + 1 :]]
         yield join(others) if len(others) > 1 else others[0]
@@ -160,6 +167,10 @@ def _differences(before: Node, after: Node) -> Iterator[str]:
 
 
 def _removed(before: BlockNode, after: BlockNode) -> list[str]:
+    """Describe the arguments that `after` lacks, if this is the only change.
+
+    Otherwise return an empty list: `after` has new arguments, or arguments with other values.
+    """
     if any(argument not in before.arguments for argument in after.arguments):
         return []
     removed = [argument for argument in before.arguments if argument not in after.arguments]
@@ -168,6 +179,10 @@ def _removed(before: BlockNode, after: BlockNode) -> list[str]:
 
 
 def _changed(before: BlockNode, after: BlockNode) -> list[str]:
+    """Describe how the arguments of a block differ between two recipes.
+
+    If one of the differing values is not a part of a recipe, return no differences.
+    """
     old, new = dict(before.arguments), dict(after.arguments)
     found: list[str] = []
     for name in old | new:
@@ -363,6 +378,10 @@ def node_label(node: Value) -> _Label:
 
 
 def _settings(block: BlockNode) -> tuple[object, ...]:
+    """Return the arguments of a block, including defaults.
+
+    Numbers and words are returned as they are, and None replaces any other value, such as an inner recipe.
+    """
     spec = lookup(block.name)
     assert spec is not None, f"no block {block.name}"
     values = spec.settings(block).values()

@@ -108,6 +108,11 @@ def tokenize(text: str, faults: FaultCollector) -> list[Token]:
 
 
 def _sign(text: str, start: int, before: list[Token], faults: FaultCollector) -> Token:
+    """Return the token of an operator or bracket.
+
+    `start` is its position in the recipe. Report `>`, which is then read as `>>`, and arithmetic such as `3 -
+    1`.
+    """
     end = start + len(text)
     if text == ">":
         faults.add(start, end, "expected '>>', got '>'")
@@ -121,6 +126,10 @@ def _sign(text: str, start: int, before: list[Token], faults: FaultCollector) ->
 
 
 def _number(text: str, start: int, faults: FaultCollector) -> Token:
+    """Return the token of a decimal number; report a number that is malformed or too long.
+
+    Numbers are written as in Python, but real numbers cannot have underscores.
+    """
     end = start + len(text)
     if len(text) > MAX_DIGITS + 6:  # room for a point and an exponent
         faults.add(
@@ -414,6 +423,10 @@ class _RecipeParser(TokenReader):
             self._advance()
 
     def _open(self) -> Token | None:
+        """Consume "(" and return its token.
+
+        If it is nested too deeply, report that, skip everything up to its ")" and return None.
+        """
         opened = self._advance()
         if self._depth < MAX_DEPTH:
             self._depth += 1

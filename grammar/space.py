@@ -150,6 +150,10 @@ def find_derivation(space: Value, member: Value, start: int = 0) -> Derivation |
 
 
 def _find_each(spaces: Sequence[_Placed], members: Sequence[Value]) -> Derivation | None:
+    """Find the choices that turn each of `spaces` into the member at the same index.
+
+    Return None if there are none.
+    """
     derivation: Derivation = {}
     for (space, start), member in zip(spaces, members, strict=True):
         if (found := find_derivation(space, member, start)) is None:
@@ -200,6 +204,10 @@ def _placed_children(value: Value, start: int) -> tuple[_Placed, ...]:
 
 
 def _leaves(part: Value, start: int) -> list[_Leaf]:
+    """Return the options of a choice, with nested choices flattened.
+
+    For any other part, return the part itself.
+    """
     if not isinstance(part, ChoiceDimension):
         return [(part, start, {})]
     return [
@@ -437,7 +445,10 @@ class Space:
         return list(self._iter_forms()) if self._size <= MAX_LISTED else None
 
     def _iter_forms(self) -> Iterator[Recipe]:
-        """Yield each distinct recipe of the space once, ignoring the budget."""
+        """Yield each distinct recipe of the space once, ignoring the budget.
+
+        Ranges of real numbers stay ranges.
+        """
         seen = set[Recipe]()
         for index in range(self._size):
             found = Recipe(derive(self.recipe.root, index))  # pyright: ignore[reportArgumentType] -- a part of a recipe becomes one

@@ -152,6 +152,10 @@ def _to_train(chosen: Sequence[_Question[AskedT]], ahead: int) -> tuple[Trial, .
 
 
 def _total_seconds(trials: Sequence[Trial], estimator: TimeEstimator) -> float | None:
+    """Return the total training time of trials.
+
+    They train one after the other. None if a trial's time is unknown.
+    """
     times = [estimator.estimate(trial).seconds for trial in trials]
     known = [time for time in times if time is not None]
     return math.fsum(known) if len(known) == len(times) else None

@@ -438,6 +438,10 @@ def _is_null(model: RequestedCell, recipe: Recipe) -> bool:
 
 
 def _simpler_blocks(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
+    """Yield requests that replace one block of a model by a simpler block.
+
+    The new recipes are added to `trained`.
+    """
     root = _recipe_of(model).root
     blocks = {identity(node): node for node in walk(root) if isinstance(node, BlockNode)}
     for block in blocks.values():
@@ -480,6 +484,10 @@ def _replaced(node: Value, old: BlockNode, new: BlockNode) -> Value:
 
 
 def _rates(models: Sequence[RequestedCell], cells: Sequence[Trial]) -> Iterator[Request]:
+    """Yield requests for 1/3 and 3 times the learning rate.
+
+    There are none if the study already varies the rate.
+    """
     baseline, *others = models
     rate = baseline.settings.train.optimizer.lr
     own = _recipe_of(baseline).identity
@@ -498,6 +506,10 @@ def _rates(models: Sequence[RequestedCell], cells: Sequence[Trial]) -> Iterator[
 def _request(
     kind: RequestKind, models: Sequence[RequestedCell], path: KeyPath, values: Iterable[object]
 ) -> Iterator[Request]:
+    """Yield a request for each new value of a key in the study file, such as another batch size.
+
+    A request has a cell for each model that can have the value.
+    """
     for value in values:
         key = path[-2] if path[-1] == "name" else path[-1]
         change = f"− {key}" if value is None else f"{key} = {value}"
@@ -538,6 +550,10 @@ def _other_values(path: KeyPath, settings: TrialSettings) -> list[object]:
 
 
 def _depth(recipe: Recipe) -> int | None:
+    """Return how many layers a recipe has; None without a repetition.
+
+    Layers are the repetitions of its block.
+    """
     root = recipe.root.body if isinstance(recipe.root, TiedNode) else recipe.root
     return root.count if isinstance(root, RepeatNode) and isinstance(root.count, int) else None
 

@@ -266,6 +266,10 @@ def _arrow(theirs: PublishedTable, column: str) -> str:
 
 
 def _cell(number: PublishedNumber | None, notes: Footnotes, *, noted: bool) -> Cell:
+    """Return a table cell that only has a number of the paper.
+
+    If `noted`, its remark is marked as a footnote.
+    """
     if number is None:
         return Cell(status=CellStatus.UNPLANNED)
     marks = (notes.mark(number.remaining_note),) if noted and number.remaining_note else ()

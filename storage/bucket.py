@@ -72,7 +72,10 @@ class BucketError(OSError, ActivememError):
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Identifier of one version of an object."""
+    """Identifier of one version of an object.
+
+    It is the object's ETag and, on some servers, a version number.
+    """
 
     e_tag: str | None
     number: str | None
@@ -292,6 +295,10 @@ class Bucket:
 
 
 def _connect(bucket: str, timeout_s: float, retry_s: float, retries: int) -> ObjectStore:
+    """Return a client of a bucket.
+
+    The environment has the endpoint and the credentials. Raise ModuleNotFoundError without obstore.
+    """
     from obstore.exceptions import BaseError  # noqa: PLC0415  as above
     from obstore.store import from_url  # noqa: PLC0415  as above
 

@@ -206,6 +206,10 @@ class BucketPlace(Place):
             temporary.write_bytes(data)
 
     def _list(self, folder: Path) -> dict[str, ObjectInfo]:
+        """Return the objects of a folder by key.
+
+        Objects whose keys cannot be local paths are left out. Local files that have no object are removed.
+        """
         found = {each.key: each for each in self.bucket.list(self._key(folder))}
         folders = {str(parent) for key in found for parent in PurePosixPath(key).parents}
         for key in [key for key in found if key in folders or not _is_plain_key(key)]:

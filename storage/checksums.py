@@ -268,6 +268,10 @@ def _footer_start(data: bytes) -> int:
 
 
 def _missing_checksum_error(data: bytes) -> StoreError:
+    """Return the error for a Parquet file without a checksum.
+
+    The file is damaged, or another program wrote it.
+    """
     import pyarrow as pa  # noqa: PLC0415  0.1 s, only for damaged files
     import pyarrow.parquet as pq  # noqa: PLC0415  as above
 

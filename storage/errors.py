@@ -4,7 +4,10 @@ from ..errors import ActivememError
 
 
 class StoreError(ActivememError):
-    """Error of a store that cannot do what is requested."""
+    """Error of a store that cannot do what is requested.
+
+    The message says what was expected and what was found.
+    """
 
 
 class DamagedError(StoreError):

@@ -48,7 +48,10 @@ class _Schema(GenerateJsonSchema):
         return found
 
     def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> JsonSchemaValue:  # noqa: ANN401 -- pydantic's private type
-        """Return a schema that allows any value."""
+        """Return a schema that allows any value.
+
+        It stands in for types that have no JSON Schema. Pydantic's own method raises an error instead.
+        """
         return {}
 
 
@@ -102,6 +105,10 @@ def _designs(definitions: dict[str, Any]) -> Iterable[dict[str, Any]]:
 
 
 def _task() -> dict[str, Any]:
+    """Return the JSON Schema of `[task]`: a name and any other keys.
+
+    `activemem show NAME` lists the keys of a task.
+    """
     name = {"anyOf": [{"enum": sorted(task_names())}, {"type": "string"}], "description": "the task"}
     return {"type": "object", "properties": {"name": name}, "required": ["name"]}
 

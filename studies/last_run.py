@@ -104,7 +104,10 @@ def traits(tables: Mapping[str, Any]) -> Traits:
 def known_traits(
     store: Store, loaded: Iterable[Study] = (), stored: pl.DataFrame | None = None
 ) -> set[Traits]:
-    """Return the traits of all trials in a store or in the loaded studies."""
+    """Return the traits of all trials in a store or in the loaded studies.
+
+    `stored` are the trials of the store, if they have been read already.
+    """
     trials = [trial for study in loaded for trial in study.trials]
     kinds = [each.settings for each in first_of_each_kind(trials)]
     found: set[Traits] = {tuple(getattr(getattr(each, table), key) for table, key in _KEYS) for each in kinds}
@@ -149,7 +152,10 @@ def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[st
 
 
 def recorded_text(name_or_path: str, store: Store) -> str:
-    """Return the text of a study's file at its last run, even if the text has faults now."""
+    """Return the text of a study's file at its last run, even if the text has faults now.
+
+    It is empty for a path, and for a name that has never run here.
+    """
     record = None if is_path(name_or_path) else store.records.load(name_or_path)
     return "" if record is None else record["text"]
 
@@ -174,7 +180,10 @@ def load_to_run(name_or_path: str, store: Store, overrides: Sequence[str] = ()) 
 
 
 def describe_max_seeds(study: Study, store: Store) -> str:
-    """Return a note if `max_seeds` has changed or has no effect, or if seeds were added by hand."""
+    """Return a note if `max_seeds` has changed or has no effect, or if seeds were added by hand.
+
+    The text is empty otherwise.
+    """
     now = study.header.max_seeds
     if not study.asks_for_seeds:
         without = "the study has no claim, and no table with smallest_difference"

@@ -200,6 +200,10 @@ def _test(test: TrialTest) -> str:
 
 
 def _resumed_trials(shorter_trials: Iterable[ShorterTrial]) -> Iterator[str]:
+    """Yield sentences on trials that continue shorter trials.
+
+    There is one sentence for each epoch at which they continue.
+    """
     by_epoch: dict[int, list[str]] = {}
     for each in shorter_trials:
         by_epoch.setdefault(each.epochs, []).append(each.trial)
@@ -293,6 +297,10 @@ def _costliest_of_each(models: Iterable[ModelCost]) -> list[ModelCost]:
 
 
 def _labels(texts: Sequence[str], max_width: int) -> list[str]:
+    """Return the first column of a table, padded to one width.
+
+    If they are too long, arguments that all labels share are left out.
+    """
     corner, *labels = texts
     shown = (
         corner,
@@ -322,6 +330,10 @@ def _row(model: ModelCost, size: float) -> tuple[str, ...]:
 
 
 def _label_column_name(study: Study, plan: Plan) -> str:
+    """Return the heading of the column of models.
+
+    It is the factor whose levels label the models, else "model".
+    """
     labels = {model.label for model in plan.models}
     factors = (
         name for name, levels in study.factors.items() if labels <= {level_name(each) for each in levels}

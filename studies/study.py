@@ -125,12 +125,18 @@ class Study:
 
     @property
     def cells(self) -> tuple[Trial, ...]:
-        """The trial of each cell and seed of a grid."""
+        """The trial of each cell and seed of a grid.
+
+        If two cells have the same settings, their trial occurs twice.
+        """
         return self.grid.cells
 
     @cached_property
     def budget(self) -> StudyBudget:
-        """The limits on a model's costs that are known before training."""
+        """The limits on a model's costs that are known before training.
+
+        They come from [study] and [search].
+        """
         limits = self.search.bounds if self.search else ()
         return StudyBudget(
             max_parameters=self.header.max_parameters,
@@ -174,11 +180,17 @@ class Study:
 
     @property
     def asks_for_seeds(self) -> bool:
-        """True if added seeds can decide something."""
+        """True if added seeds can decide something.
+
+        The study then has claims, or tables that test differences.
+        """
         return bool(self.claims) or any(table.asks_for_seeds for table in self.tables)
 
     def with_later_seeds(self) -> Study:
-        """Return the study with the trials of all seeds that may be added later."""
+        """Return the study with the trials of all seeds that may be added later.
+
+        Its factors do not change.
+        """
         later, first = self.later_seeds, self.seeds[0]
         starts = [trial for trial in self.cells if trial.levels[SEED] == first]
         if not later or any(trial.levels[SEED] == later[0] for trial in self.cells):
@@ -234,13 +246,19 @@ class Study:
         return count_points(self.choose, self.dimensions, self._identify_point, self.search.trials)
 
     def _identify_point(self, values: Mapping[str, Level]) -> str | None:
-        """Return an id that is equal for equal points; None if the model exceeds the limits."""
+        """Return an id that is equal for equal points; None if the model exceeds the limits.
+
+        It is the id of the point's first trial.
+        """
         trial = self._trial_at(values, self.seeds[0], self.point_levels[0])
         return trial.id if self.budget.allows(trial.settings) else None
 
     @property
     def points_by_rung(self) -> list[int]:
-        """The number of points that a search trains on each rung."""
+        """The number of points that a search trains on each rung.
+
+        The baseline is only trained on the last rung.
+        """
         if self.fidelity is None:
             return [self.num_points]
         return self.fidelity.planned(self.num_points, has_baseline=bool(self.baseline))
@@ -281,7 +299,10 @@ class Study:
 
     @property
     def point_levels(self) -> tuple[Mapping[str, Level], ...]:
-        """All combinations of levels of the factors in `[search] across`."""
+        """All combinations of levels of the factors in `[search] across`.
+
+        Every search point is trained at each of them.
+        """
         names = self.search.across if self.search else ()
         return tuple(
             dict(zip(names, levels, strict=True))
@@ -468,7 +489,10 @@ def _read_study(
 
 
 def follow_rounds(study: Study, store: Store) -> Study:
-    """Add all later design rounds that the stored results determine."""
+    """Add all later design rounds that the stored results determine.
+
+    Designs such as `path` choose the cells of a round by the results of earlier rounds.
+    """
     while (design := study.design.next_round(study, store)) is not None:
         study = with_design(study, design)
     return study
@@ -528,6 +552,11 @@ def read_size(diagnostics: Diagnostics) -> tuple[StudySettings | None, int, int]
 
 
 def _read_design(diagnostics: Diagnostics) -> tuple[dict[str, Expansion], StudySettings | None, Design]:
+    """Return the expansions, the table [study] and the design of a study.
+
+    Expansions are features with a table of their own. Faults are reported. The table [study] is None if it is
+    faulty.
+    """
     expansions, data = read_expansions(diagnostics), diagnostics.data
     given = data.get("study")
     if isinstance(given, Mapping) and not given.keys() <= StudySettings.model_fields.keys():
@@ -656,7 +685,10 @@ def shipped_studies() -> dict[str, Path]:
 
 
 def find_study_file(name_or_path: str | Path) -> Path:
-    """Return the path of a study file, given as a path or as the name of a shipped study."""
+    """Return the path of a study file, given as a path or as the name of a shipped study.
+
+    Raise StudyError with the nearest name if neither exists.
+    """
     shipped = shipped_studies()
     path = Path(name_or_path)
     if path.is_file():
@@ -682,6 +714,10 @@ def kind_of_name(name: str) -> str:
 
 
 def _beside(path: Path) -> str:
+    """Return a hint at the TOML file with the most similar name, or "".
+
+    The file is in the folder of `path`.
+    """
     stems = [each.stem for each in islice(path.parent.glob("*.toml"), MAX_BESIDE)]
     near = nearest(path.stem, stems)
     return f"; nearest: {path.with_name(f'{near}.toml')}" if near else ""

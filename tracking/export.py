@@ -72,7 +72,10 @@ def _export(study: Study, store: Store, tracker: Tracker) -> StudyExport:
 def _export_trial(
     trial: Trial, row: Mapping[str, Any], course: Mapping[int, Mapping[str, float]], tracker: Tracker
 ) -> int | None:
-    """Send what the tracker lacks of a trial, and return the number of sent epochs."""
+    """Send what the tracker lacks of a trial, and return the number of sent epochs.
+
+    Return None if the tracker already has all data.
+    """
     shown, finished = tracked_trial(trial), row["finished"].timestamp()
     known = tracker.known(shown)
     new = {epoch: metrics for epoch, metrics in course.items() if epoch not in known.epochs}

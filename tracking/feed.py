@@ -150,7 +150,10 @@ class TrackerThread:
                     self._tracker.pause(trial)
 
     def _known(self, trial: TrackedTrial, before: int, at: float) -> set[int]:
-        """Open a trial if needed, and return the epochs that the tracker has of it."""
+        """Open a trial if needed, and return the epochs that the tracker has of it.
+
+        It should have all epochs up to `before`.
+        """
         if trial.id not in self._open:
             known = set(self._tracker.known(trial).epochs)
             self._tracker.begin(trial, at)

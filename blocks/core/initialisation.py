@@ -169,7 +169,10 @@ class Initialisable(nn.Module, ABC):
         return weight[0].numel()
 
     def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
-        """Split a tensor of a weight's shape into one view for each linear map."""
+        """Split a tensor of a weight's shape into one view for each linear map.
+
+        `name` is the weight's name.
+        """
         return [tensor]
 
 

@@ -116,7 +116,10 @@ class ConvolutionalGRU(Block):
         self.candidate = Convolution.build(k, context)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Return the state after one step, (batch, length, width)."""
+        """Return the state after one step, (batch, length, width).
+
+        A convolution of x gives the gates u and r, and a convolution of r ⊙ x gives the new values.
+        """
         x = zero_masked(x, mask)
         u, r = saturating_sigmoid(self.gates(x)).chunk(2, -1)  # each (batch, length, width)
         return torch.lerp(torch.tanh(self.candidate(r * x)).to(x.dtype), x, u.to(x.dtype))

@@ -113,6 +113,10 @@ def _make_layer(name: str, others: Mapping[str, Any], width: int, seed: int = 0)
 
 
 def _fault(layer: str, fault: str, error: Exception, hint: str = "") -> str:
+    """Return an error message of one line.
+
+    It says what cannot be done with a layer, why, and what to change.
+    """
     why = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
     remedy = f"give other arguments, as in fla(layer={layer}, name=value), or another layer"
     if isinstance(error, ImportError):

@@ -262,7 +262,10 @@ class WindowedBlock(Block):
         return self.attend(x, None, mask)
 
     def forward_with_past(self, x: Tensor, past: Tensor) -> Tensor:
-        """Return the outputs at x, given the past inputs."""
+        """Return the outputs at x, given the past inputs.
+
+        The part of the past that no query sees is left out.
+        """
         seen = past[:, max(0, past.shape[1] - self.window.max_distance) :]
         return self.attend(x, seen if seen.shape[1] else None, None)
 
@@ -320,7 +323,10 @@ def merge_heads(y: Tensor) -> Tensor:
 
 
 def needs_step_hook(module: nn.Module) -> bool:
-    """Return whether a module must be updated after each optimiser step."""
+    """Return whether a module must be updated after each optimiser step.
+
+    It has adaptive spans, or it is a block that overrides `after_optimiser_step`.
+    """
     if isinstance(module, Block) and not isinstance(module, WindowedBlock):
         return type(module).after_optimiser_step is not Block.after_optimiser_step
     return isinstance(module, AdaptiveSpans)

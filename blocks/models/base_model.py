@@ -19,7 +19,10 @@ Body = TypeVar("Body", bound=nn.Module)
 
 
 class BaseModel(nn.Module, Generic[Body]):
-    """A model built from a recipe and a configuration."""
+    """A model built from a recipe and a configuration.
+
+    Subclasses define the `body` and the layers around it.
+    """
 
     body: Body
 

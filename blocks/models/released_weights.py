@@ -105,6 +105,11 @@ def _read(path: Path | str) -> Mapping[str, Tensor]:
 
 
 def _faults(saved: Mapping[str, Tensor], wanted: Sequence[_Tensor]) -> Iterator[str]:
+    """Yield a message for each tensor that does not fit.
+
+    It is missing or unexpected, or has a wrong shape or wrong numbers. Numbers are checked only in a tensor
+    with `same_as`, which must equal the saved tensor of that name.
+    """
     for one in wanted:
         if one.name not in saved:
             yield f"expected {one.name} {one.shape}, got none"
@@ -148,6 +153,10 @@ def _config_faults(model: Model) -> Iterator[str]:
 
 
 def _body_faults(model: Model) -> Iterator[str]:
+    """Yield a message for each sub-layer that the released program cannot build.
+
+    Its kind, place or settings differ.
+    """
     body, previous, width = model.body, None, model.config.d_model
     first = next((part.window for part in _parts(model) if isinstance(part, _ATTENTION)), None)
     if body.order != tuple(range(len(body.layers))):
@@ -222,7 +231,11 @@ def _parts(model: Model) -> list[nn.Module]:
 
 
 def _clustered_ends(model: Model) -> Iterator[_Tensor]:
-    """Yield the released program's tensors for a clustered embedding and a clustered softmax."""
+    """Yield the released program's tensors for a clustered embedding and a clustered softmax.
+
+    If the softmax is tied, the program saves their tables and projections twice. The scores of clusters are
+    saved in reverse order.
+    """
     config = model.config
     width, others = config.d_model, len(config.cutoffs)
     for place, cluster in enumerate(config.clusters):
@@ -246,6 +259,10 @@ def _clustered_ends(model: Model) -> Iterator[_Tensor]:
 
 
 def _attention(part: _Attention, theirs: str, ours: str) -> Iterator[_Tensor]:
+    """Yield the released program's tensors for an attention block.
+
+    They are projections, persistent vectors and spans. Several projections are one tensor in our model.
+    """
     width = part.output.weight.shape[0]
     if isinstance(part, AllAttention):
         places = {"query": "query", "key": "key_value", "val": "key_value", "out": "output"}
@@ -287,7 +304,10 @@ def _attention(part: _Attention, theirs: str, ours: str) -> Iterator[_Tensor]:
 
 
 def _same(module: nn.Module, theirs: str, ours: str) -> Iterator[_Tensor]:
-    """Yield the tensors of a module that is the same in both programs."""
+    """Yield the tensors of a module that is the same in both programs.
+
+    Its parameters have the same names and shapes.
+    """
     for name, parameter in module.named_parameters():
         yield _Tensor(name=f"{theirs}.{name}", shape=tuple(parameter.shape), ours=f"{ours}.{name}")
 

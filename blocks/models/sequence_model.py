@@ -352,6 +352,10 @@ def _mask(inputs: Tensor, lengths: Tensor | None) -> Tensor | None:
 
 
 def _recipe_faults(recipe: Recipe) -> list[str]:
+    """Return a message for each part of a recipe that cannot be built.
+
+    These are unfilled holes, search dimensions without a value, and blocks without a module.
+    """
     faults = [f"hole {{{name}}} is not filled" for name in recipe.holes]
     faults += [f"search dimension {path} has no value" for path, _ in recipe.dimensions]
     for name in dict.fromkeys(

@@ -268,7 +268,10 @@ def half_precision_is_near(text: str, *, causal: bool) -> None:
 
 
 def compiled_is_the_same(text: str, *, causal: bool) -> None:
-    """Check that the compiled block gives the same outputs without graph breaks."""
+    """Check that the compiled block gives the same outputs without graph breaks.
+
+    `CHECKS` does not include this check.
+    """
     block = make_block(parse_block(text), causal=causal, dtype=torch.float32)
     x, mask = random_sequences(4, 8, dtype=torch.float32), prefix_mask(LENGTHS, 8)
     torch.compiler.reset()  # else programs compiled for earlier blocks would count
@@ -279,7 +282,10 @@ def compiled_is_the_same(text: str, *, causal: bool) -> None:
 
 
 def gpu_gives_the_same(text: str, *, causal: bool) -> None:
-    """Check that a GPU gives the same outputs, gradients and steps as the CPU."""
+    """Check that a GPU gives the same outputs, gradients and steps as the CPU.
+
+    `CHECKS` does not include this check.
+    """
     node, x, mask = parse_block(text), random_sequences(4, 8), prefix_mask(LENGTHS, 8)
     here, there = make_block(node, causal=causal), make_block(node, causal=causal).cuda()
 
@@ -430,6 +436,10 @@ def _dependency_matrix(function: Callable[[Tensor], Tensor], x: Tensor) -> Tenso
 
 
 def _assert_reach(touched: Tensor, reach: Reach) -> None:
+    """Check that a block sees exactly as far as `reach` says.
+
+    A reach beyond the end of the sequence counts as the whole sequence.
+    """
     length = len(touched)
     seen = {source - target for source, target in touched.nonzero().tolist()}
     expected = tuple(int(min(side, length - 1)) for side in (reach.left, reach.right))

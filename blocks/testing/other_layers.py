@@ -46,7 +46,10 @@ _LEAST_NUMBERS, _MOST_DRAWS = 4000, 100
 
 
 class OtherLayerError(ActivememError):
-    """Error for a layer of another package that cannot be compared with a block."""
+    """Error for a layer of another package that cannot be compared with a block.
+
+    It cannot be found, built or called, or it does not fit the block.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +140,10 @@ _SIZES: Mapping[str, tuple[str, ...]] = {
 
 
 def _arguments(kind: Callable[..., Any], settings: Settings, width: int) -> dict[str, Any]:
+    """Return the constructor's arguments that the block determines.
+
+    They follow from its settings and its width.
+    """
     try:
         names = set(signature(kind).parameters)
     except (TypeError, ValueError):

@@ -142,6 +142,11 @@ def _check(name: str, run: Callable[[], tuple[bool | None, str]]) -> Check:
 
 
 def _suite(name: str, checks: Sequence[Callable[..., None]], text: str, finding: str) -> Check:
+    """Run several conformance checks, and return them as one passport entry.
+
+    The entry has `finding` if all pass. Each check runs for bidirectional and for causal models.
+    """
+
     def run() -> tuple[bool, str]:
         for check in checks:
             for causal in (False, True):

@@ -362,6 +362,10 @@ class StackDecoder(Decoder[StackDecoderState]):
 
 
 def _mixing(node: nodes.Node) -> list[nodes.Node]:
+    """Return the sub-layers of a stack that mix positions, in order.
+
+    Copies with tied weights are one sub-layer, and count once.
+    """
     match node:
         case nodes.SeriesNode():
             return [found for part in node.parts for found in _mixing(part)]
@@ -471,6 +475,10 @@ def _decoder(settings: Settings, context: Context) -> AnyDecoder:
 
 
 def _block(node: nodes.Node, context: Context, settings: Settings) -> Recurrent:
+    """Build a recurrent encoder or decoder, which reads vectors of the model's width.
+
+    `settings` give the number of its units.
+    """
     assert isinstance(node, nodes.BlockNode)
     units = recurrent_units(settings, context.width)
     block = build_block(node, Context(config=replace(context.config, d_model=units)))
@@ -481,6 +489,11 @@ def _block(node: nodes.Node, context: Context, settings: Settings) -> Recurrent:
 
 
 def _recipe(settings: Settings, name: str) -> nodes.Node:
+    """Return the recipe of the encoder or the decoder.
+
+    It is the value of the setting `name`. Raise BuildError if the setting is still a placeholder (hole) or a
+    search dimension.
+    """
     node = settings[name]
     if not isinstance(
         node, nodes.BlockNode | nodes.SumNode | nodes.SeriesNode | nodes.RepeatNode | nodes.TiedNode

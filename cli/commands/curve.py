@@ -69,6 +69,10 @@ def render(
 def _output_files(
     study: str, names: list[str], out: str | None, image_format: FigureFormat | None
 ) -> tuple[FigureFormat, list[Path]]:
+    """Return the image format, and a file for each figure.
+
+    `out` is one file, or a folder for all files.
+    """
     from ...reporting.curves.curve import CurveError
 
     if out is None or out.endswith("/") or Path(out).is_dir():

@@ -182,6 +182,10 @@ def _open_with_weights(name: str, store: Store) -> StudyResults:
 def _print_probes(
     study: Study, probes: Iterator[ProbeResult], verb: str = "probed"
 ) -> list[tuple[str, ProbeResult]]:
+    """Print a line for each new result, then a line of counts.
+
+    Return all results, each after its status.
+    """
     from ..views.trial_lines import TrialNameColumns
 
     found: list[tuple[str, ProbeResult]] = []

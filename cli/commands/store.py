@@ -59,6 +59,10 @@ def clean(*, dry_run: DryOption = False, results: ResultsOption = None, as_json:
 
 
 def _open_store(results: str | None) -> Store:
+    """Return the store of a command.
+
+    Raise StoreError if --results names a folder that does not exist.
+    """
     from ...storage import StoreError
     from ..machine_settings import load_settings
 

@@ -147,6 +147,10 @@ def _open_trackers(settings: ResolvedSettings) -> Mapping[str, Tracker]:
 def _tracked(
     listener: Listener, trackers: Mapping[str, Tracker], study: Study, store: Store
 ) -> Iterator[Listener]:
+    """Yield a listener that also sends events to the trackers.
+
+    At the end of the run, it sends them the study's tables.
+    """
     if not trackers:
         yield listener
         return
@@ -184,7 +188,12 @@ def _print_summary(
 
 
 def _print_where_to_look(request: RunRequest, now: StudyStatus) -> bool:
-    """Print the command that renders the study's tables."""
+    """Print the command that renders the study's tables.
+
+    Return whether it was printed.
+
+    Print nothing if there are no tables or no results yet.
+    """
     tables = len(request.study.tables)
     if not now.stored or not tables:
         return False
@@ -374,6 +383,10 @@ def run_from_options(options: RunOptions) -> Summary | None:
 
 
 def _print_notes(study: Study, store: Store) -> None:
+    """Print warnings about the study's own data, and notes on possible typing errors.
+
+    The notes are about names and paths.
+    """
     own = study.own_corpus.summary if study.own_corpus else None
     for text in own.warnings if own else ():
         print_stderr("\n".join(labelled_lines("warning", text, output_width())))

@@ -62,6 +62,10 @@ def print_end(now: StudyNow) -> bool:
 
 
 def _read(reader: StoreReader, study: Study) -> StudyNow | None:
+    """Return the study's state in its store; None before its first run.
+
+    Raise StudyError if the stored record of the study cannot be read.
+    """
     found = reader.current().studies.get(study.name)
     if isinstance(found, StudyError):
         raise found

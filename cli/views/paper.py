@@ -102,7 +102,10 @@ def _sections(sheet: PaperSheet, *, times: bool = True) -> Iterator[_Section]:
 
 
 def _verdicts(found: Sequence[StudyVerdict]) -> str:
-    """Describe the verdicts on a claim, as in `confirmed, n = 3`."""
+    """Describe the verdicts on a claim, as in `confirmed, n = 3`.
+
+    Several verdicts are counted. Without any, the text is a dash.
+    """
     if not found:
         return "–"
     if len(found) == 1:

@@ -112,6 +112,11 @@ def key_names() -> set[str]:
 
 
 def _iter_tables() -> Iterator[tuple[str, str, type[StrictModel]]]:
+    """Yield the name and the Pydantic model of each table of study files.
+
+    The value between them is the task or the kind for which the table has these keys, or "" if it always has
+    them.
+    """
     yield from ((name, "", model) for name, models in _TABLES.items() for model in models)
     yield from (("task", name, require_task(name).settings) for name in task_names())
     for table in ("table", "curve"):

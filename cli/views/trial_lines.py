@@ -188,6 +188,10 @@ def _short_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
 
 
 def _unnamed_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
+    """Return the texts of `_short_texts`, but with numbers alone: `0.001` for `lr=0.001`.
+
+    Seeds and booleans keep the name.
+    """
     numbers = (each for each in levels if isinstance(each, int | float) and not isinstance(each, bool))
     bare = {} if factor == _SEED else {level: format_level(level) for level in numbers}
     return {**_short_texts(factor, levels), **bare}
@@ -353,11 +357,19 @@ def main_metric(settings: TrialSettings) -> str | None:
 
 
 def _table_metrics(study: Study) -> list[Metric]:
+    """Return the metrics in the tables of a study that its trials report.
+
+    Costs, targets and metrics of changes are left out.
+    """
     names = [name for table in study.tables for _, name in table.named_metrics()]
     return [find_metric(name) for name in dict.fromkeys(names) if metric_family(name) in METRICS]
 
 
 def _metric_of(study: Study) -> tuple[Metric | None, int]:
+    """Return a study's headline metric and its direction.
+
+    The direction is 1 if higher is better, −1 if lower is better, else 0.
+    """
     if study.search is not None:
         objective = study.search.objectives[0]
         return METRICS.get(objective.name), 1 if objective.maximise else -1

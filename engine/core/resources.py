@@ -160,6 +160,10 @@ def gpu_fault() -> str | None:
 
 
 def _has_driver() -> bool:
+    """Return whether the system may have a GPU driver.
+
+    Look for it on Linux, and assume none on macOS. On other systems return True, so that torch decides.
+    """
     if sys.platform == "linux":
         return any(Path("/dev", name).exists() for name in _GPU_FILES)
     return sys.platform != "darwin"

@@ -13,7 +13,10 @@ from .treebank_files import describe_missing, find_treebank_files, read_treebank
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Availability:
-    """The files of a dataset that are in a folder."""
+    """The files of a dataset that are in a folder.
+
+    `missing` and `faults` are messages about missing and faulty files.
+    """
 
     dataset: Dataset
     folder: Path
@@ -50,7 +53,10 @@ def check_availability(dataset: Dataset, folder: Path, *, verify: bool = False) 
 
 
 def available_datasets(datasets: Iterable[Dataset], folder: Path) -> list[Dataset]:
-    """Return the datasets that have files in the data folder."""
+    """Return the datasets that have files in the data folder.
+
+    An incomplete dataset is left out if all its files belong to a dataset that is complete.
+    """
     found = [check_availability(dataset, folder) for dataset in datasets]
     others = {path for each in found if each.complete for path in each.files}
     return [
@@ -76,6 +82,10 @@ def check_folder(folder: Path, dataset: Dataset, *, verify: bool = False) -> Ava
 
 
 def _faults(place: Path, dataset: Dataset) -> Iterator[str]:
+    """Yield a message for each local file that differs from the published file.
+
+    An archive is checked only once if its files have no checksums of their own.
+    """
     seen: set[Path] = set()
     for source in dataset.sources:
         path = find_file(source, place)

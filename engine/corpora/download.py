@@ -108,6 +108,11 @@ def _get(download: Download, path: Path, progress: Progress) -> None:
 def _resume_download(
     url: str, unfinished: Path, progress: Callable[[int, int | None], None], *, max_bytes: int
 ) -> None:
+    """Download the missing part of a file.
+
+    If the host does not serve ranges, download all of it. Raise OSError if the connection breaks or the host
+    sends more than `max_bytes`; in that case nothing is kept.
+    """
     here = unfinished.stat().st_size if unfinished.exists() else 0
     headers = {"User-Agent": _AGENT} | ({"Range": f"bytes={here}-"} if here else {})
     try:

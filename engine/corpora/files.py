@@ -30,7 +30,10 @@ from ...studies.own_data.rows import Row, RowKind, draw_split, iter_parts, read_
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Within this context, hold the lock file of a path."""
+    """Within this context, hold the lock file of a path.
+
+    The folder of the path is created if it is missing.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path.with_name(f"{path.name}.lock")):
         yield
@@ -57,7 +60,10 @@ def dataset_folder(dataset: Dataset, folder: Path) -> Path:
 
 
 def find_file(source: SourceFile, place: Path) -> Path | None:
-    """Return the path of a dataset's file, or of its archive."""
+    """Return the path of a dataset's file, or of its archive.
+
+    Both are searched in the folder `place`. Return None if neither exists.
+    """
     if source.digest is not None:
         for name in source.names:
             for suffix in _SUFFIXES:
@@ -82,7 +88,10 @@ def missing_error(dataset: Dataset, files: str) -> DataError:
 
 
 def read_source(dataset: Dataset, source: SourceFile, place: Path) -> bytes:
-    """Return the bytes of a dataset's file."""
+    """Return the bytes of a dataset's file.
+
+    Raise DataError if the file is missing or differs from the published file.
+    """
     path = _require_file(dataset, source, place)
     with as_data_error(dataset, path), _opened(path, source) as file:
         data = file.read()
@@ -91,7 +100,10 @@ def read_source(dataset: Dataset, source: SourceFile, place: Path) -> bytes:
 
 
 def iter_lines(dataset: Dataset, source: SourceFile, place: Path) -> Iterator[bytes]:
-    """Yield the lines of a dataset's file, then verify its checksum."""
+    """Yield the lines of a dataset's file, then verify its checksum.
+
+    Lines keep their ends. Raise DataError for a wrong checksum.
+    """
     path = _require_file(dataset, source, place)
     found = None if source.digest is None else hashlib.new(_algorithm(source.digest), usedforsecurity=False)
     size = 0
@@ -130,6 +142,11 @@ def as_data_error(dataset: Dataset, path: Path) -> Iterator[None]:
 
 
 def _require_file(dataset: Dataset, source: SourceFile, place: Path) -> Path:
+    """Return the path of a dataset's file, or of its archive.
+
+    Raise DataError if neither exists. If the file has no checksum of its own, verify the checksum of the
+    archive.
+    """
     path = find_file(source, place)
     if path is None:
         raise missing_error(dataset, f"{describe_files(source)} in {place}")

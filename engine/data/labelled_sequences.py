@@ -63,7 +63,10 @@ class LabelledCorpus:
 
     @property
     def scale(self) -> tuple[float, float]:
-        """Return the mean and the standard deviation of the training labels."""
+        """Return the mean and the standard deviation of the training labels.
+
+        They serve to standardise labels.
+        """
         numbers = self.train.labels
         return float(numbers.mean()), float(numbers.std(unbiased=False))
 
@@ -182,7 +185,10 @@ def iter_labelled_batches(
 
 
 def iter_labelled_eval(split: LabelledSplit, *, batch_size: int, longest: int) -> Iterator[LabelledBatch]:
-    """Yield batches that together have each sequence once, ordered by length."""
+    """Yield batches that together have each sequence once, ordered by length.
+
+    The last batch may be smaller.
+    """
     order = torch.argsort(split.sequences.line_lengths, stable=True).tolist()
     for place in range(0, len(order), batch_size):
         yield _collate(split, order[place : place + batch_size], longest)

@@ -108,6 +108,10 @@ def split_own_pairs(facts: OwnPairs, folder: Path) -> Iterator[Pair]:
 
 
 def _without_held_out(read: Callable[[str], Iterator[tuple[str, str]]]) -> Iterator[Pair]:
+    """Yield pairs whose source does not occur in an earlier split.
+
+    The splits are read in the order test, dev, train. Pairs with an empty side are left out too.
+    """
     held_out: set[bytes] = set()
     for split in _SPLITS:
         here: set[bytes] = set()
@@ -220,7 +224,10 @@ class PairSplit:
         return path.read_text("utf-8").split("\n")[:-1]
 
     def target_bytes(self) -> list[int] | None:
-        """Return the number of UTF-8 bytes of each target sentence."""
+        """Return the number of UTF-8 bytes of each target sentence.
+
+        Its line end counts too. Return None if the original text is not stored.
+        """
         if self.path_prefix is None:
             return None
         return [len(sentence.encode()) + 1 for sentence in self.sentences("target")]
@@ -228,7 +235,10 @@ class PairSplit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParallelText:
-    """A parallel corpus."""
+    """A parallel corpus.
+
+    It has a vocabulary for each language, and three splits that share no source sentence.
+    """
 
     source: Vocabulary
     target: Vocabulary

@@ -177,7 +177,10 @@ class SplitWriter:
     def add(
         self, tokens: ArrayLike, lengths: ArrayLike, words: ArrayLike, sizes: ArrayLike | None = None
     ) -> None:
-        """Append some lines: their tokens, and their sizes."""
+        """Append some lines: their tokens, and their sizes.
+
+        The sizes are the number of tokens, words and bytes of each line.
+        """
         self._append("lines", self._counts["tokens"] + np.cumsum(lengths, dtype="<i8"))
         self._append("tokens", tokens)
         self._append("words", words)

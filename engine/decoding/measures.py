@@ -16,14 +16,20 @@ WIDTH = 10
 
 
 class Bleu(NamedTuple):
-    """A BLEU score between 0 and 100, with its sacrebleu signature."""
+    """A BLEU score between 0 and 100, with its sacrebleu signature.
+
+    The signature names the version, the tokeniser and the smoothing.
+    """
 
     score: float
     signature: str
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str], *, tokenizer: str = "13a") -> Bleu:
-    """Return the corpus BLEU of translations with one reference each."""
+    """Return the corpus BLEU of translations with one reference each.
+
+    `tokenizer` is the name of one of sacrebleu's tokenisers.
+    """
     metric = BLEU(tokenize=tokenizer, force=True)  # some references are tokenised on purpose: no warning
     score = metric.corpus_score(list(hypotheses), [list(references)]).score
     return Bleu(score, str(metric.get_signature()))
@@ -87,7 +93,10 @@ class BracketScore:
 
     @property
     def f1_of_all(self) -> float:
-        """Return F1 over all sentences, including those that EVALB leaves out."""
+        """Return F1 over all sentences, including those that EVALB leaves out.
+
+        Such a sentence counts as a guess without brackets.
+        """
         return _percent(2 * self.matched, self.right + self.missed + self.guessed)
 
 

@@ -318,7 +318,10 @@ class BeamSearch:
         return Candidates(sentences=sentences, scores=scores, parents=parents, symbols=chosen)
 
     def _choices(self, alive: Hypotheses, logs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the log-probabilities and numbers of the best next symbols."""
+        """Return the log-probabilities and numbers of the best next symbols.
+
+        The last column is the end symbol.
+        """
         place, bounds = alive.prefix.shape[1], self.bounds.select(alive.sentence)
         ends = logs[:, END].masked_fill(place < bounds.min_length, -torch.inf)
         others = logs.clone()
@@ -329,7 +332,10 @@ class BeamSearch:
         return torch.cat([best, ends[:, None]], 1).double(), torch.cat([symbols, end], 1)
 
     def _end(self, best: Candidates, alive: Hypotheses, coverage: Tensor | None) -> None:
-        """Store the outputs that end at this step and improve on the best so far."""
+        """Store the outputs that end at this step and improve on the best so far.
+
+        Only outputs among the `beam` best continuations count.
+        """
         length = alive.prefix.shape[1]
         ending = best.symbols[:, : self.beam] == END
         scores = best.scores[:, : self.beam].masked_fill(~ending, -torch.inf)

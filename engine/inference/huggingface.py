@@ -30,7 +30,10 @@ _FIRST, _END = "<start>", "<end of line>"
 
 
 class ActivememConfig(PreTrainedConfig):
-    """Configuration of a model, read from `config.json`."""
+    """Configuration of a model, read from `config.json`.
+
+    Its field `activemem` has the settings of the trial.
+    """
 
     model_type = "activemem"
 
@@ -190,6 +193,11 @@ class ActivememTokenizer(PreTrainedTokenizer):
 
 
 def _names(symbols: TextSymbols, vocab: int, *, streams: bool) -> list[str]:
+    """Return a distinct name for each symbol.
+
+    It is the symbol's text, or a name like `<7>` if the text is not unique. `streams` is false for models of
+    single lines or documents, which have a start symbol.
+    """
     names = list[str]()
     for number in range(vocab):
         text = symbols.decode([number])

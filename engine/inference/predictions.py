@@ -40,7 +40,10 @@ UNREAD = "–"
 
 
 class InputError(ActivememError):
-    """Error for an input line that the model cannot read."""
+    """Error for an input line that the model cannot read.
+
+    The message has the line's number and the expected input.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +256,11 @@ def _pair_answer(
     source: Vocabulary | None = None,
     target: Vocabulary | None = None,
 ) -> _Answerer:
+    """Return a function that predicts outputs for a batch of sources.
+
+    It searches with the decoding settings of the task. If the task prefers trees, outputs are trees. Without
+    the vocabulary `target`, an output is a line of numbers.
+    """
     decoding, trees = Decoding.of_task(settings), prefers_trees(settings)
     decode = number_line if target is None else target.decode
 

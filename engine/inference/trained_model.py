@@ -76,7 +76,10 @@ HUB_WEIGHTS = "model.safetensors"
 
 
 class UseError(ActivememError):
-    """Error for a method that this kind of model does not support."""
+    """Error for a method that this kind of model does not support.
+
+    The message names the supported methods.
+    """
 
 
 class TrainedModel:

@@ -158,7 +158,10 @@ class Objective(ABC, Generic[ModelOf]):
         """Return the size of the next training step: its numbers of sequences and tokens."""
 
     def autocast(self) -> AbstractContextManager[object]:
-        """Return a context that sets the trial's precision for the next training step."""
+        """Return a context that sets the trial's precision for the next training step.
+
+        On a CPU, a small step may be computed in float32, which is faster there.
+        """
         train = self.settings.train
         if train.precision == "float32":
             return nullcontext()
@@ -176,11 +179,18 @@ class Objective(ABC, Generic[ModelOf]):
 
     @abstractmethod
     def begin_batch(self, parts: int) -> None:
-        """Draw the next batch and divide it into `parts`."""
+        """Draw the next batch and divide it into `parts`.
+
+        `loss` then computes the loss of one part at a time.
+        """
 
     @abstractmethod
     def loss(self, model: ModelOf, part: int, parts: int) -> Tensor:
-        """Return the loss of one part of the current batch."""
+        """Return the loss of one part of the current batch.
+
+        The mean over all parts is the batch's loss. The observer, if there is one, gets the inputs, outputs
+        and targets.
+        """
 
     def _show(self, inputs: Tensor, outputs: Tensor, targets: Tensor) -> None:
         if self.observer is not None:
@@ -195,7 +205,10 @@ class Objective(ABC, Generic[ModelOf]):
         return None
 
     def outputs(self) -> WrittenOutputs | None:
-        """Return outputs for the test split, or None if there are none."""
+        """Return outputs for the test split, or None if there are none.
+
+        They are computed after the last epoch.
+        """
         return None
 
     @abstractmethod
@@ -203,7 +216,10 @@ class Objective(ABC, Generic[ModelOf]):
         """Return batches of test examples, for probes of the trained model."""
 
     def symbols(self) -> dict[str, Any] | None:
-        """Describe how text becomes symbols; None if the task has no text."""
+        """Describe how text becomes symbols; None if the task has no text.
+
+        The description has only plain values.
+        """
         return None
 
     @abstractmethod
@@ -249,7 +265,10 @@ class FreshObjective(BatchObjective[Model, BatchOf]):
 
 
 class StreamedObjective(BatchObjective[ModelOf, BatchOf]):
-    """An objective that takes its batches from a stream."""
+    """An objective that takes its batches from a stream.
+
+    The next batch depends only on the number of earlier batches.
+    """
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)

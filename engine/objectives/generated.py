@@ -337,7 +337,10 @@ def _longest(examples: Examples) -> Tensor:
 
 
 class AlgorithmicObjective(FreshObjective[Batch]):
-    """Objective of algorithmic tasks: each batch has sequences of one length."""
+    """Objective of algorithmic tasks: each batch has sequences of one length.
+
+    Test lengths are tested after the last epoch.
+    """
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
@@ -488,7 +491,10 @@ class GrowingLengthObjective(AlgorithmicObjective):
 
 
 class DrawnLengthObjective(AlgorithmicObjective):
-    """Objective that draws a new length for each batch, from the range `lengths` of the [train] table."""
+    """Objective that draws a new length for each batch, from the range `lengths` of the [train] table.
+
+    Fixed dev sequences cover all lengths.
+    """
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)

@@ -130,7 +130,10 @@ class Decoding:
 
 
 def output_sizes(settings: TrialSettings) -> SizeSearch:
-    """Return the range of output lengths to try."""
+    """Return the range of output lengths to try.
+
+    It is for models that must know the length before they write.
+    """
     task = settings.task
     if isinstance(task, SentencePairSettings):
         return SizeSearch(ratio=task.size_ratio, margin=task.size_margin)
@@ -143,7 +146,10 @@ def prefers_trees(settings: TrialSettings) -> bool:
 
 
 class PairData:
-    """The source and target sequences of a trial."""
+    """The source and target sequences of a trial.
+
+    They come from a corpus or a treebank below `folder`, or are generated.
+    """
 
     def __init__(self, settings: TrialSettings, folder: Path) -> None:
         task, self.text = settings.task, None
@@ -162,7 +168,10 @@ class PairData:
 
     @cached_property
     def length_line(self) -> LengthLine:
-        """Return a line that estimates target lengths from source lengths."""
+        """Return a line that estimates target lengths from source lengths.
+
+        It is fitted to the training pairs.
+        """
         sources, targets = self.train.source.line_lengths, self.train.target.line_lengths
         # + 1 for the end symbol
         kept = torch.maximum(sources, targets) <= self.max_length + 1
@@ -209,7 +218,10 @@ def score_outputs(outputs: Sequence[list[int]], pairs: PairData, settings: Trial
 
 
 def iter_scored_pairs(split: PairSplit, train: TrainSettings, parts: int = 1) -> Iterator[PairBatch]:
-    """Yield the pairs of a split in batches, each pair once."""
+    """Yield the pairs of a split in batches, each pair once.
+
+    A batch has the training batch size divided by `parts`.
+    """
     tokens = None if train.batch_tokens is None else train.batch_tokens // parts
     return iter_pair_eval(split, batch_size=max(1, train.batch_size // parts), batch_tokens=tokens)
 
@@ -224,7 +236,10 @@ def generate(
     device: torch.device,
     parts: int = 1,
 ) -> list[list[int]]:
-    """Generate an output for each source of a split, in the order of the split."""
+    """Generate an output for each source of a split, in the order of the split.
+
+    The batches are those of `iter_scored_pairs`.
+    """
     outputs, costs, sizes = dict[int, list[int]](), pairs.tree_costs(split), pairs.sizes
     if decoding.sizes == "estimated":
         sizes = replace(sizes, line=pairs.length_line)
@@ -266,7 +281,10 @@ def search_outputs(
 def write_outputs(
     outputs: Sequence[list[int]], pairs: PairData, split: PairSplit, decoding: Decoding
 ) -> WrittenOutputs:
-    """Return the outputs of a split as a record for the store."""
+    """Return the outputs of a split as a record for the store.
+
+    The record also has the sources, the references and the decoding settings.
+    """
     return WrittenOutputs(
         **asdict(decoding),
         sources=pairs.sources(split),

@@ -171,7 +171,10 @@ class ClassificationObjective(LabelledObjective):
 
 
 class SequenceRegressionObjective(LabelledObjective):
-    """Objective of regression, with one number as the label of a sequence."""
+    """Objective of regression, with one number as the label of a sequence.
+
+    Labels are standardised by the mean and deviation of the training labels.
+    """
 
     @cached_property
     def _scale(self) -> tuple[float, float]:

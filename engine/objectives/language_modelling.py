@@ -148,7 +148,10 @@ class LanguageObjective(StreamedObjective[Model, TextBatch]):
 
 
 class StreamObjective(LanguageObjective[StreamBatch]):
-    """Objective that reads a text in parallel rows."""
+    """Objective that reads a text in parallel rows.
+
+    The rows continue from step to step. Blocks keep their states between steps.
+    """
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)

@@ -48,7 +48,10 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
         self._guesses: GuessDraws | None = None  # for the current batch, if the decoder reads guesses
 
     def begin_batch(self, parts: int) -> None:
-        """Draw the batch of the next step."""
+        """Draw the batch of the next step.
+
+        A batch whose size is set in tokens may have fewer pairs than `parts`.
+        """
         super().begin_batch(parts)
         train = self.settings.train
         if train.sampling:
@@ -57,7 +60,10 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
             self._guesses = GuessDraws.of(self._current.targets, share, seed, together=_is_scheduled(train))
 
     def loss(self, model: TransductionModel, part: int, parts: int) -> Tensor:
-        """Return the mean loss over the target symbols of one part of the batch."""
+        """Return the mean loss over the target symbols of one part of the batch.
+
+        It is 0 if the part is empty.
+        """
         batch, train = self._current, self.settings.train
         drawn = _part_of(batch.targets, part, parts)
         sources = on_device(_part_of(batch.sources, part, parts), self.device)
@@ -102,7 +108,10 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
             yield Examples(batch.sources, batch.targets)
 
     def symbols(self) -> dict[str, Any] | None:
-        """Describe both vocabularies in plain values. Return None for generated pairs."""
+        """Describe both vocabularies in plain values. Return None for generated pairs.
+
+        If the lengths of outputs are estimated, also describe the line that estimates them.
+        """
         text = self._pairs.text
         if text is None:
             return None
@@ -289,7 +298,10 @@ def _part_of(rows: Tensor, part: int, parts: int) -> Tensor:
 
 
 def _truncate(split: PairSplit, limit: int | None) -> PairSplit:
-    """Return the first pairs of a split, with at most `limit` target symbols in total."""
+    """Return the first pairs of a split, with at most `limit` target symbols in total.
+
+    At least one pair is returned.
+    """
     if limit is None or limit >= len(split.target.tokens):
         return split
     count = max(1, int((split.target.lines <= limit).sum()) - 1)

@@ -191,7 +191,10 @@ class _Total:
         return self.score(split.words - split.first_words, sizes)
 
     def score(self, words: int, sizes: int, padded_loss: float | None = None) -> TextScore:
-        """Return the score of all tokens so far."""
+        """Return the score of all tokens so far.
+
+        `words` and `sizes` are the numbers of words and bytes in their text.
+        """
         (nats, end_nats), (tokens, ends) = self._nats, self._tokens
         return TextScore(
             nats=nats,

@@ -33,7 +33,10 @@ from ..core.models import meta_model
 
 
 class Lion(torch.optim.Optimizer):
-    """Lion optimiser, with AdamW's weight decay."""
+    """Lion optimiser, with AdamW's weight decay.
+
+    It steps along the sign of a mix of momentum and gradient.
+    """
 
     def __init__(
         self,

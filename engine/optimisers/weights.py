@@ -220,7 +220,10 @@ class Weights:
         return not self._replaced and (self._average is None or self._average.settled)
 
     def begin_epoch(self, epoch: int) -> list[float] | None:
-        """Change the optimiser's settings, if [train] has a change after this number of epochs."""
+        """Change the optimiser's settings, if [train] has a change after this number of epochs.
+
+        Return the highest learning rates if they change.
+        """
         if all(each.after != epoch for each in self._train.changes):
             return None
         settings = self._train.optimizer_after(epoch)

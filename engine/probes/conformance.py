@@ -40,7 +40,10 @@ def numbers_are_measured(name: str) -> None:
 
 
 def measured_again_it_is_the_same(name: str) -> None:
-    """Check that a second measurement gives the same numbers."""
+    """Check that a second measurement gives the same numbers.
+
+    The random seed is different, the model and the batches are the same.
+    """
     for kind in _kinds(name):
         model = _model(kind)
         torch.manual_seed(1)
@@ -85,6 +88,10 @@ def _model(kind: TaskKind) -> nn.Module:
 
 
 def _batches(kind: TaskKind) -> Iterator[Examples]:
+    """Yield example batches of different shapes for a kind of task.
+
+    Sequences are padded if the kind of task has padding.
+    """
     generator = torch.Generator().manual_seed(3)
     for rows, tokens in ((4, 6), (4, 5), (2, 3)):
         inputs = torch.randint(1, _VOCAB, (rows, tokens), generator=generator)

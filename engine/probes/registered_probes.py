@@ -82,7 +82,10 @@ def _run_registered_probes(study: Study, store: Store, machine: Machine) -> Iter
 def run_probe(
     probe: RegisteredProbe, model: torch.nn.Module, batches: Iterator[Examples]
 ) -> dict[str, float]:
-    """Return the results of a probe by metric name."""
+    """Return the results of a probe by metric name.
+
+    Raise PluginError with the probe's name if the probe fails.
+    """
     where = f"{PROBES.owner(probe.name)}: probe '{probe.name}'"
     try:
         with torch.no_grad():

@@ -199,6 +199,10 @@ class _Group:
         return metrics
 
     def _measure_one(self, trial: str, split: PairSplit) -> _Measurement:
+        """Return the cached measurements of one trial's model.
+
+        Raise ProbeError if the model cannot be measured.
+        """
         if trial not in self._measured:
             settings = self.members[trial].trial.settings
             encoder = EncoderProbe(settings, self.store.files.weights_file(trial))
@@ -245,6 +249,10 @@ def within_limit(trial: Trial, machine: Machine, measure: Callable[[], Mapping[s
 def _probe(
     group: _Group, stored: Mapping[str, Mapping[str, float]], machine: Machine
 ) -> Iterator[ProbeResult]:
+    """Measure the trials of a group, and yield their results.
+
+    The metrics are stored. The group's pairs are loaded once, when they are first needed.
+    """
     first = next(iter(group.members.values())).trial
     pairs = cache(lambda: PairData(first.settings, machine.data))
     for trial, trained in group.members.items():

@@ -59,7 +59,10 @@ class StorePlace:
 
 
 class NodeError(ActivememError):
-    """Error for nodes of a cluster that cannot train the study."""
+    """Error for nodes of a cluster that cannot train the study.
+
+    The message lists the nodes and the reasons.
+    """
 
 
 def fit_to_cluster(
@@ -98,7 +101,10 @@ def fit_to_cluster(
 def inspect_nodes(
     place: StorePlace, machine: Machine, settings: Sequence[TrialSettings]
 ) -> list[ClusterNode]:
-    """Check each node of the connected cluster that has the resources for a trial."""
+    """Check each node of the connected cluster that has the resources for a trial.
+
+    A Ray task on each node makes the check.
+    """
     nodes, pickled = _find_nodes(machine), pickle.dumps(list(settings))
     given = (look_at_code(), str(torch.__version__)), place, machine, loaded_files(), pickled
     task = ray.remote(check_node)
@@ -202,7 +208,10 @@ def _lacking_room(machine: Machine) -> str:
 
 @contextmanager
 def located(store: Store, machine: Machine) -> Iterator[StorePlace]:
-    """Yield the location from which workers open a store."""
+    """Yield the location from which workers open a store.
+
+    It is an absolute folder or an address. A folder that a cluster uses has a marker file during the context.
+    """
     root = store.address or str(store.root.resolve())
     if machine.address is None or store.address is not None:
         yield StorePlace(root=root)

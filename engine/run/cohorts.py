@@ -60,7 +60,10 @@ _REMEMBERED = 8  # the number of latest cohorts, the slowest of which determines
 
 
 class CohortSource(Protocol):
-    """Interface of a grid or a search that hands out cohorts to workers."""
+    """Interface of a grid or a search that hands out cohorts to workers.
+
+    The end of each cohort is reported to it.
+    """
 
     def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
         """Return the name and the jobs of the next cohort, or None if there is none."""
@@ -71,7 +74,10 @@ class CohortSource(Protocol):
         ...
 
     def should_prune(self, name: str, epoch: int, value: float) -> bool:
-        """Return whether to prune a cohort after this epoch."""
+        """Return whether to prune a cohort after this epoch.
+
+        `value` is the cohort's metric after the epoch.
+        """
         ...
 
     def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
@@ -156,7 +162,10 @@ class GridCohorts:
         return least if self._num_ended >= workers else min(least, self._left / workers)
 
     def _gather_alike(self, workers: int) -> int:
-        """Put all jobs that can share a pack with the next job right after it."""
+        """Put all jobs that can share a pack with the next job right after it.
+
+        Return their number, the next job included.
+        """
         left = self._jobs[self._next :]
         form = self._forms.get(left[0][1].trial.id) if self._forms else None
         if form is None:
@@ -212,12 +221,18 @@ class OutcomeBuffer:
         self._attempts[attempt.job.trial.id] = attempt
 
     def flush_if_due(self) -> None:
-        """Store the buffered outcomes if the last flush was long enough ago."""
+        """Store the buffered outcomes if the last flush was long enough ago.
+
+        Raise MachineError if they cannot be stored.
+        """
         if self._attempts and self._clock() - self._flushed_at >= FLUSH_S:
             self._flush()
 
     def stored(self, events: Iterator[Event]) -> Iterator[Event]:
-        """Yield these events, and delay the ends of trials that are not stored yet."""
+        """Yield these events, and delay the ends of trials that are not stored yet.
+
+        A machine failure is the last event.
+        """
         try:
             for event in events:
                 if isinstance(event, Ended) and event.trial in self._attempts:
@@ -331,7 +346,11 @@ class Worker:
         yield from self._buffer.stored(self._train(attempts))
 
     def in_step(self, attempts: Sequence[Attempt]) -> Lockstep:
-        """Return a Lockstep that trains these attempts."""
+        """Return a Lockstep that trains these attempts.
+
+        The attempts belong to one search point. After each epoch, the point may be pruned. Short trials that
+        end together are stored together.
+        """
         return Lockstep(attempts, self._buffer, self._packer)
 
     def flush(self) -> list[Event]:
@@ -339,6 +358,11 @@ class Worker:
         return self._buffer.flush()
 
     def _train(self, attempts: Sequence[Attempt]) -> Iterator[Event]:
+        """Train trials, and yield their events.
+
+        The events end after a machine failure. The event for the end of a trial comes before its outcome is
+        stored.
+        """
         groups: dict[str, list[Attempt]] = {}  # attempts that can share a pack
         for attempt in attempts:
             form = form_of(attempt.job.trial.settings) if self._packer is not None else None
@@ -425,7 +449,10 @@ class Lockstep:
         return [attempt for attempt in self._attempts if not attempt.ended]
 
     def mean_metric(self, metric: str) -> float:
-        """Return the mean of a metric over the trials."""
+        """Return the mean of a metric over the trials.
+
+        It is NaN if a trial has no value yet or has failed.
+        """
         values = [metrics.get(metric, math.nan) for metrics in self._latest.values()]
         return fmean(values) if values and len(values) == len(self._attempts) else math.nan
 

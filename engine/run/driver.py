@@ -164,6 +164,10 @@ def _run_round(
     retry_failed: bool,
     trial_ids: Collection[str] | None,
 ) -> Summary:
+    """Train the missing trials of a study.
+
+    For an ablation path, these are the trials up to its current round.
+    """
     # read before the outcomes: an attempt that ends in between has a lease that says so
     last = store.last_numbers()
     if study.search is None:

@@ -29,7 +29,10 @@ from ..trial.training import Training
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerators:
-    """The GPUs and CPUs of a node."""
+    """The GPUs and CPUs of a node.
+
+    `device_bytes` are the free bytes of the GPU with the least free memory.
+    """
 
     count: float
     device_bytes: int
@@ -196,7 +199,12 @@ COMPARED_S = 0.15
 
 
 def measure_bf16(steps: Sequence[TrialSettings], machine: Machine) -> tuple[float, float] | None:
-    """Return the total seconds of these steps in float32 and in bf16."""
+    """Return the total seconds of these steps in float32 and in bf16.
+
+    Return None if a step fails.
+
+    The two precisions are measured alternately.
+    """
     with _measuring(machine):
         pairs = [_measure_both(each, machine) for each in steps]
         return sum(full for full, _ in pairs), sum(half for _, half in pairs)

@@ -290,6 +290,10 @@ def count_at_once(plan: Plan, machine: Machine, store: Store) -> int | None:
 
 
 def _describe_packs(plan: Plan, machine: Machine) -> str:
+    """Describe a plan's packs, such as `144 trials can train together, at most 16 at once`.
+
+    Return "" if packs are off or no trial is left.
+    """
     left = [each.trial.settings for each in plan.trials if each.status != "done"]
     if machine.pack == "off":
         return ""
@@ -350,7 +354,10 @@ def _total_time(plan: Plan, machine: Machine) -> str:
 
 
 def _on_cpus(plan: Plan, machine: Machine, seconds: float, workers: int) -> str:
-    """Describe a training time, such as `3.1 core-hours, 1.6 h`."""
+    """Describe a training time, such as `3.1 core-hours, 1.6 h`.
+
+    The second number is the time on this machine, where several workers train at the same time.
+    """
     longest = plan.max_trial_s if seconds == plan.estimate.seconds else 0.0  # a trial cannot be split
     wall_s = max(seconds / workers, longest)
     core_hours = f"{seconds * machine.cpus / 3600:,.1f} core-hours, "

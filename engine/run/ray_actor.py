@@ -214,6 +214,10 @@ class _LeaveWatcher:
             self._before(number, frame)
 
     def _look(self) -> None:
+        """Wait until this worker must stop; ask Ray at intervals.
+
+        Ignore errors, such as those of a head node that does not answer.
+        """
         while True:
             time.sleep(LOOK_S)
             with suppress(Exception):

@@ -162,6 +162,10 @@ def connect(address: str) -> None:
 
 
 def _start(machine: Machine, listener: Listener) -> None:
+    """Start a cluster on this machine only.
+
+    Try again if Ray's own time limits were too short. Raise MachineError with the cause.
+    """
     attempt = 0
     try:
         with _limited(START_S):

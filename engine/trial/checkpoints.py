@@ -34,7 +34,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointData:
-    """The contents of a checkpoint."""
+    """The contents of a checkpoint.
+
+    They are the training's state, its metrics so far, and the resources used.
+    """
 
     state: dict[str, Any]
     metrics: list[MetricRow]
@@ -91,7 +94,10 @@ class Checkpoint:
         return deaths
 
     def record_request(self, trial: str) -> bool:
-        """Record that a trial is to be trained."""
+        """Record that a trial is to be trained.
+
+        Return False if its folder already has a record. `trial` is the trial as JSON.
+        """
         self._place.fetch_file(self._starts)
         if trial_files.is_begun(self.folder):
             return False
@@ -144,6 +150,11 @@ class Checkpoint:
         return self._load_shorter(device)
 
     def _load_shorter(self, device: torch.device) -> CheckpointData | None:
+        """Return the last state of the shorter trial that this trial continues.
+
+        That trial had the same settings, but fewer epochs. Return None if its state is missing or damaged.
+        The totals of the result say which trial it comes from.
+        """
         if self._shorter is None:
             return None
         shorter, path = self._shorter
@@ -170,21 +181,30 @@ class Checkpoint:
 
 
 def checkpoint_of(store: Store, trial: str, shorter: ShorterTrial | None = None) -> Checkpoint:
-    """Return the checkpoint of a trial."""
+    """Return the checkpoint of a trial.
+
+    If the checkpoint has no state, the trial continues from `shorter`, a stored trial with fewer epochs.
+    """
     folder = store.files.checkpoint_dir(trial)
     end = None if shorter is None else (shorter, store.files.final_checkpoint_file(shorter.trial))
     return Checkpoint(folder, end, store.files.place)
 
 
 def record_stops(store: Store, trials: Iterable[str]) -> None:
-    """Record that the processes of these trials stopped on purpose."""
+    """Record that the processes of these trials stopped on purpose.
+
+    Trials without a checkpoint are skipped. A stop that cannot be recorded counts as a death.
+    """
     with suppress(OSError):
         for trial in store.files.trials_with_checkpoint(trials):
             checkpoint_of(store, trial).record_stop()
 
 
 def dies_often(folder: Path) -> bool:
-    """Return whether the processes of a trial's last two starts both died."""
+    """Return whether the processes of a trial's last two starts both died.
+
+    Such a trial should run after all others.
+    """
     try:
         begun = trial_files.read_begun(folder)
     except (OSError, DamagedError, UnreadableError):
@@ -205,7 +225,10 @@ def _count_deaths(lines: Sequence[str], run: str, place: str) -> CrashCounts:
 
 
 def save_final(path: Path, saved: CheckpointData) -> None:
-    """Write a training's last state to a file with a checksum."""
+    """Write a training's last state to a file with a checksum.
+
+    A trial with the same settings but more epochs can continue from this state.
+    """
     with replacing(path) as temporary:
         _write(temporary, saved)
 
@@ -217,6 +240,10 @@ def _write(path: Path, saved: CheckpointData) -> None:
 
 
 def _read(path: Path, device: torch.device) -> CheckpointData:
+    """Verify the checksum at the end of a file, and load the file with torch.
+
+    Raise FileNotFoundError, UnreadableError, or DamagedError if any byte differs.
+    """
     with open_regular(path) as file:
         if not verify_seal(file):
             raise DamagedError("expected a checksum at its end, got none")

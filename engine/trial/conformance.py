@@ -43,7 +43,10 @@ def trial(
     callbacks: Sequence[Mapping[str, Any]] = (),
     **train: object,
 ) -> TrialSettings:
-    """Return a small trial with these loss terms and callbacks."""
+    """Return a small trial with these loss terms and callbacks.
+
+    It trains in seconds. `train` has more keys of [train].
+    """
     tables = {
         "optimizer": {"name": "adam", "lr": 0.01},
         "batch_size": 4,
@@ -65,7 +68,10 @@ def check_repeats(settings: TrialSettings) -> None:
 
 
 def check_resumes(settings: TrialSettings) -> None:
-    """Check that a training resumes from its checkpoint as if it had not been interrupted."""
+    """Check that a training resumes from its checkpoint as if it had not been interrupted.
+
+    The training is interrupted within an epoch, before the evaluation of an epoch, and between two epochs.
+    """
     expected = _course(_begin(settings))
     for pieces in (2, STEPS, STEPS + 1, STEPS + 3):
         training, found = _begin(settings), Course()
@@ -149,6 +155,11 @@ def _course(training: Training) -> Course:
 
 
 def _advance_a_piece(training: Training) -> Course:
+    """Take one training step, or evaluate the model if all steps of the epoch are taken.
+
+    Return the metrics if the epoch has ended.
+    """
+
     def leave() -> None:
         raise StoppedMidway
 

@@ -37,7 +37,10 @@ _log = logging.getLogger(__name__)
 
 
 class LeakError(ActivememError):
-    """Error for a model of a causal task whose outputs depend on later inputs."""
+    """Error for a model of a causal task whose outputs depend on later inputs.
+
+    The message names the model or the block.
+    """
 
 
 @torch.no_grad()

@@ -238,7 +238,10 @@ class CrashCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashReport:
-    """The report of a dead process."""
+    """The report of a dead process.
+
+    `text` is its traceback or the reason of its death, and `limit_s` its time limit.
+    """
 
     limit_s: float | None
     text: str
@@ -357,7 +360,10 @@ class OomRetries:
 
     @property
     def settings(self) -> TrialSettings:
-        """Return the trial's settings for the current try."""
+        """Return the trial's settings for the current try.
+
+        They split each batch into `parts`. The trial keeps its id.
+        """
         train = self._settings.train
         if self.parts == train.accumulate:
             return self._settings
@@ -367,7 +373,10 @@ class OomRetries:
 
     @property
     def device_suffix(self) -> str:
-        """Return a suffix for the device's name: ", batches in N parts"."""
+        """Return a suffix for the device's name: ", batches in N parts".
+
+        Return "" if [train] itself sets this number of parts.
+        """
         return "" if self.parts == self._settings.train.accumulate else f", batches in {self.parts} parts"
 
     def read(self) -> None:
@@ -400,13 +409,19 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def may_be_out_of_memory(error: BaseException) -> bool:
-    """Return whether an error means, or may mean, that memory ran out."""
+    """Return whether an error means, or may mean, that memory ran out.
+
+    Some errors of CUDA's libraries leave their cause open.
+    """
     is_likely = isinstance(error, RuntimeError) and any(text in str(error) for text in _PERHAPS_OUT_OF_MEMORY)
     return is_likely or is_out_of_memory(error)
 
 
 def in_smaller_parts(compute: Callable[[int], Result], parts: int, most: int) -> Result:
-    """Return `compute(parts)`, with more parts if memory runs out."""
+    """Return `compute(parts)`, with more parts if memory runs out.
+
+    Each retry has twice as many parts, up to `most`.
+    """
     while True:
         try:
             return compute(parts)
@@ -418,7 +433,10 @@ def in_smaller_parts(compute: Callable[[int], Result], parts: int, most: int) ->
 
 
 def evaluate_with_room(objective: Objective[ModelOf], model: ModelOf, *, last: bool) -> Metrics:
-    """Evaluate a model, in smaller parts if memory runs out."""
+    """Evaluate a model, in smaller parts if memory runs out.
+
+    The batches are then split into more parts, and the model is evaluated again.
+    """
     before, first = objective.state(), objective.evaluation_parts
 
     def evaluate(parts: int) -> Metrics:

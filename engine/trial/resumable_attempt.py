@@ -88,6 +88,10 @@ class Claims:
         return self._ended.get(job.trial.id, -1) >= job.attempt
 
     def _refresh(self, *, at_once: bool) -> None:
+        """Read the last attempt numbers again if they are too old.
+
+        With `at_once`, they are read in any case.
+        """
         # taken before the store is read: later changes must cause another read
         now, sweep = (time.monotonic(), time.time()), self._leases.last_sweep()
         passed = [abs(each - then) for each, then in zip(now, self._read_at, strict=True)]
@@ -105,7 +109,10 @@ def claimed_elsewhere(state: LeaseState) -> ClaimedElsewhere:
 
 @storing()
 def store_pruned(job: Job, store: Store, reason: str) -> Ended | ClaimedElsewhere:
-    """Store a trial as pruned by a scheduler."""
+    """Store a trial as pruned by a scheduler.
+
+    If another process holds the trial, store nothing. Raise MachineError if it cannot be stored.
+    """
     claimed = Claims(store, job.run).claim(job)
     if isinstance(claimed, ClaimedElsewhere):
         return claimed
@@ -205,6 +212,10 @@ class Attempt:
         return event
 
     def _next_event(self) -> Event | None:
+        """Make the attempt's next transition, and return its event.
+
+        Return None if there is nothing to report.
+        """
         if self._lease is None:
             with storing():
                 claimed = self._claims.claim(self.job)
@@ -327,7 +338,10 @@ class Attempt:
         return self._outcome
 
     def close(self) -> None:
-        """Remove the checkpoint of a trial and end its lease, once its outcome is stored."""
+        """Remove the checkpoint of a trial and end its lease, once its outcome is stored.
+
+        The checkpoint is kept if the trial could resume from it under a longer time limit.
+        """
         reason, self._rows = self.outcome.trial.reason, []
         self._outcome = None
         if reason is None or not reason.startswith("time limit"):
@@ -342,7 +356,10 @@ class Attempt:
     # -- giving the trial back
 
     def release(self) -> None:
-        """Release the lease, unless the trial has ended."""
+        """Release the lease, unless the trial has ended.
+
+        If possible, the state since the last epoch is saved first.
+        """
         if self._is_unsaved and lost_gpu() is None:
             with suppress(MachineError):  # steps that are not on disk are repeated
                 self.save_midway()
@@ -351,7 +368,10 @@ class Attempt:
         self.ended, self._training = True, None
 
     def leave(self) -> ClaimedElsewhere:
-        """Give up a trial whose search point another process trains."""
+        """Give up a trial whose search point another process trains.
+
+        Record that the trial was stopped cleanly, so that the stop does not count as a death.
+        """
         if self._training is not None and not self.ended:
             self._checkpoint.record_stop()
         self.release()
@@ -367,6 +387,10 @@ class Attempt:
         return self._lease is not None and self._lease.is_lost()
 
     def _is_surely_lost(self) -> bool:
+        """Return whether another process has taken over the trial.
+
+        Return False if the store cannot be read.
+        """
         try:
             return not self.ended and self._is_lost()
         except OSError:
@@ -394,6 +418,11 @@ class Attempt:
         return True
 
     def _keep_if_last(self, training: Training) -> None:
+        """Store the last state of a training.
+
+        Trials with more epochs can continue from it. This is done only if the job asks for it and only the
+        last evaluation is missing.
+        """
         if self.job.keep_checkpoint and training.lacks_last_evaluation:
             path = self._store.files.final_checkpoint_file(self.job.trial.id)
             with storing():
@@ -438,7 +467,11 @@ class Attempt:
 
     @property
     def packable(self) -> Training | None:
-        """Return the training if it may join a pack, else None."""
+        """Return the training if it may join a pack, else None.
+
+        Trials in a pack take their steps together. A training in whose current epoch a process died may not
+        join.
+        """
         training = self._training
         if not isinstance(training, Training) or self.ended or training.finished:
             return None

@@ -38,7 +38,10 @@ class Work:
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Within this context, measure the time, and add it to the seconds of the training."""
+        """Within this context, measure the time, and add it to the seconds of the training.
+
+        Time is not added if an exception other than an interruption is raised.
+        """
         self._began = time.perf_counter()
         try:
             yield
@@ -52,7 +55,10 @@ class Work:
 
     @property
     def pending_seconds(self) -> float:
-        """Return the seconds since the current `timed` context began."""
+        """Return the seconds since the current `timed` context began.
+
+        They are not added yet. Outside of a context, return 0.
+        """
         return 0.0 if self._began is None else time.perf_counter() - self._began
 
     def add_seconds(self, seconds: float) -> None:
@@ -62,7 +68,10 @@ class Work:
     def add_steps(
         self, model: ModelSettings, interface: ModelInterface, shapes: Mapping[StepShape, int]
     ) -> float:
-        """Count the FLOPs and tokens of some steps; return the number of tokens."""
+        """Count the FLOPs and tokens of some steps; return the number of tokens.
+
+        `shapes` has the number of steps for each shape.
+        """
         tokens = 0.0
         for shape, steps in shapes.items():
             sequences = steps * shape.sequences
@@ -245,7 +254,11 @@ class Training:
         self.trained.move()
 
     def end_step(self, loss: Tensor, *, packed: bool = False) -> None:
-        """Count a step, and set the next learning rate."""
+        """Count a step, and set the next learning rate.
+
+        The weights are already updated. `packed` says whether the step was taken together with other
+        trainings.
+        """
         if packed:
             self._loss, self.packed_steps = self._loss + loss, self.packed_steps + 1
         self.schedule.after_step(loss)
@@ -290,7 +303,10 @@ class Training:
 
     @property
     def finished(self) -> bool:
-        """Return whether the training is over."""
+        """Return whether the training is over.
+
+        It is over if no epoch is left, if the task is solved, or if it stops early.
+        """
         return ends_training(self.objective, self.stopping)
 
     @property
@@ -313,7 +329,10 @@ class Training:
         return self.trained.named() if best is None or best.weights is None else best.weights
 
     def symbols(self) -> Mapping[str, Any] | None:
-        """Describe how text becomes the model's input symbols; None without text."""
+        """Describe how text becomes the model's input symbols; None without text.
+
+        The description has only plain values.
+        """
         return self.objective.symbols()
 
     def outputs(self) -> WrittenOutputs | None:

@@ -88,7 +88,10 @@ class Schedule:
 
 
 class RecentLosses:
-    """Learning-rate rule that compares means of recent training losses."""
+    """Learning-rate rule that compares means of recent training losses.
+
+    When a new mean exceeds all kept ones, the learning rate falls.
+    """
 
     def __init__(self, settings: OwnScheduleSettings) -> None:
         self._settings = settings
@@ -219,7 +222,10 @@ class TrainingPosition(NamedTuple):
 
 
 class CallbackError(ActivememError):
-    """Error for a callback that does something forbidden."""
+    """Error for a callback that does something forbidden.
+
+    It reports an unregistered metric, or changes torch's global settings.
+    """
 
 
 class Callbacks:
@@ -243,7 +249,10 @@ class Callbacks:
     def after_epoch(
         self, model: nn.Module, epoch: int, step: int, metrics: Mapping[str, float], *, last: bool
     ) -> dict[str, float]:
-        """Call each callback after an epoch; return the metrics."""
+        """Call each callback after an epoch; return the metrics.
+
+        This calls `on_epoch_end` and, after the last epoch, also `on_end`.
+        """
         states, found = deepcopy(self._states), dict[str, float]()
         hooks: list[tuple[str, Hook]] = [(each.name, each.on_epoch_end) for each in self._callbacks]
         hooks += [(each.name, each.on_end) for each in self._callbacks if last]
@@ -264,6 +273,11 @@ class Callbacks:
     def _call(
         self, name: str, hook: Hook, model: nn.Module, place: TrainingPosition, state: dict[str, Any]
     ) -> dict[str, float]:
+        """Call one function of a callback; return the metrics.
+
+        The function gets a copy of the model. Random generators are restored afterwards. Raise CallbackError
+        if a metric is not registered, or if the function changes torch's global settings.
+        """
         before = _how_torch_computes()
         devices = [self._device] if self._device.type == "cuda" else []
         with torch.random.fork_rng(devices=devices), torch.no_grad():
@@ -347,7 +361,10 @@ class LossTerms:
                 hook.remove()
 
     def after_part(self, step: int, parts: int) -> Tensor:
-        """Return the weighted sum of the loss terms for the last part of a batch."""
+        """Return the weighted sum of the loss terms for the last part of a batch.
+
+        The batch has `parts` parts.
+        """
         assert self._scored is not None, "the objective reports its outputs before the loss terms"
         total = torch.zeros((), device=self._device)
         for term in self._terms:
@@ -401,7 +418,10 @@ class LossTerms:
 
 
 def check_watched(all_settings: Iterable[TrialSettings]) -> None:
-    """Raise LossTermError if a model lacks modules that its loss terms watch."""
+    """Raise LossTermError if a model lacks modules that its loss terms watch.
+
+    The message names all such terms.
+    """
     distinct = {
         (settings.model, settings.task.interface, settings.train.loss_terms): settings
         for settings in all_settings

@@ -58,7 +58,10 @@ PREVIOUS_PART, SOURCE_EMBEDDING, TARGET_EMBEDDING = "", "source embedding", "tar
 
 
 class PartKind(StrEnum):
-    """Category of a part of a model, such as block, sum or series."""
+    """Category of a part of a model, such as block, sum or series.
+
+    Drawings of a model show each kind differently.
+    """
 
     FRAME = "frame"  # outside the body
     SHARED = "shared"  # parameters shared by several blocks
@@ -96,7 +99,10 @@ class TrainingMemory:
 
     @property
     def computing(self) -> int:
-        """Return the peak bytes that a step uses besides weights, gradients and Adam's moments."""
+        """Return the peak bytes that a step uses besides weights, gradients and Adam's moments.
+
+        These bytes are mainly activations and temporary results.
+        """
         return max(0, self.step_peak - self.gradients)
 
     @property
@@ -423,6 +429,10 @@ class _Analyser:
                 return self._sublayer(node, _layer_names(places, 1), share)
 
     def _series(self, node: SeriesNode, places: _Places, share: float) -> ModelPart:
+        """Return a ModelPart for a series `a >> b` of parts in a residual stack.
+
+        A pool outputs one vector, so the parts after it get a length of one.
+        """
         parts: list[ModelPart] = []
         model = self
         for part in node.parts:
@@ -434,11 +444,19 @@ class _Analyser:
         return series(render(node), tuple(parts))
 
     def _sublayer(self, node: Value, modules: tuple[str, ...], share: float) -> ModelPart:
+        """Return a ModelPart for a sub-layer, including the parameters of its normalisation.
+
+        A pool has no normalisation.
+        """
         branch = self._branch(node, tuple(f"{name}.part" for name in modules), share)
         norm = 0 if output_kind(node) == VECTOR else self._norm_parameters
         return replace(branch, parameters=branch.parameters + norm, modules=modules)
 
     def _branch(self, node: Value, modules: tuple[str, ...], share: float) -> ModelPart:
+        """Return a ModelPart for the content of a sub-layer, such as a block or a sum, without normalisation.
+
+        For a sum it also calls itself with each part.
+        """
         match node:
             case BlockNode():
                 return self.block(node, modules, share)
@@ -490,6 +508,10 @@ class _Analyser:
         )
 
     def _transduction(self, root: BlockNode, scored: int) -> ModelPart:
+        """Return a ModelPart for a model that maps a source sequence to a target sequence.
+
+        Both sequences have `length` tokens.
+        """
         found: Numbers = {}
         if self.wanted != "reach":
             found = measure("transducer", root, self.config, length=self.length, scored=scored)
@@ -518,6 +540,11 @@ class _Analyser:
         )
 
     def _encoder_decoder(self, settings: Settings, found: Numbers) -> tuple[ModelPart, ...]:
+        """Return the parts of a `seq2seq` model: encoder, decoder and the connections between them.
+
+        The encoder needs no state during generation. The vectors that the decoder reads from it count as
+        state of the attention.
+        """
         encoder, decoder = settings["encoder"], settings["decoder"]
         recurrent = is_recurrent(decoder)
         attention, feed = as_word(settings, "attention"), as_bool(settings, "feed")
@@ -546,6 +573,10 @@ class _Analyser:
     def _stack(
         self, label: str, node: Value, found: Numbers, *, units: int, causal: bool, module: str
     ) -> ModelPart:
+        """Return a ModelPart for the encoder or the decoder of a `seq2seq` model.
+
+        It is either one recurrent block or a residual stack.
+        """
         total = _measured(label, found, (module,), kind=PartKind.STACK)
         walker = replace(self, config=replace(self.config, causal=causal))
         if is_recurrent(node):
@@ -587,6 +618,10 @@ class _Analyser:
         return count if self.limit is None else min(count, self.limit)
 
     def _count_layers(self, node: Value) -> int:
+        """Return how many sub-layers with their own weights a part of the recipe has.
+
+        Each repeat counts at most `limit` copies.
+        """
         match node:
             case SeriesNode():
                 return sum(map(self._count_layers, node.parts))
@@ -633,6 +668,11 @@ def _measured(
 
 
 def _repeat(label: str, body: Node, one: ModelPart, count: int) -> ModelPart:
+    """Return a ModelPart for a repeated part.
+
+    `one` is the ModelPart of one copy. All costs are multiplied by `count`, except the parameters: tied
+    copies have the parameters of one copy.
+    """
     return replace(
         one,
         label=label,
@@ -652,6 +692,11 @@ def _shared(part: ModelPart) -> list[ModelPart]:
 
 
 def _without_state(part: ModelPart) -> ModelPart:
+    """Return a copy of a recipe part with no state to keep during generation.
+
+    An encoder is such a part: generation runs it only once. The fields `state` and `window` are zero, also in
+    all parts inside.
+    """
     return replace(part, state=0, window=0, parts=tuple(map(_without_state, part.parts)))
 
 
@@ -677,6 +722,10 @@ def _with_memory(part: ModelPart, kept: Mapping[str, int]) -> ModelPart:
 
 
 def _count_applied(node: Value, limit: int | None = None) -> int:
+    """Count the blocks that one forward pass applies, including all copies in a repeat.
+
+    Each repeat counts as at most `limit` copies; None means no limit.
+    """
     match node:
         case SeriesNode() | SumNode():
             return sum(_count_applied(part, limit) for part in node.parts)
@@ -708,6 +757,10 @@ def _limited(node: Value, limit: int | None) -> Value:
 
 
 def _check_resolved(recipe: Recipe) -> None:
+    """Raise RecipeError if the recipe has unfilled holes `{name}`, or search dimensions without a value.
+
+    The error marks the first occurrence of each of them in the text.
+    """
     faults: dict[str, Fault] = {}
     for node in walk(recipe.root):
         if not isinstance(node, HoleNode | IntegerDimension | RealDimension | ChoiceDimension):

@@ -91,7 +91,10 @@ def _meter() -> Any:  # noqa: ANN401 -- a module that this folder may not import
 
 
 def _measured(config: ModelConfig) -> ModelConfig:
-    """Normalise a config, so that configs with equal costs become equal."""
+    """Normalise a config, so that configs with equal costs become equal.
+
+    Settings that do not affect costs get fixed values, so that these configs share one cache entry.
+    """
     # a dropout rate costs the same whatever its value, unless it is 0
     found: dict[str, Any] = {name: 0.1 if getattr(config, name) else 0.0 for name in _NO_DROPOUT}
     same = ModelConfig(d_model=1)
@@ -107,7 +110,10 @@ def _measured(config: ModelConfig) -> ModelConfig:
 
 @lru_cache(maxsize=65536)
 def _relevant_to_block(block: BlockNode, config: ModelConfig) -> ModelConfig:
-    """Return a copy of the config that only keeps settings which affect this block's costs."""
+    """Return a copy of the config that only keeps settings which affect this block's costs.
+
+    The other settings get their defaults. So the cached costs of a block are reused for many configs.
+    """
     spec, compares = spec_of(block.name), isinstance(POSITIONS.get(config.position), RandomisedPairs)
     found: dict[str, Any] = {"position": config.position} if compares else {"position": "none"}
     if any(parameter.kind == "recipe" for parameter in spec.parameters):  # it has its own sub-layers

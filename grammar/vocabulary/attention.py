@@ -140,6 +140,10 @@ def _check(settings: Settings) -> str | None:
 
 
 def _check_heads(settings: Settings) -> str | None:
+    """Return a message if the settings of the heads do not fit together.
+
+    `kv_heads` must divide `heads`, and `pos=rope` needs heads of even width.
+    """
     heads, shared = as_int(settings, "heads"), as_int(settings, "kv_heads")
     if shared and heads % shared:
         return f"kv_heads must divide heads: expected a divisor of {heads}, got {shared}"

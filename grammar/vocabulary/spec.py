@@ -218,28 +218,40 @@ class Spec:
 
 
 def as_int(settings: Settings, name: str) -> int:
-    """Return the value of a whole-number parameter."""
+    """Return the value of a whole-number parameter.
+
+    It must have a value already, and not be a hole or a search dimension.
+    """
     value = settings[name]
     assert isinstance(value, int), f"{name} has no value yet: {value}"
     return value
 
 
 def as_word(settings: Settings, name: str) -> str:
-    """Return the value of a word parameter."""
+    """Return the value of a word parameter.
+
+    It must have a value already, and not be a hole or a search dimension.
+    """
     value = settings[name]
     assert isinstance(value, str), f"{name} has no value yet: {value}"
     return value
 
 
 def as_float(settings: Settings, name: str) -> float:
-    """Return the value of a real-number parameter."""
+    """Return the value of a real-number parameter.
+
+    It must have a value already, and not be a hole or a search dimension.
+    """
     value = settings[name]
     assert isinstance(value, float), f"{name} has no value yet: {value}"
     return value
 
 
 def as_bool(settings: Settings, name: str) -> bool:
-    """Return the value of a boolean parameter."""
+    """Return the value of a boolean parameter.
+
+    It must have a value already, and not be a hole or a search dimension.
+    """
     value = settings[name]
     assert isinstance(value, bool), f"{name} has no value yet: {value}"
     return value

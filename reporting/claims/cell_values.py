@@ -215,7 +215,10 @@ class CellResults:
         return value if name == metric else math.log(value - self._smallest_step(name, trial) / 2)
 
     def _smallest_step(self, metric: str, trial: Trial | None) -> float:
-        """Return the smallest difference that two values of a metric can have."""
+        """Return the smallest difference that two values of a metric can have.
+
+        For a target it is the trial's cost between two evaluations.
+        """
         per_epoch = self._per_epoch.get(metric, {}).get(trial.id) if trial is not None else None
         if per_epoch is not None:
             return per_epoch

@@ -426,6 +426,10 @@ class _LabelWriter:
         ]
 
     def _quantity(self, quantity: Quantity) -> str:
+        """Write a metric in a cell as text.
+
+        The short form has only the levels of the cell, unless there are none or metrics are named.
+        """
         kept = [
             (factor, level)
             for factor, level in quantity.cell
@@ -441,6 +445,10 @@ class _LabelWriter:
         return f"{quantity.metric} of {inside}" if self.metrics else inside
 
     def _is_named(self, factor: str, level: Level) -> bool:
+        """Return whether labels name this level.
+
+        A label leaves out factors with the same level in all cells, and factors that the cell lacks.
+        """
         return factor in self.varied and level != ABSENT
 
     def _name(self, factor: str, level: Level) -> str:

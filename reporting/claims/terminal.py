@@ -230,6 +230,10 @@ def format_missing(findings: Sequence[ComparisonResult]) -> tuple[str, ...]:
 
 
 def _has_stricter_level(checked: ClaimResult) -> bool:
+    """Return whether intervals are wider because several comparisons are tested at once.
+
+    Hochberg's correction widens them until all comparisons of the claim are decided.
+    """
     return checked.level > checked.level_of_look + 1e-9 and any(each.interval for each in checked.findings)
 
 
@@ -257,6 +261,10 @@ def _row(
     needed: int | None,
     notes: tuple[str, ...] = (),
 ) -> _ClaimRow:
+    """Return the row of a claim or of one of its comparisons.
+
+    `head` has the verdict and the text of the row.
+    """
     verdict, text = head
     effect, ends, p = format_numbers(finding, finding.verdict if indent > INDENT else checked.verdict)
     n = format_seeds(finding, checked.seeds, needed)
@@ -284,6 +292,10 @@ def _numbers(rows: Sequence[_ClaimRow]) -> list[str]:
 
 
 def _unlearnt_sentences(study: Study, outcomes: pl.DataFrame) -> Iterator[str]:
+    """Yield sentences on tasks that no model has learnt.
+
+    There is a sentence for each metric of a task. Only models in the claims' cells count.
+    """
     groups: dict[tuple[str, str], list[Trial]] = {}
     quantities = _quantities(study)
     for metric in dict.fromkeys(each.metric for each in quantities):
@@ -305,6 +317,10 @@ def _unlearnt_sentences(study: Study, outcomes: pl.DataFrame) -> Iterator[str]:
 
 
 def _task_words(task: TaskSettings, others: Iterable[TaskSettings]) -> str:
+    """Return the name of a task.
+
+    If other tasks have the same name, add the keys in which this task differs from them.
+    """
     own = task.model_dump()
     same = [each.model_dump() for each in others if each.name == task.name]
     keys = [f"{key} = {value}" for key, value in own.items() if any(each[key] != value for each in same)]

@@ -294,6 +294,10 @@ class CellFigure(CurveKind):
             yield from self.value_notes(panels, cells)
 
     def _default_caption(self, cells: FigureCells, fixed: Mapping[str, Level]) -> str:
+        """Return a default caption such as `Loss, by epoch; task sort`.
+
+        It has the metric, the axes and fixed factors.
+        """
         what = cells.metric.axis_title or cells.metric.title
         axes = [name for name in (self.roles.get("y"), self.x) if name is not None]
         over = " and ".join(in_sentence(cells.axis_title(name)).partition(",")[0] for name in axes)
@@ -457,6 +461,11 @@ class FigureCells:
         return next((cell.value for cell in cells if cell is not None), None)
 
     def _resolved_levels(self, at: Mapping[str, object]) -> Iterator[tuple[str, int]]:
+        """Yield the factors with a known level at a mark, each with the index of the level.
+
+        A level is known from the position of the mark, or because it is the only selected level of its
+        factor.
+        """
         panel, columns = at.get("panel"), len(self.levels.get(self.spec.panels or "", ())) or 1
         # panels are numbered row by row
         row, column = divmod(panel, columns) if isinstance(panel, int) else (None, None)

@@ -88,6 +88,10 @@ def _columns(spec: AggregateTable, scores: Scores) -> dict[str, str]:
 def _cells(
     method: str, spec: AggregateTable, scores: Scores, columns: Sequence[str], notes: Footnotes
 ) -> Iterator[Cell]:
+    """Yield the table cells of one method: the statistics of its scores over all tasks.
+
+    All cells are empty if the method has no value on some task.
+    """
     from ..statistics.stratified_bootstrap import (  # noqa: PLC0415 -- loads NumPy
         INTERQUARTILE_MEAN,
         MEAN,

@@ -178,6 +178,12 @@ def _gap(places: Sequence[float]) -> float:
 
 
 def _box(plot: Plot, box: Box, at: float, half: float, *, upright: bool) -> None:
+    """Draw one box with its outliers, upright or lying.
+
+    `at` is its position on the axis of levels.
+
+    If there are too few values for a box, draw the values as points.
+    """
     from matplotlib.patches import Rectangle  # noqa: PLC0415 -- slow to load, and data do without it
 
     def line(along: tuple[float, float], values: tuple[float, float], color: str, width: float) -> None:

@@ -168,7 +168,10 @@ def model_faults(
 
 
 def _factor_faults(select: Mapping[str, Any], design: Design, *, interactions: bool) -> Iterator[KeyFault]:
-    """Yield a fault if no factor varies, or if the linear model would have too many coefficients."""
+    """Yield a fault if no factor varies, or if the linear model would have too many coefficients.
+
+    Also yield a fault if some cells lack a varying factor.
+    """
     varied = varied_factors(select, design.factors)
     columns = [len(levels) - 1 for levels in varied.values()]
     count = sum(columns) + (sum(map(math.prod, combinations(columns, 2))) if interactions else 0)
@@ -297,13 +300,20 @@ class _EffectsColumn:
 
     @property
     def mentions_interactions(self) -> bool:
+        """Return whether the column shows an interaction.
+
+        The interaction is either estimated, or not separable from another effect.
+        """
         return any(
             effect.contrasts or effect.aliases for term, effect in self.effects.items() if len(term) > 1
         )
 
     @property
     def detectable(self) -> list[float]:
-        """Return the smallest differences that are detected with 80 % power."""
+        """Return the smallest differences that are detected with 80 % power.
+
+        There is a difference for each factor with two levels.
+        """
         from ..statistics.decided_differences import SIGNIFICANCE_LEVEL  # noqa: PLC0415 -- loads NumPy
         from ..statistics.estimates import detectable  # noqa: PLC0415 -- as above
 
@@ -335,6 +345,11 @@ class _Row:
 
 
 def _rows(factors: Mapping[str, tuple[Level, ...]], columns: Sequence[_EffectsColumn]) -> Iterator[_Row]:
+    """Yield the rows of a table of effects.
+
+    Factors come first, then interactions, then shares that no factor explains. A factor with more than two
+    levels has a further row for each level.
+    """
     for name, levels in factors.items():
         names = level_names(levels)
         if len(levels) == 2:
@@ -504,6 +519,10 @@ def _shares(columns: Sequence[_EffectsColumn]) -> Iterator[str]:
 
 
 def _left_out(subject: ResultSubject, columns: Sequence[_EffectsColumn]) -> Iterator[str]:
+    """Yield sentences on trials that the table leaves out.
+
+    They lack a value, or another cell has the same trial.
+    """
     observations = [column.found.observations for column in columns]
     omitted = [list(subject.omitted(each.gaps, each.planned)) for each in observations]
     if all(each == omitted[0] for each in omitted):

@@ -183,6 +183,10 @@ class Matrix(Content):
 
 
 def _names(plot: Plot, content: Matrix, curve: Curve) -> None:
+    """Write the axis titles of a heat map, and the names of its columns and rows.
+
+    If there are too many names, write every fifth.
+    """
     cell = plot.width / max(len(content.columns), 1)
     flat = all(text_width(name, TICK) <= cell for name in content.columns)
     for x in content.pairs:

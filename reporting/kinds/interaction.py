@@ -96,6 +96,10 @@ def _notes(spec: InteractionFigure, found: StudyModel) -> Iterator[str]:
 def _interaction(
     spec: InteractionFigure, found: StudyModel, factors: Mapping[str, tuple[Level, ...]]
 ) -> Interaction:
+    """Return a line for each level of the factor in `series`.
+
+    Means that cannot be estimated have no point.
+    """
     means = found.level_means(spec.x, spec.series) if {spec.x, spec.series} <= factors.keys() else {}
     xs, series = factors.get(spec.x, ()), factors.get(spec.series, ())
     names = named_levels(spec.series, series)

@@ -213,6 +213,10 @@ def label_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, Stroke]) -
 
 
 def _rank_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, Stroke]) -> None:
+    """List the lines' names beside the plot, with a sample of each line.
+
+    The line with the highest mean comes first.
+    """
     names = crop_names(line.name for line in lines)
     ranked = sorted(lines, key=lambda line: -sum(point.y for point in line.points) / len(line.points))
     for number, line in enumerate(ranked):

@@ -104,7 +104,10 @@ class ParetoFigure(SeriesFigure):
 
 
 def _point_name(cells: FigureCells, series: int, cell: int) -> str:
-    """Return the name of a dot: its level of the factor in `series`."""
+    """Return the name of a dot: its level of the factor in `series`.
+
+    Without that key, the name consists of the levels of all factors that vary.
+    """
     factor = cells.spec.roles.get("series")
     if factor is not None:
         return cells.full_names(factor)[series]

@@ -95,7 +95,10 @@ class PointsTable(TableKind):
 
 
 def _as_sought(metric: Metric, found: SearchPoints) -> Metric:
-    """Return a metric with the direction (lower or higher) that the search optimises."""
+    """Return a metric with the direction (lower or higher) that the search optimises.
+
+    A metric that the search does not optimise is unchanged.
+    """
     sought = {goal.name: goal.sign > 0 for goal in found.goals}
     return replace(metric, higher_is_better=sought.get(metric.name, metric.higher_is_better))
 

@@ -74,6 +74,12 @@ def _encode(lines: Iterable[str]) -> bytes:
 
 
 def _study_files(paper: Manuscript, now: Snapshot) -> Iterator[tuple[str, bytes]]:
+    """Yield the path and content of each generated file of a study.
+
+    A file has a table or a figure.
+
+    Figures need results in the store.
+    """
     study, keys = now.study, paper.keys
     shown = keys.tables.get(study.name, [each.name for each in study.tables])
     for table in now.tables([each for each in study.tables if each.name in shown]):
@@ -175,6 +181,10 @@ def _hours(rows: pl.DataFrame) -> str:
 
 
 def _data(studies: Sequence[Snapshot]) -> Iterator[str]:
+    """Yield a LaTeX paragraph on the corpora of all studies, with their sources and licences.
+
+    The user's own corpus is named by its files.
+    """
     found = dict[str, Dataset]()
     own = dict[str, str]()
     generated = set[str]()

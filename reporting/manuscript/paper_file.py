@@ -145,6 +145,10 @@ def read_manuscript(path: Path, find_store: Callable[[str | None], Store]) -> Ma
 
 
 def _load_studies(diagnostics: Diagnostics, folder: Path, keys: PaperKeys, store: Store) -> dict[str, Study]:
+    """Load the studies that a paper uses, and return them by name.
+
+    Report studies that cannot be loaded, and studies, tables or figures that do not exist.
+    """
     studies, all_known = dict[str, Study](), True
     for number, name in enumerate(keys.paper.studies):
         try:
@@ -175,6 +179,10 @@ def _load_studies(diagnostics: Diagnostics, folder: Path, keys: PaperKeys, store
 
 
 def _read_numbers(diagnostics: Diagnostics, keys: PaperKeys, study: Study) -> list[Claim]:
+    """Return the numbers of a study that the paper quotes. Report numbers with faults.
+
+    Each number is the left side of a claim, since claims are computed with intervals.
+    """
     texts, path = keys.numbers.get(study.name, {}), ("numbers", study.name)
     if texts and study.search is not None:
         diagnostics.report(path, "a number is computed from cells of a grid; a search has none", key=True)

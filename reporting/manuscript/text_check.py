@@ -49,6 +49,10 @@ def _read(path: Path) -> str:
 
 
 def _texts(paper: Manuscript, text: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the path and content of a LaTeX text and of all files that it includes.
+
+    Generated files are left out.
+    """
     waiting, met = [text], {paper.folder.resolve()}
     while waiting:
         path = waiting.pop(0)

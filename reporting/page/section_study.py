@@ -248,6 +248,10 @@ def _planned_models(inputs: Snapshot) -> Mapping[str, object] | None:
 
 
 def _searched_models(inputs: Snapshot) -> Mapping[str, object]:
+    """Return the models of a search's best points.
+
+    Before any point is complete, these are the models at the two extremes of the search space.
+    """
     study = inputs.study
     found = inputs.points
     trained = {trial.id: trial for trial in found.trained}
@@ -329,6 +333,10 @@ def _training_cells(inputs: Snapshot, trials: Sequence[Trial]) -> Iterator[str]:
 
 
 def _diagram(trials: Sequence[Trial]) -> tuple[str, str]:
+    """Return a model's recipe and its diagram.
+
+    The diagram has the costs of the trial with the most parameters.
+    """
     every = (trial.common for trial in first_of_each_kind(trials))
     settings = max(every, key=parameter_count)
     interface = settings.task.interface

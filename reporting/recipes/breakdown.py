@@ -204,6 +204,10 @@ def _iter_children(part: ModelPart, indent: str) -> Iterator[tuple[str, ModelPar
 
 
 def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """Yield the rows of the table of parts as lines with aligned columns.
+
+    Columns without numbers are left out.
+    """
     columns = [column for column in zip(*rows, strict=True) if any(column[2:])]
     widths = [max(map(len, column)) for column in columns]
     if sum(widths) + 2 * len(widths) > WIDTH and len(columns) > _REACH + 2:

@@ -166,7 +166,11 @@ class _StreamLayout:
 
 
 def _drawing_order(parts: tuple[ModelPart, ...]) -> Iterator[ModelPart]:
-    """Yield the parts of a model in the order in which they are drawn."""
+    """Yield the parts of a model in the order in which they are drawn.
+
+    Transducers (such as encoder and decoder) are split into their parts, and a stream comes before its
+    readers.
+    """
     found = [
         one
         for part in parts
@@ -182,7 +186,10 @@ def _drawing_order(parts: tuple[ModelPart, ...]) -> Iterator[ModelPart]:
 
 
 def _brackets(parts: tuple[ModelPart, ...]) -> int:
-    """Return the number of nested brackets that these parts need."""
+    """Return the number of nested brackets that these parts need.
+
+    Each level of repetition needs a bracket.
+    """
     inner = (
         (part.kind is PartKind.COPIES) + _brackets(part.parts)
         for part in parts

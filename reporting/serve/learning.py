@@ -373,5 +373,9 @@ def _height(value: float, low: float, high: float, *, log: bool) -> float:
 
 
 def _path(points: Sequence[tuple[float, float]]) -> str:
+    """Return an SVG path through points of the unit square.
+
+    A single point is a short dash, visible by its round ends.
+    """
     placed = [f"{x * WIDTH:.1f} {(1 - y) * HEIGHT:.1f}" for x, y in points]
     return f"M{'L'.join(placed)}" if len(placed) > 1 else f"M{placed[0]}h0"

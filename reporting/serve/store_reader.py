@@ -227,6 +227,10 @@ class StoreReader:
     def _begun_trials(
         self, study: Study, added: Sequence[Trial], notes: Mapping[str, CheckpointNote | None]
     ) -> Sequence[Trial]:
+        """Return the study's unfinished trials, including trials of added seeds.
+
+        The trials of a search are read from the folders of their checkpoints.
+        """
         if study.search is None:
             return [trial for trial in (*study.trials, *added) if trial.id in notes]
         recorded = map(self._recorded_trial, notes)

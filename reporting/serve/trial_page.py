@@ -102,6 +102,10 @@ def _seed_curves(
 
 
 def _repeat_command(study: Study, levels: Mapping[str, Level], state: str) -> str:
+    """Return the command that trains a trial of a grid again.
+
+    It is "" for a search, which chooses its points itself.
+    """
     if study.search is not None:
         return ""
     only = [

@@ -196,7 +196,10 @@ class FactorModel:
 
     @cached_property
     def _terms(self) -> tuple[Term, ...]:
-        """Return the fitted terms: all factors, and the interactions that can be estimated."""
+        """Return the fitted terms: all factors, and the interactions that can be estimated.
+
+        Factors that are confounded with each other are included.
+        """
         return (*self.columns.mains, *(term for term in self.estimable if len(term) > 1))
 
     @cached_property
@@ -219,7 +222,10 @@ class FactorModel:
 
     @cached_property
     def _biases(self) -> Mapping[Term, tuple[Term, ...]]:
-        """Map each term to the omitted interactions that would bias it."""
+        """Map each term to the omitted interactions that would bias it.
+
+        The model omits interactions that the observations cannot estimate.
+        """
         left_out = [pair for pair in self.columns.pairs if pair not in self.estimable]
         return biases(self.columns, self._terms, left_out)
 

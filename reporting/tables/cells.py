@@ -89,6 +89,10 @@ class TableCells:
         return table
 
     def _chances(self) -> dict[tuple[int, int], tuple[str, float]]:
+        """Return the task and the accuracy of random guessing for each cell with an accuracy.
+
+        The keys are row and column indices. Cells whose guessing accuracy is unknown are left out.
+        """
         settings: dict[tuple[str, str], dict[str, TrialSettings]] = {}
         one_of_each_cell = {
             id(trial.common): trial for trial in self.shown_trials
@@ -162,6 +166,10 @@ class TableCells:
         return fixed_levels([trial.levels for trial in self.shown_trials], shown, self.study.design)
 
     def _in_rows(self, trials: Iterable[Trial]) -> list[Trial]:
+        """Return the selected trials that belong to a row of the table.
+
+        If the rows are changes of a baseline, each trial gets the label of its row as a level.
+        """
         chosen = [trial for trial in trials if is_selected(self.spec.select, trial.levels)]
         if (changes := self.changes) is None:
             return chosen
@@ -343,6 +351,10 @@ class TableCells:
         return row, column.level, column.metric.name
 
     def _cell(self, row: str, column: TableColumn, best: Collection[CellKey]) -> Cell:
+        """Return the finished cell at a row and column.
+
+        A cell without trials in the study shows only the paper's number.
+        """
         place, metric = self._place(row, column), column.metric
         tally, estimate = self.tallies.get(place), self.estimates.get(place)
         published = self.published_match.published_at(row, column) if self.published_match else None
@@ -390,6 +402,10 @@ class TableCells:
         return f"> {metric.format(tally.bound)}" if tally.limits else tally.placeholder
 
     def _fallback_cell(self, row: str, column: TableColumn) -> Cell | None:
+        """Return a cell that shows the metric in `otherwise`; None if it has no value.
+
+        It replaces a cell whose own metric has no value.
+        """
         tally = self.fallbacks.get((row, column.level))
         estimate = tally.estimate(self.spec.spread) if tally else None
         if tally is None or estimate is None or self.spec.otherwise is None:

@@ -221,12 +221,18 @@ def dataset_owner(name: str) -> str:
 
 
 def dataset_code(name: str) -> str | None:
-    """Return the plug-in that registered a dataset, with a digest of its code."""
+    """Return the plug-in that registered a dataset, with a digest of its code.
+
+    Return None if the dataset is built in.
+    """
     return _datasets().code(name) if name in _datasets() else None
 
 
 def dataset_names(kind: type[Dataset] = Dataset) -> tuple[str, ...]:
-    """Return the names of all datasets of a kind, sorted."""
+    """Return the names of all datasets of a kind, sorted.
+
+    By default, return those of all kinds, sorted within each kind.
+    """
     kinds = (each for each in KINDS.values() if issubclass(each, kind))
     known = sorted(_datasets().items())
     return tuple(name for each in kinds for name, dataset in known if isinstance(dataset, each))
@@ -271,6 +277,11 @@ def _read_tables(tables: dict[str, Any]) -> _Tables:
 
 
 def _resolve(heading: str, table: dict[str, Any], files: Mapping[str, Any]) -> None:
+    """Replace the short forms in a table of `datasets.toml` by full values.
+
+    A short form is, for example, the key of a file. An alphabet is written as a pattern, and a range of files
+    as its first and last number. The table is changed in place.
+    """
     match heading:
         case "texts":
             symbol = re.compile(table["alphabet"].encode())

@@ -59,7 +59,10 @@ MeasureT = TypeVar("MeasureT", bound=Callable[[], Measure])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TitleTemplate:
-    """A title with placeholders, such as a number of layers."""
+    """A title with placeholders, such as a number of layers.
+
+    The settings of a trial fill them. The title is used for trials for which the fact `when` is true.
+    """
 
     title: str
     when: str = ""  # if empty, the title is used for all trials
@@ -97,11 +100,18 @@ class Metric:
         return 0.0 if self.is_share or self.is_positive else -math.inf, 1.0 if self.is_share else math.inf
 
     def format(self, value: float) -> str:
-        """Format a value as tables show it, such as `1,234.5`."""
+        """Format a value as tables show it, such as `1,234.5`.
+
+        A metric with a unit gives, for example, `1.23 GFLOPs`.
+        """
         return format_quantity(value, self.unit) if self.unit else format_number(value, self.decimals)
 
 
 def _read_metrics() -> dict[str, dict[str, Metric]]:
+    """Read `metrics.toml`; return the metrics by heading and name.
+
+    Raise ValidationError for unknown or missing keys.
+    """
     tables = tomllib.loads(Path(__file__).with_name("metrics.toml").read_text(encoding="utf-8"))
     for metrics in tables.values():
         for name, table in metrics.items():
@@ -229,7 +239,10 @@ def direction_faults(key: str, name: str) -> list[tuple[tuple[str, ...], str]]:
 
 
 def unknown_metric(name: str, known: Iterable[str] = METRICS_AND_COSTS) -> str:
-    """Return the error message for an unknown metric name."""
+    """Return the error message for an unknown metric name.
+
+    The message has the nearest known name or, if none is near, the command that lists all names.
+    """
     near = hint(name, known) or "; list all: activemem list metrics (a plug-in's metrics need --plugin FILE)"
     return f"unknown metric '{name}'{near}"
 
@@ -257,7 +270,10 @@ def better_arrow(metric: Metric) -> str:
 
 
 def format_number(value: float, decimals: int) -> str:
-    """Format a number with these decimals and grouped thousands."""
+    """Format a number with these decimals and grouped thousands.
+
+    The minus sign is a true one, and −0 is never written.
+    """
     # the option z turns -0.0 into 0.0
     return format(value, f"z,.{decimals}f").replace("-", "−").replace("inf", "∞")
 

@@ -24,7 +24,10 @@ AnySettingsT = TypeVar("AnySettingsT", bound=StrictModel)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsEntry(Generic[AnySettingsT]):
-    """Entry of a registry of settings, such as those of an optimiser."""
+    """Entry of a registry of settings, such as those of an optimiser.
+
+    It has the class, its name, its title and its metrics. `source` is a publication or an author.
+    """
 
     name: str
     source: str
@@ -129,7 +132,10 @@ class OwnScheduleSettings(ScheduleSettings):
 
 
 class PluginSchedule(ScheduleSettings, ABC):
-    """Base class of a plug-in's schedule."""
+    """Base class of a plug-in's schedule.
+
+    A schedule has its settings in `train.schedule`, and gives the rate at each step.
+    """
 
     @abstractmethod
     def share(self, step: int, total_steps: int) -> float:
@@ -243,7 +249,10 @@ class OwnOptimizerSettings(OptimizerSettings):
 
     @property
     def state_depends_on_shapes(self) -> bool:
-        """True if weights of equal size can have different numbers of moments."""
+        """True if weights of equal size can have different numbers of moments.
+
+        This is so for Muon and Adafactor.
+        """
         return self.name in ("muon", "adafactor")
 
     @property
@@ -253,7 +262,10 @@ class OwnOptimizerSettings(OptimizerSettings):
 
 
 class PluginOptimizer(OptimizerSettings, ABC):
-    """Base class of a plug-in's optimiser."""
+    """Base class of a plug-in's optimiser.
+
+    It has the settings in `train.optimizer`, and a method to build the optimiser.
+    """
 
     @abstractmethod
     def build(self, model: torch.nn.Module) -> torch.optim.Optimizer:

@@ -126,7 +126,10 @@ def match_published_keys(levels: Iterable[str], keys: Iterable[str]) -> dict[str
 
 
 def _blocks(level: str) -> tuple[str, ...]:
-    """Return the sorted block names in a level such as `conv(k=20) + sa`: here conv and sa."""
+    """Return the sorted block names in a level such as `conv(k=20) + sa`: here conv and sa.
+
+    Return () for a level that is neither a block nor a sum of blocks.
+    """
     try:
         root = parse(level).root
     except RecipeError:

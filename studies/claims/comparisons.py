@@ -77,7 +77,10 @@ class Extrapolation:
 
 @dataclass(frozen=True, slots=True)
 class Speedup:
-    """The logarithm of a speedup, which is the cost `slow` divided by the cost `fast`."""
+    """The logarithm of a speedup, which is the cost `slow` divided by the cost `fast`.
+
+    It is computed for each seed.
+    """
 
     fast: Quantity
     slow: Quantity
@@ -283,7 +286,10 @@ GROWTH = 1.5
 
 
 def looks(first: int, most: int) -> tuple[int, ...]:
-    """Return the growing seed counts at which a claim is tested, from `first` to `most`."""
+    """Return the growing seed counts at which a claim is tested, from `first` to `most`.
+
+    Each number is GROWTH times the previous one, rounded up.
+    """
     found = [first]
     while found[-1] < most:
         found.append(min(most, math.ceil(GROWTH * found[-1])))
@@ -291,6 +297,9 @@ def looks(first: int, most: int) -> tuple[int, ...]:
 
 
 def seeds_at_looks(seeds: Sequence[int], later: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Return the seeds that each look (interim test of a claim) uses."""
+    """Return the seeds that each look (interim test of a claim) uses.
+
+    A study has `seeds`, and may get the `later` seeds as well.
+    """
     every = (*seeds, *later)
     return tuple(every[:count] for count in looks(len(seeds), len(every)))

@@ -228,7 +228,10 @@ RuleResult = TypeVar("RuleResult")
 
 
 class _ParseError(Exception):
-    """Exception for a fault that is already recorded."""
+    """Exception for a fault that is already recorded.
+
+    The parser then skips the text up to the next closing bracket.
+    """
 
 
 def parse_claim(text: str, faults: FaultCollector) -> SyntaxNode:
@@ -392,6 +395,10 @@ class _ClaimParser(TokenReader):
         )
 
     def _report_second_brackets(self, start: int) -> None:
+        """Report a second pair of brackets after a metric.
+
+        The message suggests one pair with the contents of both.
+        """
         text, second = self._faults.text, self.token
         end = text.find("]", second.end)
         inside = text[second.end : end if end >= 0 else len(text)]
@@ -599,7 +606,10 @@ class _ClaimParser(TokenReader):
         return token
 
     def _error(self, message: str, token: Token | None = None) -> _ParseError:
-        """Record a fault and return an exception for the caller to raise."""
+        """Record a fault and return an exception for the caller to raise.
+
+        `token` is by default the next one.
+        """
         token = token or self.token
         self._faults.add(token.start, token.end, message)
         return _ParseError()

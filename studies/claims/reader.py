@@ -118,7 +118,10 @@ class Scope:
         return found
 
     def varying_factors(self, cells: Iterable[Cell]) -> dict[str, tuple[Level, ...]]:
-        """Return the factors that vary among these cells, with their levels."""
+        """Return the factors that vary among these cells, with their levels.
+
+        They are in the order of the study.
+        """
         held = [dict(cell) for cell in cells]
         met = {factor: {level_key(cell[factor]) for cell in held} for factor in self.factors}
         return {
@@ -187,6 +190,10 @@ def _targets(number: Number) -> frozenset[Target]:
 
 
 def _different_units(comparison: Comparison, metrics: Mapping[str, Metric]) -> str:
+    """Return an error message if the two sides cannot be compared, else "".
+
+    Two metrics cannot be compared if their units differ, or if only one of them is better when it is higher.
+    """
     left, right = ([metrics[name] for name in _measured(side)] for side in number_parts(comparison))
     if not left or not right or any(_comparable(one, other) for one in left for other in right):
         return ""
@@ -253,7 +260,10 @@ _OPERATOR = re.compile(r"[+*>]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundLevel(syntax.Spanned):
-    """The level that a loop variable of a claim stands for."""
+    """The level that a loop variable of a claim stands for.
+
+    `start` and `end` are the position of this level in the claim's text.
+    """
 
     text: str
 
@@ -296,7 +306,10 @@ class _Resolver:
             self._faults.add(place.start, place.end, message)
 
     def statement(self, node: syntax.SyntaxNode, bound: Bindings) -> Statement | None:  # noqa: PLR0911 -- one return for each kind
-        """Resolve a node to a statement: a comparison, a combination of statements, or a loop."""
+        """Resolve a node to a statement: a comparison, a combination of statements, or a loop.
+
+        A number, or a `best` without `is` or `in`, is a fault.
+        """
         match node:
             case syntax.BooleanOperation():
                 parts = [self.statement(part, bound) for part in node.parts]
@@ -337,6 +350,10 @@ class _Resolver:
         return found if isinstance(found, Comparison) else None
 
     def _operand(self, node: syntax.SyntaxNode, bound: Bindings) -> Number | None:
+        """Resolve one side of a comparison to a number or a speedup.
+
+        Speedups are valid only here, and not inside other expressions.
+        """
         if isinstance(node, syntax.SpeedupExpression):
             return self._speedup(node, bound)
         return self._number(node, bound)
@@ -392,6 +409,10 @@ class _Resolver:
         return NotOf(found) if sign == "!=" else found
 
     def _beside_speedup(self, node: syntax.Spanned, left: Speedup, right: Number) -> Number | None:
+        """Resolve the side of a comparison opposite a speedup.
+
+        The right side must be a number above 0, or a speedup in the same kind of cost.
+        """
         if isinstance(right, Speedup):
             ours, theirs = (metric_family(each.fast.metric) for each in (left, right))
             if ours == theirs:
@@ -447,6 +468,10 @@ class _Resolver:
         return Reduction(function, known) if known and len(known) == len(parts) else None
 
     def _named_number(self, node: syntax.MetricReference, bound: Bindings) -> Number | None:
+        """Resolve a name to a variable's number or to a metric in one cell.
+
+        If several cells match, the message says which level must be named.
+        """
         if node.bare and node.word.text in bound:
             text = bound[node.word.text].text
             try:
@@ -491,6 +516,11 @@ class _Resolver:
         return tuple(Quantity(metric, cell) for cell in cells)
 
     def _selectors(self, node: syntax.MetricReference) -> Iterator[tuple[str, syntax.LevelLiteral]]:
+        """Yield the factors and levels in a metric's brackets.
+
+        Unknown and repeated factors are reported, but still yielded. The seed and the factor `each` are only
+        reported.
+        """
         met: set[str] = set()
         for word, level in node.selectors:
             whole = syntax.Spanned(start=word.start, end=level.end)
@@ -512,6 +542,10 @@ class _Resolver:
     # examples in messages, with a metric, factors and levels of the study
 
     def _example(self, *, opened: int = 0) -> str:
+        """Return an example for messages, such as `loss[mixer=sa, task=sort]`.
+
+        The first `opened` factors are left out.
+        """
         metrics = self._scope.metrics
         metric = "loss" if "loss" in metrics else next(iter(metrics), "loss")
         levels = list(self._scope.varying_factors(self._scope.cells).items())[opened:]
@@ -702,6 +736,11 @@ class _Resolver:
         return [(level_text(dict(each.cell)[open_factors[0]]), each) for each in found]
 
     def _sign(self, winner: syntax.FunctionCall, candidates: list[Candidate]) -> str | None:
+        """Return > if the winner must have the higher number, or < for the lower one.
+
+        `best` and `worst` follow the metrics' direction. Metrics without a better direction, or with opposite
+        ones, are faults.
+        """
         function = winner.function.text
         if function in ("argmax", "argmin"):
             return ">" if function == "argmax" else "<"
@@ -796,6 +835,11 @@ def read_claims(diagnostics: Diagnostics, design: Design) -> tuple[Claim, ...]:
 def _read(
     diagnostics: Diagnostics, path: KeyPath, spec: ClaimSpec, scopes: Sequence[Scope | None]
 ) -> list[Claim]:
+    """Return the claims of a `[[claim]]` table: one, or one for each level of `each`.
+
+    The names are resolved in the first of these scopes that causes no fault. If there is no such scope,
+    report the faults in the last scope.
+    """
     for scope in scopes:
         faults = FaultCollector(spec.holds)
         said = parse_claim(spec.holds, faults)
@@ -816,6 +860,11 @@ def _read(
 def _resolve(
     spec: ClaimSpec, said: syntax.SyntaxNode, scope: Scope, faults: FaultCollector
 ) -> list[Claim] | None:
+    """Resolve a `[[claim]]` table to claims about the cells of a scope.
+
+    With `each`, there is one claim for each level of that factor, and otherwise a single claim. None after
+    a fault.
+    """
     claims: list[Claim] = []
     for made, within in _at_each_level(spec, scope):
         statement = resolve_claim(within, faults, said, spec.each)
@@ -877,7 +926,10 @@ def _scopes(diagnostics: Diagnostics, design: Design) -> Sequence[Scope | None]:
 
 
 def check_claimed_metrics(diagnostics: Diagnostics, claims: Sequence[Claim], trials: Sequence[Trial]) -> None:
-    """Report claims about a metric that a cell can never have."""
+    """Report claims about a metric that a cell can never have.
+
+    The message names the key that would add the metric.
+    """
     texts = [table.get("holds") for table in diagnostics.tables("claim")]
     met = set[tuple[str, str]]()
     for claim, cell, fault in missing_metrics(claims, trials):
@@ -888,7 +940,10 @@ def check_claimed_metrics(diagnostics: Diagnostics, claims: Sequence[Claim], tri
 
 
 def missing_metrics(claims: Sequence[Claim], trials: Sequence[Trial]) -> Iterator[tuple[Claim, Cell, str]]:
-    """Yield each claimed metric that its cell can never have."""
+    """Yield each claimed metric that its cell can never have.
+
+    Each item is the claim, the cell, and the reason why the metric cannot exist.
+    """
     cells: dict[CellKey, TrialSettings] = {each.cell: each.settings for each in trials}
     for claim in claims:
         for comparison in iter_comparisons(claim.statement):

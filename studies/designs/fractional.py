@@ -152,7 +152,10 @@ def fractional_rows(factors: int, resolution: int) -> tuple[Row, ...]:
 
 @lru_cache(maxsize=64)
 def smallest_fraction(factors: int, resolution: int) -> tuple[int, ...]:
-    """Return the columns of the best fraction with the fewest runs."""
+    """Return the columns of the best fraction with the fewest runs.
+
+    Its resolution is at least `resolution`, and its aberration is minimal.
+    """
     assert 0 <= factors <= MAX_FACTORS
     basic = factors.bit_length()  # 2 ** basic runs are enough to estimate all main effects and the mean
     while (columns := minimum_aberration(factors, min(basic, factors), resolution)) is None:
@@ -188,7 +191,10 @@ def minimum_aberration(factors: int, basic: int, resolution: int) -> tuple[int, 
 
 
 def rows_of(columns: Sequence[int]) -> tuple[Row, ...]:
-    """Return the runs of a fraction, from its columns."""
+    """Return the runs of a fraction, from its columns.
+
+    Each column is a bit mask of the basic factors that it combines.
+    """
     basic = max(columns, default=0).bit_length()
     return tuple(tuple((column & run).bit_count() % 2 for column in columns) for run in range(1 << basic))
 

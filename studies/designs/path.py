@@ -49,7 +49,10 @@ class PathSettings(StepwiseSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class Path(Stepwise):
-    """An ablation path: each round keeps the change with the best value of a metric."""
+    """An ablation path: each round keeps the change with the best value of a metric.
+
+    `kept` are the changes kept so far.
+    """
 
     settings: PathSettings
     kept: tuple[str, ...] = ()

@@ -151,6 +151,10 @@ class Fidelity(Expansion):
         return counts
 
     def _first_rungs(self, points: int) -> dict[int, int]:
+        """Return how many of the first `points` points start on each rung.
+
+        The points fill whole rounds of Hyperband first. The remaining points are assigned one by one.
+        """
         if not self.brackets:
             return {0: points}
         shares = {first: self._share(first) for first in range(self.top + 1)}
@@ -248,6 +252,10 @@ def _between(first: int, top: int, reduction: int) -> list[int]:
 
 
 def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
+    """Return the bounds for `fidelity = "data"`, and `[train]` with a placeholder for its steps.
+
+    The bounds are 1 and the number of steps of an epoch in the study file.
+    """
     train = data.get("train")
     steps = train.get("steps_per_epoch") if isinstance(train, Mapping) else None
     if not isinstance(train, Mapping) or (top := _whole(steps, at_least=1)) is None:
@@ -261,6 +269,10 @@ def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
 
 
 def _replace_length(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
+    """Return the bounds for `fidelity = "length"`, and the table with a placeholder for a length.
+
+    The bounds are the shortest and the longest training length in the study file.
+    """
     hole = f"{{{LENGTH}}}"
     for table in ("train", "task"):
         keys = data.get(table)

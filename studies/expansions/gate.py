@@ -125,7 +125,10 @@ class Gates(Expansion):
         return replace(study, grid=replace(study.grid, cells=cells))
 
     def check(self, diagnostics: Diagnostics, design: Design, claims: Sequence[Claim]) -> None:
-        """Report factors, levels and claims of gates that the study does not have."""
+        """Report factors, levels and claims of gates that the study does not have.
+
+        Faulty claims are ignored.
+        """
         tables = [each for each in diagnostics.tables("claim") if isinstance(each, Mapping)]
         known = [
             *(each for claim in claims for each in _names(claim)),
@@ -281,6 +284,10 @@ def _named_claims(
 
 
 def _names(claim: Claim) -> list[str]:
+    """Return the names by which a gate can refer to a claim.
+
+    A claim that is made at each level of a factor can also be named without the level.
+    """
     spec = claim.spec
     return [spec.name, *([spec.name.partition(": ")[2]] if spec.each is not None else [])]
 

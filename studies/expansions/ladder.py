@@ -112,6 +112,10 @@ EXPANSION = Ladder
 
 
 def _tables(data: Mapping[str, Any], sizes: Mapping[str, list[int]]) -> dict[str, Any]:
+    """Return those tables of a study that change when the ladder's sizes become factors.
+
+    Every combination of the other factors is trained at every size.
+    """
     study, train, factors = (data.get(name) for name in ("study", "train", "factors"))
     factors = factors if isinstance(factors, Mapping) else {}
     tables: dict[str, Any] = {}
@@ -201,7 +205,10 @@ def _width(data: Mapping[str, Any], found: LadderSettings) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRung:
-    """A model of a ladder at one size, with its training."""
+    """A model of a ladder at one size, with its training.
+
+    `size` has the ladder's values, and `others` the levels of all other factors, as text.
+    """
 
     size: str
     others: str
@@ -212,7 +219,10 @@ class PlannedRung:
 
 
 def planned_rungs(study: Study) -> list[PlannedRung]:
-    """Return an entry for each model of a ladder at each size."""
+    """Return an entry for each model of a ladder at each size.
+
+    There is one entry for all seeds. Empty without a ladder.
+    """
     found: dict[PlannedRung, None] = {}
     for trial in study.trials if study.ladder else ():
         settings, train = trial.settings, trial.settings.train

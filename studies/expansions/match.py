@@ -52,7 +52,10 @@ _COSTS: Mapping[MatchedCost, Callable[[TrialSettings], float]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostMatch:
-    """A cost of a cell's model, and of the baseline's model."""
+    """A cost of a cell's model, and of the baseline's model.
+
+    `amount` is the cell's cost, and `target` the baseline's.
+    """
 
     name: MatchedCost
     amount: float
@@ -86,6 +89,10 @@ class CostMatch:
         return text.replace("-", "−").replace("inf", "∞")
 
     def __str__(self) -> str:
+        """Return the cost and its relative residual as text: `1,603,940 (+0.032 %)`.
+
+        An infinite residual is left out.
+        """
         cost = cost_text(self.name, self.amount)
         return cost if math.isinf(self.relative_residual) else f"{cost} ({self.percent})"
 
@@ -102,7 +109,10 @@ def cost_text(name: MatchedCost, amount: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeMatch:
-    """The computed size of a cell, and how its costs compare with the baseline's."""
+    """The computed size of a cell, and how its costs compare with the baseline's.
+
+    `size` is None if the cell has no size to compute.
+    """
 
     size: int | None
     costs: tuple[CostMatch, ...]
@@ -208,7 +218,10 @@ class SizeMatcher:
         return nearest or [self._match(low, self._costs(levels, low), target)]
 
     def is_changed_by_size(self, levels: Mapping[str, Level], found: Sequence[SizeMatch]) -> bool:
-        """Return whether a cell's size changes any of its costs."""
+        """Return whether a cell's size changes any of its costs.
+
+        It is tested at the sizes in `found`, and at the baseline's size and the next larger one.
+        """
         costs = [{cost.name: cost.amount for cost in each.costs} for each in found]
         try:
             costs += [self._costs(levels, self.matched.size + more) for more in (0, 1)]
@@ -286,7 +299,11 @@ class Match(Expansion):
         return cls()
 
     def read_cells(self, reader: DesignReader) -> Mapping[str, Any]:
-        """Return the size to compute."""
+        """Return the size to compute.
+
+        It is the only name in `[study] baseline` that is not a factor. A fault is reported unless there is
+        exactly one such name, with an integer.
+        """
         if not reader.header.match:
             return {}
         report = reader.diagnostics.report

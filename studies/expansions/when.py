@@ -76,6 +76,10 @@ def read_conditions(diagnostics: Diagnostics, names: Collection[str], fixed: Col
 
 
 def _is_other(diagnostics: Diagnostics, path: KeyPath, names: Collection[str]) -> bool:
+    """Check the factor that a condition names, and return whether it is valid.
+
+    `path` is `("when", NAME, OTHER)`: the condition of the factor NAME depends on the factor OTHER.
+    """
     _, name, other = path
     if other == SEED:
         diagnostics.report(
@@ -91,6 +95,10 @@ def _is_other(diagnostics: Diagnostics, path: KeyPath, names: Collection[str]) -
 
 
 def _ordered(conditions: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield conditional factors, each after those that its condition names.
+
+    Cyclic conditions are left out.
+    """
     done: set[str] = set()
     while ready := [
         name

@@ -58,7 +58,10 @@ class Cells:
 
 
 class ColumnFaults:
-    """A collector of the faults in a file's rows, grouped by column and kind of fault."""
+    """A collector of the faults in a file's rows, grouped by column and kind of fault.
+
+    Each group is reported as its first fault, with the number of similar rows.
+    """
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
@@ -69,7 +72,10 @@ class ColumnFaults:
         return bool(self._first)
 
     def add(self, index: int, column: str, message: str, kind: str = "") -> None:
-        """Record a fault of a value."""
+        """Record a fault of a value.
+
+        Without `kind`, messages with the same words before `, got` are of the same kind.
+        """
         key = column, kind or message.partition(", got")[0]
         place = f"{self._cells.unit} {self._cells.numbers[index]:,}, column {column}"
         self._first.setdefault(key, f"{place}: {message}")

@@ -67,7 +67,10 @@ class KeptFacts:
         return cls(place / f"data-{digest[:32]}.json")
 
     def load(self, facts: type[FactsT]) -> tuple[FactsT, dict[str, Path], CorpusSummary] | None:
-        """Return the cached facts, the path of each file by its SHA-256, and the summary."""
+        """Return the cached facts, the path of each file by its SHA-256, and the summary.
+
+        Return None if there is no valid cache file.
+        """
         try:
             found = json.loads(self.path.read_text(encoding="utf-8"))
             os.utime(self.path)  # marks the entry as used, so that `save` does not delete it by its age
@@ -111,6 +114,10 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _paths(value: object) -> Iterator[str]:
+    """Yield the paths in a table `corpus`, or in one of its values.
+
+    Columns and shares of rows are left out.
+    """
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
@@ -122,6 +129,10 @@ def _paths(value: object) -> Iterator[str]:
 
 
 def _states(path: Path) -> Iterator[tuple[str, int, int, int, int]]:
+    """Yield the states of a file, or of all files in a folder, to detect changes.
+
+    Yield nothing for a missing path.
+    """
     with suppress(OSError, ValueError):
         found = sorted(path.rglob("*")) if path.is_dir() else [path]
         for each in found:
@@ -166,14 +177,20 @@ class OwnCorpus:
         return list(_paths(found if self.tokenizer is None else found["corpus"]))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the description that a store keeps."""
+        """Return the description that a store keeps.
+
+        It allows loading the study later without the user's files.
+        """
         pieces = {} if self.pieces is None else {"pieces": self.pieces}
         found = {"facts": self.facts, "tokenizer": self.tokenizer}
         facts = {key: each.model_dump(mode="json") for key, each in found.items() if each is not None}
         return {"written": self.written, **facts, **pieces}
 
     def complete_task(self, task: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the `[task]` table with the facts about the user's files in place of their names."""
+        """Return the `[task]` table with the facts about the user's files in place of their names.
+
+        `pieces` gets its default if the table has no such key.
+        """
         pieces = {} if self.pieces is None else {"pieces": self.pieces}
         found = {"corpus": self.facts, "tokenizer": self.tokenizer}
         return {
@@ -184,7 +201,10 @@ class OwnCorpus:
 
 
 def read_own_corpus(diagnostics: Diagnostics, folder: Path) -> OwnCorpus | None:
-    """Read the corpus and tokenizer of the user that `[task]` names, if any."""
+    """Read the corpus and tokenizer of the user that `[task]` names, if any.
+
+    Paths are relative to `folder`.
+    """
     reader, corpus = Reader(diagnostics, folder), _read_corpus(diagnostics, folder)
     if not _names_tokenizer(diagnostics):
         return corpus
@@ -258,6 +278,10 @@ def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | Non
 
 
 def _own_table(diagnostics: Diagnostics) -> tuple[Mapping[str, Any], type[BaseModel], _Read] | None:
+    """Return the table `[task] corpus`, the class for its facts, and its reader.
+
+    Return None if `[task] corpus` is not a table, or if the task cannot use the user's files.
+    """
     task = diagnostics.data.get("task")
     table = task.get("corpus") if isinstance(task, Mapping) else None
     kind = _KINDS.get(str(task.get("name"))) if isinstance(task, Mapping) else None

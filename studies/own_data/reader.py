@@ -118,6 +118,10 @@ def _arrow_files(folder: Path) -> list[Path]:
 
 
 def _strings(path: Path, key: str) -> list[str]:
+    """Return the names under a key of a JSON file from Hugging Face `datasets`.
+
+    Raise CorpusError for any other file.
+    """
     try:
         listed = json.loads(read_limited(path))[key]
         # a name with a folder could lead to any file on this machine

@@ -76,7 +76,10 @@ def read_label(value: Any) -> str:  # noqa: ANN401 -- as above
 
 
 def read_tags(value: Any) -> tuple[str | None, ...]:  # noqa: ANN401 -- as above
-    """Return the class of each token, from a list or a space-separated text."""
+    """Return the class of each token, from a list or a space-separated text.
+
+    Tokens that are not scored have None.
+    """
     found = value.split() if isinstance(value, str) else value
     if not isinstance(found, list) or not found:
         raise ValueError(f"expected a list of labels, or a text with spaces between them, got {shown(value)}")
@@ -123,6 +126,10 @@ def shown(value: Any) -> str:  # noqa: ANN401 -- as above
 
 
 def _checked(text: str) -> str:
+    """Return the text unchanged, or raise ValueError if it is invalid Unicode.
+
+    It is invalid if it has half of a surrogate pair.
+    """
     if not text.isascii() and (half := _SURROGATE.search(text)):
         place = f"character {half.start() + 1:,}"
         raise ValueError(f"expected text, got half of a surrogate pair, \\u{ord(half[0]):04x}, at {place}")
@@ -233,7 +240,10 @@ def read_part(
 
 
 def draw_split(layout: OwnLayout, row: Row) -> Row:
-    """Return the row with its final split, after rows are held out from training."""
+    """Return the row with its final split, after rows are held out from training.
+
+    Rows are held out for a split that has no rows of its own.
+    """
     if row.split != "train" or not (layout.dev_share or layout.test_share):
         return row
     shares = HeldOutFractions(dev=layout.dev_share, test=layout.test_share)

@@ -175,6 +175,10 @@ def _find(reader: Reader, name: str, key: str, names: Mapping[str, str] | None =
 def _all_rows(
     reader: Reader, layout: OwnLayout, kind: RowKind
 ) -> tuple[list[Row] | None, Mapping[str, list[Unlabelled]]]:
+    """Read all files of a layout; return labelled and unlabelled rows.
+
+    The first is None if faults were reported.
+    """
     rows, unsound, unlabelled = list[Row](), 0, dict[str, list[Unlabelled]]()
     for split, digests in iter_parts(layout):
         if unsound == MOST_FAULTS:
@@ -272,7 +276,12 @@ class _ThreeLabelled(_ThreeTables, _LabelColumns):
 def read_sequences(
     diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any], kind: RowKind
 ) -> OwnSequences | None:
-    """Read the user's labelled sequences; return the facts about them."""
+    """Read the user's labelled sequences; return the facts about them.
+
+    A sequence has one class, one number, or a class for each token.
+
+    None if faults are reported.
+    """
     if not table.keys() & {"path", "train"}:
         reader.report('expected { path = "my.csv" }, or one file each for train, dev and test')
         return None
@@ -300,7 +309,10 @@ def read_sequences(
 
 
 class _PairColumns(StrictModel):
-    """The columns of the sentences and of their translations."""
+    """The columns of the sentences and of their translations.
+
+    By default these are the first two columns of a TSV.
+    """
 
     source: str | None = None
     target: str | None = None

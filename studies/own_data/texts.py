@@ -57,7 +57,10 @@ def check_shares(dev: float, test: float) -> None:
 
 
 def read_own_text(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]) -> OwnText | None:
-    """Return the facts about a text in one file, or in one for each split."""
+    """Return the facts about a text in one file, or in one for each split.
+
+    Return None if faults are reported.
+    """
     if not {"path", "train"} & table.keys():
         reader.report(
             'expected { path = "my.txt" }, one file each for train, dev and test, or { documents = "shards" }'
@@ -115,6 +118,10 @@ def _facts(reader: Reader, splits: Mapping[str, tuple[str, bytes, int, int]]) ->
 
 
 def _split_at_line_ends(data: bytes, shares: _HeldOut) -> tuple[int, int, int] | None:
+    """Return the offsets, at line ends, that split a text into train, dev and test.
+
+    None if a split would be empty.
+    """
     ends = [
         data.find(b"\n", round(len(data) * share)) + 1
         for share in (1 - shares.dev - shares.test, 1 - shares.test)
@@ -127,7 +134,10 @@ _FORM = ".parquet"
 
 
 class _Source(StrictModel):
-    """One source of documents in a mixture."""
+    """One source of documents in a mixture.
+
+    It is a file or a folder. `weight` sets its share of the training documents.
+    """
 
     path: str
     weight: float = Field(default=1.0, gt=0)
@@ -251,6 +261,10 @@ def iter_documents(path: Path, column: str) -> Iterator[str]:
 
 
 def _digests(reader: Reader, name: str, key: str) -> tuple[str, ...] | None:
+    """Return the SHA-256 of a Parquet file, or of all Parquet files in a folder.
+
+    They are sorted by file name. Return None if faults are reported.
+    """
     path = reader.locate(name)
     files = sorted(path.rglob(f"*{_FORM}")) if path.is_dir() else [path]
     if not files or files[0].suffix.lower() != _FORM:

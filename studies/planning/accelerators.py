@@ -27,7 +27,10 @@ class AcceleratorError(ActivememError):
 
 
 def time_on(plan: Plan, name: str) -> str:
-    """Return a sentence with a plan's time on a GPU: `one H100 would take at most 49 min at 30 % …`."""
+    """Return a sentence with a plan's time on a GPU: `one H100 would take at most 49 min at 30 % …`.
+
+    Raise AcceleratorError for an unknown GPU.
+    """
     peaks = PEAK_TFLOPS.get(name.lower())
     if peaks is None:
         raise AcceleratorError(f"unknown GPU '{name}'{nearest_hint(name, PEAK_TFLOPS)}")

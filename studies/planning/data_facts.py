@@ -49,6 +49,11 @@ def find_data_facts(study: Study, all_settings: Iterable[TrialSettings], locate:
 
 
 def _lengths(all_settings: Iterable[TrialSettings], summary: CorpusSummary) -> Iterator[str]:
+    """Yield sentences on the vocabulary and the lengths of the training data.
+
+    They are the vocabulary, the length of the longest training sequence, and how many sequences exceed
+    `longest` of the task, so that they are cut or left out.
+    """
     for settings in all_settings:
         task, lengths = settings.task, train_lengths(settings, summary)
         yield from _vocabulary(task, summary)
@@ -66,6 +71,10 @@ def _lengths(all_settings: Iterable[TrialSettings], summary: CorpusSummary) -> I
 
 
 def _vocabulary(task: TaskSettings, summary: CorpusSummary) -> Iterator[str]:
+    """Yield a sentence on how many different tokens the training data have.
+
+    If the tokens are words, the text also has the size of the vocabulary.
+    """
     kind = task.vocabulary[0] if isinstance(task, LabelledSettings) else getattr(task, "tokens", None)
     if kind is None or kind not in summary.symbols:
         return

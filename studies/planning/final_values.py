@@ -65,7 +65,10 @@ def may_diverge() -> pl.Expr:
 
 
 def uniform_losses(tasks: Mapping[str, TaskSettings]) -> dict[str, float]:
-    """Return each trial's loss, in nats, for equally probable symbols."""
+    """Return each trial's loss, in nats, for equally probable symbols.
+
+    Tasks without symbols and tasks with their own losses have no such loss.
+    """
     losses = {id(task): _uniform_loss(task) for task in tasks.values()}
     return {trial: loss for trial, task in tasks.items() if (loss := losses[id(task)]) is not None}
 
@@ -241,18 +244,28 @@ def row_value(row: Mapping[str, Any], metric: str) -> float:
 
 
 def last_members(metrics: pl.DataFrame, family: str) -> pl.DataFrame:
-    """Return the last value of each index of a metric in each trial."""
+    """Return the last value of each index of a metric in each trial.
+
+    A metric with indices is, for example, `bleu[10-20]`.
+    """
     members = metrics.filter(pl.col("name").str.starts_with(family + "["))
     last = members.filter(pl.col("step") == pl.col("step").max().over("trial"))
     return last.unique(["trial", "name"], keep="last", maintain_order=True)
 
 
 def combined_status(statuses: Collection[str]) -> ValueStatus:
-    """Return the status to show for a value that several trials share."""
+    """Return the status to show for a value that several trials share.
+
+    It is the first of their statuses in the order of `ValueStatus`.
+    """
     return next((status for status in ValueStatus if status in statuses), ValueStatus.NO_VALUE)
 
 
 def _why(study: str, metric: str) -> pl.Expr:
+    """Return a Polars expression for why a trial has no value of a metric.
+
+    The expression is "" for trials that need no reason.
+    """
     reason = pl.col("reason").map_elements(first_line, return_dtype=pl.String).fill_null("no reason stored")
     named = pl.col("status").is_in([ValueStatus.DIVERGED, ValueStatus.CENSORED])
     number = pl.when(named).then("value").map_elements(find_metric(metric).format, return_dtype=pl.String)
@@ -325,7 +338,10 @@ def cost_by_step(currency: Currency, step: pl.Expr) -> pl.Expr:
 
 
 def cost_per_epoch(target: str, outcomes: pl.DataFrame) -> dict[str, float]:
-    """Return the mean cost of an epoch for each trial."""
+    """Return the mean cost of an epoch for each trial.
+
+    It has the unit of the target's cost, such as FLOPs.
+    """
     found = read_target(target)
     if found is None:
         return {}

@@ -76,7 +76,10 @@ class StepMemory:
         return self._of_weights + max(self.activations, self.copies)
 
     def parts_that_fit(self, device_bytes: int) -> int | None:
-        """Return into how many parts a batch must be split to fit on a device; None if it never fits."""
+        """Return into how many parts a batch must be split to fit on a device; None if it never fits.
+
+        The number of parts is a power of two from 1 to 2 ** MAX_DOUBLINGS.
+        """
         for parts in (1 << doublings for doublings in range(MAX_DOUBLINGS + 1)):
             if fits(self.in_parts(parts), device_bytes):
                 return parts
@@ -85,7 +88,10 @@ class StepMemory:
         return None
 
     def in_parts(self, parts: int) -> int:
-        """Return the peak bytes of a step whose batch is split into parts."""
+        """Return the peak bytes of a step whose batch is split into parts.
+
+        The parts are computed one after another.
+        """
         largest = -(-self.activations * -(-self.sequences // parts) // self.sequences)
         return self._of_weights + max(largest, self.copies)
 
@@ -179,7 +185,12 @@ Bound = Literal["memory", "CPUs", "processes", "trials", "setting", "one"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuRoom:
-    """How many trials can train at once on a GPU, and what limits it."""
+    """How many trials can train at once on a GPU, and what limits it.
+
+    Each trial has its own process. If `asked` is set, that many trials share the GPU if it has the CPUs for
+    them, whether they fit into its memory or not. Otherwise the run takes as many as fit, but no more than
+    there are trials per GPU, so that no GPU is idle.
+    """
 
     by_memory: int
     bounds: Mapping[Bound, int]

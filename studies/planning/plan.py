@@ -410,6 +410,10 @@ def make_plan(
 
 
 def _remaining_flops(to_run: Sequence[Trial], ends: Sequence[Trial], left: int) -> float:
+    """Return an upper bound of the FLOPs of the remaining trials.
+
+    For a search, each remaining trial counts as the costliest one at an end of the search space (`ends`).
+    """
     if not to_run:
         return left * max(
             (max_trial_flops(trial.settings) for trial in first_of_each_kind(ends)), default=0.0
@@ -421,19 +425,30 @@ def _remaining_flops(to_run: Sequence[Trial], ends: Sequence[Trial], left: int) 
 def remaining_search_times(
     study: Study, store: Store, outcomes: pl.DataFrame, estimator: TimeEstimator
 ) -> list[TimeEstimate]:
-    """Return the estimated time of each remaining trial of a search."""
+    """Return the estimated time of each remaining trial of a search.
+
+    After the budget is spent, only the trials of points that have started remain.
+    """
     tried = study_outcomes(study, outcomes)
     return _search_estimates(study, tried, estimator)[: left_when_spent(study, store, tried)]
 
 
 def most_at_once(study: Study, left: int) -> int:
-    """Return how many of the remaining trials can train at the same time."""
+    """Return how many of the remaining trials can train at the same time.
+
+    In a search, one worker trains all trials of a point.
+    """
     if study.search is not None:
         return -(-left // (len(study.seeds) * len(study.point_levels)))
     return left
 
 
 def _search_estimates(study: Study, tried: pl.DataFrame, estimator: TimeEstimator) -> list[TimeEstimate]:
+    """Return the estimated times of a search's remaining trials, by rung.
+
+    The baseline's trials are counted separately, because a new baseline is trained even after all other
+    points have ended.
+    """
     baseline = [trial.id for trial in study.point_trials(study.baseline)] if study.baseline else []
     ended = tried.filter(pl.col("status") != "incomplete")["trial"].to_list()
     remaining = len(set(baseline) - set(ended))
@@ -527,7 +542,10 @@ def _cost_of_group(trials: Sequence[Trial], steps: Mapping[str, StepMemory]) -> 
 def model_costs(
     study: Study, groups: Sequence[Sequence[Trial]], estimator: TimeEstimator, steps: Mapping[str, StepMemory]
 ) -> tuple[ModelCost, ...]:
-    """Return the cost of each group of trials."""
+    """Return the cost of each group of trials.
+
+    `steps` has the step memory by trial id; without it a model's memory is None.
+    """
     label, budget, apart = _labeller(study), study.budget, factors_of_sizes(study)
     places = [
         " · ".join(level_name(group[0].levels[name]) for name in apart if name in group[0].levels)
@@ -598,7 +616,11 @@ def _distinguish_groups(study: Study, groups: Sequence[Sequence[Trial]]) -> list
 
 
 def _distance(match: SizeMatch) -> tuple[float, float]:
-    """Return a sort key that puts the cell with the worst match of costs last."""
+    """Return a sort key that puts the cell with the worst match of costs last.
+
+    The key is that difference, then the baseline's cost. The difference is relative if there are several
+    costs.
+    """
     worst = match.largest
     return abs(worst.residual if len(match.costs) == 1 else worst.relative_residual), worst.target
 
@@ -619,6 +641,10 @@ def _labeller(study: Study) -> Callable[[Trial], str]:
 
 
 def _distinguish_models(study: Study, labels: Sequence[str], names: Sequence[str]) -> bool:
+    """Return whether different models always get different labels.
+
+    A model is a combination of levels of `names`; its label has the levels of `labels`.
+    """
     rows = {
         (tuple(trial.levels[each] for each in labels), tuple(str(trial.levels[each]) for each in names))
         for trial in study.cells
@@ -643,6 +669,10 @@ def _label_names(study: Study) -> list[str]:
 
 
 def _label(names: Sequence[str], trial: Trial) -> str:
+    """Return the name of a trial's model: its levels of these factors.
+
+    If the study has only one model, return the recipe. Inactive dimensions of a search point have no level.
+    """
     levels = filled_levels(trial.levels)
     names = [name for name in names if name in levels]
     if len(names) == 1 and isinstance(levels[names[0]], str):

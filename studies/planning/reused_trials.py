@@ -122,7 +122,10 @@ def _stale(rows: pl.DataFrame) -> Iterator[StaleTrial]:
 
 
 def _change(then: str, now: str) -> str:
-    """Describe how a plug-in changed, as in `mqar.py 1a2b3c4d, now 3c4d5e6f`."""
+    """Describe how a plug-in changed, as in `mqar.py 1a2b3c4d, now 3c4d5e6f`.
+
+    For a package, both versions are named.
+    """
     if not then:
         return f"{now.rpartition(' ')[0]}, not recorded, now {shown(now).rpartition(' ')[2]}"
     same = then.rpartition(" ")[0] == now.rpartition(" ")[0]
@@ -276,7 +279,10 @@ def _plain_keys(settings: Mapping[str, Any]) -> dict[KeyPath, Any]:
 
 
 def reusable_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return the stored rows that fit a search, with their levels in it."""
+    """Return the stored rows that fit a search, with their levels in it.
+
+    For each point there are rows for all of its seeds, or none.
+    """
     trials, others = FittingTrials(study), outcomes.filter(status="done")
     points: dict[str, list[Trial]] = {}
     for row in others.filter(pl.col("seed").is_in(study.seeds)).iter_rows(named=True):
@@ -320,11 +326,17 @@ class RecipeSpace:
 
     @property
     def pattern(self) -> Recipe | None:
-        """The study's recipe, with a search dimension for each placeholder."""
+        """The study's recipe, with a search dimension for each placeholder.
+
+        None if a dimension cannot stand in one of these places.
+        """
         return self._pattern
 
     def values(self, recipe: Recipe) -> dict[str, Level] | None:
-        """Return the dimensions' values that give this recipe."""
+        """Return the dimensions' values that give this recipe.
+
+        Return None if the recipe is not in the space.
+        """
         if self._pattern is None:
             return None
         found = find_derivation(self._pattern.root, recipe.root)

@@ -96,7 +96,10 @@ STATUS_COLUMNS = (*_GRID_COLUMNS, "factors", "epochs", "flops", "seconds", *DEVI
 
 
 def read_statuses(store: Store, *studies: Study) -> pl.DataFrame:
-    """Return the latest attempt of each stored trial, for `study_status`."""
+    """Return the latest attempt of each stored trial, for `study_status`.
+
+    It has only the columns that `study_status` needs.
+    """
     if any(map(needs_settings, studies)):
         return store.trials(columns=tuple(TRIALS))
     has_search = any(study.search is not None for study in studies)
@@ -215,7 +218,10 @@ def count_reasons(outcomes: pl.DataFrame) -> tuple[tuple[str, int], ...]:
 
 
 def outcome_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, Trial]:
-    """Return the trials of a study that have an outcome, by id."""
+    """Return the trials of a study that have an outcome, by id.
+
+    If another study trained a trial, the trial has the levels of this study.
+    """
     if study.search is None:
         ended = set(outcomes["trial"])
         return {trial.id: trial for trial in study.trials if trial.id in ended}
@@ -323,7 +329,10 @@ def _trial_of_levels(study: Study, levels_text: str) -> Trial | None:
 
 
 def rungs_of(study: Study, outcomes: pl.DataFrame) -> list[int]:
-    """Return the rung (stage) of each outcome of a search."""
+    """Return the rung (stage) of each outcome of a search.
+
+    An outcome whose rung is unknown counts as one of the last rung.
+    """
     if study.fidelity is None:
         return [0] * len(outcomes)
     found = (study.fidelity.rung_of(json.loads(factors)) for factors in outcomes["factors"])
@@ -331,6 +340,11 @@ def rungs_of(study: Study, outcomes: pl.DataFrame) -> list[int]:
 
 
 def _is_tried(study: Study, trial: str, factors: str, *, all_seeds: bool) -> bool:
+    """Return whether a stored trial belongs to this search, with a seed that counts.
+
+    The baseline may have more seeds than other points. With `all_seeds`, trials of any other seed of the
+    point count, too.
+    """
     levels = json.loads(factors)
     point = tried_point(study, trial, levels)
     return point is not None and (all_seeds or levels.get(SEED) in study.point_seeds(point))

@@ -67,6 +67,11 @@ class TimeEstimator:
     def __init__(
         self, outcomes: pl.DataFrame, trials: Sequence[Trial], measure: MeasureSteps | None = None
     ) -> None:
+        """Compute speeds and training times from outcomes.
+
+        Speeds come from all outcomes, and training times from the outcomes of these trials. If no outcome
+        gives a speed, `measure` measures it.
+        """
         self._outcomes, self._trials, self._measure = outcomes, trials, measure
         rows = _outcomes_on_this_device(outcomes)
         speed = pl.col("flops").sum() / pl.col("seconds").sum()
@@ -125,7 +130,11 @@ class TimeEstimator:
 
     @cached_property
     def _reached(self) -> Mapping[tuple[str, frozenset[str]], float]:
-        """The mean `max_length` of finished trials, by task and block names."""
+        """The mean `max_length` of finished trials, by task and block names.
+
+        The metric is the longest length that a trial has learned. Trials of all machines count, because the
+        reached length does not depend on the machine's speed.
+        """
         done = self._outcomes.filter(pl.col("status") == "done")
         lengths = done.select("task", "recipe", length=final_value("max_length")).drop_nulls()
         found: dict[tuple[str, frozenset[str]], list[float]] = {}
@@ -152,7 +161,10 @@ def _blocks(recipe: str) -> frozenset[str]:
 
 
 def _flops_to(settings: TrialSettings, length: float) -> float:
-    """Return the training FLOPs of a trial that reaches this length but not the next one."""
+    """Return the training FLOPs of a trial that reaches this length but not the next one.
+
+    A model that has learnt `length` trains on the next length until the end of the trial.
+    """
     train, task = settings.train, settings.task.spec
     if not isinstance(task, AlgorithmicTask) or train.curriculum is None:
         return max_training_flops(settings)
@@ -194,7 +206,10 @@ class RecipeTimes:
         self._shares: Counter[str] = Counter()  # trained fractions of trials, by recipe
 
     def add(self, recipe: str, seconds: float, share: float) -> None:
-        """Record the seconds that a part of a trial has taken."""
+        """Record the seconds that a part of a trial has taken.
+
+        `share` is the part's fraction of the trial.
+        """
         self._seconds[recipe] += seconds  # pyright: ignore[reportArgumentType] -- a Counter adds real numbers too
         self._shares[recipe] += share  # pyright: ignore[reportArgumentType] -- as above
 
@@ -266,7 +281,10 @@ def steps_to_compare(all_settings: Sequence[TrialSettings]) -> list[TrialSetting
 
 
 def positions_of_first_step(settings: TrialSettings) -> int:
-    """Return how many positions a trial's first step computes at once."""
+    """Return how many positions a trial's first step computes at once.
+
+    Positions are sequences times tokens.
+    """
     train, task = settings.train, settings.task.spec
     tokens = sequence_tokens(settings)
     if isinstance(task, AlgorithmicTask) and train.curriculum is not None:
@@ -296,6 +314,10 @@ def trial_seconds(settings: TrialSettings, speed: Speed, *, grows_every: int) ->
 
 
 def _interpolate(flops: float, speed: Speed) -> float:
+    """Interpolate the seconds of a step with this many FLOPs.
+
+    Beyond the largest measured step, the time is proportional to FLOPs. Below the smallest, it is constant.
+    """
     largest_flops, largest_s = speed[-1]
     if flops >= largest_flops:
         return largest_s * flops / largest_flops

@@ -164,7 +164,10 @@ def _turns_by_claim(study: Study) -> dict[str, int]:
 
 
 def trials_missing_weights(study: Study, store: Store, statuses: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the done trials whose weights should be in the store but are missing."""
+    """Return the done trials whose weights should be in the store but are missing.
+
+    A run trains them again.
+    """
     if not study.header.keep_weights or study.search is not None:
         return ()
     done = [trial.id for trial in study.trials if statuses.get(trial.id) == "done"]
@@ -202,7 +205,10 @@ def _num_gpus(row: Mapping[str, Any]) -> float:
 
 
 def budget_exhausted(budget: SearchBudget | None, spent: Spent, running: int = 0) -> bool:
-    """Return whether a search has spent its budget."""
+    """Return whether a search has spent its budget.
+
+    The `running` trainings, which have not ended, count too.
+    """
     if budget is None:
         return False
     limits = (
@@ -328,6 +334,10 @@ def select_shard(study: Study, text: str) -> frozenset[str]:
 
 
 def _resolve_level_text(study: Study, factor: str, name: str) -> str:
+    """Return the complete text of the one level with this name.
+
+    Raise ValueError if no level matches, or several.
+    """
     if factor not in study.factors:
         raise ValueError(f"unknown factor '{factor}'{nearest_hint(factor, study.factors)}")
     levels = {

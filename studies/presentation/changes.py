@@ -73,7 +73,10 @@ class Changes:
         return self.rows[self.numbers[_key(levels, (*self.around, *self.baseline))]]
 
     def has_row(self, levels: Mapping[str, Level]) -> bool:
-        """Return whether the table has a row for the cell with these levels."""
+        """Return whether the table has a row for the cell with these levels.
+
+        In an ablation path, only the cells on the path have a row.
+        """
         return _key(levels, (*self.around, *self.baseline)) in self.numbers
 
     def describe_baseline(self) -> str:

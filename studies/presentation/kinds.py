@@ -105,7 +105,10 @@ class ResultKeys(StrictModel):
                 yield (key,), message
 
     def series_faults(self, factor: str, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-        """Yield a fault if a figure would have more than MAX_SERIES lines."""
+        """Yield a fault if a figure would have more than MAX_SERIES lines.
+
+        It has a line for each level of a factor.
+        """
         count = len(selected_levels(getattr(self, "select", {}), factors)[factor])
         if count > MAX_SERIES:
             yield ("series",), f"expected at most {MAX_SERIES} levels, got {count}: select some of them"
@@ -226,7 +229,11 @@ def factor_faults(
     factors: Iterable[str],
     special: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Iterator[KeyFault]:
-    """Yield a fault for each unknown factor, and for each factor that is named twice."""
+    """Yield a fault for each unknown factor, and for each factor that is named twice.
+
+    `named` has the paths of keys with the factors that they name. `special` has, for some keys, further valid
+    values.
+    """
     met: dict[str, str] = {}
     for path, name in named:
         key = str(path[0])
@@ -241,7 +248,11 @@ def factor_faults(
 def metric_faults(
     value: Sequence[str], digits: Mapping[str, int], others: Collection[str] = ()
 ) -> Iterator[KeyFault]:
-    """Yield faults of metrics and of their `digits`."""
+    """Yield faults of metrics and of their `digits`.
+
+    A metric is unknown or repeated, or `digits` names one that is not shown. An indexed metric is looked up
+    by its family.
+    """
     for number, name in enumerate(value):
         path: KeyPath = ("value",) if len(value) == 1 else ("value", number)
         if metric_family(name) not in METRICS_AND_COSTS:
@@ -335,6 +346,11 @@ def _faults_beside_value(
 def _report_unknown_kind(
     diagnostics: Diagnostics, role: Role, path: KeyPath, kind: object
 ) -> tuple[type[ResultKeys] | None, str | None]:
+    """Report a table or figure whose `kind` is missing or unknown.
+
+    Return the class and name of the kind that is most similar to an unknown one, so that the caller can check
+    the other keys. Return (None, None) if no kind is similar.
+    """
     own = [name for name, each in kinds_of(role).items() if each.of_search == diagnostics.has_search]
     if kind is None:
         diagnostics.report(path, f"missing key 'kind'; known: {', '.join(own)}")
@@ -351,6 +367,11 @@ def _report_unknown_kind(
 def _report_wrong_kind(
     diagnostics: Diagnostics, role: Role, path: KeyPath, kind: str, *, in_file: bool
 ) -> None:
+    """Report a kind that does not fit the study.
+
+    Some kinds are only for searches, and others only for grids. The message lists the kinds that the study
+    can have.
+    """
     own = [name for name, each in kinds_of(role).items() if each.of_search == diagnostics.has_search]
     has = ("the cells of a grid, and a search has none", "the points of a search, and a grid has none")
     message = f"'{kind}' shows {has[not diagnostics.has_search]}: expected {', '.join(own)}"
@@ -379,7 +400,10 @@ def _own_keys(
 def check_shown_metrics(
     diagnostics: Diagnostics, role: Role, specs: Sequence[TableKind | CurveKind], trials: Sequence[Trial]
 ) -> None:
-    """Report each metric of a table or figure that none of its trials can have."""
+    """Report each metric of a table or figure that none of its trials can have.
+
+    The message names the key that would add the metric.
+    """
     for index, spec in enumerate(specs):
         select = getattr(spec, "select", {})
         selected = [each.common for each in trials if is_selected(select, each.levels)]
@@ -402,7 +426,10 @@ def selected_levels(
 
 
 def is_selected(select: Mapping[str, Any], levels: Mapping[str, Level]) -> bool:
-    """Return whether a trial with these levels is selected."""
+    """Return whether a trial with these levels is selected.
+
+    A factor in `select` that the trial does not have is ignored.
+    """
     return not select or all(_keeps(select, factor, levels[factor]) for factor in select if factor in levels)
 
 

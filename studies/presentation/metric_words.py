@@ -71,7 +71,10 @@ def with_true_title(
 
 
 def describe_metrics(metrics: Iterable[Metric], settings: Collection[TrialSettings]) -> tuple[str, ...]:
-    """Return a sentence for each metric whose meaning depends on settings."""
+    """Return a sentence for each metric whose meaning depends on settings.
+
+    A last sentence names the settings in which the trials differ.
+    """
     depending = [metric for metric in metrics if metric.titles]
     titles = {metric.name: with_true_title(metric, settings)[0].title for metric in depending}
     sentences = [f"{name}: {in_sentence(title)}." for name, title in titles.items()]
@@ -207,6 +210,11 @@ _SPLIT_SCORES = {
 def _length_facts(
     metric: Metric, settings: TrialSettings, task: AlgorithmicSettings, *, over_index: bool
 ) -> dict[str, str]:
+    """Return texts for the placeholders in a metric's title.
+
+    They say how many sequences there are, and of which length. The metric's name begins with the split,
+    `test` or `dev`. The keys are those of a title's placeholders.
+    """
     split, index = metric.name.partition("_")[0], metric.name.partition("[")[2].removesuffix("]")
     is_test = split == "test"
     lengths = task.test_lengths if is_test else settings.train.lengths or ()
@@ -244,6 +252,10 @@ def _loss_unit(task: TaskSettings) -> str:
 
 
 def _tokens(task: TaskSettings) -> Iterator[tuple[str, str]]:
+    """Yield the settings that decide whether two losses can be compared.
+
+    Each is a name and a value: the kind of tokens, the batching, and the maximum length of a line.
+    """
     if isinstance(task, LanguageModelSettings | SentencePairSettings | LabelledSettings):
         pieces = getattr(task, "pieces", None)
         tokens = getattr(task, "tokens", "")

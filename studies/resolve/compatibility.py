@@ -136,11 +136,18 @@ def _streams(task: TaskSettings) -> bool:
 
 
 def covers_nothing(root: Node) -> bool:
-    """Return whether a coverage penalty has no effect on this model."""
+    """Return whether a coverage penalty has no effect on this model.
+
+    That is so for a `seq2seq` without attention.
+    """
     return isinstance(root, BlockNode) and root.name == "seq2seq" and "attention" not in dict(root.arguments)
 
 
 def _data(settings: TrialSettings) -> Iterator[ValidationProblem]:
+    """Yield faults of the data: an unknown corpus, wrong tokens, or a failing plug-in.
+
+    A plug-in's task fails if one of its properties raises an exception.
+    """
     task = settings.task
     try:
         _ = task.interface
@@ -153,6 +160,10 @@ def _data(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _separate_documents(settings: TrialSettings) -> Iterator[ValidationProblem]:
+    """Yield a fault if `separate_documents` has no effect or cannot be used.
+
+    It needs rows that are packed from documents.
+    """
     task = settings.task
     if not isinstance(task, LanguageModelSettings) or not task.separate_documents:
         return
@@ -228,6 +239,10 @@ def _faults(config: ModelConfig) -> tuple[str, ...]:
 
 
 def _position_fault(settings: TrialSettings, config: ModelConfig) -> str | None:
+    """Return an error message if the task cannot use the model's positions, else None.
+
+    There may be too few positions, or they may reveal a sequence length that the model must not know.
+    """
     task, name, kind = settings.task, config.position, config.position_kind
     longest = kind.longest
     if kind.by_length and task.spec.kind in (TaskKind.LANGUAGE, TaskKind.TRANSDUCTION):
@@ -401,6 +416,11 @@ _RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
 
 
 def _offending_part(root: Node, gives: str | None) -> str:
+    """Return the text of the part that gives a recipe its kind of output.
+
+    `gives` is the kind of output. For a vector, it is the part that pools positions; otherwise it is the
+    first block with this output.
+    """
     parts = root.parts if isinstance(root, SeriesNode) else (root,)
     if gives == VECTOR:
         return render(next(part for part in parts if output_kind(part) == gives))

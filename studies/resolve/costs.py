@@ -98,7 +98,10 @@ def reads_lines(settings: TrialSettings) -> bool:
 
 
 def has_many_lengths(settings: TrialSettings) -> bool:
-    """Return whether the training batches of a trial have different sequence lengths."""
+    """Return whether the training batches of a trial have different sequence lengths.
+
+    Lengths grow with a curriculum, are drawn at random, or follow from the texts of a corpus.
+    """
     task, train = settings.task, settings.train
     if isinstance(task, AlgorithmicSettings) and train.lengths is not None:
         return train.lengths[0] != train.lengths[1]
@@ -116,7 +119,10 @@ def has_many_lengths(settings: TrialSettings) -> bool:
 
 
 def blocks_compiled_for_each_length(settings: TrialSettings) -> list[str]:
-    """Return the blocks that torch compiles again for each batch length."""
+    """Return the blocks that torch compiles again for each batch length.
+
+    Empty if all batches have the same length.
+    """
     is_cut = isinstance(settings.task, LanguageModelSettings) and settings.task.separate_documents
     if not (settings.train.compile and (is_cut or has_many_lengths(settings))):
         return []
@@ -130,7 +136,10 @@ def step_flops(settings: TrialSettings) -> int:
 
 
 def flops_per_token(settings: TrialSettings) -> float:
-    """Return the training FLOPs per token on a sequence of `sequence_tokens` tokens."""
+    """Return the training FLOPs per token on a sequence of `sequence_tokens` tokens.
+
+    Forward and backward passes count.
+    """
     tokens = sequence_tokens(settings)
     return analysis(settings, tokens).training_flops / tokens
 
@@ -156,7 +165,10 @@ def reach(settings: TrialSettings) -> Reach:
 
 
 def model_cost(name: str, settings: TrialSettings) -> float:
-    """Return one cost of a trial's model, such as `parameters`."""
+    """Return one cost of a trial's model, such as `parameters`.
+
+    The costs are in MODEL_COSTS. A cost that depends on the length is computed at `sequence_tokens`.
+    """
     match name:
         case "parameters":
             return parameter_count(settings)
@@ -185,7 +197,10 @@ def max_learnable_length(settings: TrialSettings) -> int | None:
 
 
 def longest_length(settings: TrialSettings) -> int:
-    """Return the longest length of an algorithmic trial, in training and in tests."""
+    """Return the longest length of an algorithmic trial, in training and in tests.
+
+    A length that grows is assumed to grow in every epoch.
+    """
     train = settings.train
     assert isinstance(settings.task, AlgorithmicSettings)
     trained = train.lengths[1] if train.lengths is not None else highest_length(settings)

@@ -62,7 +62,11 @@ class Draft:
     space: Mapping[str, Dimension]
 
     def declared_names(self) -> set[str]:
-        """Return all names that placeholders such as `{mixer}` may use."""
+        """Return all names that placeholders such as `{mixer}` may use.
+
+        Names with invalid values are included. They are the names of factors, search dimensions and
+        fragments.
+        """
         return {*filler_kinds(self.diagnostics.data), *_named_fragments(self.diagnostics.data)} - {SEED}
 
     def axes(self) -> dict[str, PlacedLevels]:
@@ -92,7 +96,10 @@ class Draft:
         return tuple((("factors", factor, index), level) for index, level in enumerate(levels))
 
     def combined_cells(self) -> Iterator[dict[str, tuple[KeyPath, Level]]]:
-        """Yield the design's cells, with the path of each level in the file."""
+        """Yield the design's cells, with the path of each level in the file.
+
+        A cell maps each factor to its level and path.
+        """
         paths = {
             name: {level_key(level): path for path, level in reversed(self.combined_levels(name))}
             for name in self.design.crossed
@@ -163,6 +170,10 @@ def _is_fragment(
 
 
 def _check_cycles(diagnostics: Diagnostics, texts: Mapping[str, str]) -> None:
+    """Report entries of [recipes] that contain themselves, directly or through others.
+
+    Each cycle is reported once, at the placeholder where it begins.
+    """
     reported: set[str] = set()
     for name, text in texts.items():
         for hole in HOLE_PATTERN.finditer(text):
@@ -179,6 +190,10 @@ def _check_cycles(diagnostics: Diagnostics, texts: Mapping[str, str]) -> None:
 
 
 def _shortest_path(start: str, goal: str, texts: Mapping[str, str]) -> list[str]:
+    """Return a shortest chain of fragments from `start` to `goal`.
+
+    Both ends are included. Empty if there is no chain.
+    """
     paths, seen = [[start]], {start}
     for path in paths:  # the loop appends to this list
         if path[-1] == goal:
@@ -299,6 +314,10 @@ def _holes_as_written(draft: Draft) -> set[str]:
 
 
 def _misplacement_message(draft: Draft, path: KeyPath, name: str) -> str:
+    """Return why a key must not use this placeholder, or "" if it may.
+
+    Entries of [recipes] are allowed only in recipes; a computed size also in [model] d_model.
+    """
     if name in draft.template.fragments and path != RECIPE_PATH:
         return f"{{{name}}} is a part of a recipe, so it can be used only in recipes"
     size = draft.design.matched_size
@@ -328,6 +347,10 @@ def _read(diagnostics: Diagnostics, path: KeyPath, text: str) -> Recipe | None:
 
 
 def _expand(draft: Draft, path: KeyPath, text: str) -> Recipe | None:
+    """Parse a recipe and replace the names of [recipes] in it; return None after a fault.
+
+    If an entry does not fit, report it and return None.
+    """
     try:
         return draft.template.expand(text)
     except RecipeError as error:
@@ -350,6 +373,10 @@ def _part_holes(text: str, recipe: Recipe | None) -> list[str]:
 
 
 def _texts(draft: Draft) -> Iterator[tuple[KeyPath, str]]:
+    """Yield every text of a study that may have placeholders, with its path.
+
+    Such texts are in [model], [task], [train], [recipes] and the levels.
+    """
     yield from draft.template.texts.items()
     for name in _named_fragments(draft.diagnostics.data):
         text = draft.diagnostics.data["recipes"][name]
@@ -420,6 +447,10 @@ def _try_levels(draft: Draft, axes: Mapping[str, PlacedLevels]) -> None:
 
 
 def _required_levels(design: Design, levels: Mapping[str, Level], name: str) -> dict[str, Level]:
+    """Return a cell's levels, changed so that the factor `name` exists in it.
+
+    A factor may have a condition on other factors. Factors that then do not exist have the level ABSENT.
+    """
     asked = list(design.conditions.get(name, {}).items())
     found = dict(levels)
     for other, of in asked:  # the loop appends to this list
@@ -483,7 +514,10 @@ def report_problem(
     origin: KeyPath | None = None,
     names: Collection[str] = (),
 ) -> None:
-    """Report an invalid setting at the level that causes it, or at its key."""
+    """Report an invalid setting at the level that causes it, or at its key.
+
+    `origin` is the path of the level.
+    """
     if origin is None or origin == problem.path:
         diagnostics.report(problem.path, problem.message, key=problem.key)
     elif problem.path == RECIPE_PATH:
@@ -532,6 +566,10 @@ def _valid_axes(draft: Draft) -> dict[str, PlacedLevels]:
 
 
 def _problems(draft: Draft, values: Mapping[str, Level]) -> list[ValidationProblem]:
+    """Fill the placeholders with these values, and return new faults of the settings.
+
+    Faults that are already reported are left out.
+    """
     unfilled = {name: f"{{{name}}}" for name in draft.template.hole_names}
     try:
         resolve_settings(draft.template, {**unfilled, **values, SEED: 0})

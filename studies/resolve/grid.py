@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyBudget:
-    """Limits of a study on the parameters of a model and on the FLOPs of a training step."""
+    """Limits of a study on the parameters of a model and on the FLOPs of a training step.
+
+    The budget of a search also has its other limits.
+    """
 
     max_parameters: int | None = None
     max_step_flops: float | None = None
@@ -44,7 +47,10 @@ class StudyBudget:
         return max((spent / bound for spent, bound, _ in self._bounded_costs(settings)), default=0.0)
 
     def describe_excess(self, settings: TrialSettings) -> str:
-        """Describe how the model exceeds the limits: `4,488,548 parameters instead of at most 2,000,000`."""
+        """Describe how the model exceeds the limits: `4,488,548 parameters instead of at most 2,000,000`.
+
+        Return "" for a model within the limits.
+        """
         costs = self._bounded_costs(settings)
         over = [text.format(spent, bound) for spent, bound, text in costs if spent > bound]
         return " and ".join([*over, *self._exceeded(settings)])
@@ -135,6 +141,10 @@ class GridBuilder:
         return TrialGrid(cells=tuple(cells), over_budget=tuple(over_budget), size_matches=size_matches)
 
     def _resolve_cell(self, levels: Mapping[str, Level]) -> tuple[Kind, SizeMatch | None, bool] | None:
+        """Resolve a cell to its settings and its computed size.
+
+        Also return whether the limits allow the cell. Return None if it has faults, or if many are reported.
+        """
         if len(self.diagnostics.faults) >= _MAX_FAULTS:
             return None
         values, match = dict(levels), None
@@ -154,6 +164,10 @@ class GridBuilder:
         return Kind(settings), match, self.budget.allows(settings)
 
     def _report_over_budget(self, trials: Sequence[Trial]) -> None:
+        """Report that the limits exclude every cell.
+
+        The message says by how much the smallest model exceeds them.
+        """
         smallest = min(trials, key=lambda trial: self.budget.usage(trial.settings))
         cell = ", ".join(
             f"{name}={level_text(level)}" for name, level in smallest.levels.items() if name != SEED

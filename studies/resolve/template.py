@@ -71,7 +71,10 @@ class Template:
         return [name for name in names if name not in self.fragments]
 
     def names_in_level(self, level: Level, factor: str = "") -> list[str]:
-        """Return the names of the placeholders that a level of a factor contains."""
+        """Return the names of the placeholders that a level of a factor contains.
+
+        Only a text, or a table of the factor, can use names.
+        """
         if not isinstance(level, str):
             return []
         if table := self.table_levels.get(factor, {}).get(level):
@@ -101,7 +104,10 @@ class Template:
         )
 
     def expand(self, text: str) -> Recipe:
-        """Parse a text as a recipe, with fragments of [recipes] in place of their names."""
+        """Parse a text as a recipe, with fragments of [recipes] in place of their names.
+
+        Raise RecipeError if a fragment does not fit.
+        """
         if text not in self._expanded:
             self._expanded[text] = _filled_recipe(read_recipe(text), self.fragments)
         return self._expanded[text]
@@ -141,6 +147,10 @@ class Template:
         return self._filled_text(value, values)
 
     def _filled_text(self, text: str, values: Mapping[str, Level]) -> Any:  # noqa: ANN401 -- TOML holds anything
+        """Fill the placeholders of a text with levels.
+
+        A text that is only a placeholder becomes the level itself, which may be a number or a table.
+        """
         hole_only = HOLE_PATTERN.fullmatch(text)
         if hole_only is None:
             return HOLE_PATTERN.sub(lambda hole: str(values[hole[1]]), text)
@@ -157,7 +167,11 @@ class Template:
         return self._filled_text(value, values) if isinstance(value, str) else value
 
     def is_left_out(self, path: KeyPath, names: Collection[str]) -> bool:
-        """Return whether a key's value consists only of these placeholders."""
+        """Return whether a key's value consists only of these placeholders.
+
+        `path` leads to the key, and `names` are the placeholders. The value is one placeholder or a list of
+        them. The recipe is never left out.
+        """
         value: Any = self.tables
         for part in _key_of(path):
             value = value[part]
@@ -166,7 +180,10 @@ class Template:
         return path != RECIPE_PATH and all(hole and hole[1] in names for hole in holes)
 
     def recipe(self, values: Mapping[str, Level]) -> str:
-        """Return the recipe with these values filled in, as text."""
+        """Return the recipe with these values filled in, as text.
+
+        Raises RecipeError for a value that does not fit.
+        """
         recipe = self.expand(self.texts[RECIPE_PATH])
         key = tuple((name, type(values[name]), values[name]) for name in self._needed(recipe, values))
         if key not in self._recipes:

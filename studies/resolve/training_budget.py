@@ -27,7 +27,10 @@ SECONDS_EFFECT = "its steps depend on the device, and FLOPs count one step an ep
 
 
 class BudgetSettings(StrictModel):
-    """Keys of `[train]` that state a training's length in tokens or FLOPs."""
+    """Keys of `[train]` that state a training's length in tokens or FLOPs.
+
+    They stand in place of `steps_per_epoch`.
+    """
 
     tokens: int | None = Field(default=None, ge=1)
     """the tokens of the whole training, instead of steps_per_epoch: each epoch has the number of steps that
@@ -72,7 +75,10 @@ class TrainingBudget:
         return max(1, round(self.amount / least))
 
     def spend(self, settings: TrialSettings) -> TrialSettings:
-        """Return the settings with `steps_per_epoch` set by the budget."""
+        """Return the settings with `steps_per_epoch` set by the budget.
+
+        Raise ValueError if that number is unknown or too small.
+        """
         train = settings.train.model_copy(update={_STEPS: self.steps_of(settings)})
         return settings.model_copy(update={"train": train})
 

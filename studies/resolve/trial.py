@@ -33,7 +33,10 @@ SHOWN_DIGITS = 8
 
 
 def with_code(settings: TrialSettings) -> TrialSettings:
-    """Return the settings with the digests of the plug-ins that they use."""
+    """Return the settings with the digests of the plug-ins that they use.
+
+    Only loaded plug-ins have a digest.
+    """
     code = code_here(settings)
     return settings.model_copy(update={"code": code}) if code != settings.code else settings
 

@@ -91,7 +91,10 @@ class Expansion:
         return settings
 
     def check(self, diagnostics: Diagnostics, design: Design, claims: Sequence[Claim]) -> None:
-        """Report faults of the feature's keys in a study that has other faults."""
+        """Report faults of the feature's keys in a study that has other faults.
+
+        These other faults prevent `complete`. `claims` are the valid claims.
+        """
 
     def complete(self, diagnostics: Diagnostics, study: Study) -> Study:
         """Return the study with this feature's additions; report faults.
@@ -114,7 +117,10 @@ def _module_names() -> tuple[str, ...]:
 
 
 def read_expansions(diagnostics: Diagnostics) -> dict[str, Expansion]:
-    """Return the optional features that a study file turns on, by key."""
+    """Return the optional features that a study file turns on, by key.
+
+    Report faults of these keys. The tables that they change are replaced in the document's data.
+    """
     study, search = (diagnostics.data.get(name) for name in ("study", "search"))
     scheduler = part_table(search.get("scheduler")) if isinstance(search, Mapping) else {}
     keys = {*diagnostics.data, *(study if isinstance(study, Mapping) else ()), *scheduler}
@@ -134,7 +140,10 @@ MAX_TRIALS = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedSize:
-    """A model size, such as `width`, that is computed for each cell."""
+    """A model size, such as `width`, that is computed for each cell.
+
+    It is chosen so that each cell costs as much as the baseline. `size` is the baseline's own size.
+    """
 
     name: str
     size: int
@@ -223,7 +232,10 @@ class Design(ABC):
         return None
 
     def explain_kind(self) -> str:
-        """Explain which cells this kind of design has, and which effects it can separate."""
+        """Explain which cells this kind of design has, and which effects it can separate.
+
+        Return "" for a plain grid.
+        """
         return ""
 
     def alias_words(self) -> list[str]:
@@ -231,7 +243,10 @@ class Design(ABC):
         return []
 
     def explain(self) -> str:
-        """Explain how the design combines levels, or return "" for a plain grid."""
+        """Explain how the design combines levels, or return "" for a plain grid.
+
+        The explanation includes conditions and labels.
+        """
         around = f"around each {' and '.join(self.around)}: " if self.around else ""
         text = around + self.explain_kind() if self.crossed else ""
         where = [f"{name} only where {describe_condition(each)}" for name, each in self.conditions.items()]
@@ -241,7 +256,10 @@ class Design(ABC):
 
     @property
     def known_levels(self) -> dict[str, tuple[Level, ...]]:
-        """Every factor with its levels, including removed ones."""
+        """Every factor with its levels, including removed ones.
+
+        Levels that overrides have removed from the file come last.
+        """
         written = self.as_written.factors if self.as_written else {}
         return {
             name: (*levels, *(level for level in written.get(name, ()) if not has_level(levels, level)))
@@ -268,14 +286,20 @@ class Design(ABC):
         return self.baseline[name] if name in self.baseline else self.factors[name][0]
 
     def other_level(self, name: str) -> Level:
-        """Return the first level of a factor that is not the baseline level."""
+        """Return the first level of a factor that is not the baseline level.
+
+        If there is no other level, return the baseline level.
+        """
         baseline = self.baseline_level(name)
         others = (level for level in self.factors[name] if level_key(level) != level_key(baseline))
         return next(others, baseline)
 
     @property
     def inner(self) -> dict[str, tuple[Level, ...]]:
-        """The factors that this kind of design combines: all except `seed` and those in `around`."""
+        """The factors that this kind of design combines: all except `seed` and those in `around`.
+
+        Factors in `around` are then combined with every resulting cell.
+        """
         return {name: levels for name, levels in self.crossed.items() if name not in self.around}
 
     def with_absent(self, levels: Mapping[str, Level]) -> dict[str, Level]:
@@ -283,7 +307,10 @@ class Design(ABC):
         return with_absent(self.conditions, levels) if self.conditions else dict(levels)
 
     def baseline_of(self, levels: Mapping[str, Level]) -> dict[str, Level]:
-        """Return the baseline for a cell with these levels."""
+        """Return the baseline for a cell with these levels.
+
+        The baseline cell has the baseline's levels from [study], and these levels of all other factors.
+        """
         found = {**levels, **self.baseline}
         for name in self.conditions:
             if found.get(name) == ABSENT:
@@ -338,7 +365,10 @@ class Design(ABC):
 
 
 def with_absent(conditions: Conditions, levels: Mapping[str, Level]) -> dict[str, Level]:
-    """Return a cell's levels, with ABSENT for factors that it lacks."""
+    """Return a cell's levels, with ABSENT for factors that it lacks.
+
+    A factor may have a condition on the levels of other factors.
+    """
     found = dict(levels)
     for name, condition in conditions.items():
         present = (other not in found or has_level(of, found[other]) for other, of in condition.items())
@@ -483,6 +513,11 @@ class DesignReader:
     def _listed_cells(
         self, baseline: Mapping[str, Level], conditions: Conditions, labels: Collection[str]
     ) -> dict[int, dict[str, Level]]:
+        """Return the complete cells of [[cells]], by their index in the file.
+
+        A cell is complete if each factor has a level in the cell or in the baseline. Unknown factors, invalid
+        levels, levels of absent factors, and duplicate cells are reported.
+        """
         listed: dict[int, dict[str, Level]] = {}
         seen: set[tuple[str, ...]] = set()
         for index, table in enumerate(self.tables):
@@ -521,6 +556,10 @@ class DesignReader:
                 self.diagnostics.report((*path, name), fault)
 
     def _check_max_seeds(self) -> None:
+        """Report `max_seeds` if it has no effect.
+
+        It has none in a search, and none if [factors] has as many seeds already.
+        """
         path, count = ("study", "max_seeds"), len(self.factors[SEED])
         if self.header.max_seeds is None:
             return

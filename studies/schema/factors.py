@@ -69,6 +69,11 @@ def _levels(
     *,
     may_repeat: bool,
 ) -> tuple[Level, ...]:
+    """Return the levels of a factor in a study file.
+
+    Report invalid and repeated levels. Two levels are equal if their types and values are: `1` and `1.0`
+    differ.
+    """
     path = ("factors", name)
     if diagnostics.already_reported(path):
         return ()
@@ -226,7 +231,10 @@ def filled_levels(levels: Mapping[str, Level]) -> dict[str, Level]:
 
 
 def value_name(value: Level) -> str:
-    """Return a search value for display: `conv(k=…)` for `conv(k=integer(2, 9))`."""
+    """Return a search value for display: `conv(k=…)` for `conv(k=integer(2, 9))`.
+
+    A number has four digits. Dimensions inside the value are shown as `…`.
+    """
     return f"{value:.4g}" if isinstance(value, float) else _RANGE.sub("…", level_name(value))
 
 

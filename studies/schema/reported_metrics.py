@@ -146,6 +146,10 @@ def missing_metric(name: str, trials: Iterable[TrialSettings]) -> str:
 
 
 def _target_fault(name: str, trials: Sequence[TrialSettings]) -> str:
+    """Return why no trial can have a target such as `steps_to[loss <= 1]`, or "".
+
+    The target itself may be invalid.
+    """
     target, family = read_target(name), metric_family(name)
     if target is None:
         return f"expected {family}[METRIC <= NUMBER] or {family}[METRIC >= NUMBER], got '{name}'"
@@ -173,7 +177,10 @@ def _target_fault(name: str, trials: Sequence[TrialSettings]) -> str:
 
 
 def course_fault(name: str, axis: str, trials: Iterable[TrialSettings]) -> str:
-    """Return why a figure cannot show a metric over the time of training, or ""."""
+    """Return why a figure cannot show a metric over the time of training, or "".
+
+    Return "" also if the axis is not a time.
+    """
     if axis not in ("epoch", "step", *CURRENCIES.values()):
         return ""
     family, trials = metric_family(name), list(trials)

@@ -112,7 +112,10 @@ def check_search_space(
     dimensions: Mapping[str, Dimension],
     choose: ChoosePoint,
 ) -> None:
-    """Report dimensions that the sampler does not support."""
+    """Report dimensions that the sampler does not support.
+
+    Some samplers support no words as values, or no dimensions that only some points have.
+    """
     path, sampler = ("search", "sampler"), settings.sampler_name
     choices = [name for name, each in dimensions.items() if isinstance(each, ChoiceDimension)]
     if choices and sampler in NUMBERS_ALONE:
@@ -194,6 +197,10 @@ def _check_quantities(diagnostics: Diagnostics, settings: SearchSettings) -> Non
 
 
 def _too_late(name: str, search: SearchSettings, ends: Sequence[TrialSettings]) -> str:
+    """Return an error message if a scheduler needs a metric before it is known.
+
+    Return "" otherwise. Such a scheduler compares points after each epoch.
+    """
     for each in ends if search.compares_epochs else ():
         if name in (late := last_metrics(each)):
             early = [one for one in final_metrics(each) if one not in late]
@@ -205,7 +212,10 @@ def _too_late(name: str, search: SearchSettings, ends: Sequence[TrialSettings]) 
 def read_baseline(
     diagnostics: Diagnostics, header: StudySettings, dimensions: Mapping[str, Dimension], choose: ChoosePoint
 ) -> dict[str, Level]:
-    """Return the point of `[study] baseline`, which a search trains first; empty if there is none."""
+    """Return the point of `[study] baseline`, which a search trains first; empty if there is none.
+
+    Report a point outside the space.
+    """
     path: KeyPath = ("study", "baseline")
     given = dict(header.baseline)
     if not given:
@@ -301,7 +311,10 @@ def read_dimension(text: str) -> Dimension:
 
 
 def representative_values(dimension: Dimension) -> tuple[Level, ...]:
-    """Return the values of a dimension at which a study is checked."""
+    """Return the values of a dimension at which a study is checked.
+
+    They are both ends of a range, or every option.
+    """
     if isinstance(dimension, ChoiceDimension):
         return tuple(option_label(option) for option in dimension.options)
     return (dimension.low, dimension.high)
@@ -327,7 +340,10 @@ def options_by_name(dimension: ChoiceDimension) -> NamedLevels:
 
 
 def default_sampler(settings: SearchSettings) -> PartSettings:
-    """Return the default sampler: `gp_trees` where possible, else `tpe`."""
+    """Return the default sampler: `gp_trees` where possible, else `tpe`.
+
+    `gp_trees` supports neither several metrics nor limits on trained values.
+    """
     learns_limits = any(not is_known_before(each.name) for each in settings.bounds)
     several = len(settings.metric) > 1
     return TpeSettings(name="tpe") if several or learns_limits else PartSettings(name="gp_trees")

@@ -189,6 +189,10 @@ def _read_scheduler(given: object) -> object:
 
 
 def _read_dimension(given: object) -> object:
+    """Return a dimension's text unchanged. Raise ValueError if the value in the file is not a text.
+
+    The message of the error says what to write instead.
+    """
     if isinstance(given, str):
         return given
     meant = 'expected a text such as "integer(2, 9)", "real(0.0, 0.3)" or "choice(64, 128)"'

@@ -101,12 +101,19 @@ class SearchPoints:
         return sum(point.status == ValueStatus.DONE and point.feasible is None for point in self.points)
 
     def sign(self, metric: Metric) -> int:
-        """Return 1 if higher values of a metric are better, else -1."""
+        """Return 1 if higher values of a metric are better, else -1.
+
+        The direction is that of the search's objective. For other metrics, it is the metric's own.
+        """
         own = {goal.name: goal.sign for goal in self.goals}
         return own.get(metric.name, 1 if metric.higher_is_better else -1)
 
     def ranked(self) -> tuple[FoundPoint, ...]:
-        """Return the complete points, the best first."""
+        """Return the complete points, the best first.
+
+        They are sorted by the first objective. Points with equal values are in order of time. With several
+        objectives, undominated points come before all others.
+        """
         points, losses = self.complete, self._losses()
         best = set(front(losses)) if len(self.goals) > 1 else set(range(len(points)))
         order = sorted(range(len(points)), key=lambda number: (number not in best, losses[number][0]))
@@ -122,6 +129,10 @@ class SearchPoints:
         return tuple(points[place] for place in front(self._losses()))
 
     def _losses(self) -> list[list[float]]:
+        """Return the objectives of each complete point, so that lower is always better.
+
+        Objectives that the search maximises are negated.
+        """
         return [
             [-goal.sign * (point.mean(goal.name) or 0.0) for goal in self.goals] for point in self.complete
         ]
@@ -206,6 +217,10 @@ def _found(
     goals: Sequence[SearchObjective],
     study: Study,
 ) -> FoundPoint:
+    """Return a search point with its results.
+
+    `rows` has a row for each of its ended trials. Rows of some seeds may be missing.
+    """
     across, seeds = len(study.point_levels), {int(row["seed"]) for row in rows}
     statuses = [measured[each.name][row["trial"]][1] for each in goals for row in rows]
     if len(rows) < across * len(study.point_seeds(values)):
@@ -234,6 +249,10 @@ def _by_seed(
 
 
 def _values(study: Study, tried: pl.DataFrame, metric: str) -> dict[str, tuple[float, ValueStatus]]:
+    """Return a metric's value in each trial, or why it is missing.
+
+    Costs known from settings count once the trial is done.
+    """
     if metric not in COSTS and is_known_before(metric):
         costs: dict[str, tuple[float, ValueStatus]] = {}
         for trial, status, factors in tried.select("trial", "status", "factors").iter_rows():
@@ -266,7 +285,10 @@ class BestPoint:
 
 
 def comparison_note(study: Study) -> str:
-    """Return a note if values of an objective were measured at different sequence lengths."""
+    """Return a note if values of an objective were measured at different sequence lengths.
+
+    This happens if the curricula of points reach different lengths. Return "" otherwise.
+    """
     search = study.search
     ends = [trial.settings for trial in study.boundary_trials()] if search else []
     names = [each.name for each in search.objectives] if search else []
@@ -354,7 +376,10 @@ def front(points: Sequence[Losses]) -> list[int]:
 
 
 def ranks(points: Sequence[Losses]) -> list[int]:
-    """Return the rank of each point, 0 for the Pareto front."""
+    """Return the rank of each point, 0 for the Pareto front.
+
+    Rank 1 is the front of all other points, and so on.
+    """
     left, found, rank = list(range(len(points))), [0] * len(points), 0
     while left:
         first = {left[place] for place in front([points[each] for each in left])}

@@ -145,7 +145,10 @@ def over_limit_sentence(found: SearchPoints) -> Iterator[str]:
 
 
 def left_out(found: SearchPoints) -> Iterator[tuple[int, str]]:
-    """Yield why points are not ranked, such as `the training diverged`, and how many."""
+    """Yield why points are not ranked, such as `the training diverged`, and how many.
+
+    Failed and pruned points are not counted.
+    """
     statuses = Counter(point.status for point in found.points)
     values = "; ".join(
         f"{metric} is not finite ({', '.join(f'{n} × {word}' for word, n in words.items())})"
@@ -178,7 +181,10 @@ def best_words(found: SearchPoints, shown: int) -> str:
 
 
 def rung_words(name: str, rungs: Sequence[RungCost]) -> str:
-    """Describe the stages (rungs) of a search: `20 points at width=8, 6 at 24, 2 at 72: …`."""
+    """Describe the stages (rungs) of a search: `20 points at width=8, 6 at 24, 2 at 72: …`.
+
+    The text ends with the number of epochs, and with the work as a number of whole trainings.
+    """
     first, *others = rungs
     ways = [f"{plural(first.points, 'point')} at {name}={first.value}"]
     ways += [f"{each.points:,} at {each.value}" for each in others]
@@ -189,7 +195,10 @@ def rung_words(name: str, rungs: Sequence[RungCost]) -> str:
 
 
 def scheduler_words(search: SearchSettings) -> str:
-    """Return the end of a sentence on a search's scheduler, such as `, cut short by asha`."""
+    """Return the end of a sentence on a search's scheduler, such as `, cut short by asha`.
+
+    Return "" without a scheduler.
+    """
     if search.scheduler.name == RACE:
         return ", with further seeds for the candidates for the best"
     if search.fidelity != EPOCHS:
@@ -198,7 +207,10 @@ def scheduler_words(search: SearchSettings) -> str:
 
 
 def search_words(search: SearchSettings, elsewhere: int = 0) -> str:
-    """Describe a search: `20 points by tpe for the lowest loss, cut short by asha`."""
+    """Describe a search: `20 points by tpe for the lowest loss, cut short by asha`.
+
+    `elsewhere` is the number of points whose results are known from other studies.
+    """
     end = f", at most {search.budget.words()}" if search.budget and search.budget.words() else ""
     mean = f", means over each {' and '.join(search.across)}" if search.across else ""
     startup = min(search.trials, getattr(search.sampler, "n_startup_trials", 0))

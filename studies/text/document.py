@@ -105,6 +105,10 @@ def _value_end(text: str, start: int, ends: str = ",]}#") -> int:
 
 
 def _expected_value(got: str) -> str:
+    """Return the error message for an invalid value, such as a text without quotes.
+
+    The message says what to write instead.
+    """
     for pattern, message in _HINTS:
         if re.fullmatch(pattern, got.lower()):
             return message.format(got=truncate(got, MAX_QUOTED))
@@ -210,7 +214,10 @@ def parse_document(source: str, text: str, overrides: Sequence[str] = ()) -> Doc
 
 
 def read_document(path: Path, overrides: Sequence[str] = ()) -> Document:
-    """Read and parse a study file; raise StudyError for invalid TOML or UTF-8, or OSError."""
+    """Read and parse a study file; raise StudyError for invalid TOML or UTF-8, or OSError.
+
+    A byte order mark at the beginning is skipped.
+    """
     raw = path.read_bytes().removeprefix(BOM_UTF8)
     try:
         return parse_document(str(path), raw.decode(), overrides)
@@ -314,7 +321,10 @@ class Diagnostics:
         self.invalid.add(path)
 
     def report_faults(self, path: KeyPath, faults: Iterable[Fault]) -> None:
-        """Add the faults of a text value such as a recipe."""
+        """Add the faults of a text value such as a recipe.
+
+        The value is marked as invalid. Each fault has a position in the text.
+        """
         for fault in faults:
             self.report_invalid(path, fault.message, within=(fault.start, fault.end))
 
@@ -335,7 +345,10 @@ class Diagnostics:
         return []
 
     def validate(self, model: type[ModelT], path: KeyPath, data: Mapping[str, Any]) -> ModelT | None:
-        """Return a table as an object of its Pydantic class."""
+        """Return a table as an object of its Pydantic class.
+
+        If it is invalid, report faults and return None.
+        """
         try:
             return validate(model, data)
         except InvalidTableError as error:

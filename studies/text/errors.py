@@ -55,7 +55,10 @@ class StudyError(ActivememError):
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """Return the messages without lines of the file."""
+        """Return the messages without lines of the file.
+
+        Faults of the whole study come first, such as a plug-in that is not loaded.
+        """
         found = sorted(self.faults, key=lambda fault: fault.line is not None)
         return tuple(fault.message for fault in found)
 
@@ -97,6 +100,10 @@ def path_prefix(path: KeyPath) -> str:
 
 
 def _order(fault: StudyFault) -> tuple[int, int, str, int, list[str | int]]:
+    """Return the sort key of a fault.
+
+    Faults in the file come first, then those in overrides, then those without a position.
+    """
     part = 2 if fault.line is None else 0 if fault.line else 1
     pieces = _NUMBER.split(fault.message)
     return (

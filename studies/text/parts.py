@@ -23,7 +23,10 @@ class PartSettings(StrictModel):
 
 
 def part_table(given: object) -> Mapping[str, Any]:
-    """Return a part of a study as a table: `{name = "tpe"}` for `"tpe"`."""
+    """Return a part of a study as a table: `{name = "tpe"}` for `"tpe"`.
+
+    Return an empty table for a value that is neither a name nor a table.
+    """
     if isinstance(given, str):
         return {"name": given}
     return given if isinstance(given, Mapping) else {}
@@ -53,7 +56,10 @@ def read_part(given: object, find_model: Callable[[str], type[PartSettings]]) ->
 def report_moved_keys(
     diagnostics: Diagnostics, table: str, part: str, models: Mapping[str, type[PartSettings]]
 ) -> None:
-    """Report and drop keys that belong in an inner table, such as `sampler` of [search]."""
+    """Report and drop keys that belong in an inner table, such as `sampler` of [search].
+
+    `part` is the key of the inner table. `models` has the class of each part that this key can name.
+    """
     given = diagnostics.data[table]
     own = part_table(given.get(part))
     moved: dict[str, dict[str, object]] = {}  # for each part, its keys as the file spells them

@@ -56,7 +56,10 @@ KEY_OWNERS: dict[str, type[StrictModel]] = {}
 
 @cache
 def key_descriptions(model: type[BaseModel]) -> dict[str, str]:
-    """Return the keys of a table's class with their docstrings."""
+    """Return the keys of a table's class with their docstrings.
+
+    The docstrings are "" if the source code is missing.
+    """
     found: dict[str, str] = {}
     for base in reversed(model.__mro__[: model.__mro__.index(BaseModel)]):
         try:
@@ -77,7 +80,10 @@ def key_descriptions(model: type[BaseModel]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class KnownNames:
-    """Annotation of a key whose value must be one of several known names."""
+    """Annotation of a key whose value must be one of several known names.
+
+    If the key is missing, the error message lists the names that `list_names` returns.
+    """
 
     list_names: Callable[[], Iterable[str]]
 
@@ -92,7 +98,10 @@ class Purpose:
 def class_faults(
     settings: type[BaseModel], base: type[BaseModel], given: Collection[str] = ("name",)
 ) -> list[str]:
-    """List what a plug-in's settings class lacks, such as defaults or docstrings."""
+    """List what a plug-in's settings class lacks, such as defaults or docstrings.
+
+    Keys in `given` need neither a default nor a docstring.
+    """
     missing = contract_faults(settings, base)
     if not (isinstance(settings, type) and issubclass(settings, base)):
         return missing
@@ -129,7 +138,10 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class ValidationProblem:
-    """An error message about a value in a table, or about its key."""
+    """An error message about a value in a table, or about its key.
+
+    `path` leads to the value. The message is about the key if `key` is True.
+    """
 
     path: KeyPath
     message: str
@@ -192,6 +204,10 @@ def _with_whole_number(value: Any, path: KeyPath) -> Any:  # noqa: ANN401 -- TOM
 
 
 def _without_misspelt_keys(model: type[BaseModel], errors: list[ErrorDetails]) -> list[ErrorDetails]:
+    """Drop the errors of missing keys that are only misspelt.
+
+    The misspelt key is itself an error, and one message is enough.
+    """
     unknown = [error["loc"] for error in errors if error["type"] == "extra_forbidden"]
     meant = {(*loc[:-1], _meant_key(str(loc[-1]), _model_at(model, loc[:-1]))) for loc in unknown}
     return [error for error in errors if error["type"] != "missing" or error["loc"] not in meant]
@@ -276,7 +292,10 @@ class NamedSettings(StrictModel):
 
 
 def read_named(base: type[NamedSettings]) -> BeforeValidator:
-    """Return a Pydantic validator for tables whose `name` selects their class."""
+    """Return a Pydantic validator for tables whose `name` selects their class.
+
+    A table without a known name keeps only the keys of `base`, since its other keys cannot be checked.
+    """
 
     def read(table: object) -> object:
         if isinstance(table, str):
@@ -328,6 +347,10 @@ def _meant_key(key: str, table: type[BaseModel]) -> str | None:
 
 
 def _unknown_key_hint(key: str, table: type[BaseModel]) -> str:
+    """Return a hint at the key that is probably meant.
+
+    It may be in this table, in its inner tables, or in another table.
+    """
     synonym = SYNONYMS.get(key.lower(), key)
     others = table.other_keys if issubclass(table, StrictModel) else ()
     fields = (*table.model_fields, *others)

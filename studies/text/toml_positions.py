@@ -55,7 +55,10 @@ def locate(text: str) -> dict[KeyPath, KeyValueSpan]:
 
 @dataclass(slots=True)
 class _Scanner:
-    """Scanner of a TOML text, with one method for each rule of the grammar."""
+    """Scanner of a TOML text, with one method for each rule of the grammar.
+
+    `lengths` has the number of tables in each array of tables.
+    """
 
     text: str
     offset: int = 0
@@ -115,7 +118,10 @@ class _Scanner:
             self.offset += 1
 
     def descend(self, path: KeyPath, keys: list[tuple[str, Span]]) -> KeyPath:
-        """Return the path of dotted keys below `path`."""
+        """Return the path of dotted keys below `path`.
+
+        Record the position of each key. In an array of tables they belong to the last table.
+        """
         for name, span in keys:
             path = (*path, name)
             self.record(path, KeyValueSpan(span, span))

@@ -406,7 +406,10 @@ class Rwkv7(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Remove at one key, write at another key, and read with the query."""
+        """Remove at one key, write at another key, and read with the query.
+
+        Only a part of the value stored under the first key is removed.
+        """
         q, k = qk.unbind(2)
         gates = self.gates
         log_decay, rate = (each.to(x.dtype).unflatten(2, (self.heads, -1)) for each in gates(x))

@@ -132,7 +132,10 @@ class StateSpaceDuality(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Run the recurrence with the step sizes of each head."""
+        """Run the recurrence with the step sizes of each head.
+
+        The step sizes scale the writes and the decays. The values times a gain are added to the outputs.
+        """
         steps = self.rates.steps(x)
         q, k = qk[:, :, 0, 0], qk[:, :, 1, 0]
         log_decay, skip = self.rates.log_decays(steps), self.skip[None, None]

@@ -106,6 +106,10 @@ def _open_documents(
 
 
 def _train_names(documents: OwnDocuments) -> list[str]:
+    """Return a name for each source of training documents: train, train1, ….
+
+    The documents are stored under these names.
+    """
     return ["train", *(f"train{number}" for number in range(1, len(documents.sources)))]
 
 
@@ -140,6 +144,10 @@ def _symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path, place: P
 
 
 def _known_symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path) -> TextSymbols:
+    """Return the vocabulary of a corpus whose vocabulary is fixed.
+
+    It is the corpus's alphabet, or a pretrained tokenizer.
+    """
     documents = isinstance(task.corpus, OwnDocuments)
     if task.tokenizer is None or task.tokens != "pretrained":
         return TextSymbols(
@@ -208,6 +216,11 @@ def _write_documents(
 
 
 def _iter_documents(documents: OwnDocuments, folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield the documents of all files, each with the name of its split.
+
+    The files for training come first, one source after another. Raise DataError if a file is missing or has
+    changed.
+    """
     shares = HeldOutFractions(dev=documents.dev_share, test=documents.test_share)
     sources = zip(_train_names(documents), (each.files for each in documents.sources), strict=True)
     for name, files in (*sources, ("dev", documents.dev), ("test", documents.test)):

@@ -114,6 +114,10 @@ def _lines(data: bytes) -> Iterator[str]:
 
 
 def _split_long_line(line: str) -> list[str]:
+    """Split a long line between words.
+
+    No piece spans two words, so the line gets the same pieces as without the split.
+    """
     parts = []
     while len(line) > _MAX_CHARACTERS:
         cut = line.find(" ", _MAX_CHARACTERS)

@@ -107,7 +107,10 @@ class JsonTokenizer(FileTokenizer):
 
 
 class RankTokenizer(FileTokenizer):
-    """Byte-level BPE tokenizer of tiktoken."""
+    """Byte-level BPE tokenizer of tiktoken.
+
+    It is read from a file of token ranks; `pattern` splits a text. The rank of a token is also its number.
+    """
 
     def __init__(self, content: bytes, pattern: str) -> None:
         self._content, self._pattern = content, pattern
@@ -293,12 +296,19 @@ class TextSymbols:
 
     @property
     def begins_with_mark(self) -> bool:
-        """Return whether each encoded text begins with an end mark."""
+        """Return whether each encoded text begins with an end mark.
+
+        The first real token then has a context and is scored.
+        """
         return self.documents or self.kind in ("json", "ranks")
 
     @cached_property
     def encode_bytes(self) -> TextEncoder:
-        """Return an encoder of a text's bytes."""
+        """Return an encoder of a text's bytes.
+
+        It encodes line by line or, with `documents`, the text as one document. It adds an end mark to each
+        line or document.
+        """
         if self.documents:
             return _document_encoder(self.tokenizer)
         if self.kind == "characters":
@@ -353,7 +363,10 @@ class TextSymbols:
 
     @cached_property
     def tokenizer(self) -> FileTokenizer:
-        """Return the tokenizer of these symbols."""
+        """Return the tokenizer of these symbols.
+
+        It is read from a file if there is one; otherwise each byte is a token.
+        """
         if self.kind == "json":
             return JsonTokenizer(self.content)
         return RankTokenizer(self.content, self.pattern) if self.kind == "ranks" else ByteTokenizer()

@@ -94,7 +94,10 @@ def sentences_as_lines(data: bytes) -> bytes:
 
 
 def character_encoder(alphabet: bytes) -> TextEncoder:
-    """Return an encoder that maps each byte to its position in an alphabet."""
+    """Return an encoder that maps each byte to its position in an alphabet.
+
+    Positions count from 1; a line end is 0.
+    """
     known = b"\n" + alphabet
     table = bytearray(256)
     for place, byte in enumerate(known):
@@ -124,7 +127,10 @@ def character_encoder(alphabet: bytes) -> TextEncoder:
 
 
 def build_vocabulary(train: bytes) -> list[bytes]:
-    """Return the words of a text by falling frequency, after the end mark."""
+    """Return the words of a text by falling frequency, after the end mark.
+
+    Words of equal frequency are sorted alphabetically.
+    """
     counts: Counter[bytes] = Counter()
     for chunk in _chunks(ensure_final_newline(train)):
         counts.update(chunk.split())
@@ -133,7 +139,10 @@ def build_vocabulary(train: bytes) -> list[bytes]:
 
 
 def limit_vocabulary(known: list[bytes], size: int) -> list[bytes]:
-    """Return a vocabulary of at most `size` symbols."""
+    """Return a vocabulary of at most `size` symbols.
+
+    They are the end mark, `<unk>`, and the most frequent words.
+    """
     return [END_OF_LINE, UNKNOWN, *(word for word in known[1:] if word != UNKNOWN)][:size]
 
 

@@ -48,7 +48,10 @@ def vocabulary_from_dict(record: Mapping[str, Any]) -> Vocabulary:
 
 
 def load_vocabulary(kind: str, content: bytes) -> Vocabulary:
-    """Rebuild a vocabulary from its stored bytes."""
+    """Rebuild a vocabulary from its stored bytes.
+
+    `content` has the bytes that the vocabulary's method of that name returned.
+    """
     if kind == "bpe":
         from .subwords import SubwordVocabulary  # noqa: PLC0415  as above
 

@@ -408,6 +408,10 @@ class Search:
             self._rungs.begin(point.global_id, point.rung)
 
     def _trials_to_run(self, point: SearchPoint) -> list[Job]:
+        """Return the trials of a search point to train now.
+
+        These are all missing trials; in a race, only those of the next seed, or none.
+        """
         missing = self._missing(point)
         if self._race is None or not missing or point.values == self._study.baseline:
             return missing
@@ -417,6 +421,10 @@ class Search:
         return []
 
     def _end(self, tracked: TrackedPoint) -> None:
+        """End a search point if all its trials have outcomes.
+
+        In this case, report it to Optuna. Otherwise, wait for the drivers that train the missing trials.
+        """
         if self._missing(tracked.point):
             self._tracked.move(tracked, PointState.RUNNING_ELSEWHERE)
             return
@@ -456,6 +464,10 @@ class Search:
         return TrackedPoint(point, trial), source
 
     def _accept(self, values: dict[str, Level]) -> SearchPoint | None:
+        """Return the search point with these values, if it can be trained.
+
+        Return None if it has begun or if its model exceeds a limit. Record the values as tried.
+        """
         self._ask_tell.unseen.note(values)
         point = self._points.of_values(values)
         is_new = point.global_id not in self._tracked.begun
@@ -499,6 +511,11 @@ class Search:
         return self._points.courses(points) if self._settings.compares_epochs else {}
 
     def _tell(self, tracked: TrackedPoint, courses: Mapping[str, Mapping[int, float]]) -> None:
+        """Report to Optuna how a search point has ended.
+
+        Record its losses for the rungs and the seed race. A scheduler receives all epochs of a restored point
+        in turn, because it compares later points with them.
+        """
         point = tracked.point
         if tracked.trial is None and self._settings.compares_epochs:
             tracked.trial = self._ask_tell.ask_for(point.values)

@@ -198,6 +198,10 @@ class StoredPoints:
         return fmean(row_value(row, name) for row in rows)
 
     def _mean_at(self, epoch: int, rows: Sequence[Mapping[str, Any]]) -> float:
+        """Return the mean of the first objective after `epoch`.
+
+        Return NaN if a trial has no value for this epoch.
+        """
         frame = self.attempts.frame(row["trial"] for row in rows)
         values = self._store.metric_course(self._metric, frame).filter(epoch=epoch)["value"].to_list()
         return fmean(values) if len(values) == len(rows) else math.nan
@@ -293,6 +297,10 @@ class BegunPoints:
                 self._seen.add(trial.id)
 
     def _end(self, trial: str, row: Mapping[str, Any]) -> datetime:
+        """Return when a stored trial finished.
+
+        For a reused trial of another study, return when this study adopted it.
+        """
         return self._taken[trial][1] if self._is_taken(trial, row) else row["finished"]
 
     def _is_taken(self, trial: str, row: Mapping[str, Any]) -> bool:

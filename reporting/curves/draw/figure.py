@@ -166,6 +166,10 @@ def _layout_figure(curve: Curve, need: PanelLayout) -> _FigureLayout:
 
 
 def _write_head(figure: Figure, page: _FigureLayout) -> float:
+    """Write the caption and the metric's title above the panels.
+
+    Return the vertical position where the panels begin.
+    """
     y = page.height - _EDGE
     for line in page.caption:
         write(figure, _EDGE, y, line, size=TITLE, weight="bold", va="top")

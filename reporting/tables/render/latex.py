@@ -80,7 +80,11 @@ def render_float(table: Table, form: CellForm) -> str:
 
 
 def _caption_lines(table: Table, *, is_first: bool) -> list[str]:
-    """Return the lines of a float's caption and label."""
+    """Return the lines of a float's caption and label.
+
+    A further float of the same table has no label; its caption is "Continued." with the number of the first
+    float.
+    """
     if not is_first:
         return [r"  \addtocounter{table}{-1}", r"  \caption{Continued.}"]
     return [rf"  \caption{{{escape(' '.join(table.caption))}}}", rf"  \label{{tab:{table.name}}}"]
@@ -237,7 +241,10 @@ def _heading_lines(table: Table, spans: Sequence[int]) -> list[str]:
 
 
 def _row(name: str, cells: Sequence[Cell], spans: Sequence[int], form: CellForm) -> list[str]:
-    """Return the LaTeX lines of a table row."""
+    """Return the LaTeX lines of a table row.
+
+    The study's numbers are in the first line, the paper's in the second. A line without numbers is left out.
+    """
     ours = " & ".join(map(form.ours, cells, spans))
     published = rf"{' & '.join(map(form.published, cells, spans))} \\ \addlinespace"
     if not any(cell.published_text for cell in cells):

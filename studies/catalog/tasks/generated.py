@@ -172,7 +172,10 @@ def register_task(name: str, *, kind: str, summary: str, source: str) -> Callabl
 
 
 def check_statements(task: GeneratedTask) -> None:
-    """Check the properties of a plug-in's task, and the names of its test sets."""
+    """Check the properties of a plug-in's task, and the names of its test sets.
+
+    Raises TaskError for a fault.
+    """
     try:
         names, _, _ = tuple(task.test_sets()), task.required_reach, task.has_one_shape
     except Exception as error:  # any exception is reported as the plug-in's

@@ -142,7 +142,10 @@ class LabelledSettings(TaskSettings, ABC):
         )
 
     def normalise(self, sequence: str) -> str:
-        """Shorten each run of spaces between symbols to a single space."""
+        """Shorten each run of spaces between symbols to a single space.
+
+        Texts whose tokens are not symbols are returned unchanged.
+        """
         return " ".join(sequence.split()) if self.vocabulary[0] == "symbols" else sequence
 
 

@@ -99,6 +99,10 @@ class Population:
         return found
 
     def _losses(self, trial: FrozenTrial) -> tuple[float, ...]:
+        """Return the values of a point's objectives, signed so that lower is better.
+
+        For a pruned point they are infinite.
+        """
         if trial.state != TrialState.COMPLETE or trial.values is None:
             return (math.inf,) * len(self._signs)
         return tuple(sign * each for sign, each in zip(self._signs, trial.values, strict=True))

@@ -242,6 +242,11 @@ class TreeSampler(optuna.samplers.BaseSampler):
         return values if is_whole else self._completed(values, rng)
 
     def _completed(self, values: Mapping[str, Level], rng: Random) -> Values:
+        """Change these values into a valid search point.
+
+        Dimensions that are inactive for the values are dropped, and missing active ones are drawn.
+        """
+
         def value(name: str, dimension: Dimension) -> Level:
             del dimension
             return values[name] if name in values else draw(self._space[name], rng)
@@ -322,6 +327,10 @@ class Beliefs:
         return next(self._ranked(candidates), None)
 
     def _ranked(self, candidates: Sequence[Values]) -> Iterator[Values]:
+        """Yield candidates in the order of falling expected improvement.
+
+        Points that were proposed before are left out, and each point is yielded once.
+        """
         means, deviations = self._process.predict(self._groups(candidates))
         deviations = np.maximum(deviations, _LEAST_DEVIATION)
         distances = (means - self._highest) / deviations

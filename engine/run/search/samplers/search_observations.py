@@ -226,6 +226,10 @@ class Proposals:
         self._rejected = Counter[PointKey]()  # rejected since the last point began
 
     def __contains__(self, key: PointKey) -> bool:
+        """Return whether a search point has begun or was recently rejected.
+
+        Recently is since the last point began.
+        """
         return self._here[key] > 0 or key in self._elsewhere or key in self._rejected
 
     @property
@@ -383,6 +387,10 @@ class RecipeFeatures:
         return walk.counts
 
     def _filling(self, level: Level) -> Value:
+        """Parse a level, such as an option of a choice, as a recipe.
+
+        Return the level itself if it is no recipe.
+        """
         if level not in self._fillings:
             try:
                 self._fillings[level] = self._template.expand(str(level)).root

@@ -24,7 +24,11 @@ DrawRule = Callable[[Any, int, str | None, "Generator"], Examples]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Functions that draw and solve a task's examples."""
+    """Functions that draw and solve a task's examples.
+
+    `draw` makes examples, and `solve` computes targets from inputs. `solve` is None for tasks whose inputs do
+    not determine their targets.
+    """
 
     draw: DrawRule
     solve: Callable[[Any, Tensor], Tensor | None] | None = None
@@ -94,7 +98,10 @@ class LengthTask(SyntheticTask, ABC):
         return tuple(map(str, self.test_lengths))
 
     def input_tokens(self, length: int) -> int:
-        """Return how many input tokens a sequence of this length has."""
+        """Return how many input tokens a sequence of this length has.
+
+        `length` is the length as given in `[task]`.
+        """
         return length
 
     @property
@@ -134,7 +141,10 @@ class SyntheticSpec(TaskSpec):
 def add_synthetic(
     name: str, settings: type[SyntheticTask], summary: str, source: str, title: str, *, symbols: str
 ) -> None:
-    """Register a built-in synthetic task with the class of its `[task]` keys."""
+    """Register a built-in synthetic task with the class of its `[task]` keys.
+
+    `symbols` describes what the numbers in inputs and targets stand for.
+    """
     add_own_task(
         SyntheticSpec(
             name=name,
