@@ -249,6 +249,10 @@ class GuessDraws(NamedTuple):
 
 
 def _is_scheduled(train: TrainSettings) -> bool:
+    """Return whether [train] sets scheduled sampling.
+
+    With it, guesses are drawn one by one, and the share of replaced positions grows during training.
+    """
     return train.scheduled_sampling is not None
 
 

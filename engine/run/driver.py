@@ -275,7 +275,10 @@ class _RunCounter(Relay):
 
     @property
     def has_failed_too_often(self) -> bool:
-        """Return whether this run has had at least `max_failures` failed trials."""
+        """Return whether this run has had at least `max_failures` failed trials.
+
+        Return False without a limit.
+        """
         failed = list(self.ended.values()).count("failed")
         return self._max_failures is not None and failed >= self._max_failures
 
@@ -338,7 +341,10 @@ class _RunRounds:
         *,
         retry_failed: bool,
     ) -> list[str]:
-        """Train the missing trials of a grid, or run a search."""
+        """Train the missing trials of a grid, or run a search.
+
+        At the end, record a clean stop for each trial that has not ended.
+        """
         try:
             if self._study.search is None:
                 return self.train_grid(missing, last, max_trials)
@@ -350,6 +356,10 @@ class _RunRounds:
     def train_grid(
         self, missing: Sequence[Trial], last: Mapping[str, int], max_trials: int | None
     ) -> list[str]:
+        """Train the missing trials of a grid, at most `max_trials`.
+
+        Return an error for each abandoned group. `last` has the number of each trial's last attempt.
+        """
         free, elsewhere, given_up = self._jobs(missing, last), dict[str, ClaimedElsewhere](), list[str]()
         jobs = {job.trial.id: job for job in free}
         left = len(free) if max_trials is None else max_trials
@@ -369,6 +379,10 @@ class _RunRounds:
         return given_up
 
     def _jobs(self, missing: Sequence[Trial], last: Mapping[str, int]) -> list[Job]:
+        """Return a job for each missing trial, in the order in which the jobs should start.
+
+        A trial comes last if the last two processes that trained it died.
+        """
         folder, shorter = self._store.files.checkpoints_folder(STARTS_FILE), ShorterTrials(self._store)
         turns = start_turns(self._study)
         last_turn = max(turns.values(), default=0) + 1

@@ -180,6 +180,10 @@ def register_metric(
 
 
 def _kinds_of_task(names: Collection[str]) -> frozenset[TaskKind]:
+    """Convert names of kinds of task to members of TaskKind.
+
+    Raise ValueError for an unknown name. The names are in lower case, as plug-ins write them.
+    """
     known = {kind.name.lower(): kind for kind in TaskKind}
     if unknown := [name for name in names if name not in known]:
         raise ValueError(f"expected task kinds among {', '.join(known)}, got {', '.join(unknown)}")

@@ -187,9 +187,8 @@ Bound = Literal["memory", "CPUs", "processes", "trials", "setting", "one"]
 class GpuRoom:
     """How many trials can train at once on a GPU, and what limits it.
 
-    Each trial has its own process. If `asked` is set, that many trials share the GPU if it has the CPUs for
-    them, whether they fit into its memory or not. Otherwise the run takes as many as fit, but no more than
-    there are trials per GPU, so that no GPU is idle.
+    Each trial has its own process. `by_memory` is the number of trials that fit into its memory, and `bounds`
+    has the number that each limit allows.
     """
 
     by_memory: int

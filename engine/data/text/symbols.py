@@ -178,6 +178,12 @@ def encode_units(tokenizer: FileTokenizer, units: Sequence[bytes]) -> EncodedUni
 
 
 def _tokenizer_encoder(tokenizer: FileTokenizer) -> TextEncoder:
+    """Return an encoder that encodes each line separately.
+
+    So no token spans a line break. The text begins with an extra mark, so that its first token can be scored
+    too.
+    """
+
     def encode(data: bytes) -> EncodedText:
         lines = ensure_final_newline(data).removesuffix(b"\n").split(b"\n")
         starts = range(0, len(lines), _LINES)
@@ -187,6 +193,10 @@ def _tokenizer_encoder(tokenizer: FileTokenizer) -> TextEncoder:
 
 
 def _document_encoder(tokenizer: FileTokenizer) -> TextEncoder:
+    """Return an encoder that encodes a whole text as one document.
+
+    There is an end mark before and after it.
+    """
     return lambda data: _as_text([encode_units(tokenizer, [data])], 0)
 
 

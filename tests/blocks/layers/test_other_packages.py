@@ -208,16 +208,21 @@ def test_no_output_sees_a_later_input_and_each_parameter_has_a_gradient(layer):
     assert all(weight.grad is not None for weight in made.parameters())
 
 
-@runs
-def test_a_layer_that_has_only_certain_widths_is_trained(tmp_path):
-    study = load_study(
+def small_study(mixer):
+    """Return a study that trains one small model of this mixer."""
+    return load_study(
         study_text(
             model={"recipe": "{mixer} >> ff(8)", "d_model": 16},
             task={"name": "mqar", "length": 8, "pairs": 2, "vocab": 8, "dev_examples": 4, "test_examples": 4},
             train={"curriculum": None, "epochs": 1},
-            factors={"mixer": ["fla(layer=Mamba2, head_dim=8, num_heads=4, state_size=8)"], "seed": [0]},
+            factors={"mixer": [mixer], "seed": [0]},
         )
     )
+
+
+@runs
+def test_a_layer_that_has_only_certain_widths_is_trained(tmp_path):
+    study = small_study("fla(layer=Mamba2, head_dim=8, num_heads=4, state_size=8)")
     run_study(study, tmp_path, local=True)
     assert StudyResults(study, Store(tmp_path)).status.counts == {"done": 1}
 
@@ -225,13 +230,6 @@ def test_a_layer_that_has_only_certain_widths_is_trained(tmp_path):
 @runs
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU needs no interpreter")
 def test_a_kernel_that_the_interpreter_cannot_run_is_told(tmp_path):
-    study = load_study(
-        study_text(
-            model={"recipe": "{mixer} >> ff(8)", "d_model": 16},
-            task={"name": "mqar", "length": 8, "pairs": 2, "vocab": 8, "dev_examples": 4, "test_examples": 4},
-            train={"curriculum": None, "epochs": 1},
-            factors={"mixer": ["fla(layer=GatedDeltaNet, num_heads=2, head_dim=8)"], "seed": [0]},
-        )
-    )
+    study = small_study("fla(layer=GatedDeltaNet, num_heads=2, head_dim=8)")
     with pytest.raises(BuildError, match="Triton's interpreter cannot run this kernel: use a GPU"):
         run_study(study, tmp_path, local=True)
