@@ -51,7 +51,7 @@ _PROMPT: Final[tuple[float, float, int]] = (5.0, 10.0, 2)
 
 
 def address_fault(text: str) -> str | None:
-    """Return a message if an address is invalid, else None."""
+    """Return an error message if an address is invalid, else None."""
     found = _ADDRESS.fullmatch(text)
     if found is None or found[1] not in SCHEMES:
         return f"{_EXPECTED}, got {text!r}"
@@ -183,10 +183,10 @@ class Bucket:
             return True
 
     def create(self, key: str, data: bytes) -> Version:
-        """Create an object.
+        """Create an object; raise `FileExistsError` if a different object with this key exists.
 
-        Raise `FileExistsError` if a different object with this key exists. If an object with the same
-        contents exists, an earlier request of this process wrote it, and the response was lost.
+        If an object with the same contents exists, an earlier request of this process wrote it, and the
+        response was lost.
         """
         for left in reversed(range(_TRIES)):
             try:
@@ -239,9 +239,9 @@ class Bucket:
                         continue
 
     def require_conditions(self) -> None:
-        """Raise `StoreError` if the server ignores conditions of a write.
+        """Raise `StoreError` if the server ignores the condition of a conditional write.
 
-        Such a condition is "only if missing".
+        Such a condition is "only if the object is missing".
         """
         if self._has_conditions:
             return

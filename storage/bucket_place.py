@@ -81,7 +81,7 @@ class BucketPlace(Place):
             self._download_all([self._key(path)])
 
     def list_names(self, *folders: Path) -> None:
-        """Update the names, sizes and times of the local files in these folders.
+        """Give the local files in these folders the names, sizes and times of the bucket's objects.
 
         No contents are downloaded. An object without a current local copy becomes a sparse file, which has
         only its size and time.

@@ -56,7 +56,7 @@ class _CheckedFile(io.FileIO):
 
 @contextmanager
 def sealing(path: Path) -> Iterator[BinaryIO]:
-    """Yield a new file for a zip archive, and append a checksum at the end.
+    """Yield a new file in which to write a zip archive, and append a checksum at the end.
 
     This checksum is called the seal.
     """
@@ -70,10 +70,10 @@ def sealing(path: Path) -> Iterator[BinaryIO]:
 
 
 def verify_seal(file: BinaryIO) -> bool:
-    """Verify the seal of a file, and return whether the file has one.
+    """Verify the checksum at the end of a file (its seal); return False if the file has none.
 
-    The seal is a checksum at the end. Afterwards the file is at its start. An archive without a seal was
-    written by a release that had no seals. Raise `DamagedError` if any byte differs.
+    Afterwards the file is at its start. An archive without a seal was written by a release that had no seals.
+    Raise `DamagedError` if any byte differs.
     """
     size, checksum = file.seek(0, 2), 0
     file.seek(0)
@@ -121,10 +121,9 @@ def add_model_checksum(data: bytes) -> bytes:
 
 
 def read_model(path: Path) -> tuple[dict[str, Any], bytes]:
-    """Verify a model's file, and return its description.
+    """Verify a model's file, and return its description and all of its bytes.
 
-    With the description, return all bytes of the file. Raise `FileNotFoundError`, `UnreadableError`, or
-    `DamagedError` if a byte has changed.
+    Raise `FileNotFoundError`, `UnreadableError`, or `DamagedError` if a byte has changed.
     """
     data = read_regular(path)
     if not _has_checksum(data):
@@ -244,7 +243,7 @@ def add_checksum(parquet: bytes, version: int = SCHEMA_VERSION) -> bytes:
 
 
 def verify_checksum(data: bytes) -> None:
-    """Verify the bytes of a store's Parquet file.
+    """Verify the checksum and the version of a Parquet file of the store, given its bytes.
 
     They must be intact and of a supported version. Raise `DamagedError` if any byte differs, `ForeignError`
     for Parquet that no store wrote, and `StoreError` for another version.

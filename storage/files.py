@@ -198,7 +198,7 @@ def is_other_than_file(path: Path) -> bool:
 
 
 def _unreadable(error: OSError) -> Exception:
-    """Return an `UnreadableError` for a system error of only one file. Return any other error as it is."""
+    """Convert a system error that concerns only one file to an `UnreadableError`; keep other errors."""
     if error.errno not in _OF_THIS_FILE:
         return error
     if error.errno == errno.ENXIO:  # what Linux answers to an attempt to open a socket

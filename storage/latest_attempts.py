@@ -60,7 +60,7 @@ def last_numbers(quarantine: Quarantine) -> dict[str, int]:
 
 
 def with_probes(quarantine: Quarantine, trials: pl.DataFrame, names: Collection[str]) -> pl.DataFrame:
-    """Add the values of these probes to the metrics of attempts."""
+    """Add the values of these probes to the column `metrics` of `trials`."""
     keys, columns = ["trial", "attempt"], ["trial", "attempt", "name", "value"]
     datasets = (latest_copies(read(quarantine, dataset, columns)) for dataset in MEASURED_LATER)
     wanted = pl.concat(datasets).filter(pl.col("name").is_in(list(names))).sort("name")
@@ -95,7 +95,8 @@ def read_adopted(quarantine: Quarantine, studies: Collection[str] | None = None)
 def _studies_with_damaged_metrics(quarantine: Quarantine) -> set[str]:
     """Return the names of the studies that have a damaged or unreadable metrics file.
 
-    Something that is not a file is not moved, so each session must find it before it reads metrics.
+    A folder or pipe in place of a metrics file is not moved to quarantine, so each session must find it
+    before it reads metrics.
     """
     layout = quarantine.layout
     unread = [fault.path.parent for fault in quarantine.faults]
@@ -144,10 +145,9 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
                 names = all_names(partition)
 
     def find(self, study: str, trial: str, attempt: int) -> bool:
-        """Read the file of one attempt, if it exists.
+        """Read the file of one attempt, if it exists; return whether this or a later attempt is known.
 
-        Return whether this or a later attempt is known. A caller that waits for one trial knows the name of
-        the file, so the folder is not listed.
+        A caller that waits for one trial knows the name of the file, so the folder is not listed.
         """
         if self.last_number(trial) < attempt:
             path = self._quarantine.layout.attempt_file("trials", study, trial, attempt)
@@ -160,7 +160,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         return self.last_number(trial) >= attempt
 
     def since(self, count: int) -> list[str]:
-        """Return the trials from number `count` on, in the order of reading."""
+        """Return the trials whose valid attempts were read after the first `count`, in order of reading."""
         return self._arrivals[count:]
 
     def last_number(self, trial: str) -> int:

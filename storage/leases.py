@@ -96,10 +96,10 @@ class LeaseState:
 
     @property
     def lists_are_current(self) -> bool:
-        """Return whether a listing of the store is up to date for this owner.
+        """Return whether a listing of the store shows everything that the lease's owner has stored.
 
-        It then shows everything that the owner has stored. This is true on the owner's machine. On other
-        machines, NFS may show an outdated folder for a short time.
+        This is true on the owner's machine. On other machines, NFS may show an outdated folder for a short
+        time.
         """
         return (
             self.gone

@@ -61,7 +61,7 @@ class Place(ABC):
         """Update the local copy of one file."""
 
     def list_names(self, *folders: Path) -> None:  # noqa: B027 -- nothing to do in a folder
-        """Update the names, sizes and times of the files in these folders.
+        """Update the names, sizes and times of the local copies of files in these folders.
 
         The contents of local copies are not updated.
         """
@@ -303,7 +303,7 @@ class Layout:
         return self.group_file(dataset, study, f"{validate_trial_id(trial)}-{attempt}.parquet")
 
     def group_file(self, dataset: str, study: str, name: str) -> Path:
-        """Return the file with this name in a study's part of a dataset.
+        """Return the file called `name` in a study's folder of a dataset.
 
         It holds attempts that the study wrote together. This file has the same name in all datasets.
         """
@@ -392,12 +392,12 @@ def validate_trial_id(trial: str) -> str:
 
 
 def study_name_fault(study: str) -> str | None:
-    """Return a message if this is no valid name of a study, else None."""
+    """Return an error message if this is no valid name of a study, else None."""
     if _NAME.fullmatch(study):
         return None
     return f"study: expected a letter or digit, then up to 99 letters, digits, '-', '_' or '.', got {study!r}"
 
 
 def trial_id_fault(trial: str) -> str | None:
-    """Return a message if a trial's id is invalid, else None."""
+    """Return an error message if a trial's id is invalid, else None."""
     return None if _TRIAL.fullmatch(trial) else f"trial: expected 16 hexadecimal digits, got {trial!r}"

@@ -97,7 +97,7 @@ def merge(dataset: str, contents: Mapping[Path, bytes]) -> pl.DataFrame:
 
 
 def remove_merged(place: Place, dataset: str, partition: Path, contents: Mapping[Path, bytes]) -> None:
-    """Remove files after their merge.
+    """Remove the files of a partition whose rows are now in a merged file.
 
     Files that were rewritten after they were read stay. A new file of probes takes precedence over the merged
     rows of the previous file.
@@ -259,9 +259,9 @@ class StoreCheck:
 
 
 def _sealed_paths(layout: Layout) -> Iterator[Path]:
-    """Yield the files with a checksum outside the datasets.
+    """Yield the files outside the datasets that have a checksum.
 
-    These are weights, checkpoints, and their records.
+    These are weights, checkpoints, and records of checkpoints.
     """
     kept = entries(layout.weights_folder, ".safetensors"), entries(layout.final_checkpoints_folder, ".pt")
     yield from (path for path in chain(*kept) if not path.name.startswith("."))
@@ -616,7 +616,7 @@ class StoreUpkeep:
         return merge(dataset, load_partition(parts[0], self._quarantine) if parts else {})
 
     def _rewrite(self, dataset: str, study: str, removed: pl.Expr) -> None:
-        """Rewrite a study's files in a dataset without the `removed` rows.
+        """Rewrite a study's files in a dataset without the rows that `removed` selects.
 
         If another process compacts the files at the same time, it may keep such rows; then rewrite again.
         """
@@ -634,10 +634,9 @@ class StoreUpkeep:
         return read_latest(self._quarantine, ["study"])["study"].to_list()
 
     def _end_rename(self, new: str) -> int:
-        """Record that a study's renaming is complete.
+        """Record that a study's renaming is complete; return how many trials have the new name.
 
-        Another study may then use the old name. Return the number of trials that are stored under the new
-        name.
+        Another study may then use the old name.
         """
         record = self._records.load(new)
         if record is not None and not record.get("rename_ended"):

@@ -61,7 +61,7 @@ class StudyRecord(BaseModel):
 
 
 class _Page(Record):
-    """Schema of the file of a study record."""
+    """Schema of the JSON file of a study record."""
 
     schema_: int
     remembered: str

@@ -36,7 +36,7 @@ Course = Mapping[str, Sequence[tuple[int, float]]]
 
 
 class StartRecord(Record):
-    """The first record in a checkpoint folder.
+    """The first record in a checkpoint folder: which trial the folder belongs to.
 
     It has the trial's study, factor levels, and settings as JSON.
     """
@@ -94,7 +94,7 @@ def write_note(
 
 
 def encode_begun(trial: str) -> str:
-    """Encode a trial as the first line of the record of its starts.
+    """Encode a trial, given as JSON, as the first line of the file that records its starts.
 
     The JSON has the keys of `StartRecord`.
     """
