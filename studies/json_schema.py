@@ -121,7 +121,7 @@ def _table(name: str, model: type[StrictModel], definitions: dict[str, Any]) -> 
 
 
 def _relaxed(schema: dict[str, Any], *, holes: bool) -> dict[str, Any]:
-    """Return a JSON Schema that also allows short forms, such as a name for a table.
+    """Return a JSON Schema that also allows short forms, such as a name in place of a table.
 
     A name stands for a table with only that name, a single text for a list of it. If `holes`, a placeholder
     stands for any value.

@@ -61,7 +61,7 @@ class StudyOutline:
 
 
 def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
-    """Return the title and the number of trials of a study file, if this is possible without loading it.
+    """Return the title and the number of trials of a study file, or None if the study must be loaded.
 
     A study must be loaded if one of its trials may be among those with the `known` traits, because a store
     may then have the trial. It must also be loaded if the file has faults, if it is a search, and if cells
@@ -245,7 +245,7 @@ def _seeds_of(record: Mapping[str, Any]) -> list[int]:
 
 
 def other_results(store: Store, study: str = "", file: Path | None = None) -> str:
-    """Return a hint that there are results in another folder; "" if there are none.
+    """Return a hint at another folder that has results of the study; "" if there is none.
 
     It is the nearest folder `results` with trials of the study: in the folder of the study's file, in the
     working directory, or in a parent of these folders.
@@ -306,7 +306,7 @@ def load_studies(store: Store | str | Path) -> dict[str, Study | StudyError]:
 def outline_studies(
     store: Store, stored: pl.DataFrame | None = None
 ) -> dict[str, Study | StudyOutline | StudyError]:
-    """Return all studies by name, with only outlines of unused shipped studies.
+    """Return all studies by name; unused shipped studies only as outlines, where possible.
 
     A shipped study is unused if the store has no trial of it. The user's own studies come first. `stored` are
     the trials of the store, if they have been read already.

@@ -110,7 +110,7 @@ class Study:
 
     @property
     def title(self) -> str:
-        """The question of the study."""
+        """The study's title, which is usually the question that it answers."""
         return self.header.title
 
     @property
@@ -180,9 +180,9 @@ class Study:
 
     @property
     def asks_for_seeds(self) -> bool:
-        """True if added seeds can decide something.
+        """True if the study has claims or tests that more seeds can decide.
 
-        The study then has claims, or tables that test differences.
+        The tests are those of tables that test differences.
         """
         return bool(self.claims) or any(table.asks_for_seeds for table in self.tables)
 
@@ -337,7 +337,7 @@ class Study:
         return Trial(study=self.name, levels=levels, settings=resolve_settings(self.template, levels))
 
     def read_point(self, levels: Mapping[str, Level]) -> dict[str, Level] | None:
-        """Return the search point with these stored levels, or None."""
+        """Return the search point with these stored levels, or None if it is not in the search space."""
 
         def stored(name: str, dimension: Dimension) -> Level:
             if name not in levels or not contains(dimension, levels[name]):
@@ -489,7 +489,7 @@ def _read_study(
 
 
 def follow_rounds(study: Study, store: Store) -> Study:
-    """Add all later design rounds that the stored results determine.
+    """Return the study with all later rounds of its design that the stored results determine.
 
     Designs such as `path` choose the cells of a round by the results of earlier rounds.
     """
@@ -543,7 +543,7 @@ def _check_tables(diagnostics: Diagnostics) -> None:
 def read_size(diagnostics: Diagnostics) -> tuple[StudySettings | None, int, int]:
     """Return the table [study] of a grid, the number of its trials, and how many of them gates hold back.
 
-    Report faults. A number of trials is that of the cells times that of the seeds.
+    Report faults. The number of trials is the number of cells times the number of seeds.
     """
     expansions, header, design = _read_design(diagnostics)
     trials = sum(map(len, design.blocks())) * len(design.factors[SEED])
@@ -654,7 +654,7 @@ def _check_metrics(diagnostics: Diagnostics, design: Design, shown: Shown, trial
 def _check_metrics_beside_faults(
     diagnostics: Diagnostics, template: Template, design: Design, shown: Shown
 ) -> None:
-    """Report metrics that no trial has, although the study has other faults.
+    """Report shown or claimed metrics that no trial will have, in a study with other faults.
 
     Nothing is reported if the other faults may change which metrics exist.
     """

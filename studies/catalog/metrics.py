@@ -233,7 +233,7 @@ METRICS_AND_COSTS: Mapping[str, Metric] = ChainMap(
 
 
 def direction_faults(key: str, name: str) -> list[tuple[tuple[str, ...], str]]:
-    """Return a fault of a study file's key if neither more nor less of its metric is better.
+    """Return a fault of the study-file key `key` unless higher or lower values of `name` are better.
 
     An unknown metric has no fault here; `unknown_metric` describes it.
     """

@@ -24,7 +24,7 @@ AnySettingsT = TypeVar("AnySettingsT", bound=StrictModel)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsEntry(Generic[AnySettingsT]):
-    """Entry of a registry of settings, such as those of an optimiser.
+    """Registry entry for a class of settings, such as an optimiser's.
 
     It has the class, its name, its title and its metrics. `source` is a publication or an author.
     """
@@ -175,10 +175,9 @@ def register_schedule(name: str, *, source: str) -> Callable[[type[ScheduleT]], 
 
 
 def rates_depend_on_length(schedule: ScheduleSettings, steps: int) -> bool:
-    """Return whether a longer training changes the first learning rates.
+    """Return whether training for more steps changes the learning rates of the first `steps` steps.
 
-    These are the rates of the first `steps` steps. A plug-in's schedule counts as dependent after its
-    warm-up.
+    A plug-in's schedule counts as dependent after its warm-up.
     """
     # + 1, because after each step the rate of the next step is set
     if schedule.name == "warmup_stable_decay" or isinstance(schedule, PluginSchedule):

@@ -94,10 +94,10 @@ Texts = Annotated[tuple[str, ...], Field(strict=False)]
 
 
 class OwnShards(_Facts):
-    """One source of documents in a mixture of sources.
+    """One source in a mixture of documents: a Parquet file, or a folder of Parquet files.
 
-    It is a file or a folder. `files` has the SHA-256 of each file, and `weight` sets how often training draws
-    from them. `documents` and `bytes` count only the training split.
+    `files` has the SHA-256 of each file, and `weight` sets how often training draws from them. `documents`
+    and `bytes` count only the training split.
     """
 
     files: Texts
@@ -107,7 +107,7 @@ class OwnShards(_Facts):
 
 
 class OwnCounts(_Facts):
-    """The number of rows of each split."""
+    """The number of the user's rows in each split."""
 
     train: int
     dev: int
@@ -141,11 +141,10 @@ class OwnDocuments(_Facts):
 
 
 class OwnTokenizer(_Facts):
-    """Facts about the file of a tokenizer.
+    """The SHA-256, the format and the vocabulary size of the user's tokenizer file.
 
-    They are its SHA-256, its format, and its number of tokens. A file of ranks has no rule for splitting a
-    text into words. So `pattern` has the regular expression of that rule, in hexadecimal digits, because
-    braces would be read as placeholders.
+    A tiktoken file has only ranks of tokens, and no rule for splitting a text into words. So `pattern` has
+    the regular expression of that rule, in hexadecimal digits, because braces would be read as placeholders.
     """
 
     sha256: str
@@ -160,12 +159,11 @@ def tokenizer_dataset(tokenizer: OwnTokenizer) -> Dataset:
 
 
 class OwnLayout(_Facts):
-    """Facts for reading a user's rows.
+    """How to read a user's rows: the format and the SHA-256 of the files, and the columns to read.
 
-    They are the format and the SHA-256 of the files, and the columns to read. If `split` names a column, that
-    column has the split of each row; `split_names` are its values for train, dev and test if they have other
-    names. Rows of splits in `left_out` are not read. A split without rows of its own gets a share of the
-    training rows.
+    If `split` names a column, that column has the split of each row; `split_names` are its values for train,
+    dev and test if they have other names. Rows of splits in `left_out` are not read. A split without rows of
+    its own gets a share of the training rows.
     """
 
     form: str

@@ -22,7 +22,7 @@ Cell = tuple[tuple[str, Level], ...]
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A number that does not depend on results."""
+    """A constant number in a claim, such as the 0.01 in `a > b + 0.01`."""
 
     value: float
 
@@ -125,7 +125,7 @@ class Comparison:
         return math.fsum(numbers) if len(signs) > 1 else 0.0
 
     def accepted_range(self, step: float) -> tuple[float, float]:
-        """Return the lower and upper limit of `left - right` for the comparison to hold.
+        """Return the lower and upper limit between which `left - right` satisfies the comparison.
 
         `step` is the smallest difference that the metric can show. `>=` holds for differences above −step,
         and `==` for differences of less than one step.

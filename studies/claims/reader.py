@@ -98,7 +98,7 @@ class Scope:
         return replace(self, factors={**self.factors, factor: (level,)}, cells=cells)
 
     def level(self, factor: str, name: str) -> Level:
-        """Return the level of a factor with this name; raise ValueError unless exactly one level matches."""
+        """Return the level called `name` of a factor; raise ValueError unless exactly one level matches."""
         return self._names[factor].find(name)
 
     def select(self, named: Mapping[str, Level]) -> tuple[Cell, ...]:
@@ -172,9 +172,10 @@ def _different_targets(comparison: Comparison) -> str:
 
 
 def _targets(number: Number) -> frozenset[Target]:
-    """Return the targets of the costs in a number, such as `dev_loss ≤ 1.5`.
+    """Return the targets in a number's metrics: `dev_loss ≤ 1.5` for `steps_to[dev_loss<=1.5]`.
 
-    A speedup, and the quotient of two costs to one target, are ratios without a currency.
+    A speedup, and the quotient of two costs to one target, are ratios without a currency. They have no
+    target.
     """
     match number:
         case Quantity():
@@ -207,9 +208,9 @@ def _different_units(comparison: Comparison, metrics: Mapping[str, Metric]) -> s
 
 
 def _measured(number: Number) -> list[str]:
-    """Return the names of the metrics that give a number its unit.
+    """Return the names of the metrics whose unit a number has.
 
-    A constant, a speedup and a quotient of two metrics have no such unit.
+    A constant, a speedup and a quotient of two metrics have no unit.
     """
     match number:
         case Quantity():
@@ -227,7 +228,7 @@ def _comparable(one: Metric, other: Metric) -> bool:
 
 
 def _unit(metric: Metric) -> str:
-    """Return the unit of a metric, a cost or a target. It is the name of a cost, and "" for most metrics."""
+    """Return a metric's unit: "steps" for `steps_to[…]`, the name of a cost, and "" for most metrics."""
     if metric.name in CURRENCIES:
         return CURRENCIES[metric.name]
     return metric.name if metric.name in COSTS else metric.unit
@@ -341,7 +342,7 @@ class _Resolver:
                 )
 
     def number(self, node: syntax.SyntaxNode) -> Comparison | None:
-        """Resolve an expression to a comparison that has the expression's value as its effect.
+        """Resolve an expression to a comparison whose effect is the value of the expression.
 
         It compares the expression with 0, or with 1 if the expression is a speedup.
         """
@@ -409,7 +410,7 @@ class _Resolver:
         return NotOf(found) if sign == "!=" else found
 
     def _beside_speedup(self, node: syntax.Spanned, left: Speedup, right: Number) -> Number | None:
-        """Resolve the side of a comparison opposite a speedup.
+        """Return the right side of a comparison whose left side is a speedup, or report a fault.
 
         The right side must be a number above 0, or a speedup in the same kind of cost.
         """
@@ -884,7 +885,7 @@ def _claim(spec: ClaimSpec, statement: Statement, scope: Scope) -> Claim:
 
 
 def read_number(name: str, text: str, scope: Scope, faults: FaultCollector) -> Claim | None:
-    """Convert an expression to a claim, whose test then estimates the expression.
+    """Convert an expression to a claim whose test estimates the value of the expression.
 
     The expression is one side of a claim's comparison: `loss[mixer=sa] - loss[mixer=ssd]`, or a speedup.
     Report faults and return None if it is invalid.
@@ -894,7 +895,7 @@ def read_number(name: str, text: str, scope: Scope, faults: FaultCollector) -> C
 
 
 def _at_each_level(spec: ClaimSpec, scope: Scope) -> Iterator[tuple[ClaimSpec, Scope]]:
-    """Yield the claims of a `[[claim]]` table, each with its scope.
+    """Yield the spec of each claim that a `[[claim]]` table makes, with the claim's scope.
 
     With `each`, there is one claim for each level of that factor, over the cells with this level. Without
     `each`, there is one claim over all cells. A level without cells, such as one left out by sampling, is
@@ -912,7 +913,7 @@ def _at_each_level(spec: ClaimSpec, scope: Scope) -> Iterator[tuple[ClaimSpec, S
 
 
 def _scopes(diagnostics: Diagnostics, design: Design) -> Sequence[Scope | None]:
-    """Return the scopes in which to look up the names in claims, the first one first.
+    """Return the scopes in which the names in claims are looked up, in this order.
 
     The first scope is the study's. If overrides have changed the levels, the second is that of the file
     without them, so that a claim about removed levels is not a fault. If factors or cells are faulty, the

@@ -64,7 +64,7 @@ class Stepwise(Design):
         return self.path()
 
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
-        """Yield faults in the target, and factors that need one."""
+        """Yield the faults that prevent a sequence of steps, such as a factor without a target level."""
         target = self.settings.target
         for name, levels in self.inner.items():
             if name not in target and len(levels) > 2:

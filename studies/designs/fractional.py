@@ -152,9 +152,10 @@ def fractional_rows(factors: int, resolution: int) -> tuple[Row, ...]:
 
 @lru_cache(maxsize=64)
 def smallest_fraction(factors: int, resolution: int) -> tuple[int, ...]:
-    """Return the columns of the best fraction with the fewest runs.
+    """Return the columns of the smallest fraction that has at least this resolution.
 
-    Its resolution is at least `resolution`, and its aberration is minimal.
+    It has the fewest runs and, for this number of runs, the minimal aberration. Each column is a bit mask of
+    the basic factors.
     """
     assert 0 <= factors <= MAX_FACTORS
     basic = factors.bit_length()  # 2 ** basic runs are enough to estimate all main effects and the mean

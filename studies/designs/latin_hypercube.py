@@ -20,7 +20,7 @@ class LatinHypercube(Sample):
     has_conditions = False
 
     def make_rows(self) -> list[dict[str, Level]]:
-        """Return the cells of the hypercube, or an empty list if none is found."""
+        """Return the cells of the hypercube, or an empty list if no hypercube is found."""
         counts = tuple(count for _, count in self.sizes)
         drawn = latin_hypercube_rows(counts, self.settings.cells, self.settings.seed) or ()
         return [self.cell_at(row) for row in drawn]

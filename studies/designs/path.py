@@ -64,7 +64,7 @@ class Path(Stepwise):
 
     @property
     def order(self) -> tuple[str, ...]:
-        """The factors that earlier rounds have changed for good, in order."""
+        """The factors whose changes earlier rounds have kept, in the order of the rounds."""
         return self.kept
 
     def make_rows(self) -> list[dict[str, Level]]:
@@ -110,7 +110,7 @@ class Path(Stepwise):
         return None if step is None else replace(self, kept=(*self.kept, step))
 
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
-        """Yield faults in the path's steps, and in its metric."""
+        """Yield the faults of the path's steps, and of the metric by which a round chooses its change."""
         yield from super().faults()
         path: KeyPath = ("study", "design", "metric")
         metric = self.settings.metric

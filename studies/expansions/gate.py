@@ -86,10 +86,10 @@ class Gates(Expansion):
         return left
 
     def closed(self, confirmed: Sequence[str], unfinished: Collection[str]) -> frozenset[str]:
-        """Return the ids of the unfinished trials that no claim has opened and none will open.
+        """Return the ids of the unfinished trials behind gates that stay closed for good.
 
-        The claims of their gates are decided, since all open trials of earlier stages have ended.
-        `confirmed` names the confirmed claims.
+        The claims of their gates are decided, since all open trials of earlier stages have ended. `confirmed`
+        names the confirmed claims.
         """
         held = self.held(confirmed)
         first = min((self.stage(each) for each in unfinished if each not in held), default=len(self.gates))
@@ -112,7 +112,7 @@ class Gates(Expansion):
         return next((place for place, gate in enumerate(self.gates) if claim in gate.opened_by), None)
 
     def without_held(self, study: Study, first: int) -> Study:
-        """Return a study without the cells that a gate and all later ones hold back.
+        """Return a study without the cells that gate `first` or any later gate holds back.
 
         `first` is the gate's index, from 0. The claims that open this gate are decided on the remaining cells
         only, so that cells that the gate holds back cannot change the verdicts.
@@ -143,7 +143,7 @@ class Gates(Expansion):
                     diagnostics.report((*path, "claims"), message)
 
     def complete(self, diagnostics: Diagnostics, study: Study) -> Study:
-        """Return the study with its gates and with stricter tests of their claims.
+        """Return the study with its gates, and with a stricter test for each claim that opens a gate.
 
         Each of these n claims is decided at the level 1 − (1 − level) / n (Bonferroni). So the probability of
         any wrong confirmation stays below that of a single claim.

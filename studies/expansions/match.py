@@ -52,7 +52,7 @@ _COSTS: Mapping[MatchedCost, Callable[[TrialSettings], float]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostMatch:
-    """A cost of a cell's model, and of the baseline's model.
+    """One cost of a cell's model, beside the same cost of the baseline's model.
 
     `amount` is the cell's cost, and `target` the baseline's.
     """
@@ -263,7 +263,7 @@ def _ranges(recipe: Recipe, name: str) -> list[tuple[int, int]]:
 
 
 def factors_of_sizes(study: Study) -> list[str]:
-    """Return the factors that change the solved sizes, but not the model, such as the task.
+    """Return the factors outside the model, such as the task, that change the solved sizes.
 
     Models that differ only in such a factor have different sizes, since they have different baselines.
     """
@@ -299,7 +299,7 @@ class Match(Expansion):
         return cls()
 
     def read_cells(self, reader: DesignReader) -> Mapping[str, Any]:
-        """Return the size to compute.
+        """Return the size to compute, as the field `matched_size` of `Design`.
 
         It is the only name in `[study] baseline` that is not a factor. A fault is reported unless there is
         exactly one such name, with an integer.

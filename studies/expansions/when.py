@@ -76,7 +76,7 @@ def read_conditions(diagnostics: Diagnostics, names: Collection[str], fixed: Col
 
 
 def _is_other(diagnostics: Diagnostics, path: KeyPath, names: Collection[str]) -> bool:
-    """Check the factor that a condition names, and return whether it is valid.
+    """Return whether a condition depends on a valid factor; report a fault if not.
 
     `path` is `("when", NAME, OTHER)`: the condition of the factor NAME depends on the factor OTHER.
     """

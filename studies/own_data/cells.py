@@ -36,7 +36,7 @@ _MAX_BESIDE = 1000  # files of a folder among which the nearest name is searched
 
 
 class RowsError(CorpusError):
-    """Error for faults in the rows of a file. `faults` has the first faults and the number of all others."""
+    """Error for faulty rows of a file. `faults` has the first messages, then the number of further ones."""
 
     def __init__(self, faults: Sequence[str]) -> None:
         more = len(faults) - MOST_FAULTS
@@ -46,7 +46,7 @@ class RowsError(CorpusError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
-    """The values of some columns of a file, all of equal length.
+    """The values of the requested columns of a file, one sequence for each column.
 
     `unit` is the word for a row in messages, such as `line`. `numbers` has the line or row number of each
     row, from 1.
@@ -72,7 +72,7 @@ class ColumnFaults:
         return bool(self._first)
 
     def add(self, index: int, column: str, message: str, kind: str = "") -> None:
-        """Record a fault of a value.
+        """Record the fault of the value in row `index` of a column.
 
         Without `kind`, messages with the same words before `, got` are of the same kind.
         """

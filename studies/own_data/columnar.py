@@ -25,7 +25,10 @@ _VALUE_BYTES = 50  # about what any Python value takes
 
 @contextmanager
 def damage_as_fault(form: str, what: str) -> Iterator[None]:
-    """Convert whatever a damaged or too large file raises to a RowsError. `what` is its content."""
+    """Raise RowsError in place of any exception that a damaged or too large file causes.
+
+    `form` is the expected format, and `what` says what the file contains.
+    """
     try:
         yield
     except RowsError:
@@ -99,7 +102,7 @@ def _python_size(column: pa.Array) -> int:
 
 
 def _class_names(schema: pa.Schema, column: str) -> list[str] | None:
-    """Return the class names of a column or field, where Hugging Face `datasets` has stored them."""
+    """Return the class names that Hugging Face `datasets` has stored for a column; None if it has none."""
     try:
         features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
         feature = find_key(features, column)

@@ -1,4 +1,4 @@
-"""The user's own corpus and tokenizer, as files or as a store's description of them.
+"""The user's own corpus and tokenizer, read from files or restored from a study's record.
 
 Facts about large files are cached in the user's cache folder until a file changes.
 """
@@ -42,10 +42,10 @@ FactsT = TypeVar("FactsT", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class KeptFacts:
-    """Cache file with the facts about a user's corpus.
+    """Cache of the facts about a user's corpus, so that its files need not be read again.
 
-    The files then need not be read again. Its name is a hash of the task and of the files' states, so that
-    changed files have another cache file.
+    The name of the cache file is a hash of the task and of the files' states, so that changed files have
+    another cache file.
     """
 
     path: Path
@@ -129,7 +129,7 @@ def _paths(value: object) -> Iterator[str]:
 
 
 def _states(path: Path) -> Iterator[tuple[str, int, int, int, int]]:
-    """Yield the states of a file, or of all files in a folder, to detect changes.
+    """Yield the path, size, times and inode of a file, or of all files in a folder, to detect changes.
 
     Yield nothing for a missing path.
     """
@@ -177,7 +177,7 @@ class OwnCorpus:
         return list(_paths(found if self.tokenizer is None else found["corpus"]))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the description that a store keeps.
+        """Return this corpus as a dictionary, for the study's record in a store.
 
         It allows loading the study later without the user's files.
         """
@@ -247,7 +247,7 @@ def _own_corpus(
 
 
 def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | None) -> OwnCorpus | None:
-    """Return the corpus as a store describes it, or None if there is none.
+    """Return the corpus that the store describes; None if `[task]` names no file of the user.
 
     `earlier` is the result of `OwnCorpus.to_dict` when the study ran. If it does not fit the tables that name
     the files, report a fault.
@@ -300,7 +300,7 @@ def _names_tokenizer(diagnostics: Diagnostics) -> bool:
 
 
 def _written(diagnostics: Diagnostics) -> str:
-    """Return the keys of `[task]` that name the user's files, as JSON text.
+    """Return the entries of `[task]` that name the user's files, as JSON text.
 
     Without a tokenizer, it is only the corpus table, as in records from before tokenizers were supported.
     """

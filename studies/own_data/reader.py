@@ -105,7 +105,7 @@ def _split_in_name(path: Path) -> str:
 
 
 def _full_name(path: Path) -> str:
-    """Return the split that a file's name gives: `test` for `test-00000-of-00001.parquet`.
+    """Return the split in the name of a file: `test` for `test-00000-of-00001.parquet`.
 
     If a file's name is only a number, the split is the name of its folder.
     """
@@ -118,7 +118,7 @@ def _arrow_files(folder: Path) -> list[Path]:
 
 
 def _strings(path: Path, key: str) -> list[str]:
-    """Return the names under a key of a JSON file from Hugging Face `datasets`.
+    """Return the names that a JSON file of Hugging Face `datasets` lists under `key`.
 
     Raise CorpusError for any other file.
     """

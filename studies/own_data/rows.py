@@ -112,7 +112,7 @@ def read_split(value: Any, names: Sequence[str] = ()) -> str | None:  # noqa: AN
 
 
 def split_named(name: str) -> str | None:
-    """Return the split that goes by this usual name, such as `validation`, or None."""
+    """Return the split that has this usual name: dev for `validation`; None for an unusual name."""
     return _SPLIT_NAMES.get(name)
 
 
@@ -159,7 +159,7 @@ class Unlabelled(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowKind:
-    """A kind of rows, with the functions that read their two values.
+    """A kind of rows, such as sentence pairs: the functions that read a row's sequence and target.
 
     They raise ValueError for an invalid value. A row with a None is left out. `aligned` rows have a target
     for each token. `labels` may be missing in all rows of a split, which is then left out.

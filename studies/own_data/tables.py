@@ -40,7 +40,7 @@ class _HeldOutRows(StrictModel):
 
 
 class _SplitNames(StrictModel):
-    """Names of the splits in the data, as file names or as values in a column.
+    """Names that the data use for the splits, in file names or in a column.
 
     A dev or test split without a name is held out from the training rows.
     """
@@ -51,7 +51,7 @@ class _SplitNames(StrictModel):
 
 
 class _OneTable(_HeldOutRows):
-    """Keys for data in one file, or in a folder with the files of all splits.
+    """Schema of `[task] corpus` with one file, or with a folder that has the files of all splits.
 
     `split` is the column that names the split of each row.
     """
@@ -62,7 +62,10 @@ class _OneTable(_HeldOutRows):
 
 
 class _ThreeTables(StrictModel):
-    """Keys for data in one file for each split. A missing split is held out from the training rows."""
+    """Schema of `[task] corpus` with a file for each split.
+
+    A missing split is held out from the training rows.
+    """
 
     train: str
     dev: str | Share | None = None
@@ -117,7 +120,7 @@ def _read_rows(
     splits: _SplitNames | None = None,
     shares: _HeldOutRows | None = None,
 ) -> tuple[OwnLayout, list[Row]] | None:
-    """Read the rows of all splits; return the rows and how the files are laid out.
+    """Read the rows of all splits; return the layout of the files, and the rows.
 
     A trial stores only the layout, and reads the rows again with it. A dev or test split without any label is
     left out, with a note.
@@ -200,7 +203,7 @@ def _all_rows(
 def _leave_out_unlabelled(
     reader: Reader, rows: list[Row], unlabelled: Mapping[str, list[Unlabelled]]
 ) -> tuple[list[Row], tuple[str, ...]]:
-    """Leave out splits without labels: return the remaining rows, and the names of these splits.
+    """Leave out splits without labels; return the remaining rows, and the splits that are left out.
 
     If all labels of a split are -1 and the training split has no such class, they count as missing: public
     test sets hide labels like this. A row without a label in any other split is a fault.
@@ -242,7 +245,7 @@ def _with_shares(reader: Reader, layout: OwnLayout, named: _HeldOutRows, found: 
 def _read_named(
     reader: Reader, named: _OneTable | _ThreeTables, kind: RowKind, columns: tuple[str | None, str | None]
 ) -> tuple[OwnLayout, list[Row]] | None:
-    """Read a corpus of one file, or of a file for each split.
+    """Read the rows of a corpus from one file, or from a file for each split.
 
     Return its layout and rows; None after faults. A TSV of pairs without column names uses its first two
     columns.
@@ -266,11 +269,11 @@ class _LabelColumns(StrictModel):
 
 
 class _OneLabelled(_OneTable, _LabelColumns):
-    """Keys of labelled rows in one file, or in a folder with splits."""
+    """Schema of `[task] corpus` with labelled rows in one file, or in a folder with splits."""
 
 
 class _ThreeLabelled(_ThreeTables, _LabelColumns):
-    """Keys of labelled rows in one file for each split."""
+    """Schema of `[task] corpus` with a file of labelled rows for each split."""
 
 
 def read_sequences(
@@ -319,22 +322,22 @@ class _PairColumns(StrictModel):
 
 
 class _OneTableOfPairs(_OneTable, _PairColumns):
-    """Keys of sentence pairs in one file, or in a folder with splits."""
+    """Schema of `[task] corpus` with sentence pairs in one file, or in a folder with splits."""
 
 
 class _ThreeTablesOfPairs(_ThreeTables, _PairColumns):
-    """Keys of sentence pairs in one file for each split."""
+    """Schema of `[task] corpus` with a file of sentence pairs for each split."""
 
 
 class _TwoFiles(StrictModel):
-    """Keys for two line-aligned files: sentences and their translations."""
+    """Schema of the names of two line-aligned files: sentences and their translations."""
 
     source: str
     target: str
 
 
 class _TwoFilesInShares(_HeldOutRows, _TwoFiles):
-    """Keys for two line-aligned files, with the shares of lines to hold out for dev and test."""
+    """Schema of `[task] corpus` with two line-aligned files, and shares of lines for dev and test."""
 
 
 class _SixFiles(StrictModel):

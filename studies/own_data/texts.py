@@ -37,13 +37,13 @@ class _HeldOut(StrictModel):
 
 
 class _OneText(_HeldOut):
-    """Keys for a text in one file. Its beginning is for training, its end is the test split."""
+    """Schema of `[task] corpus` with one text file, which is cut into train, dev and test in this order."""
 
     path: str
 
 
 class _ThreeTexts(StrictModel):
-    """Keys of a text in one file for each split."""
+    """Schema of `[task] corpus` with a text file for each split."""
 
     train: str
     dev: str
@@ -98,7 +98,7 @@ def _first_byte(data: bytes) -> int:
 
 
 def _facts(reader: Reader, splits: Mapping[str, tuple[str, bytes, int, int]]) -> OwnText:
-    """Return the facts about a text, and give its summary to the reader.
+    """Return the facts about a text, and set the summary of the reader.
 
     `splits` has for each split the SHA-256 and the bytes of its file, and where the split starts and stops.
     """
@@ -148,7 +148,10 @@ def _as_list(given: object) -> object:
 
 
 class _Documents(StrictModel):
-    """Keys for documents. `dev` and `test` are other files, or shares of the documents to hold out."""
+    """Schema of `[task] corpus` with documents.
+
+    `dev` and `test` are other files, or shares of the documents to hold out.
+    """
 
     documents: Annotated[list[_Source], BeforeValidator(_as_list)]
     text: str = "text"

@@ -27,7 +27,7 @@ _RANK = re.compile(rb"([A-Za-z0-9+/]+=*) ([0-9]{1,9})")
 
 
 class _TokenizerFile(StrictModel):
-    """Keys that name a tokenizer's file. A tiktoken file also needs a `pattern` that splits text."""
+    """Schema of `[task] tokenizer`: a file and, for tiktoken, a `pattern` that splits a text into words."""
 
     path: str
     pattern: str | None = None

@@ -22,7 +22,7 @@ _MAX_CLASSES = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFacts:
-    """Sentences of a plan about the study's data."""
+    """Facts and warnings about the study's data, as sentences for its plan."""
 
     facts: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -54,7 +54,7 @@ MIN_RISE = 0.1
 
 
 def may_diverge() -> pl.Expr:
-    """Return a Polars expression for trials whose loss should not rise in a healthy training.
+    """Return a Polars expression for trials that count as diverged if their loss has risen.
 
     These are the finished trials without a curriculum. With a curriculum, each success makes the sequences
     longer, so that the loss rises in a healthy training, too.
@@ -65,7 +65,7 @@ def may_diverge() -> pl.Expr:
 
 
 def uniform_losses(tasks: Mapping[str, TaskSettings]) -> dict[str, float]:
-    """Return each trial's loss, in nats, for equally probable symbols.
+    """Return each trial's loss, in nats, for a model that predicts all symbols with equal probability.
 
     Tasks without symbols and tasks with their own losses have no such loss.
     """
@@ -170,9 +170,9 @@ def trial_values(
 
 
 def find_outcomes(trials: Iterable[str], outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Find the row of `outcomes` that has each trial.
+    """Return how each trial ended, and the number of its row in `outcomes`.
 
-    Return the columns trial and place, which is the row's number or null, and how each trial ended.
+    The row's number is in the column `place`; it is null for a trial without an outcome.
     """
     wanted = pl.DataFrame({"trial": list(trials)}, schema={"trial": pl.String})
     diverged = pl.col(DIVERGED) if DIVERGED in outcomes.columns else pl.lit(None, dtype=pl.String)
@@ -244,9 +244,9 @@ def row_value(row: Mapping[str, Any], metric: str) -> float:
 
 
 def last_members(metrics: pl.DataFrame, family: str) -> pl.DataFrame:
-    """Return the last value of each index of a metric in each trial.
+    """Return the last value of each indexed metric of a family, such as `bleu[10-20]`, in each trial.
 
-    A metric with indices is, for example, `bleu[10-20]`.
+    The family is the name without the index, such as `bleu`.
     """
     members = metrics.filter(pl.col("name").str.starts_with(family + "["))
     last = members.filter(pl.col("step") == pl.col("step").max().over("trial"))
@@ -353,7 +353,7 @@ def cost_per_epoch(target: str, outcomes: pl.DataFrame) -> dict[str, float]:
 def without_whole_dev(
     course: pl.DataFrame, outcomes: pl.DataFrame, tasks: Mapping[str, TaskSettings]
 ) -> pl.DataFrame:
-    """Leave out values of the whole dev split that follow values of a part.
+    """Drop a final dev metric of the whole split that follows values of a part of the split.
 
     With `[task] dev_tokens`, the evaluations during a training score the beginning of the dev split, and only
     the evaluation after the last epoch scores all of it. A history must not mix the two.
@@ -374,10 +374,10 @@ def without_whole_dev(
 
 
 def with_targets(outcomes: pl.DataFrame, names: Collection[str], find_course: FindCourse) -> pl.DataFrame:
-    """Add to done trials the cost at which they reached each target.
+    """Add to done trials, for each target in `names`, a metric with the cost at which they reached it.
 
-    It is added as a metric. `names` may also have other metrics, which are ignored. The cost of a trial that
-    did not reach a target is infinite. A second metric has its cost up to the last evaluation.
+    `names` may also have other metrics, which are ignored. The cost of a trial that did not reach a target is
+    infinite. A second metric has its cost up to the last evaluation.
     """
     for name in names:
         if (target := read_target(name)) is not None:
@@ -415,7 +415,7 @@ def _with_target(outcomes: pl.DataFrame, name: str, target: Target, find_course:
 
 
 def _limit_of(target: str) -> str:
-    """Return the name of the metric that has a trial's cost up to the last evaluation for a target."""
+    """Return the name of the metric for a target's limit, a trial's cost up to its last evaluation."""
     return f"limit of {target}"
 
 

@@ -28,7 +28,7 @@ NUMBER = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightState:
-    """Frozen parameters and optimiser state of a model.
+    """The number of frozen parameters of a model, and the size of its optimiser state.
 
     `frozen` counts parameters. `bytes` is the size of the optimiser state, which only trained parameters
     have.
@@ -163,7 +163,7 @@ def step_memory(
 
 
 def _fullest_lengths(settings: TrialSettings, longest: int) -> set[int]:
-    """Return the lengths of sentence pairs at which a batch may need most memory.
+    """Return the lengths of sentence pairs at which a batch may need the most memory.
 
     Shorter pairs allow more rows. So the candidates are the longest length, the length at which one more row
     fits, and the length at which the maximum number of rows fits.

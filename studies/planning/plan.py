@@ -622,8 +622,8 @@ def _distinguish_groups(study: Study, groups: Sequence[Sequence[Trial]]) -> list
 def _distance(match: SizeMatch) -> tuple[float, float]:
     """Return a sort key that puts the cell with the worst match of costs last.
 
-    The key is that difference, then the baseline's cost. The difference is relative if there are several
-    costs.
+    The key is the cell's largest difference from the baseline's costs, then the baseline's cost. The
+    difference is relative if there are several costs.
     """
     worst = match.largest
     return abs(worst.residual if len(match.costs) == 1 else worst.relative_residual), worst.target
@@ -645,7 +645,7 @@ def _labeller(study: Study) -> Callable[[Trial], str]:
 
 
 def _distinguish_models(study: Study, labels: Sequence[str], names: Sequence[str]) -> bool:
-    """Return whether different models always get different labels.
+    """Return whether the levels of the factors `labels` tell all models of a study apart.
 
     A model is a combination of levels of `names`; its label has the levels of `labels`.
     """

@@ -56,7 +56,7 @@ class StaleTrial:
 
 
 def find_stale_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, StaleTrial]:
-    """Return the stored trials that used another version of a plug-in, by their present ids.
+    """Return stored trials that used another version of a plug-in, by the ids that they would have now.
 
     The store has no result with the present plug-in source for these trials. If several trials match, the
     trial that ended last counts. These trials are not outcomes of the study.
@@ -215,7 +215,7 @@ def _without_epochs(settings: TrialSettings) -> str:
 
 
 class FittingTrials:
-    """Lookup of stored trials that a search can reuse, from any study. Results are cached."""
+    """Lookup of stored trials, of any study, that a search can reuse. Results are cached."""
 
     def __init__(self, study: Study) -> None:
         self._study, self._space = study, RecipeSpace(study)
@@ -231,7 +231,7 @@ class FittingTrials:
         self._found: dict[str, Trial | None] = {}
 
     def find(self, row: Mapping[str, Any]) -> Trial | None:
-        """Return the trial of this search that fits a stored row, or None."""
+        """Return the trial of this search whose result is in a stored row, or None."""
         if row["task"] not in self._tasks or row["status"] != "done":
             return None
         if row["trial"] not in self._found:
@@ -279,7 +279,7 @@ def _plain_keys(settings: Mapping[str, Any]) -> dict[KeyPath, Any]:
 
 
 def reusable_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return the stored rows that fit a search, with their levels in it.
+    """Return the stored rows that a search can reuse, with the search's levels in the column `factors`.
 
     For each point there are rows for all of its seeds, or none.
     """
@@ -333,7 +333,7 @@ class RecipeSpace:
         return self._pattern
 
     def values(self, recipe: Recipe) -> dict[str, Level] | None:
-        """Return the dimensions' values that give this recipe.
+        """Return the value of each search dimension for which the study's recipe becomes this recipe.
 
         Return None if the recipe is not in the space.
         """

@@ -120,7 +120,7 @@ def stored_outcomes(
 
 
 def needs_settings(study: Study) -> bool:
-    """Return whether the outcomes of a study can only be found with the stored settings of trials."""
+    """Return whether the stored settings of trials are needed to find the outcomes of a study."""
     if study.search is not None:
         return study.search.warm_start or has_plugins()
     return any(trial.common.code for trial in study.trials)
@@ -174,11 +174,10 @@ def status_before_a_run(trials: int, held: int) -> StudyStatus:
 
 
 def _total(study: Study, rows: pl.DataFrame) -> int:
-    """Return how many trials a study has, including reused ones.
+    """Return how many trials a study has, including stored trials that its search did not plan.
 
-    These are stored trials that its search did not plan. For a search, it may exceed the planned number. Its
-    store may have fitting trials of other studies, points that were promoted and later overtaken, or a former
-    baseline beside the present one.
+    For a search, this number may exceed the planned one. The store may have fitting trials of other studies,
+    points that were promoted and later overtaken, or a former baseline beside the present one.
     """
     if study.search is None:
         return study.total
@@ -212,7 +211,7 @@ def _spent_words(study: Study, remaining: int, *, is_over_budget: bool) -> str:
 
 
 def count_reasons(outcomes: pl.DataFrame) -> tuple[tuple[str, int], ...]:
-    """Count the first lines of failure reasons, the most frequent first."""
+    """Count the failed trials by the first line of their reasons, the most frequent first."""
     failed = outcomes.filter(pl.col("status") == "failed")["reason"]
     return tuple(Counter(first_line(reason or "") for reason in failed).most_common())
 
@@ -305,9 +304,9 @@ def tried_point(study: Study, trial: str, levels: Mapping[str, Level]) -> dict[s
 
 
 def tried_trial(study: Study, trial: str, levels: Mapping[str, Level]) -> Trial | None:
-    """Return the search's trial with these levels, if it has this id.
+    """Return the search's trial with these levels if its id is `trial`, else None.
 
-    None if the levels belong to another space, or if the trial's settings differ from this study's.
+    It is None if the levels belong to another space, or if the trial's settings differ from this study's.
     """
     found = _trial_of_levels(study, json.dumps(dict(levels)))
     return found if found is not None and found.id == trial else None
@@ -340,7 +339,7 @@ def rungs_of(study: Study, outcomes: pl.DataFrame) -> list[int]:
 
 
 def _is_tried(study: Study, trial: str, factors: str, *, all_seeds: bool) -> bool:
-    """Return whether a stored trial belongs to this search, with a seed that counts.
+    """Return whether a stored trial is a point of this search, trained with one of the point's seeds.
 
     The baseline may have more seeds than other points. With `all_seeds`, trials of any other seed of the
     point count, too.

@@ -234,7 +234,7 @@ Speed = Sequence[tuple[float, float]]
 
 
 def max_seconds_in_process(workers: int) -> float:
-    """Return how many seconds a grid may train in this process.
+    """Return the longest training time, in seconds, of a grid that trains in this process.
 
     Longer grids use Ray workers. For longer grids, parallel training saves more than the start of Ray costs.
     """
@@ -243,7 +243,7 @@ def max_seconds_in_process(workers: int) -> float:
 
 
 def steps_to_measure(all_settings: Sequence[TrialSettings]) -> dict[float, TrialSettings]:
-    """Return the settings of the trials whose training step is measured, by FLOPs per step.
+    """Return the settings of the trials whose training step is measured, by the FLOPs of that step.
 
     They are those of the cheapest trial at its first length, and of the most expensive trial at its first and
     its longest length.
@@ -281,9 +281,9 @@ def steps_to_compare(all_settings: Sequence[TrialSettings]) -> list[TrialSetting
 
 
 def positions_of_first_step(settings: TrialSettings) -> int:
-    """Return how many positions a trial's first step computes at once.
+    """Return the number of positions (sequences × tokens) in the first batch that a trial computes.
 
-    Positions are sequences times tokens.
+    With `accumulate`, this batch is one part of the first step.
     """
     train, task = settings.train, settings.task.spec
     tokens = sequence_tokens(settings)

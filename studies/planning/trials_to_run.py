@@ -290,7 +290,7 @@ def select_trials(study: Study, selectors: Sequence[str]) -> frozenset[str]:
 
 
 def stored_part(study: Study, store: Store, selectors: Sequence[str]) -> frozenset[str]:
-    """Return the ids of a study's selected trials, including stored trials of earlier study files.
+    """Return the ids of a study's selected trials, including stored trials of earlier file versions.
 
     With selectors, these are the trials that match, as in `select_trials`; without, all trials. Begun and
     handed-in trials are included. Stored trials match by their levels, even if they ran with other code or

@@ -202,7 +202,7 @@ def _block_rows(
     *,
     number: int,
 ) -> Iterator[tuple[Mapping[str, Level], ChangeRow]]:
-    """Yield the cells with a common baseline, each with its row.
+    """Yield the cells that share a baseline, in the order of the table, each with its row.
 
     `number` is the index of the first row. Steps come in the order of their positions, then other cells by
     their number of changes.
@@ -225,7 +225,7 @@ def _block_rows(
     def rows(
         before: Mapping[str, Level], after: Sequence[Mapping[str, Level]]
     ) -> list[tuple[ChangeRow, Sequence[str]]]:
-        """Return the rows, named by the levels in `before` and `after`, each with its changed factors."""
+        """Return a row for each cell, named by its changes from `before` to `after`, and these factors."""
         found: list[tuple[ChangeRow, Sequence[str]]] = []
         for place, at in enumerate(order):
             names = changed[at]

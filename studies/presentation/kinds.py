@@ -73,9 +73,9 @@ class ResultKeys(StrictModel):
 
     @property
     def needs_history(self) -> bool:
-        """Return whether earlier or indexed values of the metrics are needed.
+        """Return whether the result needs the history of metrics, not only their final values.
 
-        Other values belong to earlier epochs, or to single indices of a metric, as in `bleu[10-20]`.
+        The history has the values after earlier epochs, and those of single indices, as in `bleu[10-20]`.
         """
         return False
 
@@ -86,7 +86,7 @@ class ResultKeys(StrictModel):
 
     @property
     def level_keys(self) -> Mapping[str, str | None]:
-        """Return the keys whose value must be a level, each with its factor."""
+        """Return the keys whose value must name a level, each with the factor of this level."""
         return {}
 
     def faults(self, design: Design, paper: str | None) -> Iterable[KeyFault]:
@@ -94,7 +94,7 @@ class ResultKeys(StrictModel):
         raise NotImplementedError
 
     def level_faults(self, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-        """Yield a fault for each key with a level that `select` leaves out."""
+        """Yield a fault for each key that names an unknown level, or a level that `select` leaves out."""
         levels = selected_levels(getattr(self, "select", {}), factors)
         for key, factor in self.level_keys.items():
             if (name := getattr(self, key)) is None:
@@ -121,7 +121,7 @@ class ResultKeys(StrictModel):
             yield ("value",) if len(names) == 1 else ("value", number), name
 
     def shows(self, trial: Trial) -> bool:
-        """Return whether `select` includes this trial. True for kinds without this key."""
+        """Return whether `select` includes this trial. True for kinds without the key `select`."""
         return is_selected(getattr(self, "select", {}), trial.levels)
 
     def timed_metrics(self) -> list[str]:
@@ -216,7 +216,7 @@ def find_levels(named: Any, levels: Sequence[Level]) -> Any:  # noqa: ANN401 -- 
 
 
 def column_text(name: str, texts: Sequence[str]) -> str:
-    """Complete the short name of a column that a user has written.
+    """Complete the level in the name of a column, which a user may write in short.
 
     A column is a level, a metric, or `metric:level`. A level may be written in short.
     """
@@ -282,7 +282,7 @@ def read_curves(diagnostics: Diagnostics, design: Design, paper: str | None) -> 
 def check_tuned_metrics(
     diagnostics: Diagnostics, tables: Sequence[TableKind], curves: Sequence[CurveKind]
 ) -> None:
-    """Report tables and figures that need `[decode]` in a study without it."""
+    """Report tables and figures of tuned metrics in a study without `[decode]`."""
     for role, specs in (("table", tables), ("curve", curves)):
         for index, spec in enumerate(specs):
             for path, name in spec.named_metrics():
@@ -332,7 +332,7 @@ _FACTOR_KEYS = ("rows", "columns", "series", "select")
 def _faults_beside_value(
     model: type[ResultKeys], keys: Mapping[str, object], design: Design, paper: str | None
 ) -> Iterator[KeyFault]:
-    """Yield the faults of factor keys in a table or figure whose `value` is invalid.
+    """Yield the faults of the keys that name factors, in a table or figure whose `value` is invalid.
 
     All its other keys are valid.
     """
@@ -426,7 +426,7 @@ def selected_levels(
 
 
 def is_selected(select: Mapping[str, Any], levels: Mapping[str, Level]) -> bool:
-    """Return whether a trial with these levels is selected.
+    """Return whether `select` includes a trial with these levels.
 
     A factor in `select` that the trial does not have is ignored.
     """
@@ -525,7 +525,7 @@ def _mixed_in_one_place(
 
 
 def absent_factors(names: Iterable[str], select: Mapping[str, Any], design: Design) -> list[str]:
-    """Return the factors that a selected cell lacks. Their conditions are not met in this cell."""
+    """Return those of `names` that a selected cell lacks. Their conditions are not met in this cell."""
     conditional = [name for name in names if name in design.conditions]
     if not conditional or design.count() > MAX_TRIALS:
         return []  # `GridBuilder` reports too many cells

@@ -88,7 +88,7 @@ def in_sentence(title: str) -> str:
 
 
 def difference_sentence(metrics: Iterable[Metric], settings: Collection[TrialSettings]) -> str:
-    """Return a sentence on how the measurement of metrics differs between trials, or ""."""
+    """Return a sentence on metrics that are measured differently in some trials; "" if none is."""
     parts = dict[str, None]()
     for metric in metrics:
         values: dict[str, dict[str, None]] = {}

@@ -179,7 +179,7 @@ def _separate_documents(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _enough_text(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault if a user's text is too short for one batch. This is so even if each byte is a token."""
+    """Yield a fault if a user's text is too short for one batch, even with a token for each byte."""
     task, rows = settings.task, settings.train.batch_size
     if not isinstance(task, LanguageModelSettings) or isinstance(task.corpus, str):
         return

@@ -34,7 +34,7 @@ LEAST_BF16_PRODUCTS = 5 * 2**19
 
 
 def gains_from_bf16(model: ModelSettings, positions: int) -> bool:
-    """Return whether bf16 makes this step faster on a CPU that supports it.
+    """Return whether bf16 makes a step on this many positions faster, on a CPU that supports it.
 
     In smaller steps, casts take longer than faster products save. The rule depends only on sizes, so that
     trainings are the same on every CPU.
@@ -64,7 +64,7 @@ def sequence_tokens(settings: TrialSettings) -> int:
 
 
 def longest_pair(settings: TrialSettings) -> int:
-    """Return the number of tokens on each side of the longest training pair. The end token counts."""
+    """Return the length, in tokens, of the longest source or target of a training pair, with end token."""
     task = settings.task
     if isinstance(task, SentencePairSettings):
         return task.longest + 1

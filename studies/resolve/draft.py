@@ -32,9 +32,9 @@ PlacedLevels = tuple[tuple[KeyPath, Level], ...]
 
 
 def filler_kinds(data: Mapping[str, Any]) -> dict[str, str]:
-    """Return every name that can fill a placeholder, with what it is, such as "a factor".
+    """Return every name that can fill a placeholder, with its kind, such as "a factor".
 
-    It may also be "a dimension" of a search, or "a size" that is solved in each cell.
+    The kind may also be "a dimension" of a search, or "a size" that is solved in each cell.
     """
     search, study, cells = data.get("search"), data.get("study"), data.get("cells")
     tables = [
@@ -257,12 +257,11 @@ def check_recipes(draft: Draft) -> list[str] | None:
 
 
 def check_holes(draft: Draft, parts: Collection[str] | None) -> None:
-    """Report placeholders and values that do not belong together.
+    """Report placeholders without a value, values without a placeholder, and misplaced placeholders.
 
-    A placeholder may have no value, a value no placeholder, or a placeholder may be misplaced. A misspelt
-    placeholder is a single fault: the nearest name counts as used. A fragment also counts as used if only the
-    file without its overrides uses it. `parts` is what `check_recipes` returns: if a part is not known, no
-    name is reported as unused, since the part could use it.
+    A misspelt placeholder is a single fault: the nearest name counts as used. A fragment also counts as used
+    if only the file without its overrides uses it. `parts` is what `check_recipes` returns: if a part is not
+    known, no name is reported as unused, since the part could use it.
     """
     declared, axes, used = draft.declared_names(), draft.axes(), set[str | None]()
     fragments = _named_fragments(draft.diagnostics.data)
@@ -566,7 +565,7 @@ def _valid_axes(draft: Draft) -> dict[str, PlacedLevels]:
 
 
 def _problems(draft: Draft, values: Mapping[str, Level]) -> list[ValidationProblem]:
-    """Fill the placeholders with these values, and return new faults of the settings.
+    """Return the faults of the settings that these values of the placeholders give.
 
     Faults that are already reported are left out.
     """

@@ -86,7 +86,7 @@ class TrialGrid:
 
     @cached_property
     def trials(self) -> tuple[Trial, ...]:
-        """Every trial once; several cells may share a trial. Its levels are those of its first cell."""
+        """The distinct trials. A trial that several cells share has the levels of the first of them."""
         every = (*self.cells, *self.added)
         if len({trial.id for trial in every}) == len(every):
             return every

@@ -348,7 +348,7 @@ def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSe
 
 
 def _touches_metrics(problem: ValidationProblem) -> bool:
-    """Return whether the fault's key may change which metrics a trial has.
+    """Return whether the faulty key may change which metrics a trial has.
 
     An unknown key of [train] counts, since it may be the misspelt name of such a key.
     """

@@ -117,7 +117,7 @@ def code_fault(settings: TrialSettings) -> str | None:
 
 
 def digest(code: str) -> str:
-    """Return the hash in a plug-in's digest. A file name comes before it."""
+    """Return the hash in a plug-in's digest, without the file name before it."""
     return code.rpartition(" ")[2]
 
 

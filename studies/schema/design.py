@@ -91,9 +91,9 @@ class Expansion:
         return settings
 
     def check(self, diagnostics: Diagnostics, design: Design, claims: Sequence[Claim]) -> None:
-        """Report faults of the feature's keys in a study that has other faults.
+        """Report faults of the feature's keys in a study whose other faults prevent `complete`.
 
-        These other faults prevent `complete`. `claims` are the valid claims.
+        `claims` are the valid claims.
         """
 
     def complete(self, diagnostics: Diagnostics, study: Study) -> Study:
@@ -256,9 +256,9 @@ class Design(ABC):
 
     @property
     def known_levels(self) -> dict[str, tuple[Level, ...]]:
-        """Every factor with its levels, including removed ones.
+        """Every factor with its levels, including those that overrides have removed from the file.
 
-        Levels that overrides have removed from the file come last.
+        The removed levels come last.
         """
         written = self.as_written.factors if self.as_written else {}
         return {
@@ -544,7 +544,7 @@ class DesignReader:
         return listed
 
     def sizes(self) -> dict[str, int | float]:
-        """Return the numbers in the baseline that belong to no factor, such as the size `width`."""
+        """Return the numbers in `[study] baseline` that belong to no factor, such as the size `width`."""
         baseline = self.header.baseline
         others = {name: value for name, value in baseline.items() if name not in (*self.names, SEED)}
         return {name: value for name, value in others.items() if type(value) in (int, float)}  # not bool

@@ -120,7 +120,7 @@ _LABEL = "label"
 
 
 def expand_table_levels(diagnostics: Diagnostics) -> TableLevels:
-    """Replace levels that are TOML tables by names.
+    """Replace each level that is a TOML table by its label or name.
 
     Return the tables by factor and name. `{ name = "mqar", pairs = 4 }` becomes the level `mqar`, and with
     `label = "few"` the level `few`. Tables that have neither key, and tables that share a name, are reported.
@@ -248,7 +248,7 @@ def level_names(levels: Sequence[Level]) -> tuple[str, ...]:
 
 
 def short_level_names(levels: Sequence[Level]) -> tuple[str, ...]:
-    """Return short names of levels.
+    """Return the names of levels without the block arguments that never vary.
 
     A block's arguments are left out if they are always the same. If another level has `conv(k=20)`, `sa +
     conv(k=20)` becomes `sa + conv`; if it has `conv(k=3)`, the arguments stay.
@@ -258,10 +258,10 @@ def short_level_names(levels: Sequence[Level]) -> tuple[str, ...]:
 
 
 def named_levels(factor: str, levels: Sequence[Level], *, joint: str = " ") -> tuple[str, ...]:
-    """Return short names of a factor's levels.
+    """Return short names of a factor's levels, such as `sa + conv` or, for numbers, `filter 64`.
 
-    Numbers follow the factor's name, as in `filter 64`. If some levels are not texts, each name begins with
-    the factor. `joint` is the text between the factor and the level.
+    If some levels are not texts, each name begins with the factor. `joint` is the text between the factor and
+    the level.
     """
     texts = short_level_names(levels)
     if all(isinstance(level, str) for level in levels):

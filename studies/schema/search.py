@@ -342,7 +342,7 @@ def options_by_name(dimension: ChoiceDimension) -> NamedLevels:
 def default_sampler(settings: SearchSettings) -> PartSettings:
     """Return the default sampler: `gp_trees` where possible, else `tpe`.
 
-    `gp_trees` supports neither several metrics nor limits on trained values.
+    `gp_trees` supports neither several metrics nor limits on values that only training shows.
     """
     learns_limits = any(not is_known_before(each.name) for each in settings.bounds)
     several = len(settings.metric) > 1
@@ -350,7 +350,7 @@ def default_sampler(settings: SearchSettings) -> PartSettings:
 
 
 def as_listed(dimension: Dimension, value: Level) -> Level:
-    """Return a value in the type of its dimension: 5 for 5.0 in whole numbers."""
+    """Return a value as its dimension has it: 5 for 5.0 in whole numbers, or an option for its name."""
     if isinstance(dimension, ChoiceDimension):
         return options_by_name(dimension).find(value)
     return float(value) if isinstance(dimension, RealDimension) else int(value)

@@ -32,10 +32,10 @@ _HOLE = re.compile(r"\{ *([A-Za-z]\w*) *\}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The origin of a setting, with a detail.
+    """The origin of a setting, such as the paper, with a detail.
 
-    The detail is, for example, a section of the paper or a file of its program. If the author of the study
-    chose the value, the detail is the reason.
+    The detail is, for example, a section of the paper or a file of the paper's program. If the author of the
+    study chose the value, the detail is the reason.
     """
 
     origin: Origin

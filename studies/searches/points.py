@@ -139,7 +139,7 @@ class SearchPoints:
 
 
 def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = ()) -> SearchPoints:
-    """Return the points of a search with their values. These are the objectives, the limits and `metrics`."""
+    """Return the points of a search, with their values of the objectives, the limits and `metrics`."""
     assert study.search is not None, "only a search has points"
     goals, bounds = study.search.objectives, study.search.bounds
     tried = study_outcomes(study, outcomes, all_seeds=True)
@@ -314,7 +314,7 @@ def _grows(settings: TrialSettings, metric: str) -> bool:
 
 
 def best_points(study: Study, outcomes: pl.DataFrame) -> list[BestPoint]:
-    """Return the few best points of a search.
+    """Return the best points of a search: the first few, or the Pareto front of several objectives.
 
     Empty for a grid. With several objectives, return the undominated points, sorted by the first objective.
     Points that exceed a limit, and points with a diverged training, are left out.

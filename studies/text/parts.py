@@ -16,7 +16,10 @@ from .strict_model import StrictModel, format_value, validate
 
 
 class PartSettings(StrictModel):
-    """Base class for the settings of a part of a study. Subclasses add the part's keys other than `name`."""
+    """Base class for the settings of a part of a study, such as the sampler.
+
+    Subclasses add the part's keys other than `name`.
+    """
 
     name: str
     """its name"""

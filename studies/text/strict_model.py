@@ -90,7 +90,7 @@ class KnownNames:
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """Annotation of a required key: what the error message says of it if the key is missing."""
+    """Annotation of a required key: its purpose, which the error message names if the key is missing."""
 
     text: str
 

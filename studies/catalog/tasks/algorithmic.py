@@ -127,7 +127,7 @@ class SymbolSettings(AlgorithmicSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlgorithmicTask(TaskSpec):
-    """An algorithmic task, with its valid lengths and required reach.
+    """An algorithmic task: its valid lengths, and how far a model must see to solve it.
 
     `length` always means the nominal length, which a curriculum grows and tables report. `required_reach` is
     the distance of the furthest input on each side that can change some output. `unguessable_reach` is the

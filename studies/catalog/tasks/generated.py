@@ -172,7 +172,7 @@ def register_task(name: str, *, kind: str, summary: str, source: str) -> Callabl
 
 
 def check_statements(task: GeneratedTask) -> None:
-    """Check the properties of a plug-in's task, and the names of its test sets.
+    """Check that properties of a plug-in's task raise no exception, and that its test sets have valid names.
 
     Raises TaskError for a fault.
     """

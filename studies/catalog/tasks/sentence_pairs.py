@@ -124,7 +124,7 @@ class LabelledSettings(TaskSettings, ABC):
     @property
     @abstractmethod
     def vocabulary(self) -> tuple[str, int]:
-        """What tokens are called, such as "symbols", and how many different ones there are."""
+        """The word for tokens, such as "symbols", and the number of different tokens."""
 
     @property
     def interface(self) -> ModelInterface:
