@@ -60,7 +60,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterNode:
-    """A node of a cluster.
+    """A node of a Ray cluster, with its CPUs and GPUs.
 
     `problem` says why it cannot train, if so. `gpu_bytes` is the free memory of its fullest GPU in bytes; 0
     if trials do not train on a GPU.
@@ -108,19 +108,19 @@ class Listener:
         """Handle the list of trials that will run, before their first event."""
 
     def training_here(self, trials: int, seconds: float) -> None:
-        """Handle the start of a grid that trains in this process.
+        """Handle the start of a short grid, whose `trials` trials train in this process.
 
-        The grid is so short, about `seconds` seconds, that Ray is not started.
+        They take so little time, about `seconds` seconds, that Ray is not started.
         """
 
     def starting_ray(self, attempt: int) -> None:
-        """Handle a start of Ray on this machine, which is attempt number `attempt`."""
+        """Handle the start of Ray on this machine. `attempt` is the number of the try."""
 
     def stopping(self) -> None:
         """Handle a request to stop; running trials save a checkpoint and end."""
 
     def waiting(self, others: Sequence[ClaimedElsewhere]) -> None:
-        """Handle the start of a wait for other processes. They train all remaining trials."""
+        """Handle the start of a wait for other processes, which train all remaining trials."""
 
     def on_nodes(self, nodes: Sequence[ClusterNode]) -> None:
         """Handle the list of a cluster's nodes, before the first trial."""

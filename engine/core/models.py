@@ -1,4 +1,4 @@
-"""Models of trials: how they are built and computed, and the files of trained models."""
+"""Models of trials: their construction, precision and FLOPs, and the files of trained models."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def check_precision(precision: Precision, device: torch.device) -> None:
 
 @contextmanager
 def float32_products(precision: Precision) -> Iterator[None]:
-    """Within this context, compute float32 products with this precision.
+    """Within this context, compute float32 matrix products, convolutions and RNNs with this precision.
 
     That is TF32 if `precision` is tf32, else full float32. Under bf16 this concerns the products that
     autocast leaves in float32. The previous precisions are restored at the end.
@@ -298,7 +298,7 @@ def rebuild(file: ModelFile) -> AnyModel:
 
 
 def _unshared(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Return each distinct weight under one name, with a map of the other names.
+    """Return each distinct weight under one name, and a map from its other names to this name.
 
     The weights are on the CPU. Tied embeddings, for example, are one weight with two names. Safetensors
     refuses to store tensors that share memory.

@@ -37,7 +37,7 @@ LARGEST_BLOCK = 2**25
 
 
 def prepare_cpu(threads: int) -> None:
-    """Set the number of threads, and make malloc keep freed memory. `give_back_memory` returns it."""
+    """Set the number of threads, and make malloc keep freed memory until `give_back_memory`."""
     torch.set_num_threads(threads)
     if (library := _glibc()) is not None:
         library.mallopt(_M_MMAP_THRESHOLD, LARGEST_BLOCK)
@@ -46,10 +46,10 @@ def prepare_cpu(threads: int) -> None:
 
 @contextmanager
 def restored_process() -> Iterator[None]:
-    """Restore the process's settings when this context ends.
+    """Restore the number of threads, malloc's settings and Optuna's log level when this context ends.
 
-    They are the number of threads, memory settings and Optuna's log level. glibc offers no way to read its
-    thresholds. They are set to the values that glibc itself uses after a large block was freed.
+    glibc offers no way to read its thresholds. They are set to the values that glibc itself uses after a
+    large block was freed.
     """
     threads, optuna = torch.get_num_threads(), sys.modules.get("optuna")
     level = None if optuna is None else optuna.logging.get_verbosity()
@@ -97,9 +97,9 @@ def derive_seed(seed: int, purpose: str) -> int:
 
 
 class DeviceStream:
-    """The random number stream of one training, separate from the process's own generator.
+    """The random number stream of one training, separate from torch's default generator.
 
-    Within `in_process`, it replaces the process's generator.
+    Within `in_process`, it replaces the default generator.
     """
 
     def __init__(self, device: torch.device, seed: int) -> None:
@@ -124,7 +124,7 @@ class DeviceStream:
 
     @contextmanager
     def in_process(self) -> Iterator[None]:
-        """Within this context, use this stream as the process's generator."""
+        """Within this context, use this stream as the process's default random generator."""
         cuda = self._device.type == "cuda"
         with torch.random.fork_rng(devices=[self._device] if cuda else []):
             if cuda:
@@ -186,7 +186,7 @@ class _Alarm:
         signal.setitimer(signal.ITIMER_REAL, delay_s, REPEAT_S if delay_s else 0.0)
 
     def ring(self, _signal: int, _frame: FrameType | None) -> None:
-        """Raise an interruption if its deadline has passed. This handles the timer's signal."""
+        """Handle the timer's signal: raise an interruption if one of the two deadlines has passed."""
         now = time.monotonic()
         if self.armed and now >= self.stop_at:
             raise StoppedMidway
@@ -253,7 +253,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @dataclass(slots=True)
 class Stop:
-    """Stop state of a run.
+    """Flags that record a request to stop a run.
 
     `requested` says that the run must stop, and `interrupted` that Ctrl-C or SIGTERM requested it.
     """

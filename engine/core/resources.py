@@ -174,7 +174,7 @@ Gpus = float | Literal["auto"]
 
 
 class ResourceError(ActivememError):
-    """Error for resources that no trial can use."""
+    """Error for settings of `Machine` with which no trial can train."""
 
 
 def gpus_fault(gpus: Gpus) -> str | None:
