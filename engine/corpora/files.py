@@ -48,7 +48,7 @@ Stream = IO[bytes] | gzip.GzipFile | lzma.LZMAFile
 
 
 class DataError(ActivememError):
-    """Error for a text that is missing on this machine, or differs from the published text."""
+    """Error for data that are missing on this machine, differ from the published data, or cannot be used."""
 
 
 def dataset_folder(dataset: Dataset, folder: Path) -> Path:
@@ -60,7 +60,7 @@ def dataset_folder(dataset: Dataset, folder: Path) -> Path:
 
 
 def find_file(source: SourceFile, place: Path) -> Path | None:
-    """Return the path of a dataset's file, or of its archive.
+    """Return the path of a dataset's file or, failing that, of the archive that contains it.
 
     Both are searched in the folder `place`. Return None if neither exists.
     """
@@ -74,7 +74,7 @@ def find_file(source: SourceFile, place: Path) -> Path | None:
 
 
 def describe_files(source: SourceFile) -> str:
-    """Describe where a dataset's file may be. It may be the file itself, a compressed copy, or an archive."""
+    """Return the names that a dataset's file may have: its own, a compressed copy's, or its archive's."""
     names = [] if source.digest is None else [f"{source.names[0]} (.xz, .gz)"]
     return " or ".join([*names, *([source.archive] if source.archive else [])])
 
@@ -142,7 +142,7 @@ def as_data_error(dataset: Dataset, path: Path) -> Iterator[None]:
 
 
 def _require_file(dataset: Dataset, source: SourceFile, place: Path) -> Path:
-    """Return the path of a dataset's file, or of its archive.
+    """Return the path of a dataset's file or, failing that, of the archive that contains it.
 
     Raise DataError if neither exists. If the file has no checksum of its own, verify the checksum of the
     archive.
@@ -238,7 +238,7 @@ def _compare(copy: Path, sha256: str, path: Path) -> None:
 
 
 def find_own_file(dataset: Dataset, sha256: str, folder: Path) -> Path:
-    """Return the path of one of the user's own files in the data folder.
+    """Return the path of the user's own file with this SHA-256, in the data folder.
 
     The caller can read a large file in pieces. Raise DataError if the file is missing or has changed.
     """

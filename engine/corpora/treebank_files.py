@@ -21,7 +21,10 @@ _BRACKET = re.compile(rb"[()]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeFiles:
-    """The files of a treebank. They have paths and numbers, and `read` reads their contents."""
+    """The files of a treebank: their paths, and their numbers (42 for `wsj_0042.mrg`).
+
+    `read` reads the contents of the numbered files.
+    """
 
     paths: tuple[Path, ...] = ()
     numbers: tuple[int, ...] = ()
@@ -78,7 +81,7 @@ def describe_missing(treebank: Treebank, place: Path, found: TreeFiles) -> list[
 
 
 def sentence_count_faults(treebank: Treebank, files: Iterable[tuple[int, bytes]]) -> list[str]:
-    """Return a fault for each split with a wrong number of sentences."""
+    """Return an error message for each split with a wrong number of sentences."""
     counts = dict.fromkeys(treebank.splits, 0)
     for number, text in files:
         if (split := treebank.split_of(number)) is not None:
