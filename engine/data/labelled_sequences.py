@@ -72,7 +72,7 @@ class LabelledCorpus:
 
 
 def open_labelled(task: LabelledSettings, folder: Path) -> LabelledCorpus:
-    """Open the sequences of a `[task]` table.
+    """Open the labelled sequences that a `[task]` table names.
 
     `folder` is the folder of all data. The first call writes the encoded sequences below `encoded/`; several
     processes may call this at once. Raise DataError if files are missing or have changed.

@@ -33,7 +33,7 @@ def iter_pairs(corpus: ParallelCorpus, files: PairFiles, folder: Path) -> Iterat
     """Yield the corpus's pairs (sentence, translation) in the order of the files, without line ends.
 
     Raise DataError, possibly at the end, if a file is missing or damaged, if it differs from the published
-    file, or if the two sides have different numbers of lines.
+    file, or if the source and target files have different numbers of lines.
     """
     place = dataset_folder(corpus, folder)
     source = _sentences(corpus, files.source, place)
@@ -81,8 +81,8 @@ class Pair(NamedTuple):
 def split_pairs(corpus: ParallelCorpus, folder: Path) -> Iterator[Pair]:
     """Yield all pairs of a corpus with their splits.
 
-    Pairs with an empty side are left out. No source sentence is in two splits, ignoring case and spaces. If
-    the files are split already, a pair is dropped if its source is also in the dev or test split.
+    Pairs with an empty source or target are left out. No source sentence is in two splits, ignoring case and
+    spaces. If the files are split already, a pair is dropped if its source is also in the dev or test split.
     """
     if corpus.held_out is not None:
         for files in corpus.files["train"]:
@@ -110,7 +110,7 @@ def split_own_pairs(facts: OwnPairs, folder: Path) -> Iterator[Pair]:
 def _without_held_out(read: Callable[[str], Iterator[tuple[str, str]]]) -> Iterator[Pair]:
     """Yield pairs whose source does not occur in an earlier split.
 
-    The splits are read in the order test, dev, train. Pairs with an empty side are left out too.
+    The splits are read in the order test, dev, train. Pairs with an empty source or target are left out too.
     """
     held_out: set[bytes] = set()
     for split in _SPLITS:
@@ -133,11 +133,11 @@ SPLITS = ("train", "dev", "test")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairCorpusSpec:
-    """The specification of a corpus of pairs.
+    """The specification of a corpus of sentence pairs: its vocabularies, and where its pairs come from.
 
-    `pairs` can be called repeatedly. `kinds` has the kind and size of each side's vocabulary, which is
-    learnt from every `stride`-th training pair. With `joint` both sides share one vocabulary, learnt from
-    both.
+    `pairs` can be called repeatedly. `kinds` has the kind and size of the vocabularies of sources and of
+    targets. They are learnt from every `stride`-th training pair. With `joint` sources and targets share one
+    vocabulary, learnt from both.
     """
 
     name: str
@@ -175,8 +175,8 @@ def _write_pairs(
 ) -> dict[str, dict[str, str | int]]:
     """Write all pairs to token files, and return the description of the files.
 
-    There is one file for each split and side. Words are separated by white space. A sentence's end counts as
-    a word.
+    In each split, sources and targets have separate files. Words are separated by white space. A sentence's
+    end counts as a word.
     """
     with ExitStack() as stack:
         writers, texts = dict[tuple[str, str], SplitWriter](), dict[tuple[str, str], BinaryIO]()
@@ -208,8 +208,8 @@ _MAX_LEARNING_PAIRS = 4_000_000  # vocabularies are learnt from at most this man
 class PairSplit:
     """Encoded sentences and their translations, each with an end symbol.
 
-    Pair i is line i of both sides. For splits other than training, files that begin with `path_prefix` have
-    the original sentences.
+    Pair i is line i of `source` and of `target`. For splits other than training, files that begin with
+    `path_prefix` have the original sentences.
     """
 
     source: Split
@@ -217,7 +217,7 @@ class PairSplit:
     path_prefix: Path | None = None
 
     def sentences(self, side: str) -> list[str]:
-        """Return the original sentences of a side, "source" or "target"."""
+        """Return the original sentences of the split's sources or targets; `side` is "source" or "target"."""
         if self.path_prefix is None:
             raise DataError("expected a split with sentences, got one with token ids only")
         path = self.path_prefix.with_name(f"{self.path_prefix.name}.{side}.txt")
@@ -235,9 +235,9 @@ class PairSplit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParallelText:
-    """A parallel corpus.
+    """A parallel corpus: encoded sentence pairs in three splits, and their vocabularies.
 
-    It has a vocabulary for each language, and three splits that share no source sentence.
+    Each language has a vocabulary. The splits share no source sentence.
     """
 
     source: Vocabulary
@@ -248,7 +248,7 @@ class ParallelText:
 
 
 def open_pairs(task: TranslationSettings, folder: Path) -> ParallelText:
-    """Open the sentence pairs of a `[task]` table.
+    """Open the sentence pairs that a `[task]` table names.
 
     `folder` is the folder of all data. The first call writes the encoded pairs below `encoded/`; several
     processes may call this at once. Raise CorpusError for a wrong table, and DataError if the pairs are
@@ -279,7 +279,7 @@ def _writing_of(task: TranslationSettings, folder: Path) -> tuple[PairCorpusSpec
 
 
 def place_of_writing(spec: PairCorpusSpec, depends: list[Any], folder: Path) -> Path:
-    """Return the folder for the prepared pairs of a corpus, which may not exist yet.
+    """Return the folder of a corpus's encoded pairs; the folder may not exist yet.
 
     Its name depends on the spec and on `depends`, which lists what else determines the files.
     """

@@ -52,7 +52,7 @@ class Split:
 
     @property
     def first_words(self) -> int:
-        """Return how many words of a split cannot be scored.
+        """Return how many words at the start of a split cannot be scored: 1 or 0.
 
         It is 1, because nothing predicts the first token, or 0 if the first token is a mark that stands
         before the text.
@@ -146,7 +146,7 @@ def prepared(place: Path, name: str, write: Callable[[Path], Mapping[str, Any]])
 
 
 def open_split(place: Path, name: str, files: Mapping[str, Mapping[str, Any]]) -> Split:
-    """Open a split in its folder.
+    """Open the files of the split `name` in the folder `place`.
 
     `files` has the type and length of each file. Raise DataError if the length of a file has changed.
     """
@@ -177,9 +177,9 @@ class SplitWriter:
     def add(
         self, tokens: ArrayLike, lengths: ArrayLike, words: ArrayLike, sizes: ArrayLike | None = None
     ) -> None:
-        """Append some lines: their tokens, and their sizes.
+        """Append the tokens of some lines, and the size of each line.
 
-        The sizes are the number of tokens, words and bytes of each line.
+        `lengths`, `words` and `sizes` are the numbers of tokens, words and bytes of each line.
         """
         self._append("lines", self._counts["tokens"] + np.cumsum(lengths, dtype="<i8"))
         self._append("tokens", tokens)

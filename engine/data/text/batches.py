@@ -20,7 +20,7 @@ from ..token_files import Split, iter_shuffled
 
 
 class StreamBatch(NamedTuple):
-    """A batch of blocks of text, one for each row.
+    """A batch with one block of text in each row.
 
     Inputs and targets are both (batch, block), int64. Every target is scored. `reset` is true at the start of
     the rows, where the model must clear its state.
@@ -106,7 +106,7 @@ def _batch(split: Split, chosen: Sequence[int]) -> LineBatch:
 
 
 def blocks_per_pass(tokens: Tensor, *, batch_size: int, context: int) -> int:
-    """Return how many blocks each row of a text has.
+    """Return the number of blocks in each row when a text is cut into parallel rows.
 
     The text is cut into `batch_size` rows of equal length. A block has `context` tokens. Raise DataError for
     a text that is too short.
@@ -154,7 +154,7 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 def iter_packed_batches(
     sources: Sequence[tuple[float, Tensor]], *, batch_size: int, context: int, seed: int, position: int = 0
 ) -> Iterator[StreamBatch]:
-    """Yield batches of pieces of several texts without end.
+    """Yield batches without end, whose rows are pieces of several texts.
 
     Each row is a piece of `context` tokens from one of the texts. `position` is the number of the first
     batch. `sources` are texts with their weights. A golden-ratio sequence assigns the rows to sources, so
@@ -186,7 +186,7 @@ def iter_packed_batches(
 
 
 def _source_of_rows(bounds: NDArray[Any], start: int, stop: int) -> NDArray[Any]:
-    """Return the index of a text for each row of a batch.
+    """Return the index of the text from which each row is taken.
 
     Rows are numbered over all batches, from `start` to `stop`. `bounds` are the cumulative shares of all
     texts except the last.
@@ -243,7 +243,7 @@ def iter_stream_eval(
 
 
 def _rows(tokens: Tensor, starts: list[int], length: int) -> Tensor:
-    """Return pieces of a text as rows of equal length, int64, padded with 0. They begin at `starts`."""
+    """Return the pieces of a text that begin at `starts`, as int64 rows of `length`, padded with 0."""
     rows = torch.zeros(len(starts), length, dtype=torch.int64)
     for row, start in enumerate(starts):
         text = tokens[start : start + length]

@@ -59,15 +59,15 @@ class TokenisedCorpus:
 
     @property
     def train(self) -> Split:
-        """Return the only training text."""
+        """Return the training text of a corpus that has exactly one."""
         ((_, split),) = self.sources
         return split
 
 
 def open_corpus(task: LanguageModelSettings, folder: Path) -> TokenisedCorpus:
-    """Open the text of a `[task]` table.
+    """Open the text that a `[task]` table names, as tokens.
 
-    `folder` is the folder of all data. The first call writes its tokens below `encoded/`; several processes
+    `folder` is the folder of all data. The first call writes the tokens below `encoded/`; several processes
     may call it at once. Raise CorpusError for a wrong table, and DataError if the text is missing or differs
     from the published text.
     """

@@ -282,7 +282,7 @@ class TextSymbols:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> TextSymbols:
-        """Rebuild symbols from the description that `to_dict` returned."""
+        """Rebuild a vocabulary from the dictionary that `to_dict` returned."""
         content = base64.b64decode(record["content"], validate=True)
         return cls(
             kind=record["kind"],
@@ -293,7 +293,7 @@ class TextSymbols:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe these symbols in plain values, for `from_dict`."""
+        """Return this vocabulary as a dictionary of plain values, which `from_dict` reads."""
         content = base64.b64encode(self.content).decode()
         found = {"kind": self.kind, "content": content, "separated": self.separated}
         more = {"pattern": self.pattern, "documents": self.documents}

@@ -57,7 +57,7 @@ TextEncoder = Callable[[bytes], EncodedText]
 
 
 class LineLayout:
-    """Comparison of lines with their decoded tokens.
+    """Record of whether a text's lines can be restored from their tokens.
 
     The text can be restored if all original lines equal the decoded lines or if, as in WikiText, all have one
     more space at both ends.
