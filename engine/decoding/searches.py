@@ -32,7 +32,7 @@ class Bounds:
         return type(self)(min_length=self.min_length[index], max_length=self.max_length[index])
 
     def after(self, place: int) -> Self:
-        """Return the bounds on the rest of each output, behind its first `place` symbols."""
+        """Return the length limits of the rest of each output, after its first `place` symbols."""
         return type(self)(
             min_length=(self.min_length - place).clamp(min=1), max_length=self.max_length - place
         )
@@ -60,10 +60,9 @@ def log_probabilities(logits: Tensor) -> Tensor:
 
 
 class OutputCosts:
-    """Costs of outputs in nats, all at least 0.
+    """Extra costs of outputs, in nats, which a search subtracts from their scores.
 
-    A search subtracts the cost of an output from its score. This class has no costs: outputs are compared
-    only by their likelihood.
+    No cost is below 0. In this class every cost is 0: outputs are compared only by their likelihood.
     """
 
     def total(self, sentences: Tensor, symbols: Tensor) -> Tensor:
@@ -85,7 +84,7 @@ class OutputCosts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Race:
-    """Competition among the outputs of each sentence.
+    """Competition among several outputs of each sentence, of which only the best is kept.
 
     Outputs that cannot win are dropped early. `sentence` (rows,) maps rows to sentences. `best` (sentences,)
     is the best score of a finished output so far, minus its cost.
@@ -96,7 +95,7 @@ class Race:
     costs: OutputCosts
 
     def record(self, rows: Tensor, outputs: Outputs) -> None:
-        """Record the finished outputs in these rows."""
+        """Update the best score of each sentence with the finished outputs in these rows."""
         sentence = self.sentence[rows]
         worth = outputs.scores - self.costs.total(sentence, outputs.symbols)
         self.best.scatter_reduce_(0, sentence, worth, "amax")
@@ -205,7 +204,7 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hypotheses:
-    """Unfinished outputs, one a row. The outputs of one sentence are in adjacent rows.
+    """Unfinished outputs, one per row. The outputs of one sentence are in adjacent rows.
 
     `slot` numbers the outputs of a sentence from 0. `prefix` (rows, length) begins with the start symbol;
     `coverage` (rows, n) is kept if it is needed.
@@ -318,7 +317,7 @@ class BeamSearch:
         return Candidates(sentences=sentences, scores=scores, parents=parents, symbols=chosen)
 
     def _choices(self, alive: Hypotheses, logs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the log-probabilities and numbers of the best next symbols.
+        """Return the log-probabilities and the numbers of the best next symbols of each hypothesis.
 
         The last column is the end symbol.
         """
@@ -423,7 +422,7 @@ class SizeSearch:
 
 
 def size_bounds(lengths: Tensor, sizes: Tensor) -> Bounds:
-    """Return the length bounds that follow from the sizes to try.
+    """Return the allowed lengths of outputs for a model that is given these output sizes.
 
     `lengths` and `sizes` are (rows,). All sizes up to the source's length are equivalent; a longer output
     has exactly its size.
@@ -479,7 +478,7 @@ def _beams(model: TransductionModel, sources: Tensor, lengths_tried: Tensor, bea
 def _best_sizes(
     model: TransductionModel, sources: Tensor, longest: Tensor, sizes: SizeSearch
 ) -> tuple[Tensor, Outputs]:
-    """Return the best length (batch,) for each output, and the outputs of greedy search.
+    """Return the best size (batch,) for each source, and the greedy output of this size.
 
     A size is dropped as soon as its likelihood so far, with its lowest possible cost, cannot beat another
     output.
@@ -508,7 +507,7 @@ def _best_sizes(
 
 
 def _chunks(sizes: Tensor, positions: int) -> Iterator[Tensor]:
-    """Yield indices of rows in padded chunks, the shortest rows first.
+    """Divide rows into padded chunks, the shortest rows first, and yield the indices of each chunk.
 
     A padded chunk has at most `positions` positions, unless it is a single row. After each chunk freed memory
     is returned to the system. On a CPU oneDNN caches prepared convolutions for each shape, and shrinking
