@@ -42,7 +42,7 @@ class ExportError(ActivememError):
 
 
 def export_model(trained: TrainedModel, path: Path, *, lengths: bool = False) -> Exported:
-    """Write a model to a path; `TrainedModel.export` describes it."""
+    """Export a model to a path, as `TrainedModel.export` describes."""
     match path.suffix:
         case ".pt2":
             module, program = _trace(trained, lengths=lengths)
