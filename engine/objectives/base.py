@@ -56,7 +56,7 @@ def micro_batch_slice(count: int, part: int, parts: int) -> slice:
 
 
 def micro_batch_weight(count: int, part: int, parts: int) -> float:
-    """Return the factor for the mean loss of a micro-batch.
+    """Return the factor that weights the mean loss of a micro-batch.
 
     With these factors, the mean over all `parts` is the mean of the batch, even if the micro-batches differ
     in size. `count` is the size of the batch.
@@ -179,17 +179,17 @@ class Objective(ABC, Generic[ModelOf]):
 
     @abstractmethod
     def begin_batch(self, parts: int) -> None:
-        """Draw the next batch and divide it into `parts`.
+        """Draw the next batch and divide it into `parts` micro-batches.
 
-        `loss` then computes the loss of one part at a time.
+        `loss` then computes the loss of one micro-batch at a time.
         """
 
     @abstractmethod
     def loss(self, model: ModelOf, part: int, parts: int) -> Tensor:
-        """Return the loss of one part of the current batch.
+        """Return the loss of micro-batch number `part` of the current batch.
 
-        The mean over all parts is the batch's loss. The observer, if there is one, gets the inputs, outputs
-        and targets.
+        The mean over all micro-batches is the batch's loss. The observer, if there is one, gets the inputs,
+        outputs and targets.
         """
 
     def _show(self, inputs: Tensor, outputs: Tensor, targets: Tensor) -> None:
@@ -312,7 +312,7 @@ class StreamedObjective(BatchObjective[ModelOf, BatchOf]):
 
 
 class RegisteredMetrics:
-    """Accumulator of the registered metrics over one evaluation."""
+    """Accumulator of the metrics that plug-ins registered, over one evaluation."""
 
     def __init__(self, kind: TaskKind, split: str = "") -> None:
         self._measures: dict[str, Measure] = {}

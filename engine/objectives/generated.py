@@ -100,7 +100,7 @@ class GeneratedObjective(FreshObjective[Examples]):
         return draw_examples(self._task, self.settings.train.batch_size, self._data)
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """Return the mean loss over the scored positions of a part of the batch."""
+        """Return the mean loss over the scored positions of one micro-batch."""
         rows = micro_batch_slice(len(self._current.inputs), part, parts)
         examples = self._rows(self._current, rows.start, rows.stop - rows.start)
         inputs, outputs, targets = self._answers(model, examples)
@@ -194,7 +194,7 @@ class GeneratedObjective(FreshObjective[Examples]):
         """Return how many targets of a batch count in the loss."""
 
     @abstractmethod
-    def _rightness(self, outputs: Tensor, targets: Tensor) -> Tensor:
+    def _are_right(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return for each scored target whether the model's output is correct."""
 
     @abstractmethod
@@ -216,7 +216,7 @@ class GeneratedObjective(FreshObjective[Examples]):
             _, outputs, targets = self._answers(model, rows)
             outputs = outputs.float()
             registered.update(outputs, targets)
-            right, asked = self._rightness(outputs, targets).cpu(), self._rows_of_targets(rows)
+            right, asked = self._are_right(outputs, targets).cpu(), self._rows_of_targets(rows)
             sequences = asked.unique()
             total += Score(
                 loss=float(self._task_losses(outputs, targets).double().sum()),
@@ -291,7 +291,7 @@ class TaggingExamplesObjective(GeneratedObjective):
     def _num_scored(self, targets: Tensor) -> int:
         return int((targets != IGNORED).sum())
 
-    def _rightness(self, outputs: Tensor, targets: Tensor) -> Tensor:
+    def _are_right(self, outputs: Tensor, targets: Tensor) -> Tensor:
         return outputs.argmax(-1) == targets
 
     def _rows_of_targets(self, examples: Examples) -> Tensor:
@@ -322,7 +322,7 @@ class NumberExamplesObjective(GeneratedObjective):
     def _num_scored(self, targets: Tensor) -> int:
         return targets.numel()
 
-    def _rightness(self, outputs: Tensor, targets: Tensor) -> Tensor:
+    def _are_right(self, outputs: Tensor, targets: Tensor) -> Tensor:
         return (outputs == targets).flatten(1).all(1) if outputs.dim() > 1 else outputs == targets
 
     def _rows_of_targets(self, examples: Examples) -> Tensor:
@@ -348,7 +348,7 @@ class AlgorithmicObjective(FreshObjective[Batch]):
         self._settings, self._task = settings.task, get_task(settings.task.name)
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """Return the cross-entropy over all tokens of one part of the batch."""
+        """Return the cross-entropy over all tokens of one micro-batch."""
         inputs, targets = self._current
         count = len(inputs)
         if parts > 1:

@@ -50,7 +50,7 @@ class TreeCosts(OutputCosts):
 
     @classmethod
     def of(cls, sentences: Sequence[str], target: Vocabulary) -> Self:
-        """Return the costs for outputs of these sentences.
+        """Return the costs of outputs for these sentences.
 
         `target` is the vocabulary of the outputs. A start symbol in an output counts as a surplus tag.
         """
@@ -104,10 +104,9 @@ MAX_LENGTH_MARGIN = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoding:
-    """Settings of the search for outputs.
+    """Decoding settings: the size of the beam, and the penalties that rank hypotheses.
 
-    They are the size of the beam, and the penalties that rank hypotheses. `sizes` chooses the output lengths
-    to try with a model that needs the length in advance.
+    `sizes` chooses the output lengths to try with a model that needs the length in advance.
     """
 
     beam: int = 1

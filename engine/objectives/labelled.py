@@ -88,7 +88,7 @@ class LabelledObjective(StreamedObjective[Model, LabelledBatch]):
         self._task, self._corpus = settings.task, open_labelled(settings.task, folder)
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """Return the mean loss over the labels of one part of the batch."""
+        """Return the mean loss over the labels of one micro-batch."""
         whole = self._current
         here = micro_batch_slice(len(whole.labels), part, parts)
         batch = LabelledBatch(*(rows[here] for rows in whole))
@@ -108,7 +108,7 @@ class LabelledObjective(StreamedObjective[Model, LabelledBatch]):
             yield Examples(batch.sequences, batch.labels, batch.lengths)
 
     def symbols(self) -> dict[str, Any]:
-        return {"source": vocabulary_to_dict(self._corpus.vocabulary), **self._meaning()}
+        return {"source": vocabulary_to_dict(self._corpus.vocabulary), **self._output_description()}
 
     def _iter_batches(self, position: int) -> Iterator[LabelledBatch]:
         return iter_labelled_batches(
@@ -136,7 +136,7 @@ class LabelledObjective(StreamedObjective[Model, LabelledBatch]):
             yield outputs.float(), labels
 
     @abstractmethod
-    def _meaning(self) -> dict[str, Any]:
+    def _output_description(self) -> dict[str, Any]:
         """Return plain values that explain the model's outputs, such as the names of the classes."""
 
     def _measured(self, outputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -154,7 +154,7 @@ class LabelledObjective(StreamedObjective[Model, LabelledBatch]):
 class ClassificationObjective(LabelledObjective):
     """Objective of classification: each sequence, or each token, has one class."""
 
-    def _meaning(self) -> dict[str, Any]:
+    def _output_description(self) -> dict[str, Any]:
         return {"classes": list(self._corpus.classes)}
 
     def _losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
@@ -180,7 +180,7 @@ class SequenceRegressionObjective(LabelledObjective):
     def _scale(self) -> tuple[float, float]:
         return self._corpus.scale
 
-    def _meaning(self) -> dict[str, Any]:
+    def _output_description(self) -> dict[str, Any]:
         mean, deviation = self._scale
         return {"mean": mean, "deviation": deviation}
 

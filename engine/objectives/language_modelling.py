@@ -148,7 +148,7 @@ class LanguageObjective(StreamedObjective[Model, TextBatch]):
 
 
 class StreamObjective(LanguageObjective[StreamBatch]):
-    """Objective that reads a text in parallel rows.
+    """Language-model objective that reads a text in parallel rows.
 
     The rows continue from step to step. Blocks keep their states between steps.
     """
@@ -170,7 +170,7 @@ class StreamObjective(LanguageObjective[StreamBatch]):
             self._streams = [StreamState()] * parts
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """Return the mean loss over the tokens of one part of the batch."""
+        """Return the mean loss over the tokens of one micro-batch."""
         batch = self._current
         count = len(batch.inputs)
         here = micro_batch_slice(count, part, parts)
@@ -209,14 +209,14 @@ class StreamObjective(LanguageObjective[StreamBatch]):
 
 
 class PackedObjective(LanguageObjective[StreamBatch]):
-    """Objective that cuts a text into independent pieces of equal length.
+    """Language-model objective that cuts a text into independent pieces of equal length.
 
     The text may be a mixture of texts. If documents are read separately, a step still has the same number of
     targets, and its tokens and FLOPs are counted as for whole pieces.
     """
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """Return the mean loss over the tokens of one part of the batch."""
+        """Return the mean loss over the tokens of one micro-batch."""
         batch = self._current
         count = len(batch.inputs)
         drawn = [rows[micro_batch_slice(count, part, parts)] for rows in batch[:2]]
@@ -253,10 +253,10 @@ class PackedObjective(LanguageObjective[StreamBatch]):
 
 
 class LineObjective(LanguageObjective[LineBatch]):
-    """Objective that reads each line as a sequence (Dowdell and Zhang 2019, section 4.1)."""
+    """Language-model objective that reads each line as a sequence (Dowdell and Zhang 2019, section 4.1)."""
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """Return the mean loss over the tokens of one part of the batch, padding excluded."""
+        """Return the mean loss over the tokens of one micro-batch, padding excluded."""
         batch = self._current
         here = micro_batch_slice(len(batch.lengths), part, parts)
         rows, drawn, own_lengths = (each[here] for each in batch[:3])

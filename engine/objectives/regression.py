@@ -1,4 +1,4 @@
-"""Objective of the recall problems, which ask for one number per sequence.
+"""Objective of the long-term problems, which ask for one number per sequence.
 
 Training ends when the predictions for all test sequences are right.
 """
@@ -54,7 +54,7 @@ class RegressionObjective(FreshObjective[RegressionBatch]):
         return StepShape(sequences=self.settings.train.batch_size, tokens=self.interface.tokens)
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """Return the mean squared error of one part of the batch."""
+        """Return the mean squared error of one micro-batch."""
         count = len(self._current.targets)
         here = micro_batch_slice(count, part, parts)
         batch = RegressionBatch(*(on_device(rows[here], self.device) for rows in self._current))

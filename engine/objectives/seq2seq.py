@@ -60,7 +60,7 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
             self._guesses = GuessDraws.of(self._current.targets, share, seed, together=_is_scheduled(train))
 
     def loss(self, model: TransductionModel, part: int, parts: int) -> Tensor:
-        """Return the mean loss over the target symbols of one part of the batch.
+        """Return the mean loss over the target symbols of one micro-batch.
 
         It is 0 if the part is empty.
         """
@@ -185,7 +185,7 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
 
     @torch.no_grad()
     def _guess(self, model: TransductionModel, sources: Tensor, targets: Tensor, draws: GuessDraws) -> Tensor:
-        """Replace some targets by the model's guesses, all from one pass (Mihaylova and Martins 2019).
+        """Replace some targets by the model's guesses from one forward pass (Mihaylova and Martins 2019).
 
         With scheduled sampling, the model instead makes the guesses one after another.
         """
@@ -244,7 +244,7 @@ class GuessDraws(NamedTuple):
         return cls((rows < share).expand(targets.shape), uniform)
 
     def part(self, part: int, parts: int) -> GuessDraws:
-        """Return the random numbers of one part of the batch."""
+        """Return the random numbers of one micro-batch."""
         return GuessDraws(*(_part_of(each, part, parts) for each in self))
 
 

@@ -101,7 +101,7 @@ def score_text(
     registered: RegisteredMetrics | None = None,
     parts: int = 1,
 ) -> TextScore:
-    """Return the likelihood of a split under a model; no token counts twice.
+    """Return the likelihood of a split under a model. Each token is scored at most once.
 
     `batching` is a task's way to divide its text:
 
