@@ -66,7 +66,7 @@ class Lion(torch.optim.Optimizer):
 
 
 class Adam(torch.optim.Adam):
-    """Torch's fused Adam, with a faster step."""
+    """Torch's fused Adam, with `take_step` as a faster version of `step`."""
 
     @torch.no_grad()
     def take_step(self) -> None:
@@ -105,7 +105,7 @@ _MOMENTUM = "momentum_buffer"
 
 
 class SGD(torch.optim.SGD):
-    """Torch's SGD, for weights whose first gradient may come late.
+    """Torch's SGD, for models in which some weights get their first gradient later than others.
 
     Torch's foreach step needs a momentum for every weight or for none, so such weights get a momentum of
     zeros.
@@ -129,7 +129,7 @@ _RMS_OF_ADAMW = 0.2
 
 
 def muon_maps(model: nn.Module) -> dict[nn.Parameter, Weight]:
-    """Return the matrices in a model's body, with their roles and shapes."""
+    """Return the weights of a model's body that Muon can update, with their roles and shapes."""
     weights = find_weights(model.get_submodule("body"))
     return {each: found for each, found in weights.items() if found.role is WeightRole.MATRIX}
 

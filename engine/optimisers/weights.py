@@ -128,11 +128,11 @@ def clip_gradients_per_map(model: nn.Module, norm: float) -> None:
 
 @torch.no_grad()
 def take_clipped_step(optimizer: torch.optim.Optimizer, model: nn.Module, norm: float) -> None:
-    """Take a step of the optimiser, and clip the step of each matrix.
+    """Take a step of the optimiser, scaled down for each matrix with a large gradient.
 
-    If the gradient g has a norm above `norm`, the step is multiplied by norm / ‖g‖. The optimiser sees the
-    unscaled gradients (the program of Sukhbaatar et al. 2019). Matrices that share a weight are scaled one by
-    one.
+    If the gradient g of a matrix has a norm above `norm`, its step is multiplied by norm / ‖g‖. The optimiser
+    sees the unscaled gradients (the program of Sukhbaatar et al. 2019). Matrices that share a weight are
+    scaled one by one.
     """
     starts = [  # a map, its value before the step, and the step's factor
         (part, part.clone(), (norm / (gradient.norm() + 1e-10)).clamp(max=1.0))
@@ -212,7 +212,7 @@ class Weights:
 
     @property
     def settled(self) -> bool:
-        """Return whether the model has its own weights, all from the same step.
+        """Return whether the model holds only its own weights, none replaced for an evaluation.
 
         Evaluation replaces the weights for a time, for example by averaged weights. After an error in such a
         swap, the model may have some weights of each kind.
