@@ -41,9 +41,9 @@ class JointAdam:
         own: Sequence[Mapping[str, nn.Parameter]],
         stacked: Mapping[str, Tensor],
     ) -> Self | None:
-        """Take over the optimisers of trainings; return None if one step cannot stand for all of theirs.
+        """Take over the optimisers of trainings; return None if these cannot take joint steps.
 
-        It can if all use Adam with equal settings, have taken as many steps, and clip nothing.
+        They can if all use Adam with equal settings, have taken equally many steps, and clip nothing.
         """
         if not all(training.only_adam for training in trainings):
             return None
@@ -57,7 +57,10 @@ class JointAdam:
         return joint
 
     def step(self) -> bool:
-        """Update all weights from their gradients; return False, without an update, if the rates differ."""
+        """Update all weights from their gradients.
+
+        Return False, without an update, if the learning rates of the trainings differ.
+        """
         rates = [[group["lr"] for group in optimizer.param_groups] for optimizer in self._optimizers]
         if any(each != rates[0] for each in rates):
             return False

@@ -242,7 +242,7 @@ def take_steps_together(members: Sequence[Member]) -> None:
         # each member is charged its share of the time, so together they may use the sum
         with interruptible(None if left_s is None else left_s * len(members)):
             while trainings[0].steps_left and ((left_s := _time_left_s(members)) is None or left_s > 0.0):
-                _take_some(members, left_s)
+                _take_steps_until_due(members, left_s)
                 for attempt, _ in members:
                     if attempt.save_is_due:
                         attempt.save_midway()
@@ -255,10 +255,10 @@ def take_steps_together(members: Sequence[Member]) -> None:
             raise
 
 
-def _take_some(members: Sequence[Member], left_s: float | None) -> None:
-    """Take the steps of a pack until the epoch ends or a limit is reached.
+def _take_steps_until_due(members: Sequence[Member], left_s: float | None) -> None:
+    """Take the steps of a pack until the epoch ends, a checkpoint is due, or time runs out.
 
-    The pack stops early for a checkpoint or at its time limit. Each training gets an equal share of the time.
+    Each training is charged an equal share of the time, at most about `left_s` seconds.
     """
     trainings = [member.training for member in members]
     began, device = time.perf_counter(), trainings[0].device

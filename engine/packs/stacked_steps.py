@@ -26,9 +26,10 @@ Weights = Mapping[str, Tensor]
 
 
 class StackedPasses:
-    """Losses and gradients of several trainings at once.
+    """Joint forward and backward passes of several trainings.
 
-    They are computed by `torch.vmap` over the stacked weights. They equal those of separate trainings.
+    Losses and gradients are computed by `torch.vmap` over the stacked weights. They equal those of separate
+    trainings.
     `weights` (trainings, …) have the names of a model's parameters; `noises` are the dropout generators, one
     for each training.
     """
@@ -58,7 +59,7 @@ class StackedPasses:
         self._calls: tuple[tuple[torch.Size, ...], list[RandomCall]] | None = None
 
     def begin(self, trainings: Sequence[Training]) -> None:
-        """Prepare joint passes.
+        """Prepare the joint passes of these trainings.
 
         Copy the generators of the trainings' dropout, and set training mode. The caller sets the weights.
         """
