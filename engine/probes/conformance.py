@@ -55,7 +55,7 @@ def measured_again_it_is_the_same(name: str) -> None:
 
 
 def model_is_left_alone(name: str) -> None:
-    """Check that the model keeps its weights, is in evaluation mode, and has no hooks."""
+    """Check that a probe leaves the model unchanged: the weights, evaluation mode, and no hooks."""
     for kind in _kinds(name):
         model = _model(kind)
         before = {path: weight.clone() for path, weight in model.state_dict().items()}

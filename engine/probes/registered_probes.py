@@ -32,7 +32,7 @@ _INDEX = re.compile(r"[\w.+-]+(,[\w.+-]+){0,2}")
 def measure_study(
     study: Study, store: Store, machine: Machine = ONE_CPU, *, sequences: int = 10_000
 ) -> Iterator[tuple[str, Iterator[ProbeResult]]]:
-    """Yield the measurements that suit a study, with their results.
+    """Yield each kind of measurement that suits a study, with an iterator over its results.
 
     The kinds are "probed" and "tuned". The memory probe suits models with a recurrent encoder, and tuning
     suits studies with [decode]. Probes of plug-ins run if there are any.

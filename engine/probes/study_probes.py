@@ -52,10 +52,10 @@ class StandardTrials:
 
 
 def group_key(settings: TrialSettings) -> str | None:
-    """Return a key that is equal for trials in the same group.
+    """Return a key that is equal for all trials with the same sequences and the same encoder.
 
-    The trials of a group read the same sequences with the same encoder. They may differ in the decoder's
-    attention and in the length of training. Return None if the trial has no recurrent encoder.
+    These trials form a group. They may differ in the decoder's attention and in the length of training.
+    Return None if the trial has no recurrent encoder.
     """
     arguments = encoder_arguments(settings.model.recipe)
     if arguments is None:

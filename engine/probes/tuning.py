@@ -1,4 +1,4 @@
-"""Tuning of the search settings of translation.
+"""Tuning of the decoding settings of translation models, such as the beam size.
 
 The settings that are best on the dev split are scored on the test split.
 """
@@ -39,10 +39,10 @@ _TUNING = (*TUNED_METRICS, "dev_bleu_signature")
 
 
 def tune_study(study: Study, store: Store | str | Path, machine: Machine = ONE_CPU) -> Iterator[ProbeResult]:
-    """Try the search settings of [decode] with every trained translation model of a study.
+    """Try the decoding settings of [decode] with every trained translation model of a study.
 
-    The search with the highest dev BLEU (the first of equal ones) writes the test outputs. Stored outputs and
-    scores are reused. Each model has the machine's time limit. Raise MachineError if the requested GPU is
+    The settings with the highest dev BLEU (the first of equal ones) produce the test outputs. Stored outputs
+    and scores are reused. Each model has the machine's time limit. Raise MachineError if the requested GPU is
     missing, or if CUDA fails on it.
     """
     check_arguments(study_fault(study), store_fault(store), argument_fault("machine", machine, Machine))
