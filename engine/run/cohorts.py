@@ -137,7 +137,7 @@ class GridCohorts:
             second = 1 / max(self._seconds_of_work)  # the work of one second
             limit = min(COHORT_S * second, self._left / (ROUNDS * workers))
             # a single worker does not keep the scheduler busy
-            limit = max(limit, self._least(second, workers)) if workers > 1 else limit
+            limit = max(limit, self._minimum_work(second, workers)) if workers > 1 else limit
         first, taken, together = self._next, 0.0, self._gather_alike(workers)
         while self._next < len(self._jobs) and self._next - first < MAX_COHORT_TRIALS:
             work, _ = self._jobs[self._next]
@@ -150,8 +150,8 @@ class GridCohorts:
         self._begun[name] = self._clock(), taken
         return name, [job for _, job in self._jobs[first : self._next]]
 
-    def _least(self, second: float, workers: int) -> float:
-        """Return the least amount of work for a cohort.
+    def _minimum_work(self, second: float, workers: int) -> float:
+        """Return the minimum work of a cohort, in FLOPs.
 
         With less work, scheduling would cost too much time. `second` is the work that one worker does in a
         second. Until as many cohorts have ended as there are workers, the minimum is at most a worker's share
@@ -162,9 +162,9 @@ class GridCohorts:
         return least if self._num_ended >= workers else min(least, self._left / workers)
 
     def _gather_alike(self, workers: int) -> int:
-        """Put all jobs that can share a pack with the next job right after it.
+        """Move jobs that can share packs with the next job right behind it; return their number.
 
-        Return their number, the next job included.
+        At most a worker's share of these jobs is moved. The number includes the next job.
         """
         left = self._jobs[self._next :]
         form = self._forms.get(left[0][1].trial.id) if self._forms else None

@@ -83,7 +83,7 @@ def _sees_later_tokens(node: BlockNode, width: int) -> bool:
 
 
 def check_reaches(all_settings: Iterable[TrialSettings]) -> None:
-    """Raise PluginError if a plug-in's block sees farther than it states.
+    """Raise PluginError if a plug-in's block sees farther than the reach that it declares.
 
     A block's reach is the distance of the inputs on which an output depends.
     """

@@ -191,7 +191,7 @@ class _LeaveWatcher:
         # Python sets signal handlers only in the main thread
         if threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGTERM, self._terminate)
-        threading.Thread(target=self._look, name="leaving", daemon=True).start()
+        threading.Thread(target=self._wait_for_stop, name="leaving", daemon=True).start()
 
     @contextmanager
     def stopping_on_sigterm(self) -> Iterator[None]:
@@ -213,7 +213,7 @@ class _LeaveWatcher:
         elif callable(self._before):
             self._before(number, frame)
 
-    def _look(self) -> None:
+    def _wait_for_stop(self) -> None:
         """Wait until this worker must stop; ask Ray at intervals.
 
         Ignore errors, such as those of a head node that does not answer.

@@ -150,7 +150,7 @@ def connect(address: str) -> None:
     only if RAY_AUTH_MODE is set.
     """
     try:
-        ray.init(address=address, job_config=_job(), log_to_driver=False, logging_level=logging.ERROR)
+        ray.init(address=address, job_config=_job_config(), log_to_driver=False, logging_level=logging.ERROR)
     except ConnectionError as error:
         if "RAY_AUTH_MODE" in os.environ:
             raise
@@ -175,7 +175,7 @@ def _start(machine: Machine, listener: Listener) -> None:
                 try:
                     ray.init(
                         address="local",
-                        job_config=_job(),
+                        job_config=_job_config(),
                         num_cpus=cpus_here(),
                         # Ray counts the driver's GPUs, but a GPU may be split into instances
                         num_gpus=count_gpus_of_processes() if machine.gpus else 0,
@@ -217,7 +217,7 @@ def _limited(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _job() -> JobConfig:
+def _job_config() -> JobConfig:
     """Return settings that give Ray's workers this process's module search path.
 
     By default Ray puts the working folder first in the module search path, except for the job of a Ray

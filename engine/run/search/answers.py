@@ -1,4 +1,4 @@
-"""Answers of a search to other programs.
+"""Answers of a search to programs that ask for its points or submit points to it.
 
 They are the points to train, and the outcomes of points.
 """

@@ -388,7 +388,7 @@ def frozen_trial(
 
 
 def enough_points(study: Study) -> int:
-    """Return how many ended points of a rung a sampler needs to learn from it."""
+    """Return the number of ended points on a rung from which a sampler can learn."""
     return max(ENOUGH, len(study.dimensions) + MORE_THAN_DIMENSIONS)
 
 
@@ -403,7 +403,7 @@ class RungStudies:
 
     @property
     def current(self) -> optuna.Study:
-        """Return the study that proposes points.
+        """Return the Optuna study that proposes the next point.
 
         It is the study of the highest rung with enough ended points. If no rung has enough, return the study
         of the first rung.

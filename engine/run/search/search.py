@@ -144,7 +144,7 @@ class SeedRace:
 
 
 def residual_deviation(losses: NDArray[np.float64]) -> tuple[float, int] | None:
-    """Return the standard deviation of the noise, and its degrees of freedom.
+    """Return the standard deviation of the noise in losses, and its degrees of freedom.
 
     `losses` is (points, seeds). Noise is what is left after the means of each point and each seed are
     subtracted. Return None if the deviation cannot be estimated, or if it is 0.
@@ -408,7 +408,7 @@ class Search:
             self._rungs.begin(point.global_id, point.rung)
 
     def _trials_to_run(self, point: SearchPoint) -> list[Job]:
-        """Return the trials of a search point to train now.
+        """Return jobs for the trials of a search point that must be trained now.
 
         These are all missing trials; in a race, only those of the next seed, or none.
         """

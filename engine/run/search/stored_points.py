@@ -117,9 +117,9 @@ class StoredPoints:
         return replace(self._last, trials=self._study.point_trials(values, rung), rung=rung)
 
     def of_levels(self, levels: Iterable[Mapping[str, Level]]) -> list[SearchPoint]:
-        """Return the search points with these levels, each point once.
+        """Return the search points with these values of the dimensions, each point once.
 
-        Levels outside the search space are skipped.
+        Values outside the search space are skipped.
         """
         fidelity = self._study.fidelity
         found = (

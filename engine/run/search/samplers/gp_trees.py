@@ -65,7 +65,7 @@ class KernelSettings:
 
 
 def kernel(distances: Sequence[Numbers], settings: KernelSettings) -> Numbers:
-    """Return the correlation of points from their squared distances.
+    """Return the correlation of points, given their squared distances.
 
     There are distances for each group of features.
     """
@@ -355,10 +355,10 @@ class Beliefs:
 
 
 def last_renewal(ended: int) -> int:
-    """Return how many points had ended at the last choice of hyperparameters.
+    """Return how many points had ended when the kernel's hyperparameters were last chosen.
 
-    These are the hyperparameters of the kernel. `ended` is the current number of ended points. The
-    hyperparameters are chosen again each time this number has grown enough.
+    `ended` is the current number of ended points. The hyperparameters are chosen again each time this number
+    has grown enough.
     """
     found, grown = DRAWN, math.ceil(DRAWN * GROWTH)
     while grown < RENEWAL and found + grown <= ended:

@@ -64,18 +64,18 @@ def draw(distribution: BaseDistribution, rng: Random) -> Any:  # noqa: ANN401 --
 
 
 def place_of(numbers: IntDistribution | FloatDistribution, value: float) -> float:
-    """Return the place of a number in its range.
+    """Return the relative position of a number in its range, from 0 to 1.
 
-    The place is 0 at the low end and 1 at the high end. The scale is logarithmic if the range is.
+    It is 0 at the low end and 1 at the high end. The scale is logarithmic if the range is.
     """
     low, high, value = (_scaled(numbers, each) for each in (numbers.low, numbers.high, value))
     return (value - low) / (high - low)
 
 
 def at(numbers: IntDistribution | FloatDistribution, place: float) -> float:
-    """Return the number at a place in a range.
+    """Return the number at a relative position in its range.
 
-    The place is 0 at the low end and 1 at the high end, as in `place_of`.
+    `place` is 0 at the low end and 1 at the high end, as in `place_of`.
     """
     low, high = _scaled(numbers, numbers.low), _scaled(numbers, numbers.high)
     value = low + place * (high - low)
@@ -387,9 +387,9 @@ class RecipeFeatures:
         return walk.counts
 
     def _filling(self, level: Level) -> Value:
-        """Parse a level, such as an option of a choice, as a recipe.
+        """Parse the value of a dimension, such as an option of a choice, as a recipe.
 
-        Return the level itself if it is no recipe.
+        Return the value itself if it is no recipe.
         """
         if level not in self._fillings:
             try:
