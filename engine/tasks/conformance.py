@@ -266,7 +266,7 @@ CHECKS = (
 
 
 def digest_all(task: Subject) -> str:
-    """Return a digest of a task's training and test examples. Two processes are compared by it."""
+    """Return a digest of a task's training and test examples, to compare two processes."""
     return " ".join(map(_digest, (task.draw(1), *task.test_sets().values())))
 
 

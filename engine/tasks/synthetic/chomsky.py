@@ -112,9 +112,9 @@ def _brackets(length: int, draws: Draws) -> Written:
 
 
 def _symbol(token: int) -> int:
-    """Convert a token of the parsed expression to this task's symbol.
+    """Convert a token of `write_expression` to a symbol of this module's arithmetic tasks.
 
-    In this task, numbers come before signs.
+    Among these symbols, numbers come before signs.
     """
     return token - FIRST_NUMBER if token >= FIRST_NUMBER else MODULUS - PLUS + token
 

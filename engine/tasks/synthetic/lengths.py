@@ -28,7 +28,7 @@ def pad_behind(inputs: Tensor, ends: Tensor) -> Tensor:
 
 
 def only_last(targets: Tensor, ends: Tensor) -> Tensor:
-    """Ignore all targets (count, tokens) except the last of each sequence.
+    """Mark all targets (count, tokens) as ignored, except the last of each sequence.
 
     `ends` (count,) are the lengths of the sequences.
     """

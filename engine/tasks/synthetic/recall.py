@@ -46,8 +46,8 @@ def _mqar_of(task: MqarSettings, count: int, length: int, pairs: int, generator:
     """
     random = partial(torch.rand, generator=generator, dtype=torch.float64)
     half = task.vocab // 2
-    keys = 1 + _different(count, half - 1, pairs, generator)
-    values = half + _different(count, task.vocab - half, pairs, generator)
+    keys = 1 + _distinct_numbers(count, half - 1, pairs, generator)
+    values = half + _distinct_numbers(count, task.vocab - half, pairs, generator)
     gaps = torch.arange(1, length // 2 - pairs + 1, dtype=torch.float64) ** (task.power_a - 1)
     # taking the largest log(u) / weight draws without replacement, by these weights
     places = 2 * pairs + 2 * (random(count, len(gaps)).log() / gaps).topk(pairs).indices
@@ -65,7 +65,7 @@ def _fill(task: MqarSettings, examples: Examples, generator: Generator) -> Examp
     return Examples(torch.where(inputs == 0, others, inputs), targets)
 
 
-def _different(count: int, symbols: int, chosen: int, generator: Generator) -> Tensor:
+def _distinct_numbers(count: int, symbols: int, chosen: int, generator: Generator) -> Tensor:
     """Draw `count` rows of `chosen` distinct numbers below `symbols`.
 
     All rows are equally likely. If few of many are chosen, rows with duplicates are drawn again; otherwise
