@@ -94,7 +94,7 @@ class Checkpoint:
         return deaths
 
     def record_request(self, trial: str) -> bool:
-        """Record that a trial is to be trained.
+        """Record a request to train a trial that no process has started yet.
 
         Return False if its folder already has a record. `trial` is the trial as JSON.
         """

@@ -158,7 +158,7 @@ class Stopping:
 
     @classmethod
     def begin(cls, train: TrainSettings) -> Self:
-        """Return the object for a training before its first epoch."""
+        """Return the state of a training before its first epoch."""
         best = None if train.best_metric is None else BestEpoch(metric=train.best_metric)
         return cls(train=train, best=best)
 

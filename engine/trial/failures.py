@@ -227,9 +227,9 @@ _TIMEOUT = re.compile(r"^Timeout \(.*\)!$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashCounts:
-    """Numbers of times that a trial's process died, always after the same start.
+    """Counts of a trial's processes that started at the same epoch and step, and died.
 
-    The processes started at the same epoch and step. `in_run` counts this run, `in_all` all runs.
+    `in_run` counts this run, `in_all` all runs.
     """
 
     in_run: int
@@ -418,7 +418,7 @@ def may_be_out_of_memory(error: BaseException) -> bool:
 
 
 def in_smaller_parts(compute: Callable[[int], Result], parts: int, most: int) -> Result:
-    """Return `compute(parts)`, with more parts if memory runs out.
+    """Return `compute(parts)`. If memory runs out, retry with more parts.
 
     Each retry has twice as many parts, up to `most`.
     """

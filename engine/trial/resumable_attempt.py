@@ -88,7 +88,7 @@ class Claims:
         return self._ended.get(job.trial.id, -1) >= job.attempt
 
     def _refresh(self, *, at_once: bool) -> None:
-        """Read the last attempt numbers again if they are too old.
+        """Read each trial's last attempt number from the store again, if the known ones may be outdated.
 
         With `at_once`, they are read in any case.
         """
@@ -418,10 +418,9 @@ class Attempt:
         return True
 
     def _keep_if_last(self, training: Training) -> None:
-        """Store the last state of a training.
+        """Store a training's last state, from which a trial with more epochs can continue.
 
-        Trials with more epochs can continue from it. This is done only if the job asks for it and only the
-        last evaluation is missing.
+        This is done only if the job asks for it and only the last evaluation is missing.
         """
         if self.job.keep_checkpoint and training.lacks_last_evaluation:
             path = self._store.files.final_checkpoint_file(self.job.trial.id)
@@ -445,7 +444,7 @@ class Attempt:
             yield
 
     def _between_steps(self, training: Training) -> None:
-        """Store and save what is due, unless a stop was requested. In this case raise StoppedMidway."""
+        """Raise StoppedMidway on a requested stop. Otherwise store outcomes and checkpoints that are due."""
         raise_if_stopped()
         if self._buffer is not None:
             self._buffer.flush_if_due()

@@ -228,7 +228,7 @@ class Training:
             self.trained.clear_gradients()
 
     def add_gradients(self, part: int) -> Tensor:
-        """Add the gradients from one part of the batch. Return the part's share of the batch's loss."""
+        """Add the gradients of micro-batch number `part`. Return its share of the batch's loss."""
         train = self.settings.train
         watching = self.terms.watching(self.objective) if self.terms else nullcontext()
         with watching, self.objective.autocast():

@@ -29,7 +29,7 @@ from ..objectives.base import Objective, reported_number
 
 
 class Schedule:
-    """The learning rate of an optimiser.
+    """The learning-rate schedule of an optimiser.
 
     A linear warm-up comes first, and then the schedule of the settings. If the settings give the time of a
     training instead of its steps, `total_steps` may change between steps.
@@ -183,10 +183,10 @@ def to_device(state: Any, device: torch.device, but: Collection[Path] = (), path
 
 
 def own_states(states: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
-    """Return the states of plug-ins for a checkpoint.
+    """Return the states of plug-ins for a checkpoint, with a list of their tensors on the CPU.
 
-    With them is a list of their tensors that are on the CPU. A checkpoint is read onto the CPU, so only this
-    list shows which tensors belong there. It is left out if the device is the CPU.
+    A checkpoint is read onto the CPU, so only this list shows which tensors belong there. It is left out if
+    the device is the CPU.
     """
     on_cpu = [] if device.type == "cpu" else list(_paths_on_cpu(states, ()))
     return {"states": states, **({"on_cpu": on_cpu} if on_cpu else {})}
@@ -312,7 +312,7 @@ class LossTermError(ActivememError):
 
 
 class Scored(NamedTuple):
-    """Inputs, outputs and targets of one part of a batch. The loss is computed from them."""
+    """Inputs, outputs and targets of one micro-batch. The loss is computed from them."""
 
     inputs: Tensor
     outputs: Tensor
@@ -361,9 +361,9 @@ class LossTerms:
                 hook.remove()
 
     def after_part(self, step: int, parts: int) -> Tensor:
-        """Return the weighted sum of the loss terms for the last part of a batch.
+        """Return the weighted sum of the loss terms for the micro-batch that was just computed.
 
-        The batch has `parts` parts.
+        The batch has `parts` micro-batches.
         """
         assert self._scored is not None, "the objective reports its outputs before the loss terms"
         total = torch.zeros((), device=self._device)
