@@ -72,7 +72,7 @@ def _export(study: Study, store: Store, tracker: Tracker) -> StudyExport:
 def _export_trial(
     trial: Trial, row: Mapping[str, Any], course: Mapping[int, Mapping[str, float]], tracker: Tracker
 ) -> int | None:
-    """Send what the tracker lacks of a trial, and return the number of sent epochs.
+    """Send the missing epochs and the end of a trial to the tracker; return the number of sent epochs.
 
     Return None if the tracker already has all data.
     """

@@ -217,7 +217,7 @@ _NOT_IN_NAMES = re.compile(r"[^\w.=+-]+", re.ASCII)
 
 
 def tracked_trial(trial: Trial) -> TrackedTrial:
-    """Return a trial as trackers take it: with a flat list of settings.
+    """Return a trial as trackers expect it, with a flat mapping of its settings.
 
     Settings have names such as `train.batch_size`; the levels of the trial are also settings.
     """

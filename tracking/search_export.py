@@ -53,7 +53,7 @@ def export_search(study: Study, store: Store, place: str) -> StudyExport:
         unfinished = any(stored.get(trial.id, "incomplete") == "incomplete" for trial in point.trials)
         if not unfinished and (known is None or known.rung < point.rung):
             ended[point.global_id] = point
-    with _opened(study, place) as written:
+    with _optuna_study(study, place) as written:
         return _add_points(written, study, points, list(ended.values()), place)
 
 
@@ -71,7 +71,7 @@ def _add_points(
         course = mean_course(point, courses)
         trial = frozen_trial(study, point, points.end(point), course=course, notes=notes)
         if study.fidelity is not None and point.rung < study.fidelity.top:
-            _cut_short(trial, study.fidelity.rungs[point.rung])
+            _mark_pruned(trial, study.fidelity.rungs[point.rung])
         trial.datetime_start = _local(min(row["started"] for row in attempts))
         trial.datetime_complete = _local(max(row["finished"] for row in attempts))
         try:
@@ -83,7 +83,7 @@ def _add_points(
     return StudyExport(trials=trials, epochs=epochs, known=len(ended) - trials, tables=0)
 
 
-def _cut_short(trial: optuna.trial.FrozenTrial, rung: int) -> None:
+def _mark_pruned(trial: optuna.trial.FrozenTrial, rung: int) -> None:
     """Mark an Optuna trial as pruned.
 
     It stands for a search point that stopped at a low rung. Its value becomes the intermediate value at this
@@ -95,8 +95,8 @@ def _cut_short(trial: optuna.trial.FrozenTrial, rung: int) -> None:
 
 
 @contextmanager
-def _opened(study: Study, place: str) -> Iterator[optuna.Study]:
-    """Open the Optuna study with the name of our study, within a context.
+def _optuna_study(study: Study, place: str) -> Iterator[optuna.Study]:
+    """Within this context, open the Optuna study that has the name of `study`.
 
     Create it if the file does not have it, and close the file at the end.
     """

@@ -71,7 +71,7 @@ class TrackioProjects(Tracker):
         self._write(trial, epoch, metrics, at, f"{trial.id}-{epoch}")
 
     def end(self, trial: TrackedTrial, end: TrackedEnd) -> None:
-        """Write the final metrics as step 0. The settings then have the status and its reason."""
+        """Write the final metrics as step 0, and add the status and its reason to the settings."""
         self._shown[trial.id] |= {"status": end.status, **({"reason": end.reason} if end.reason else {})}
         final = {f"{_FINAL}{name}": value for name, value in end.metrics.items()}
         self._write(trial, 0, final, end.at, f"{trial.id}-{end.status}-{end.at}")
@@ -93,7 +93,7 @@ class TrackioProjects(Tracker):
     def _write(
         self, trial: TrackedTrial, step: int, metrics: Mapping[str, float], at: float, once: str
     ) -> None:
-        """Write the metrics of one step, but only once. `once` is the id of the row."""
+        """Write the metrics of one step, unless a row with the id `once` has been written already."""
         self._storage.bulk_log(
             trial.study,
             trial.name,

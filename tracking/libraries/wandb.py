@@ -73,8 +73,8 @@ class _OpenRun:
     """Whether the end of the file is on disk, which happens some time after `run.finish`."""
 
     def log(self, epoch: int, items: Mapping[str, float]) -> None:
-        """Add the metrics of an epoch, after those of the steps before it."""
-        self._rewrite(epoch)
+        """Copy the stored steps before an epoch into this run, then add the metrics of the epoch."""
+        self._copy_steps(epoch)
         self.run.log(dict(items), step=epoch, commit=True)
 
     def finish(self, summary: Mapping[str, Any], *, failed: bool) -> None:
@@ -82,7 +82,7 @@ class _OpenRun:
 
         Then remove the folders of earlier versions of this run, whose steps have been copied.
         """
-        self._rewrite(max(self.before.steps, default=0) + 1)
+        self._copy_steps(max(self.before.steps, default=0) + 1)
         self.run.summary.update(dict(summary))
         self.run.finish(exit_code=int(failed))
         until = time.monotonic() + _FLUSH_S
@@ -93,7 +93,7 @@ class _OpenRun:
         for folder in self.before.folders:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _rewrite(self, end: int) -> None:
+    def _copy_steps(self, end: int) -> None:
         """Copy the steps below `end` from the earlier folders into this run."""
         for step in sorted(each for each in self.before.steps if each < end):
             self.run.log(self.before.steps.pop(step), step=step, commit=True)
