@@ -36,24 +36,24 @@ def render(node: Value) -> str:
 
 
 def render_operand(node: Value, operator: str) -> str:
-    """Return the canonical text of a part, as an operand of `operator`.
+    """Return the canonical text of a part, in parentheses if it needs them as an operand of `operator`.
 
-    The operator is `>>`, `+` or `*`. The text is in parentheses if the operator needs them.
+    The operator is `>>`, `+` or `*`.
     """
     place = {">>": _SERIES, "+": _SUM, "*": _OPERAND}[operator]
     return _Renderer().render(node, place)
 
 
 def render_filled(node: Value, fillings: Mapping[str, str]) -> str:
-    """Return the canonical text of a recipe with its holes filled.
+    """Return the canonical text of a recipe in which each hole `{name}` is replaced by the given text.
 
-    `fillings` maps the name of a hole to its text.
+    `fillings` maps the name of a hole to the text that replaces it.
     """
     return _Renderer(fillings=fillings).render(node)
 
 
 def identity(node: Value) -> str:
-    """Return the canonical text with sorted sums.
+    """Return the identity of a recipe: its canonical text, with the parts of each sum sorted.
 
     Recipes with the same meaning have equal identities. For example, `a + b` and `b + a` mean the same.
     """
@@ -61,13 +61,13 @@ def identity(node: Value) -> str:
 
 
 def recipe_id(identity_text: str) -> str:
-    """Return the id of a recipe: eight hexadecimal digits of a hash of its identity."""
+    """Return the id of a recipe: eight hexadecimal digits of a hash of its identity text."""
     return sha256(identity_text.encode()).hexdigest()[:8]
 
 
 @dataclass(frozen=True)
 class _Renderer:
-    """Writer of a recipe's tree as text.
+    """Converter of a recipe's tree to text.
 
     With `sort` it sorts the parts of each sum. `fillings` maps the names of holes, such as `{mixer}`, to the
     texts that replace them.

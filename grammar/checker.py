@@ -339,7 +339,7 @@ def find_conflict(spec: Spec, block: BlockNode) -> str | None:
 
 
 def _representative_values(value: Value) -> list[Value]:
-    """Return example values of an argument for `find_conflict`.
+    """Return the values of an argument that `find_conflict` tests.
 
     A choice gives all its options, and a range gives both ends. A whole-number range also gives its second
     value. A hole gives none.

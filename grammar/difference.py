@@ -34,7 +34,7 @@ from .vocabulary.spec import lookup
 def ablations(recipe: Recipe) -> tuple[Recipe, ...]:
     """Return the recipes that remain when one part of a recipe is removed.
 
-    They are distinct, and in the order of the removed parts in the text. These parts can be removed:
+    They are distinct, and in the order of the removed parts in the text.
 
     These parts can be removed:
 
@@ -56,7 +56,7 @@ def ablations(recipe: Recipe) -> tuple[Recipe, ...]:
 
 
 def without_defaults(block: BlockNode) -> dict[str, BlockNode]:
-    """Return copies of a block, each with one default feature switched off.
+    """Return copies of a block, each with one feature switched off that is on by default.
 
     A feature is an argument that can be off: 0, false or "none". The key of each copy is a text that
     describes the change.
@@ -179,9 +179,9 @@ def _removed(before: BlockNode, after: BlockNode) -> list[str]:
 
 
 def _changed(before: BlockNode, after: BlockNode) -> list[str]:
-    """Describe how the arguments of a block differ between two recipes.
+    """Describe the differences inside a block's arguments that are recipes, as in the encoder of `seq2seq`.
 
-    If one of the differing values is not a part of a recipe, return no differences.
+    If an argument of another type differs, such as a number, return no differences.
     """
     old, new = dict(before.arguments), dict(after.arguments)
     found: list[str] = []
@@ -310,10 +310,10 @@ class DistanceTree:
     def _fill(
         self, other: DistanceTree, mine: int, theirs: int, between: dict[tuple[int, int], float]
     ) -> None:
-        """Compute distances between subtrees of two recipes.
+        """Add the distances between the subtrees of two recipes to `between`, for one keyroot of each tree.
 
-        They are stored in `between` by position. `mine` and `theirs` are a keyroot of each tree. A keyroot is
-        the highest node that has a given leftmost leaf.
+        The keys of `between` are the indices of the subtrees' roots. `mine` and `theirs` are the indices of
+        the keyroots. A keyroot is the highest node that has a given leftmost leaf.
         """
         first, start = self.leftmost[mine], other.leftmost[theirs]
         added = [0.0]
@@ -390,7 +390,7 @@ def _settings(block: BlockNode) -> tuple[object, ...]:
 
 @lru_cache(maxsize=100_000)
 def replacement_cost(label: _Label, other: _Label) -> float:
-    """Return the cost of replacing a label by another one in a tree edit."""
+    """Return the cost of replacing a node that has the label `label` by a node that has `other`."""
     if label.name != other.name:
         return max(label.weight, other.weight)
     pairs = zip(label.settings, other.settings, strict=True)

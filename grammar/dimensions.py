@@ -54,7 +54,7 @@ def resolve(root: Node, resolver: Resolver) -> Node:
 
 
 def settled_values(root: Node, resolver: Resolver) -> dict[str, Value]:
-    """Return the values that `resolver` chooses, by the names of the search dimensions."""
+    """Return the value that `resolver` chooses for each search dimension, by the dimension's name."""
     walk = _DimensionResolver(resolver)
     walk.node(root)
     return walk.settled
@@ -146,10 +146,10 @@ class _DimensionResolver:
         return self.settled[unique]
 
     def _walk_options(self, choice: ChoiceDimension, name: str, taken: int | None) -> list[Value]:
-        """Visit and return all options of a choice.
+        """Return the options of a choice, with values for the search dimensions of option `taken`.
 
-        Only the option at index `taken` gets values. The other options are visited to number their search
-        dimensions: the names of later dimensions must not depend on what is chosen here.
+        The other options keep their search dimensions. They are visited to number these dimensions: the names
+        of later dimensions must not depend on what is chosen here.
         """
         ask, walked = self.resolver, list[Value]()
         for place, option in enumerate(choice.options):

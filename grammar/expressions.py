@@ -126,7 +126,7 @@ def tied(repeat: Expression) -> Recipe:
 
 
 def each(count: int, part: Expression) -> Recipe:
-    """Return copies of a part in series, where each copy has its own choices.
+    """Return `count` copies of a part in series; a search chooses for each copy separately.
 
     `each(4, a)` is `a >> a >> a >> a`. In `4 * a` all copies share their choices.
     """

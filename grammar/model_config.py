@@ -68,7 +68,7 @@ class ModelConfigError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """A range of symbols whose embeddings have the same width.
+    """A cluster of a vocabulary: a range of symbols whose embeddings have the same width.
 
     The symbols are `start` to `end` - 1. A `projected` cluster has a linear map to the model's width, and in
     the softmax a map back.
@@ -81,7 +81,7 @@ class Cluster:
 
     @property
     def size(self) -> int:
-        """Return the number of symbols."""
+        """Return the number of symbols in the cluster."""
         return self.end - self.start
 
 
@@ -307,7 +307,7 @@ class ModelConfig:
             )
 
     def _maximal_updates(self) -> Iterator[Rule]:
-        """Yield the rules for models with `mup` (maximal updates).
+        """Yield the rules that a model with `mup` (maximal update parametrisation) must follow.
 
         Each is a condition, and the message if it fails.
         """

@@ -59,7 +59,7 @@ def register_norm(name: str, *, source: str) -> Callable[[type[NormT]], type[Nor
 def kind_registrar(
     registry: Registry[Any], base: type[Any], name: str, source: str
 ) -> Callable[[type[ClassT]], type[ClassT]]:
-    """Return a class decorator that registers an object of the class.
+    """Return a class decorator that registers an instance of the class in `registry`, under `name`.
 
     The decorator raises ValueError for an incomplete class.
     """

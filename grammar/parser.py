@@ -52,7 +52,7 @@ class Tokenizer:
 
 
 class TokenReader:
-    """A reader of tokens; `token` is the next unread token."""
+    """Base class of parsers, which read tokens in order; `token` is the next unread token."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tokens

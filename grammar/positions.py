@@ -44,14 +44,14 @@ class NoPosition(PositionKind):
 
 
 class TimingPosition(PositionKind):
-    """Sinusoids of each position. Their wavelengths form a geometric series."""
+    """Sinusoidal positional encoding, with wavelengths that form a geometric series."""
 
     source = "Vaswani et al. 2017"
     before_mixers = True
 
 
 class SizedPosition(PositionKind):
-    """Position vectors for the first `count` positions only; later positions cannot be encoded."""
+    """Base class of positional encodings for sequences of at most `count` positions."""
 
     def __init__(self, count: int = MAX_POSITIONS) -> None:
         self.count = self.longest = count
@@ -64,7 +64,7 @@ class LearnedPosition(SizedPosition):
 
 
 class RandomisedPosition(SizedPosition):
-    """Sinusoids of random position numbers, which increase along the sequence.
+    """Sinusoidal encoding of random position numbers, which increase along the sequence.
 
     Each batch draws new positions. So sequences longer than in training contain no unseen positions. A
     trained model uses the same positions for all sequences of a length.
@@ -76,7 +76,7 @@ class RandomisedPosition(SizedPosition):
 
 
 class RandomisedPairs(SizedPosition):
-    """Random position numbers inside blocks that compare positions, such as `sa(pos=rope)`.
+    """Random position numbers for blocks that compare pairs of positions, such as `sa(pos=rope)`.
 
     No vectors are added to the model's input. Each mixer draws its own numbers for a batch, as in the
     authors' program. Rotations use the drawn positions in increasing order. A bias at distance d uses the

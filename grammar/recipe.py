@@ -30,9 +30,9 @@ class Expression(ABC):
 
     @abstractmethod
     def operand_text(self, sign: str = ">>") -> str:
-        """Return the recipe text, as an operand of `sign`.
+        """Return the recipe text, in parentheses if it needs them as an operand of the operator `sign`.
 
-        It is in parentheses if the operator needs them.
+        The operator is `>>`, `+` or `*`.
         """
 
     def __add__(self, other: Expression) -> Recipe:
@@ -56,7 +56,7 @@ class Expression(ABC):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Recipe(Expression):
-    """A checked recipe.
+    """A recipe without faults, with its canonical text and its id.
 
     Two recipes are equal if they have the same meaning, such as `a + b` and `b + a`. `text` is canonical, and
     `id` has eight hexadecimal digits that equal recipes share. A pickle only has the text.
@@ -85,9 +85,9 @@ class Recipe(Expression):
         return parse, (self.text,)
 
     def operand_text(self, sign: str = ">>") -> str:
-        """Return the canonical text, as an operand of `sign`.
+        """Return the canonical text, in parentheses if it needs them as an operand of the operator `sign`.
 
-        It is in parentheses if the operator needs them.
+        The operator is `>>`, `+` or `*`.
         """
         return render_operand(self.root, sign)
 

@@ -43,10 +43,10 @@ DEFAULT_HEADS, DEFAULT_HEAD_WIDTH = 8, 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrossAttentionShape:
-    """Heads of a cross-attention of the decoder.
+    """Number and width of the heads of one of the decoder's cross-attentions.
 
-    It follows a sub-layer and has as many heads as the first block with heads in that sub-layer. `copies` is
-    how often the decoder has it, with separate weights.
+    A cross-attention follows a sub-layer, and has the heads of the first block with heads in that sub-layer.
+    `copies` is how often the decoder has it, with separate weights.
     """
 
     heads: int
@@ -76,7 +76,7 @@ def recurrent_units(settings: Settings, width: int) -> int:
 
 
 def cross_attention_heads(node: Value) -> tuple[int, int]:
-    """Return the number and width of heads of a cross-attention. `node` is the sub-layer before it."""
+    """Return the number and the width of the heads of the cross-attention after the sub-layer `node`."""
     for block in walk(node):
         spec = lookup(block.name) if isinstance(block, BlockNode) else None
         if spec is None or not isinstance(block, BlockNode):
@@ -162,7 +162,7 @@ def _check_states(encoder: Value, decoder: Value) -> str | None:
 
 
 def _always_mixes(node: Value) -> bool:
-    """Return whether a part mixes positions with every option of its choices.
+    """Return whether a part mixes positions, whichever options its choices take.
 
     A hole counts as mixing, because its content is not known yet.
     """

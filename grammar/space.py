@@ -81,7 +81,7 @@ def rebuild(node: Value, new_children: Sequence[Value]) -> Value:
 
 
 def count_derivations(value: Value) -> int:
-    """Count the ways to give values to the search dimensions of a part.
+    """Count the derivations of a part: the combinations of values for its search dimensions.
 
     Several derivations may give equal recipes. A range of real numbers counts as one value.
     """
@@ -95,10 +95,10 @@ def count_derivations(value: Value) -> int:
 
 
 def derive(value: Value, index: int) -> Value:
-    """Return a part with the values of derivation number `index`.
+    """Return a part in which the search dimensions have the values of the derivation at `index`.
 
-    A derivation is one combination of values for the search dimensions, counted from 0. Ranges of real
-    numbers stay ranges.
+    A derivation is one combination of values for the search dimensions. Derivations are counted from 0.
+    Ranges of real numbers stay ranges.
     """
     match value:
         case IntegerDimension():
@@ -120,10 +120,9 @@ def derive(value: Value, index: int) -> Value:
 
 
 def find_derivation(space: Value, member: Value, start: int = 0) -> Derivation | None:  # noqa: PLR0911 -- one return for each kind
-    """Find the choices that turn `space` into `member`.
+    """Find values for the search dimensions of `space` that turn it into `member`.
 
-    They are values for its search dimensions. Return the first such values, or None if there are none. The
-    dimensions are numbered from `start` on.
+    Return the first such values, or None if there are none. The dimensions are numbered from `start` on.
     """
     match space, member:
         case ChoiceDimension(), _:
@@ -150,7 +149,7 @@ def find_derivation(space: Value, member: Value, start: int = 0) -> Derivation |
 
 
 def _find_each(spaces: Sequence[_Placed], members: Sequence[Value]) -> Derivation | None:
-    """Find the choices that turn each of `spaces` into the member at the same index.
+    """Find values for the search dimensions that turn each of `spaces` into the member at its index.
 
     Return None if there are none.
     """
@@ -168,7 +167,7 @@ def _find_parts(
     members: tuple[Value, ...],
     failed: set[tuple[tuple[_Placed, ...], tuple[Value, ...]]],
 ) -> Derivation | None:
-    """Find the choices that turn the parts `todo` into the parts `members`.
+    """Find values for the search dimensions that turn the parts `todo` into the parts `members`.
 
     Both are the parts of a sum or of a series. Return None if there are none. The order of the parts matters
     in a series, but not in a sum. An option that is a sum in a sum, or a series in a series, gives several

@@ -99,7 +99,7 @@ class TrainingMemory:
 
     @property
     def computing(self) -> int:
-        """Return the peak bytes that a step uses besides weights, gradients and Adam's moments.
+        """Return a step's peak memory in bytes, without weights, gradients and Adam's moments.
 
         These bytes are mainly activations and temporary results.
         """
@@ -177,7 +177,7 @@ stack, and the index of the node's first layer in that stack."""
 
 @dataclass(frozen=True, kw_only=True)
 class Analysis:
-    """The costs of a whole model for one sequence.
+    """Parameters, FLOPs, reach and memory of a whole model, for one input sequence.
 
     `length` is the number of tokens of the sequence. `outputs` is the number of outputs of the model; with a
     clustered vocabulary, of the first cluster.
@@ -216,7 +216,7 @@ class Analysis:
 
     @property
     def reach(self) -> Reach:
-        """Return how far away a token can be and still affect an output."""
+        """Return how many tokens to the left and to the right of a position can affect its output."""
         return self.tree.reach
 
     @property
@@ -226,7 +226,7 @@ class Analysis:
 
     @property
     def state(self) -> int:
-        """Return how many numbers generation keeps for each past token.
+        """Return how many numbers the model caches for each past token while it generates.
 
         Examples are the keys and values of attention.
         """
@@ -234,9 +234,9 @@ class Analysis:
 
     @property
     def window(self) -> int:
-        """Return how many numbers generation keeps in addition to `state`.
+        """Return how many numbers the model caches while it generates, besides `state` for each past token.
 
-        They do not grow with the past. An example is a recurrent state.
+        This count does not grow with the number of past tokens. An example is a recurrent state.
         """
         return self.tree.window
 
@@ -256,7 +256,7 @@ class Analysis:
         )
 
     def tree_with_memory(self, batch: int) -> ModelPart:
-        """Return the tree of the model's parts, with the memory of each part.
+        """Return the tree of the model's parts, with the memory that each part needs for the backward pass.
 
         The field `kept` of a part is the number of bytes that it stores for the backward pass of `batch`
         sequences.
@@ -352,7 +352,7 @@ def count_parameters(recipe: str | Recipe, config: ModelConfig) -> int:
 
 
 def find_reach(recipe: str | Recipe, config: ModelConfig) -> Reach:
-    """Return how far away a token can be and still affect an output of a recipe's model.
+    """Return how many tokens to the left and to the right can affect an output of a recipe's model.
 
     No costs are measured.
     """
@@ -692,7 +692,7 @@ def _shared(part: ModelPart) -> list[ModelPart]:
 
 
 def _without_state(part: ModelPart) -> ModelPart:
-    """Return a copy of a recipe part with no state to keep during generation.
+    """Return a copy of a part that caches nothing during generation.
 
     An encoder is such a part: generation runs it only once. The fields `state` and `window` are zero, also in
     all parts inside.
@@ -709,10 +709,10 @@ def _is_within(name: str, modules: tuple[str, ...]) -> bool:
 
 
 def _with_memory(part: ModelPart, kept: Mapping[str, int]) -> ModelPart:
-    """Return a copy of a part with the field `kept` filled in, also in all parts inside.
+    """Return a copy of a tree of parts that states each part's memory for the backward pass.
 
-    The field is the number of bytes that a part stores for the backward pass. The argument `kept` has these
-    bytes for each module, by its name.
+    The field `kept` of a part is the number of bytes that it stores. The argument `kept` has these bytes for
+    each module, by its name.
     """
     parts = tuple(_with_memory(each, kept) for each in part.parts)
     if not part.modules:

@@ -41,7 +41,7 @@ _MAX_AGE_S = 30 * 24 * 3600
 
 @lru_cache(maxsize=65536)
 def measure(what: str, root: Node | None, config: ModelConfig, **sizes: int) -> Numbers:
-    """Return measured costs, from the cache if they are there.
+    """Return costs of a block or a model; measure them if they are not cached.
 
     The function `measure_{what}` of `blocks.costs` measures them. "parameters", "block" and "cache" measure
     one block, "frame" the parts around the body of a model, "transducer" and "step" a whole model. Raise
@@ -66,9 +66,9 @@ def measure(what: str, root: Node | None, config: ModelConfig, **sizes: int) -> 
 
 
 def remember(what: str, of: object, measure: Callable[[], Numbers]) -> Numbers:
-    """Return costs from the cache; measure them if they are not there.
+    """Return the costs that are cached for `what` and `of`; call `measure` if there are none.
 
-    `what` and `of` form the key. An empty result is not cached.
+    `what` and `of` form the key of the cache. An empty result is not cached.
     """
     key = hashlib.sha256(repr((what, of)).encode()).hexdigest()[:24]
     if (found := _FILE.recall(key)) is not None:
@@ -110,7 +110,7 @@ def _measured(config: ModelConfig) -> ModelConfig:
 
 @lru_cache(maxsize=65536)
 def _relevant_to_block(block: BlockNode, config: ModelConfig) -> ModelConfig:
-    """Return a copy of the config that only keeps settings which affect this block's costs.
+    """Return a copy of the config with only those settings that affect the costs of `block`.
 
     The other settings get their defaults. So the cached costs of a block are reused for many configs.
     """
@@ -139,7 +139,7 @@ class _CacheFile:
         self._new: dict[str, Numbers] = {}
 
     def recall(self, key: str) -> Numbers | None:
-        """Return the numbers that are cached under a key; None if the entry is missing or damaged."""
+        """Return the costs that are cached under `key`; None if the entry is missing or damaged."""
         if self._found is None:
             self._found = _read(_path())
         found = self._new.get(key, self._found.get(key))
@@ -149,7 +149,7 @@ class _CacheFile:
         return found
 
     def keep(self, key: str, numbers: Numbers) -> Numbers:
-        """Add numbers to the cache under a key, and return them. The file is written when Python ends."""
+        """Cache costs under `key`, and return them. The file is written when Python ends."""
         if not self._new:
             atexit.register(self.write)
         self._new[key] = numbers

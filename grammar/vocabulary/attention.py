@@ -30,7 +30,7 @@ from .spec import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """The positions that a query sees.
+    """The window of an attention block: the positions that each query sees.
 
     They are given as distances from the query, positive to the left and negative to the right. In a causal
     model there are `span` distances, from 1 on, or from 0 on if the window `includes_self`; otherwise the
@@ -65,7 +65,7 @@ class Window:
         return Reach(left=self.max_distance, right=max(0, -self.min_distance))
 
     def numbers(self, heads: int) -> int:
-        """Return how many numbers a model keeps for this window while it generates.
+        """Return how many numbers an attention block with this window caches while it generates.
 
         They are the keys and values of the past positions in the window.
         """
@@ -78,7 +78,7 @@ class Window:
 
     @property
     def shared_key(self) -> str:
-        """Return the key of the shared position vectors. Blocks with equal windows share them."""
+        """Return the name under which blocks with equal windows share their position vectors."""
         itself = ", self=true" if self.causal and self.includes_self else ""
         return f"positions of span={self.span}, head_width={self.head_width}{itself}"
 
@@ -159,7 +159,7 @@ def check_turns(settings: Settings) -> str | None:
 
 
 def window_reach(settings: Settings, context: CostContext) -> Reach:
-    """Return how far to the left and to the right a block with a `span` sees."""
+    """Return how many tokens to the left and to the right a block with a `span` sees."""
     return window_from_settings(settings, causal=context.causal).reach
 
 
@@ -172,7 +172,7 @@ def _key_value_heads(settings: Settings) -> int:
 
 
 def _state(settings: Settings, _context: CostContext) -> int:
-    """Return how many numbers attention keeps for each past token while it generates: keys and values.
+    """Return how many numbers attention caches for each past token while it generates: keys and values.
 
     With a span, return 0, because the block's `window` counts them.
     """

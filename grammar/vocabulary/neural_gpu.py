@@ -36,7 +36,7 @@ _UNIT = (
 
 
 def image_maps(settings: Settings, width: int) -> int:
-    """Return the number of channels of the image.
+    """Return the number of channels of a Neural GPU's image.
 
     It is the setting `maps` or, if that is 0, the model's width.
     """
@@ -48,9 +48,9 @@ def _column(settings: Settings, context: CostContext) -> int:
 
 
 def _image_and_tape(settings: Settings, context: CostContext) -> int:
-    """Return how many numbers generation keeps for each position of image and tape.
+    """Return how many numbers the extended Neural GPU caches for each position while it generates.
 
-    They are the image, and the terms that the tape adds to the three convolutions of each layer.
+    They are the image's, and the terms that the tape adds to the three convolutions of each layer.
     """
     layers, width = as_int(settings, "layers"), as_int(settings, "width")
     return (1 + 3 * layers) * width * image_maps(settings, context.width)

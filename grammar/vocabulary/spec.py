@@ -93,7 +93,7 @@ def boolean(name: str, meaning: str) -> Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostContext:
-    """The model config and sequence length that affect a block's reach and state."""
+    """The model config and the sequence length, on which a block's reach and state depend."""
 
     config: ModelConfig
     length: int
@@ -118,9 +118,9 @@ class Reach:
 
 
 def sees_everything(_settings: Settings, context: CostContext) -> Reach:
-    """Return the reach of a block that sees everything its model allows.
+    """Return the reach of a block that sees the whole sequence or, in a causal model, the whole past.
 
-    In a causal model, this is all of the past.
+    It has no limit on the sides that the model allows.
     """
     return Reach(left=UNBOUNDED, right=0 if context.causal else UNBOUNDED)
 
@@ -131,12 +131,12 @@ def sees_the_past(_settings: Settings, _context: CostContext) -> Reach:
 
 
 def sees_unstated(settings: Settings, context: CostContext) -> Reach:
-    """Return the largest possible reach, for a block of a plug-in that states none."""
+    """Return the largest possible reach, for a plug-in's block that does not state its reach."""
     return sees_everything(settings, context)
 
 
 def sees_itself(_settings: Settings, _context: CostContext) -> Reach:
-    """Return the reach of a block that maps each position separately, which is zero."""
+    """Return the reach of a block that maps each position separately: 0 on both sides."""
     return Reach(left=0, right=0)
 
 
@@ -201,9 +201,9 @@ class Spec:
         return {p.name: p.default for p in self.parameters} | given  # pyright: ignore[reportReturnType] -- a required parameter is always given in a checked recipe
 
     def generation_state(self, settings: Settings, context: CostContext) -> tuple[int, int]:
-        """Return how many numbers generation keeps, as a pair.
+        """Return how many numbers the block caches during generation: per past token, and besides.
 
-        The first is the count for each past token, and the second does not depend on the past.
+        The second count does not depend on the number of past tokens.
         """
         if self.state is not None or self.window is not None:
             return tuple(say(settings, context) if say else 0 for say in (self.state, self.window))  # pyright: ignore[reportReturnType] -- two
