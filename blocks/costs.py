@@ -162,7 +162,7 @@ def measure_block(node: BlockNode, config: ModelConfig, *, length: int, past: in
 
 
 def measure_cache(node: BlockNode, config: ModelConfig) -> Numbers:
-    """Measure how much a layer of another package stores in its cache during generation.
+    """Measure how many numbers a layer of another package caches during generation.
 
     "state" is the count of numbers for each past token, "window" the count that does not grow. A layer
     without a cache keeps its inputs.
@@ -178,7 +178,7 @@ def measure_cache(node: BlockNode, config: ModelConfig) -> Numbers:
 
 
 def measure_frame(_root: None, config: ModelConfig, *, length: int, scored: int) -> Numbers:
-    """Measure the parameters and FLOPs of a model without its body.
+    """Measure the parameters and FLOPs of the parts around a model's body, such as the embedding.
 
     Their names are "parameters PART" and "flops PART". Outputs are computed at `scored` positions. With a
     clustered vocabulary all targets are assumed to be in the first cluster, which has most tokens.
@@ -279,7 +279,7 @@ def _run_step(
 
 @contextmanager
 def _recomputed_in(mode: TorchFunctionMode, model: nn.Module) -> Iterator[None]:
-    """Return a context in which a torch mode is also active during recomputation.
+    """Return a context manager that keeps a torch mode active while activations are recomputed.
 
     The backward pass recomputes activations, but torch disables modes in it. So the mode is entered whenever
     a module of the model runs.
@@ -351,7 +351,7 @@ def _loss(
 
 
 def _loss_of_hidden(model: Model, hidden: Tensor) -> Tensor:
-    """Return the loss for the output layer's input `hidden`, with targets of zero.
+    """Return the loss of a model whose output layer reads `hidden`, with zeros as targets.
 
     It is the squared error if targets are real numbers, else the negative log-likelihood.
     """
@@ -424,7 +424,7 @@ def _at_length(measure: Callable[[int], Numbers], length: int, lengths: tuple[in
 
 
 def _block_flops(spec: Spec, block: Block, length: int, *, past: int, width: int) -> Numbers:
-    """Return the FLOPs of a block for one sequence, under the name "flops".
+    """Return a block's FLOPs for one sequence, as the entry "flops" of a dictionary.
 
     They are the difference between a batch of three sequences and a batch of two. So the operations that a
     block does once for a whole batch do not count.
@@ -483,11 +483,11 @@ def _flops_by_module(model: TransductionModel, batch: int, length: int, scored: 
 
 @contextmanager
 def _entered_modules(model: nn.Module, leave: Callable[[str], None]) -> Iterator[list[str]]:
-    """Return a context with the list of running modules, innermost last.
+    """Return a context manager that yields the names of the running modules, innermost last.
 
-    It lists their names and is updated while the model runs. Before each change, `leave` is called with the
-    last name. Operations between a model's parts count for the part that reads the inputs, or for "output".
-    Methods other than `forward` count as "MODULE:METHOD".
+    The list is updated while the model runs. Before each change, `leave` is called with the last name.
+    Operations between a model's parts count for the part that reads the inputs, or for "output". Methods
+    other than `forward` count as "MODULE:METHOD".
     """
     names, handles, wrapped = [_INPUTS[0]], list[Any](), list[tuple[nn.Module, str]]()
 

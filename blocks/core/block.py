@@ -60,7 +60,7 @@ class Context:
         return self.config.causal
 
     def share(self, key: Hashable, make: Callable[[], ModuleT]) -> ModuleT:
-        """Return the module that all blocks with this key share. The first call creates it by `make`."""
+        """Return the module that blocks share under the name `key`. The first call creates it with `make`."""
         if key not in self.shared:
             self.shared[key] = make()
         return cast("ModuleT", self.shared[key])
@@ -108,7 +108,7 @@ class Block(nn.Module, ABC):
         return self(torch.cat([past, x], 1))[:, past.shape[1] :]
 
     def step(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Read one piece x of a stream, and return its outputs and the next state.
+        """Process x, the next piece of a stream, and return its outputs and the block's next state.
 
         A state has the batch as its first dimension and no gradient; it is None before the first piece. Raise
         BuildError if the state would grow with the stream.
@@ -121,7 +121,7 @@ class Block(nn.Module, ABC):
         return y, None if state is None else state.detach()
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Read one piece of a stream like `step`, but let gradients flow through the state.
+        """Process the next piece of a stream like `step`, but let gradients flow through the state.
 
         Here the state may grow with the stream.
         """
@@ -158,7 +158,7 @@ class Block(nn.Module, ABC):
 def plugin_named_in_errors(
     registry: Registry[Any], name: str, kind: type[ActivememError] = BuildError
 ) -> Iterator[None]:
-    """Return a context whose errors name the plug-in.
+    """Return a context manager that adds the plug-in's name to the errors raised inside it.
 
     An exception inside it becomes an error of class `kind`.
     """
@@ -224,7 +224,7 @@ def register_block(
 
 
 def _measured_state(cls: type[Block]) -> Callable[[Settings, CostContext], int]:
-    """Return a function that measures the size of a block's stream state.
+    """Return a function that measures how many numbers a block's state has while it reads a stream.
 
     The state must have the same size after every piece.
     """
@@ -257,7 +257,7 @@ def build_block(node: nodes.BlockNode, context: Context) -> Block:
 
 @dataclass(frozen=True, slots=True)
 class StreamState:
-    """The state of a batch of streams.
+    """The state of a model between two pieces of a batch of streams.
 
     `past_length` is the number of positions that were read. `block_states` has an entry for every application
     of a block, in order; it is empty at first.
@@ -268,7 +268,7 @@ class StreamState:
 
 
 def split_streams(streams: Sequence[StreamState], parts: int) -> list[StreamState]:
-    """Redistribute the states of several batches over `parts` batches.
+    """Redistribute the streams of several batches over `parts` batches.
 
     The states are joined along the batch dimension, and `tensor_split` divides the result.
     """
@@ -286,7 +286,7 @@ def split_streams(streams: Sequence[StreamState], parts: int) -> list[StreamStat
 
 
 class StreamChunk:
-    """The states of all blocks during one piece of a batch of streams.
+    """The states of a model's blocks while the model processes one piece of a batch of streams.
 
     It has the states before the piece, and collects the states after it. Gradients only pass through states
     `with_grad`; a state may then grow with the sequence. With `zero_past`, zero vectors fill the past of each
@@ -302,7 +302,7 @@ class StreamChunk:
         self._zero_past = zero_past
 
     def apply(self, x: Tensor, block: Block) -> Tensor:
-        """Apply the next block to x (batch, length, width).
+        """Apply `block`, the next one of the model, to x (batch, length, width).
 
         The block continues from its state after the previous piece. Keep its new state for `next_states`.
         """

@@ -100,7 +100,7 @@ def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
     gain = GAIN_BESIDE_FASTER_CONVOLUTIONS if fast_convolutions else GAIN
 
     def products_of(tile: int) -> float:
-        """Return how many multiplications tiles of this size take in the frequency domain.
+        """Return how many multiplications the frequency domain takes with tiles of this size.
 
         Return infinity if the data do not fit in the processor's caches.
         """
@@ -300,7 +300,7 @@ def _products(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def _products_of_gradients(towards: Tensor, x: Tensor, weight: Tensor) -> Tensor:
-    """Return the gradient of `_products` by its first argument x, from the gradient of its result."""
+    """Return the gradient of `_products` with respect to x, from the gradient of the result."""
     if _uses_onednn(x):
         dx, _, _ = torch.ops.aten.convolution_backward(
             _as_image(towards),

@@ -60,7 +60,7 @@ class Dropout(nn.Module):
 
 
 def draw_keys(count: int, device: torch.device) -> Tensor:
-    """Draw random whole numbers to sort by, (count,). Their argsort is a uniform random permutation."""
+    """Draw `count` random sort keys, which are whole numbers. Their argsort is a uniform permutation."""
     if _current is not None:
         return _current.keys(count, device)
     return torch.randint(*_KEY_BOUNDS, (count,), device=device)
@@ -87,7 +87,7 @@ RandomCall = DropoutCall | KeyCall
 
 @dataclass(slots=True)
 class _Recording:
-    """Recorder of the random numbers that a forward pass draws, or their source.
+    """Recorder of the random draws of a forward pass, or the source of numbers drawn in advance.
 
     Without `drawn`, it records. With `drawn`, it passes one of these tensors to each call, in order.
     """
@@ -134,7 +134,7 @@ def _using(given: _Recording) -> Iterator[None]:
 
 @contextmanager
 def record_dropout() -> Iterator[list[RandomCall]]:
-    """Return a context that records the calls of dropout and of `draw_keys`.
+    """Return a context manager that records the calls of dropout and of `draw_keys`.
 
     In this context dropout changes nothing, and all keys are zero.
     """
@@ -145,7 +145,7 @@ def record_dropout() -> Iterator[list[RandomCall]]:
 
 @contextmanager
 def replay_dropout(drawn: Sequence[Tensor]) -> Iterator[None]:
-    """Return a context in which random numbers come from `drawn`.
+    """Return a context manager that replaces a model's random draws by the numbers in `drawn`.
 
     `drawn` has one tensor for each call of dropout or `draw_keys`.
     """

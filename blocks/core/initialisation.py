@@ -68,7 +68,7 @@ class Weight:
         return parameter[0].numel() if own is None else own(parameter)
 
     def split_maps(self, tensor: Tensor) -> Sequence[Tensor]:
-        """Split a tensor of the weight's shape into one view for each linear map."""
+        """Split a tensor of the weight's shape into views, one for each linear map in the weight."""
         own: Callable[[str, Tensor], Sequence[Tensor]] | None = getattr(self.module, "split_maps", None)
         if own is not None:
             return own(self.name, tensor)
@@ -99,7 +99,7 @@ def find_weights(model: nn.Module) -> dict[nn.Parameter, Weight]:
 
 
 def roles(**by_name: WeightRole) -> Mapping[str, WeightRole]:
-    """Return the roles of parameters by name, as a value for `weight_roles`."""
+    """Return the given roles as a mapping from parameter names, for a module's `weight_roles`."""
     return by_name
 
 
@@ -169,7 +169,7 @@ class Initialisable(nn.Module, ABC):
         return weight[0].numel()
 
     def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
-        """Split a tensor of a weight's shape into one view for each linear map.
+        """Split a tensor of a weight's shape into views, one for each linear map in the weight.
 
         `name` is the weight's name.
         """
@@ -215,7 +215,7 @@ class Linear(nn.Linear, Initialisable):
     def initialise(
         self, generator: torch.Generator | None, rule: Init = "glorot", *, uniform_bias: bool = False
     ) -> None:
-        """Draw the weight by `rule` (unless `std` is set), then the bias.
+        """Draw the weight from N(0, `std`²) if `std` is set, else by `rule`; then draw the bias.
 
         The bias follows `bias_init`, or is uniform with `uniform_bias`.
         """
@@ -241,7 +241,7 @@ class Linear(nn.Linear, Initialisable):
 
 
 class Embedding(nn.Embedding, Initialisable):
-    """Token embeddings. They are initialised by `rule`. With some rules, the model scales the embeddings."""
+    """Token embeddings, initialised by `rule`. With some rules, the model multiplies them by a factor."""
 
     weight_roles = roles(weight=WeightRole.EMBEDDING)
 
@@ -275,7 +275,7 @@ def glorot(weight: Tensor, inputs: int, outputs: int, generator: torch.Generator
 
 @torch.no_grad()
 def widen_output(output: Linear, base: int, rule: Init) -> None:
-    """Rescale an output layer's weight, as if the model had the width `base`. Yang et al. 2022, Table 8."""
+    """Rescale an output layer's initial weight, as if it had `base` inputs (Yang et al. 2022, Table 8)."""
     if output.std is None:
         outputs = output.out_features if rule == "glorot" else 0
         output.weight.mul_(math.sqrt((output.in_features + outputs) / (base + outputs)))
@@ -284,7 +284,7 @@ def widen_output(output: Linear, base: int, rule: Init) -> None:
 def draw_bias(
     bias: Tensor, rule: BiasInit, generator: torch.Generator | None, *, inputs: int, sizes: Sequence[int]
 ) -> None:
-    """Initialise the biases of stacked linear maps by a rule.
+    """Initialise the biases of stacked linear maps by `rule`.
 
     Each map has `inputs` inputs; `sizes` are the numbers of outputs. The rule is zero, Glorot uniform or
     uniform. Glorot uniform follows TensorFlow, which counts a bias's outputs as its inputs; uniform follows

@@ -1,4 +1,4 @@
-"""Linear maps by MKL or oneDNN, whichever is faster on the CPU.
+"""Linear maps that use MKL or oneDNN, whichever is faster on the CPU.
 
 Torch multiplies matrices by MKL and computes convolutions by oneDNN. On processors of AMD, MKL leaves the
 512-bit vectors unused that oneDNN uses. So large linear maps are computed there as convolutions with one tap.

@@ -1,4 +1,4 @@
-"""Operations that blocks share, such as activations, and checks of torch's mode."""
+"""Operations that blocks share, such as activations, and checks of torch's state, such as autocast."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SavedContext = Any
 
 
 def without_autocast(device: torch.device) -> AbstractContextManager[object]:
-    """Return a context that disables autocast, so that operations keep the precision of their inputs.
+    """Return a context manager that disables autocast, so that operations keep their inputs' precision.
 
     Autocast does not support the meta device.
     """

@@ -114,7 +114,7 @@ def draw_positions(
 
 
 def choose_positions(keys: Tensor, length: int, lengths: Tensor | None) -> Tensor:
-    """Return the positions with the smallest `keys`, in increasing order.
+    """Return the positions whose random numbers in `keys` are smallest, in increasing order.
 
     The result is (length,), or (batch, length) if `lengths` are given. `keys` has a random number for each
     possible position. Each sequence gets as many positions as its length. Padding gets the number of all

@@ -45,7 +45,7 @@ def build_final_norm(config: ModelConfig) -> nn.Module | None:
 
 
 class SideInputs(NamedTuple):
-    """Inputs that a stack needs besides the sequence; each may be None.
+    """Inputs that a residual stack needs besides the sequence; each may be None.
 
     `mask` (batch, length) is true at valid positions. `signal` is the timing signal, (length, width), or
     (batch, length, width) if it differs between sequences. `chunk` is a piece of a stream, which has each

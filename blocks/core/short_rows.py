@@ -1,4 +1,4 @@
-"""Softmax and cross-entropy over fewer than 16 numbers.
+"""Softmax and cross-entropy over rows of fewer than 16 numbers, faster than torch's on a CPU.
 
 On a CPU, torch computes rows that are shorter than a vector one number at a time. Rows padded to a vector
 take a fifth to half of the time, and give the same values up to rounding.

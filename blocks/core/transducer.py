@@ -19,16 +19,16 @@ ValueT = TypeVar("ValueT")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Base class of the state of a transducer between two steps.
+    """Base class of a transducer's state between two steps.
 
     Tensor fields have the batch as their first dimension; states and tuples are nested states; any other
     field is the same for all rows.
     """
 
     def select_rows(self, index: Tensor) -> Self:
-        """Return the state of some rows of the batch.
+        """Return the state for the rows of the batch at the indices `index`.
 
-        `index` (rows,) has their indices, in the new order. An index may occur more than once.
+        `index` (rows,) gives the new order of the rows. An index may occur more than once.
         """
         return replace(self, **{each.name: _rows(getattr(self, each.name), index) for each in fields(self)})
 

@@ -1,4 +1,4 @@
-"""Support for Triton kernels in layers of other packages.
+"""Functions that interpret or skip the Triton kernels in layers of other packages.
 
 Without a GPU the kernels can be interpreted. For shape computations on the meta device they are skipped.
 Triton's interpreter runs them on the CPU, slowly, if TRITON_INTERPRET is 1 in the environment.
@@ -39,7 +39,7 @@ def interpreter_hint(error: BaseException) -> str:
 
 @contextmanager
 def kernels_left_out() -> Iterator[None]:
-    """Return a context in which Triton kernels are skipped.
+    """Return a context manager that skips Triton kernels.
 
     Results are allocated, but not computed. If Triton is loaded, functions are not compiled by torch either.
     """

@@ -27,7 +27,7 @@ from .window_attention import (
 
 
 class Persistent(Initialisable):
-    """N trainable keys and values for each head.
+    """Persistent vectors: N trainable keys and values for each head.
 
     Every query sees them. The module stores k′ and v′, drawn from N(0, 1/head_width) and N(0, 1/N). Attention
     uses the keys √head_width · k′ and the values √N · v′ (Sukhbaatar et al. 2019, section 5.1).

@@ -92,9 +92,9 @@ class SelfAttention(Block):
         return self._merge(attend_unfused(q, k, v, visible, self.dropout, scoring=scoring)), known
 
     def _scoring(self, q: Tensor, seen: Tensor, mask: Tensor | None) -> Scoring:
-        """Return how query-key products become scores.
+        """Return the rule that turns query-key products into scores, with the biases of these queries.
 
-        A bias depends on the distances between queries and keys. The keys are mapped from `seen` (batch,
+        A bias depends on the distance between query and key. The keys are mapped from `seen` (batch,
         keys, …).
         """
         if self.bias is None:
@@ -252,7 +252,7 @@ def attend(
 
 
 def fused_kernels(*, on_gpu: bool) -> AbstractContextManager[object]:
-    """Return a context in which fused attention uses torch's own kernels and not cuDNN.
+    """Return a context manager in which fused attention on a GPU uses torch's kernels, not cuDNN's.
 
     For 16 bits torch prefers cuDNN on an H100. This context excludes cuDNN for three reasons:
 

@@ -19,7 +19,7 @@ from .pair_positions import PairPositions
 
 
 def attend_fading(q: Tensor, k: Tensor, v: Tensor, log_gates: Tensor, *, scale: float) -> Tensor:
-    """Return causal attention with gates.
+    """Return causal attention in which forget gates reduce the weights of earlier keys.
 
     Each position's gate reduces the weights of all earlier keys. q, k, v and the result are (batch, heads,
     length, head_width). `log_gates` (batch, heads, length) are the logarithms of the gates.
@@ -28,7 +28,7 @@ def attend_fading(q: Tensor, k: Tensor, v: Tensor, log_gates: Tensor, *, scale: 
 
 
 def _fading_weights(q: Tensor, k: Tensor, log_gates: Tensor, scale: float) -> Tensor:
-    """Return the weights of causal attention with gates, (batch, heads, queries, keys).
+    """Return the weights of causal attention with forget gates, (batch, heads, queries, keys).
 
     The queries are at the last positions of the keys.
     """
@@ -223,9 +223,9 @@ class LatentAttention(Block):
         return self.positions.angles(x, self.turned, start=start, mask=mask) if self.turned else None
 
     def _latents(self, x: Tensor, angles: Tensor | None) -> Tensor:
-        """Return what a stream stores of each position, (batch, length, latent + rope_width).
+        """Return the vector that a stream stores for each position, (batch, length, latent + rope_width).
 
-        It is the latent vector, from which keys and values are computed, and the rotated key.
+        It has the latent vector, from which keys and values are computed, and the rotated key.
         """
         c, key = self.down(x).split([self.latent, self.turned], -1)
         if angles is not None:

@@ -25,7 +25,7 @@ GATES: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def _silu_gradient(grad_silu: Tensor, x: Tensor) -> Tensor:
-    """Return the gradient of SiLU, in a differentiable form.
+    """Return the gradient of SiLU, computed by operations that can be differentiated again.
 
     Torch's own gradient cannot be differentiated.
     """

@@ -63,7 +63,7 @@ def convolve(x: Tensor, filters: Tensor) -> Tensor:
 
 
 class Frequencies(Initialisable):
-    """The trainable frequencies of the sines in ImplicitFilters. They are the ω in sin(ω ⊙ x)."""
+    """Trainable frequencies ω of the sines sin(ω ⊙ x) in ImplicitFilters."""
 
     weight_roles = roles(weight=WeightRole.GAIN)
 

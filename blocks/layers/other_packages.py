@@ -27,7 +27,7 @@ _WIDTHS = ("hidden_size", "d_model", "dim")
 
 @register_block("fla")
 class FlaLayer(Block, Initialisable):
-    """A layer of `fla.layers`, with its own initial weights.
+    """A layer of `fla.layers`, with the initial weights that its constructor draws.
 
     All of these layers are causal, so that padding after a sequence needs no mask. In a stream the whole past
     is computed again. The meta device needs `kernels_left_out`.
@@ -113,7 +113,7 @@ def _make_layer(name: str, others: Mapping[str, Any], width: int, seed: int = 0)
 
 
 def _fault(layer: str, fault: str, error: Exception, hint: str = "") -> str:
-    """Return an error message of one line.
+    """Return a one-line error message about a layer of flash-linear-attention.
 
     It says what cannot be done with a layer, why, and what to change.
     """

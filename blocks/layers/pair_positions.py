@@ -113,7 +113,7 @@ def build_distance_bias(kind: str, heads: int, width: int, *, causal: bool) -> D
 
 
 class PairPositions(nn.Module):
-    """Position numbers for attention.
+    """Position numbers of queries and keys, either consecutive or random.
 
     They rotate queries and keys, or give the distances for biases. Random positions differ between batches in
     training and are fixed afterwards. Each sequence has as many positions as its length, which its mask
@@ -156,7 +156,7 @@ class PairPositions(nn.Module):
         return functional.pad(others, (1, 0))[..., distances.abs()] * distances.sign()
 
     def _draw(self, count: int, x: Tensor, mask: Tensor | None) -> Tensor:
-        """Draw random numbers below `count` in increasing order, one for each position of x."""
+        """Draw random position numbers below `count` in increasing order, one for each position of x."""
         lengths = None if mask is None else mask.sum(1)
         return draw_positions(count, x.shape[1], lengths, device=x.device, training=self.training)
 

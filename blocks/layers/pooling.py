@@ -163,7 +163,7 @@ class _Chunk(NamedTuple):
         return numbers[self.rows, self.times]
 
     def add_positive_sums(self, sums: Tensor, across: Tensor, weights: Tensor) -> None:
-        """Add Σ α x over the times with z > 0 to `sums`.
+        """Add Σ α x over the time steps with z > 0 to `sums`.
 
         `sums` is (batch, columns, width). x is the argument `across` (batch, columns, length), and the
         weights α are `weights` (rows, times). This overwrites z.
@@ -186,7 +186,7 @@ def _iter_chunks(x: Tensor, weight: Tensor) -> Iterator[_Chunk]:
 
 
 def _slopes(across: Tensor, weights: Tensor, above: Tensor, negative_slope: float) -> Tensor:
-    """Return Σ α x · act′(z) over all times, (batch, columns, width).
+    """Return Σ α x · act′(z) over all time steps, (batch, columns, width).
 
     The slope act′ of the activation is 1 where z > 0, else `negative_slope`. x is the argument `across`
     (batch, columns, length), α is `weights` (batch, length), and `above` is Σ α x over the times with z > 0.

@@ -39,7 +39,7 @@ class RecurrentState(State):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """Values of a recurrent layer at every position, each (batch, length, width).
+    """States and gates of a recurrent layer at every position, each (batch, length, width).
 
     `hidden` is the output. `cell` is the state that the layer passes on; in a GRU it is the hidden state
     itself. `gates` always has `forget`, the share of the cell that is kept.
@@ -65,7 +65,7 @@ class RecurrentLayer(Initialisable):
         self.bias = nn.Parameter(torch.empty(self.maps * width))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the maps of inputs Glorot uniform, and the maps of states orthogonal, as TensorFlow does."""
+        """Draw the input weights Glorot uniform and the state weights orthogonal, as TensorFlow does."""
         glorot(self.weight_x, self.weight_x.shape[1], self.weight_x.shape[0], generator)
         nn.init.orthogonal_(self.weight_h, generator=generator)
         nn.init.zeros_(self.bias)

@@ -96,9 +96,9 @@ class AdaptiveSpans(Initialisable):
         self.max_distance = self._max_distance(0.0)
 
     def forward(self, max_distance: int, min_distance: int) -> Tensor:
-        """Return how much each head fades its weights at each distance, (heads, 1, 1, distances).
+        """Return the logarithm of each head's weight factor at each distance, (heads, 1, 1, distances).
 
-        The result is the logarithm of a factor for the weights. The factor for `max_distance` comes first.
+        The factors, at most 1, make the weights of far keys fade. The one for `max_distance` comes first.
         """
         steps = torch.arange(max_distance, min_distance - 1, -1, device=self.z.device).abs() - self.nearest
         left = (self.z[:, None] * self.span + self.ramp - steps) / self.ramp
@@ -108,9 +108,9 @@ class AdaptiveSpans(Initialisable):
         return torch.where(left > tiny, left.log(), masked_score(left))[:, None, None]
 
     def note(self, highest: float) -> None:
-        """Update the greatest visible distance after a step.
+        """Update `max_distance`, the greatest distance that any head sees, after an optimiser step.
 
-        `highest` is the largest share z of any head. The distance is stored as `max_distance`.
+        `highest` is the largest share z of any head.
         """
         self.max_distance = self._max_distance(highest)
 
@@ -200,7 +200,7 @@ class WindowAttention(nn.Module):
         return compute_window(form, given, kept)
 
     def _draw(self, pieces: Sequence[QueryChunk], given: WindowInputs) -> list[Tensor]:
-        """Draw a dropout mask for each piece's weights, or none without dropout."""
+        """Draw a dropout mask for each piece's weights; return an empty list without dropout."""
         heads, batch = given.q.shape[:2]
         sizes = ((piece.query_count, piece.key_count + given.num_extra) for piece in pieces)
         drawn = (self.dropout.draw_mask(torch.Size((heads, batch, *size)), like=given.q) for size in sizes)

@@ -69,12 +69,12 @@ def find_places(chosen: Tensor) -> Tensor:
 
 
 def take_places(rows: Tensor, places: Tensor) -> Tensor:
-    """Return the rows (chosen, …) of a tensor (batch, length, …) at flat indices."""
+    """Return the rows (chosen, …) of a tensor (batch, length, …) at the flat indices `places`."""
     return rows.flatten(0, 1).index_select(0, places)
 
 
 def fill_places(values: Tensor, places: Tensor, like: Tensor) -> Tensor:
-    """Put `values` (chosen,) at flat indices of a zero tensor (batch, length)."""
+    """Return zeros (batch, length) with `values` (chosen,) at the flat indices `places`."""
     return values.new_zeros(like.numel()).scatter(0, places, values).view(like.shape)
 
 

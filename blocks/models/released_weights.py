@@ -41,7 +41,7 @@ class WeightsError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tensor:
-    """A tensor of the released program, and its counterpart in our model.
+    """A tensor of the released program's checkpoint, and its counterpart in our model.
 
     A tensor without `ours` is not loaded: it follows from its shape, or is a copy of `same_as`.
     """
@@ -79,7 +79,7 @@ def load_adaptive_span_weights(model: Model, path: Path | str) -> None:
 
 
 def adaptive_span_symbols(tokens: Tensor, *, by_frequency: bool) -> Tensor:
-    """Return the released program's number of each symbol.
+    """Return the number that the released program gives to each symbol of our model.
 
     The index is the symbol's number in our model. `tokens` is the training text. The program numbers symbols
     by first appearance or, with clusters, by frequency (ties in reverse order). Raise WeightsError if a
@@ -105,7 +105,7 @@ def _read(path: Path | str) -> Mapping[str, Tensor]:
 
 
 def _faults(saved: Mapping[str, Tensor], wanted: Sequence[_Tensor]) -> Iterator[str]:
-    """Yield a message for each tensor that does not fit.
+    """Yield a message for each saved tensor that does not fit the model.
 
     It is missing or unexpected, or has a wrong shape or wrong numbers. Numbers are checked only in a tensor
     with `same_as`, which must equal the saved tensor of that name.

@@ -59,7 +59,7 @@ MAX_PARAMETERS = 1_000_000_000
 
 
 class Model(BaseModel[ResidualStack]):
-    """A sequence model.
+    """A sequence model: an embedding, a recipe's blocks, and an output layer.
 
     It maps symbols (batch, length) or numbers (batch, length, columns) to outputs. Outputs are logits (batch,
     length, vocab or classes), log-probabilities with an adaptive softmax, or numbers (batch, length,
@@ -114,9 +114,9 @@ class Model(BaseModel[ResidualStack]):
     def nll_at(
         self, inputs: Tensor, targets: Tensor, places: Tensor, lengths: Tensor | None = None
     ) -> Tensor:
-        """Return the negative log-likelihood of some targets in nats, (places,).
+        """Return the negative log-likelihood of the targets at `places` in nats, (places,).
 
-        `places` are their flat indices.
+        The places are flat indices.
         """
         return self._nll(take_places(self._hidden(inputs, lengths), places), targets)
 

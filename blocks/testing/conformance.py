@@ -195,7 +195,7 @@ def training_memory_is_stated(text: str, *, causal: bool) -> None:
 
 
 def state_dict_restores(text: str, *, causal: bool) -> None:
-    """Check that a state dict restores a block, and that a copy is independent."""
+    """Check that a state dict restores a block, and that a deep copy shares no weights with it."""
     assert_state_dict_restores(_maker(text, causal=causal), random_sequences(2, 6))
 
 

@@ -68,7 +68,7 @@ def is_pool(text: str) -> bool:
 
 
 def states_reach(text: str) -> bool:
-    """Return whether the specification of the block states a reach, as a plug-in's need not."""
+    """Return whether a block's specification states a reach. A plug-in's specification need not."""
     return spec_of(parse_block(text).name).reach is not sees_unstated
 
 
@@ -218,7 +218,7 @@ def count_saved_bytes(model: nn.Module, loss: Callable[[], Tensor]) -> int:
 
 
 def assert_state_dict_restores(make: Callable[[int], nn.Module], *inputs: Tensor) -> None:
-    """Check that a state dict restores a module, and that a copy is independent."""
+    """Check that a state dict restores a module, and that a deep copy shares no weights with it."""
     module, other = make(0), make(5)
     expected = module(*inputs)
     assert not (_has_parameters(module) and other(*inputs).equal(expected)), (
@@ -259,12 +259,12 @@ def run_stacked(
 
 
 def assert_flops_counted(run: Callable[[], object], *, batch: int, length: int, stated: int) -> None:
-    """Check that a run takes the stated FLOPs per sequence, within one percent."""
+    """Check that calling `run` takes `stated` FLOPs per sequence, within one percent."""
     assert_flops_stated(count_flops(run) / batch, length=length, stated=stated)
 
 
 def count_flops(run: Callable[[], object]) -> int:
-    """Return the FLOPs of a run as torch counts them.
+    """Return the FLOPs that torch counts while it calls `run`.
 
     Attention uses plain products, because torch does not count fused attention on a CPU (torch 2.13).
     """
@@ -274,13 +274,13 @@ def count_flops(run: Callable[[], object]) -> int:
 
 
 def assert_flops_stated(counted: float, *, length: int, stated: int) -> None:
-    """Check that the stated FLOPs of a sequence are within one percent of the counted FLOPs."""
+    """Check that a sequence's `stated` FLOPs are within one percent of its `counted` FLOPs."""
     message = f"expected {stated} FLOPs as stated at length {length}, got {counted:g}"
     assert math.isclose(counted, stated, rel_tol=0.01), message
 
 
 def assert_memory_stated(saved: int, *, length: int, stated: int) -> None:
-    """Check that the stated bytes for the backward pass are right within one percent."""
+    """Check that `stated` bytes for the backward pass are within one percent of the `saved` bytes."""
     message = f"expected {stated} bytes as stated at length {length}, got {saved}"
     assert math.isclose(saved, stated, rel_tol=0.01, abs_tol=16), message
 

@@ -169,7 +169,7 @@ def memory_is_stated(setting: str, name: str) -> None:
 
 
 def weights_restore(setting: str, name: str) -> None:
-    """Check that a state dict restores a model, and that a copy is independent."""
+    """Check that a state dict restores a model, and that a deep copy shares no weights with it."""
     assert_state_dict_restores(partial(_make_model, setting, name), _tokens())
 
 

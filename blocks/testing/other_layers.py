@@ -166,7 +166,7 @@ def _arguments(kind: Callable[..., Any], settings: Settings, width: int) -> dict
 
 
 class _Part(NamedTuple):
-    """One linear map of the block, with its source in the other layer.
+    """One linear map of the block, and the weights of the other layer that it corresponds to.
 
     `how` says how the map is built from the other layer's weights:
 
@@ -382,9 +382,9 @@ def compare_weights(node: nodes.BlockNode, layer: OtherLayer) -> tuple[bool, str
 
 
 def compare_with_layer(node: nodes.BlockNode, layer: OtherLayer) -> tuple[bool, str]:
-    """Compare a block and a layer with the same weights.
+    """Compare the outputs and gradients of a block and a layer that have the same weights.
 
-    Their outputs, and their gradients at the input, are compared. The result names lengths at which the layer
+    The gradients are those of the input. The result names lengths at which the layer
     raises an exception. Raise OtherLayerError if none is left.
     """
     block = make_block(node, causal=True, width=layer.width, dtype=torch.float32)

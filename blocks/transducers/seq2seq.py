@@ -69,7 +69,7 @@ class Alignment(nn.Module, ABC):
 
     @abstractmethod
     def scores(self, states: Tensor, keys: Tensor) -> Tensor:
-        """Return scores (batch, m, n) of states (batch, m, width) and keys (batch, n, width)."""
+        """Return attention scores (batch, m, n) of states (batch, m, width) and keys (batch, n, width)."""
 
     def project_source(self, source: EncodedSource) -> KeysValues:
         """Return the keys and values of a source. They are the same for all outputs."""

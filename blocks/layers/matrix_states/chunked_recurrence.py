@@ -78,7 +78,7 @@ def run_in_chunks(
 
 
 def sum_over_pairs(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor | None) -> Tensor:
-    """Run the recurrence as a sum over pairs of positions.
+    """Run the recurrence of `run_in_chunks` as one sum over all pairs of positions.
 
     The recurrence is S_t = a_t S_{t−1} + k_t v_tᵀ, y_t = q_tᵀ S_t. The sum is for exported programs, which
     need one graph for all lengths. Its cost grows with the square of the length, and decays are summed in

@@ -265,7 +265,7 @@ def run_replaced_keys(
 
 
 class ChannelRates(Initialisable):
-    """The log decay of each channel, computed from the input.
+    """Map from the input to the log decay of each channel.
 
     It is −exp(A_h) · softplus(W₂ W₁ x + b), at least −5. A and b are initialised as in `HeadRates`.
     """
@@ -406,7 +406,7 @@ class Rwkv7(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Remove at one key, write at another key, and read with the query.
+        """Remove a value at one key, write a value at another key, and read with the query.
 
         Only a part of the value stored under the first key is removed.
         """

@@ -23,7 +23,7 @@ EPSILON = 1e-6
 
 
 class InnerModel(Initialisable):
-    """The inner model of each head, k + norm(Wᵀ [k ; 1]).
+    """The inner model of each head, which maps a key k to k + norm(Wᵀ [k ; 1]).
 
     The module holds its initial weights W and its layer norm.
     """

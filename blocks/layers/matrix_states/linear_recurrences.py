@@ -145,7 +145,7 @@ class StateSpaceDuality(LinearRecurrence):
 
 
 class ExponentialGates(Initialisable):
-    """The logarithms of the input gate and the forget gate of each `mlstm` head.
+    """Map from the input to the logarithms of each `mlstm` head's input gate and forget gate.
 
     The forget gate is a sigmoid with offsets evenly spaced from 3 to 6, or an exponential with offsets 0; the
     input gate's offsets are drawn as N(0, 0.1²).

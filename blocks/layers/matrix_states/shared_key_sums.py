@@ -32,7 +32,7 @@ def sum_with_shared_keys(
     state: Tensor | None = None,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
-    """Run the recurrence; return outputs (batch, length, heads, values) and, with `keep`, the last state.
+    """Run this recurrence; return outputs (batch, length, heads, values) and, with `keep`, the last state.
 
     q and k are (batch, length, keys), v (batch, length, heads, values), `steps` Δ and `log_decay`, at most 0,
     (batch, length, heads), and `skip` d, (1, 1, heads). Without a `state` the recurrence begins at zero.
@@ -49,7 +49,7 @@ def sum_with_shared_keys(
 
 
 class SharedKeySums(torch.autograd.Function):
-    """Autograd function of this module's recurrence.
+    """Autograd function for a linear recurrence whose heads share queries and keys.
 
     It returns the outputs, and the state after each chunk. The state after the last chunk is returned only
     with `keep`.
@@ -59,7 +59,7 @@ class SharedKeySums(torch.autograd.Function):
 
     @staticmethod
     def forward(keep: bool, low: torch.dtype, *given: Any) -> tuple[Tensor, Tensor]:  # noqa: ANN401 -- tensors, and a state or None
-        """Return the outputs, and the states after chunks, (…, keys, heads, values).
+        """Return the outputs, and the state after each chunk, (…, keys, heads, values).
 
         Matrix products are computed in the precision `low`.
         """
@@ -171,7 +171,7 @@ class _Chunks(NamedTuple):
         return _decay(self.total[first:])
 
     def left_values(self, values: Tensor, count: int) -> Tensor:
-        """Return the values after decay to the end of their chunk, (…, size, heads * values).
+        """Return the values, decayed to the end of their chunk, (…, size, heads * values).
 
         Only the first `count` chunks are computed.
         """
@@ -220,7 +220,7 @@ def _propagate(written: Tensor, decay: Tensor, state: Tensor | None) -> Tensor:
 def _propagate_gradients(
     grad_before: Tensor, grad_states: Tensor | None, decay: Tensor, states: Tensor, first: int
 ) -> tuple[Tensor | None, Tensor]:
-    """Return the gradients of the initial state and of the states after chunks.
+    """Return the gradients of the initial state and of the state after each chunk.
 
     The first is None if there is no initial state. `grad_before` are the gradients that the outputs give to
     the states before chunks, from the chunk `first` on. `grad_states` are the gradients of the returned

@@ -113,7 +113,7 @@ class BlockMaps(Initialisable):
         return weight.shape[1]
 
     def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
-        """Split a tensor into linear maps.
+        """Split a tensor of a weight's shape into views, one for each linear map.
 
         `weight` gives one matrix for each group and map, and `bias` one row for each map.
         """

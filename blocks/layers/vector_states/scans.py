@@ -157,7 +157,7 @@ class SelectiveRead(torch.autograd.Function):
 def _piece_gradient(
     piece: tuple[Tensor, ...], rates: Tensor, first: Tensor, grad_after: Tensor, negative: bool
 ) -> tuple[tuple[Tensor, ...], Tensor, Tensor]:
-    """Return the gradients for one piece.
+    """Return the gradients for one piece of the sequence.
 
     They are those of its inputs (steps, u, k and q), of the rates, and of the initial state. `first` is the
     state before the piece, `grad_after` the gradient of the state after it.

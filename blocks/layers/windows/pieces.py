@@ -27,7 +27,7 @@ MAX_UNFUSED_BF16_LENGTH = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryChunk:
-    """A piece of a window: some queries, and the keys that they see.
+    """A piece of window attention: some queries in a row, and the keys that they see.
 
     The queries are from `start` to `stop`. All positions count from the first key of the sequence. Distances
     from queries to keys range from `min_distance` to `max_distance`.
@@ -57,7 +57,7 @@ class QueryChunk:
 
     @property
     def shift(self) -> int:
-        """Return how many distances of the first query lie before the first key."""
+        """Return how many distances of the first query point to places before the first key."""
         return self.max_distance - (self.start - self.key_start)
 
     @property
@@ -210,7 +210,7 @@ def window_products(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> T
 
 
 def _by_distance(form: WindowForm, given: WindowInputs, q: Tensor, piece: QueryChunk) -> Tensor:
-    """Return the scores by distance, (heads or 1, batch or 1, queries, distances).
+    """Return the terms of scores that depend on distance, (heads or 1, batch or 1, queries, distances).
 
     They come from distance vectors and from learned spans. The greatest distance comes first.
     """

@@ -28,7 +28,7 @@ _NUM_INPUTS = len(WindowInputs._fields)
 
 
 def window_tiles(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor:
-    """Return the output for each query, (heads, batch, queries, head_width), computed on a CPU.
+    """Return the output for each query, (heads, batch, queries, head_width), by tiles on a CPU.
 
     `form.cap` is ignored.
     """
@@ -36,7 +36,7 @@ def window_tiles(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tens
 
 
 class _Tile(NamedTuple):
-    """Some queries of one head: those of one piece, in some sequences of the batch."""
+    """A tile: the queries of one piece and one head, in some sequences of the batch."""
 
     form: WindowForm
     given: WindowInputs
@@ -88,12 +88,12 @@ class _Tile(NamedTuple):
         return self.form.distances(self.piece)
 
     def of_queries(self, numbers: Tensor) -> Tensor:
-        """Return the tile's rows of a tensor with all queries, (sequences, queries, width)."""
+        """Return the rows that belong to the tile's queries, (sequences, queries, width)."""
         past = self.given.past
         return numbers[self.head, self.batch, self.piece.start - past : self.piece.stop - past]
 
     def of_keys(self, numbers: Tensor) -> Tensor:
-        """Return the tile's rows of a tensor with all keys, (sequences, keys, width)."""
+        """Return the rows that belong to the tile's keys, (sequences, keys, width)."""
         return numbers[self.head, self.batch, self.piece.key_start : self.piece.key_stop]
 
     def within(self, numbers: Tensor) -> Tensor:
@@ -169,10 +169,10 @@ class _Tile(NamedTuple):
 
 
 def _outside(piece: QueryChunk, like: Tensor) -> tuple[Tensor, Tensor]:
-    """Return a mask for a piece's first keys, and one for its last keys.
+    """Return two masks that hide keys outside the window: for a piece's first and its last keys.
 
-    Added to scores, they hide keys outside the window, in a tile whose `is_band` is true. Query t does not
-    see the first t keys, nor the keys after its nearest key.
+    They are added to scores, in a tile whose `is_band` is true. Query t does not see the first t keys, nor
+    the keys after its nearest key.
     """
     rows, beyond = piece.query_count, piece.key_count - piece.distance_count
     hidden = like.new_full((rows, max(rows, beyond)), masked_score(like))
@@ -335,7 +335,7 @@ def _by_weights(tile: _Tile, dy: Tensor, buffer: Tensor) -> Tensor:
 
 
 def _add_to_values(tile: _Tile, into: WindowInputs, dy: Tensor, weights: Tensor) -> None:
-    """Add a tile's part to the gradients of all values.
+    """Add a tile's contribution to the gradients of all values.
 
     These are values, extra values and, with `pos_values`, distance vectors.
     """
@@ -345,7 +345,7 @@ def _add_to_values(tile: _Tile, into: WindowInputs, dy: Tensor, weights: Tensor)
 
 
 def _add_to_scores(tile: _Tile, into: WindowInputs, q: Tensor, ds: Tensor) -> None:
-    """Add a tile's part to the gradients of everything that scores depend on.
+    """Add a tile's contribution to the gradients of everything that scores depend on.
 
     These are queries, keys, extra keys, distance vectors and fading factors. `ds` is the gradient of the
     scores.

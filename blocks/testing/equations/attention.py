@@ -29,7 +29,7 @@ def attend(query, seen, cap=0.0):
 
 
 def window(block, head, t, keys, values, *, causal, span, itself, ramp, pos_values):
-    """Return what position t sees in one head, as (key, value, weight factor) for each position.
+    """Return (key, value, weight factor) of each position that position t sees in one head.
 
     The factor multiplies the exponential of the score: 1, or less on the ramp of a learned span.
     """
@@ -68,9 +68,9 @@ def project_heads(weight, x, heads):
 
 
 def _queries_and_windows(block, x, heads, *, causal, relative=True, **settings):
-    """Return queries (heads, length, head_width), and what each of them sees.
+    """Return queries (heads, length, head_width), and the keys and values that each of them sees.
 
-    For each head and position, this is the (key, value, factor) of each position that the query sees.
+    For each head and position, these are the (key, value, factor) of each position that the query sees.
     """
     q = project_heads(block.query.weight, x, block.heads)
     k, v = (project_heads(weight, x, heads) for weight in block.key_value.weight.chunk(2))
