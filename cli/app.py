@@ -54,7 +54,7 @@ class _Program(_CommandGroup):
         return [name for entries in PANELS.values() for name in entries]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 -- classes that Typer keeps to itself
-        """Return the named command.
+        """Return the command that the first argument names.
 
         If the name is unknown, the error lists groups that have such a command.
         """
@@ -100,7 +100,7 @@ def _choice_fault(message: str) -> str:
 
 
 def _message(error: ActivememError | OSError) -> str:
-    """Return an error's message.
+    """Return the message to print for an error.
 
     For an error of the operating system it is `FILE: DESCRIPTION`.
     """

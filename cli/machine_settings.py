@@ -1,4 +1,4 @@
-"""The machine's settings, from several places.
+"""Settings of this machine, merged from the command line, the environment and activemem.toml.
 
 The command line takes precedence over the environment, then come activemem.toml and the defaults.
 """
@@ -90,7 +90,7 @@ class MachineSettings(StrictModel):
     @field_validator("results")
     @classmethod
     def validate_results(cls, text: str) -> str:
-        """Check that an address belongs to an object store."""
+        """Check the address of an object store; return a folder unchanged."""
         if not is_address(text):
             return text
         from ..storage.bucket import address_fault
@@ -161,7 +161,7 @@ class MachineSettings(StrictModel):
     @field_validator("format")
     @classmethod
     def validate_format(cls, name: str) -> str:
-        """Raise an error if no table format has this name."""
+        """Raise ValueError if no table format has this name."""
         if name not in FORMATS:
             raise ValueError(f"expected one of {', '.join(sorted(FORMATS))}, got {name!r}")
         return name
@@ -232,7 +232,7 @@ def load_settings(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> ResolvedSettings:
-    """Return the settings of a command that runs in a folder.
+    """Return this machine's settings for a command that runs in `folder`.
 
     By default, it is the working directory.
 
@@ -258,7 +258,7 @@ def load_settings(
     values = MachineSettings(**found)
 
     def locate(name: str, written: str) -> Path:
-        """Return the path of a setting. A path in activemem.toml is relative to the folder of that file."""
+        """Return a setting's text as a path. In activemem.toml it is relative to the folder of that file."""
         folder = path.parent if path and sources[name] == str(path) else Path()
         return folder / Path(written).expanduser()
 
@@ -322,7 +322,7 @@ def _fault_in_file(document: Document, problem: ValidationProblem) -> StudyFault
 def _given(
     name: str, describe_source: Callable[[str], str], values: Mapping[str, Any], unknown: Sequence[str] = ()
 ) -> _Layer:
-    """Return settings from a place without line numbers. Each fault begins with the setting's source."""
+    """Return settings from a source other than a file. Each fault begins with the setting's source."""
     wrong = [f"{describe_source(str(each.path[0]))}: {each.message}" for each in _iter_problems(values)]
     faults = tuple(StudyFault(message=each) for each in [*unknown, *wrong])
     return _Layer(name, describe_source, values, faults)

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 
 def no_results_note(study: Study, store: Store) -> str:
-    """Return a message that no trial of a study has ended. It has the command that trains the study."""
+    """Return a message that no trial of a study has ended, with the command that trains the study."""
     return f"no trial of {study.name} has ended in {_store_and_command(study, store)}"
 
 
 def no_models_note(study: Study, store: Store) -> str:
-    """Return a message that a store has no model of a study.
+    """Return a message that a store has no model of a study, with the command that trains models.
 
-    It has the command that trains models and keeps them.
+    It also says how to keep the models.
     """
     setting = "" if study.header.keep_weights else "set keep_weights = true in [study], then "
     return f"no model of {study.name} is in {_store_and_command(study, store, setting)}"
@@ -76,7 +76,7 @@ def _command(store: Store, *words: str, **options: str | int | Sequence[str] | N
 
 
 def _study_argument(study: Study, store: Store) -> str:
-    """Return the name or file by which a command finds a study.
+    """Return the name or the file of a study, as an argument for commands.
 
     It is the name if the study comes with activemem.
     """
@@ -103,7 +103,7 @@ def note_missing_results(results: StudyResults, status: StudyStatus | None = Non
 
 
 def note_other_settings(results: StudyResults, kind: str, verb: str = "render") -> None:
-    """Print a note to standard error if trials are missing, but exist with other settings of the study.
+    """Print a note to standard error if a study's missing trials exist with other settings.
 
     A study that was read from its file is compared with its last run, and its last run with its file. The
     note has the command that shows the other trials.

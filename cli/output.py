@@ -1,4 +1,4 @@
-"""The two streams: data go to standard output, everything else to standard error."""
+"""Output of commands: data go to standard output, everything else to standard error."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def print_piece(text: str) -> None:
 
 
 def print_json(page: object) -> None:
-    """Write a page or a dataclass to standard output as JSON, with the schema version first.
+    """Write a command's result to standard output as JSON, with the schema version first.
 
     JSON has no infinity and no NaN: both become null.
     """
@@ -88,7 +88,7 @@ def print_json(page: object) -> None:
 
 
 def print_json_line(page: object) -> None:
-    """Write a page to standard output at once as a line of JSON."""
+    """Write a command's result to standard output at once, as a line of JSON."""
     print(json.dumps(_numbered(page)), flush=True)
 
 

@@ -388,7 +388,7 @@ class StudyStatusEntry(Page):
 
     @classmethod
     def of(cls, study: str, title: str, status: StudyStatus, **more: Any) -> Self:  # noqa: ANN401 -- fields of pages
-        """Return the page with a study's status. `more` has the values of a subclass's own fields."""
+        """Return the entry with a study's status. `more` has the values of a subclass's own fields."""
         counts = status.counts
         return cls(
             study=study,
@@ -445,14 +445,14 @@ class StudyListPage(Page):
 
 
 class LeftOutEntry(Page):
-    """A reason why a search does not rank points, with their number."""
+    """A reason why a search does not rank some points, and the number of these points."""
 
     points: int
     reason: str
 
 
 class RunEntry(Page):
-    """The end of a run.
+    """The end of a run: why it stopped, and the command that continues it.
 
     `stopped` is true after an interrupt; `reason` is any other cause of an early end.
 

@@ -64,7 +64,7 @@ def load_configured() -> None:
 
 
 def given_plugins(context: typer.Context) -> list[str]:
-    """Return the plug-ins in the options of the current command.
+    """Return the plug-ins that the options of the current command name.
 
     The command that continues a run repeats them.
     """

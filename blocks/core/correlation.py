@@ -386,13 +386,13 @@ def _transforms(
         c, d = turned(taps, -left)
         real, imaginary = turned(left + length + right - taps + 1)
         b, imaginary = -b, -imaginary
-        of_inputs = _by_three(around, a, torch.stack([a + b, a, b], 1))
-        of_weights = _by_three(around, c, torch.stack([c, d - c, c + d], 1))
-        of_products = _by_three(around, real, 2 * torch.stack([real + imaginary, imaginary, -real], 1))
+        of_inputs = _join_rows(around, a, torch.stack([a + b, a, b], 1))
+        of_weights = _join_rows(around, c, torch.stack([c, d - c, c + d], 1))
+        of_products = _join_rows(around, real, 2 * torch.stack([real + imaginary, imaginary, -real], 1))
         return of_inputs.to(dtype), of_weights.to(dtype), (of_products.T / around).to(dtype).contiguous()
 
 
-def _by_three(around: int, of_real: Tensor, of_complex: Tensor) -> Tensor:
+def _join_rows(around: int, of_real: Tensor, of_complex: Tensor) -> Tensor:
     """Join the rows of real and complex frequencies to one transform matrix.
 
     The rows are sorted by frequency. Each row gives one product of real numbers. A real frequency takes one

@@ -143,7 +143,7 @@ class LSTMLayer(RecurrentLayer):
         weights = _for_kernel(weight_x, self.weight_h, self.bias, torch.zeros_like(self.bias))
         begin = tuple(each.unsqueeze(0) for each in start)
         y, h, s = torch.lstm(x, begin, weights, True, 1, 0.0, torch.is_grad_enabled(), False, True)
-        return y, (h.squeeze(0) if mask is None else y[_ends(mask)], s.squeeze(0))
+        return y, (h.squeeze(0) if mask is None else y[_last_positions(mask)], s.squeeze(0))
 
     def step(
         self, mapped: Tensor, state: tuple[Tensor, ...]
@@ -191,7 +191,7 @@ class GRULayer(RecurrentLayer):
         weights = _for_kernel(self.weight_x, self.weight_h, self.bias, self._full_bias())
         begin, with_grad = start[0].unsqueeze(0), torch.is_grad_enabled()
         y, h = torch.gru(x, begin, weights, True, 1, 0.0, with_grad, False, True)
-        return y, (h.squeeze(0) if mask is None else y[_ends(mask)],)
+        return y, (h.squeeze(0) if mask is None else y[_last_positions(mask)],)
 
     def step(
         self, mapped: Tensor, state: tuple[Tensor, ...]
@@ -286,7 +286,7 @@ class Recurrent(Block):
         if has_kernels and not _is_one_step_of_cudnn(x):
             return layer.run_fused(x, tuple(part.contiguous() for part in start), mask)
         states, _ = layer.unrolled(x, start)
-        ends = (slice(None), -1) if mask is None else _ends(mask)
+        ends = (slice(None), -1) if mask is None else _last_positions(mask)
         return states[0], tuple(state[ends] for state in states)
 
 
@@ -307,7 +307,7 @@ def side_by_side(*tensors: Tensor) -> tuple[Tensor, ...]:
     return tuple(part.view_as(each) for part, each in zip(parts, tensors, strict=True))
 
 
-def _ends(mask: Tensor) -> tuple[Tensor, Tensor]:
+def _last_positions(mask: Tensor) -> tuple[Tensor, Tensor]:
     """Return the index of each row's last valid position in a mask (batch, length).
 
     It is a pair of tensors, the numbers of the rows and the positions.

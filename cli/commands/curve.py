@@ -69,7 +69,7 @@ def render(
 def _output_files(
     study: str, names: list[str], out: str | None, image_format: FigureFormat | None
 ) -> tuple[FigureFormat, list[Path]]:
-    """Return the image format, and a file for each figure.
+    """Return the format of the image files, and the path of each figure's file.
 
     `out` is one file, or a folder for all files.
     """

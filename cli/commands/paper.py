@@ -133,7 +133,7 @@ def check(
 
 
 def _read(paper: Path, results: str | None) -> Manuscript:
-    """Read a paper's file, and print a note on each missing result.
+    """Read the TOML file of a paper, and print a note on each study without results.
 
     Exit with 1 if no study has results.
     """

@@ -274,7 +274,7 @@ def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
 
 
 def _compared(study: Study) -> list[str]:
-    """Return the metrics by which cells are compared.
+    """Return the metrics by which a study compares its cells.
 
     They are a search's objectives, or the metrics in a grid's tables.
 

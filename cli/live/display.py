@@ -112,7 +112,7 @@ def format_continued(event: Started, trial: Trial, columns: TrialNameColumns) ->
 
 
 def format_others(others: Sequence[ClaimedElsewhere]) -> str:
-    """Describe the processes for which this run waits.
+    """Describe the other processes whose trials this run waits for.
 
     For example `another driver trains 3 of them: process 71 on node2`.
     """
@@ -143,7 +143,7 @@ def live_display(
 
 @contextmanager
 def drawing(console: Console, render: Callable[[], Group]) -> Iterator[None]:
-    """Redraw a function's output on a terminal until the context ends."""
+    """Return a context manager that keeps redrawing the output of `render` on a terminal."""
     with Live(
         get_renderable=render,
         console=console,
@@ -190,13 +190,13 @@ class LineDisplay(Listener):
         self.print_line(line)
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Count these trials as planned. Progress and columns then include them."""
+        """Add planned trials to the progress and to the columns of trial names."""
         with self._lock:
             self._progress.on_planned(trials)
             self._columns.add(trials)
 
     def training_here(self, trials: int, seconds: float) -> None:
-        """Print that a short grid trains in this process."""
+        """Print that a short study trains its trials one after the other in this process."""
         each = format_duration(max(1.0, seconds / trials))
         many = f"{plural(trials, 'trial')} of about {each}"
         self.print_line(f"{many} on a quiet machine, one after the other; --ray trains several at once")
@@ -223,7 +223,7 @@ class LineDisplay(Listener):
             self.print_line(f"{node.host:<{width}}   {node.cpus:>4g}   {node.gpus:>4g}{unfit}")
 
     def on_event(self, event: Event) -> None:
-        """Print a line about a trial that has ended or continues. It continues from an earlier run."""
+        """Print a line about a trial that has ended, or that continues from an earlier run."""
         continued = ended = ""
         with self._lock:
             self._progress.on_event(event, time.monotonic())
@@ -278,7 +278,7 @@ class Display(LineDisplay):
         self._last = line
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Count these trials as planned. The display no longer says that it waits for other processes."""
+        """Add planned trials, and no longer show that the run waits for other processes."""
         super().on_planned(trials)
         self._others = ()
 
@@ -294,7 +294,7 @@ class Display(LineDisplay):
         self._others = tuple(others)
 
     def render(self) -> Group:
-        """Return the bar and the lines, within the terminal's width."""
+        """Return the progress bar and the lines below it, within the terminal's width."""
         below = [self._last] if self._last else []
         below += [format_others(self._others)] if self._others else []
         below += [STOPPING_MESSAGE] if self._stopping else []
@@ -309,9 +309,9 @@ class Display(LineDisplay):
 
 @contextmanager
 def download_progress() -> Iterator[download.Progress]:
-    """Show the progress of downloads on standard error within a context.
+    """Return a context manager that shows the progress of downloads on standard error.
 
-    The context yields a function that reports progress.
+    It yields a function that reports progress.
     """
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     console = Console(stderr=True, highlight=False)

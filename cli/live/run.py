@@ -293,7 +293,7 @@ def run_until_decided(
 
 
 def run_stages(request: RunRequest, settings: ResolvedSettings) -> Summary | None:
-    """Run a study in stages: first what no gate holds back, then what each gate opens.
+    """Run a study in stages: first the trials that no gate holds back, then those that each gate opens.
 
     Return the last summary. The cost of a stage is printed before the stage starts. A study without gates has
     one stage. The summary is None if an interrupt ended the run at once.

@@ -34,7 +34,7 @@ from .study_keys import key_names
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskEntry:
-    """A task.
+    """A task, with its metrics and the study-file keys that it takes.
 
     Only some tasks have symbols, lengths and an example; these fields are null for others.
 
@@ -70,7 +70,7 @@ class MetricEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameEntry:
-    """A name that study files can use, such as a norm or a sampler. `key` is the key that takes the name."""
+    """A name that study files can use, such as a sampler. `key` is the study-file key that takes the name."""
 
     kind: str
     key: str

@@ -29,7 +29,7 @@ def format_datasets(datasets: Sequence[DatasetEntry]) -> str:
 
 
 def format_check(dataset: DatasetEntry) -> str:
-    """Return the result of a check, with a line for each fault.
+    """Return the result of checking a dataset's files, with a line for each fault.
 
     Each missing file has a line, too. Without faults, there is a single line.
     """

@@ -86,7 +86,7 @@ def tables_in(kind: Any) -> list[type[StrictModel]]:  # noqa: ANN401 -- a type o
 
 
 def find_keys(name: str) -> list[KeyEntry]:
-    """Return the keys with this name, such as `grow_at` or `train.keep`.
+    """Return the study-file keys with this name, such as `grow_at` or `train.keep`.
 
     `[train] keep` is another spelling of `train.keep`.
     """
@@ -107,7 +107,7 @@ def find_keys(name: str) -> list[KeyEntry]:
 
 
 def key_names() -> set[str]:
-    """Return the names of all keys, without their tables."""
+    """Return the names of all study-file keys, without their tables."""
     return {fact.name.rpartition(".")[2] for _, _, model in _iter_tables() for fact in iter_keys(model)}
 
 
@@ -124,7 +124,7 @@ def _iter_tables() -> Iterator[tuple[str, str, type[StrictModel]]]:
 
 
 def format_key(entry: KeyEntry) -> str:
-    """Return the lines about a key: its table, type and default, and what it means."""
+    """Return the lines about a study-file key: its table, type, default and meaning."""
     default = entry.default if entry.default == "required" else f"default {entry.default}"
     head = f"{entry.table} {entry.key} ({entry.type}; {default})"
     if of := entry.of:

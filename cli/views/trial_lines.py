@@ -357,7 +357,7 @@ def main_metric(settings: TrialSettings) -> str | None:
 
 
 def _table_metrics(study: Study) -> list[Metric]:
-    """Return the metrics in the tables of a study that its trials report.
+    """Return the metrics in a study's tables that the trials of the study report.
 
     Costs, targets and metrics of changes are left out.
     """

@@ -74,11 +74,11 @@ class Retention(LinearRecurrence):
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
         length = x.shape[1]
-        angles = 1e4 ** -(_count(0, self.head_width, x, step=2) / self.head_width)
+        angles = 1e4 ** -(_arange(0, self.head_width, x, step=2) / self.head_width)
         if self.rotate:
-            qk = turn(qk, (_count(0, length, x)[:, None] * angles)[:, None, None])
+            qk = turn(qk, (_arange(0, length, x)[:, None] * angles)[:, None, None])
         q, k = qk.unbind(2)
-        log_decay = torch.log1p(-(2.0 ** (-5.0 - _count(0, self.heads, x))))
+        log_decay = torch.log1p(-(2.0 ** (-5.0 - _arange(0, self.heads, x))))
         log_decay = log_decay.to(v.dtype).expand(1, length, -1)
         y, last = run_in_chunks(q * self.head_width**-0.5, k, v, log_decay, state, keep=keep)
         if last is not None and self.rotate:
@@ -86,7 +86,7 @@ class Retention(LinearRecurrence):
         return y, last
 
 
-def _count(low: int, high: int, x: Tensor, *, step: int = 1) -> Tensor:
+def _arange(low: int, high: int, x: Tensor, *, step: int = 1) -> Tensor:
     """Return `torch.arange` in double precision, on the device of x."""
     return torch.arange(low, high, step, device=x.device, dtype=torch.float64)
 

@@ -274,7 +274,7 @@ def _gradients_of(given: WindowInputs) -> WindowInputs:
     The backward pass adds to them. Their memory layout is the one that the matrix products need.
     """
     k, v, vectors, extra_keys, extra_values = map(
-        _across, (given.k, given.v, given.vectors, given.extra_keys, given.extra_values)
+        _zeros_by_column, (given.k, given.v, given.vectors, given.extra_keys, given.extra_values)
     )
     assert k is not None and v is not None, "keys and values are never None"
     q = torch.zeros_like(given.q, memory_format=torch.contiguous_format)
@@ -282,7 +282,7 @@ def _gradients_of(given: WindowInputs) -> WindowInputs:
     return WindowInputs(q, k, v, vectors, fading, extra_keys, extra_values)
 
 
-def _across(numbers: Tensor | None) -> Tensor | None:
+def _zeros_by_column(numbers: Tensor | None) -> Tensor | None:
     """Return zeros in a tensor's shape, stored column by column.
 
     The result is None for None. Columns a power of two apart would evict each other from a cache.
