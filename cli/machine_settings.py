@@ -90,7 +90,7 @@ class MachineSettings(StrictModel):
     @field_validator("results")
     @classmethod
     def validate_results(cls, text: str) -> str:
-        """Check the address of an object store; return a folder unchanged."""
+        """Return the setting `results`, a folder or an address; raise ValueError for an invalid address."""
         if not is_address(text):
             return text
         from ..storage.bucket import address_fault

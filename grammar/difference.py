@@ -378,7 +378,7 @@ def node_label(node: Value) -> _Label:
 
 
 def _settings(block: BlockNode) -> tuple[object, ...]:
-    """Return the arguments of a block, including defaults.
+    """Return the values of a block's parameters, including defaults.
 
     Numbers and words are returned as they are, and None replaces any other value, such as an inner recipe.
     """
