@@ -88,7 +88,7 @@ class _Question(Generic[AskedT]):
     trials: Callable[[Sequence[int]], Iterable[Trial]]
 
     def seeds(self, ahead: int) -> Sequence[int]:
-        """Return the seeds that the question has after `ahead` more looks."""
+        """Return the seeds that the question has after `ahead` more looks (interim tests)."""
         return self.looks[min(ahead, len(self.looks) - 1)]
 
 
@@ -108,9 +108,9 @@ class _OpenResult(Generic[AskedT]):
     max_ahead: int
 
     def candidates(self, estimator: TimeEstimator) -> Iterator[NextSeeds]:
-        """Yield the options for adding seeds.
+        """Yield the possible next seeds: one option for each group of questions and number of looks.
 
-        There is one for each group of questions and number of further looks. If some questions have a single
+        A look is an interim test. If some questions have a single
         seed, and thus no spread, the only candidate adds a look to these questions, because nothing can be
         predicted without a spread.
         """
@@ -152,9 +152,9 @@ def _to_train(chosen: Sequence[_Question[AskedT]], ahead: int) -> tuple[Trial, .
 
 
 def _total_seconds(trials: Sequence[Trial], estimator: TimeEstimator) -> float | None:
-    """Return the total training time of trials.
+    """Return the seconds that trials take if they train one after the other.
 
-    They train one after the other. None if a trial's time is unknown.
+    None if a trial's time is unknown.
     """
     times = [estimator.estimate(trial).seconds for trial in trials]
     known = [time for time in times if time is not None]
@@ -305,7 +305,7 @@ class JudgedDifference:
 
 
 def asks_for_seeds(study: Study) -> list[CellsTable]:
-    """Return the tables for which seeds may be added. They state a smallest difference that matters."""
+    """Return the tables for which seeds may be added: those with a smallest difference that matters."""
     return [spec for spec in study.tables if isinstance(spec, CellsTable) and spec.asks_for_seeds]
 
 
@@ -332,7 +332,7 @@ def table_candidates(study: Study, outcomes: pl.DataFrame, estimator: TimeEstima
 
 
 def judged_differences(made: TableCells) -> list[list[JudgedDifference]]:
-    """Return the tested differences of a table: one list for each column with a margin.
+    """Return the tested differences of a table, a list for each column. Columns without a margin have none.
 
     The margin is the smallest difference that matters.
     """

@@ -160,7 +160,7 @@ class MissingAblations:
         return f"{self.study.name}-missing"
 
     def costs(self, store: Store, machine: Machine | None = None) -> list[RequestCost]:
-        """Return the cost of each request: that of the trials that the store lacks.
+        """Return the cost of each request: the cost of its trials that the store lacks.
 
         With a `Machine`, training times that are unknown are measured on it.
         """
@@ -205,7 +205,7 @@ class MissingAblations:
         ]
         cells = list({(cell.model, cell.change): (cell, note) for cell, note in [*asked, *bases]}.values())
         cells.sort(key=lambda each: each[0].change != AS_IS)
-        tables, levels = _with_holes([cell for cell, _ in cells])
+        tables, levels = _merge_cells([cell for cell, _ in cells])
         if self.study.own_corpus is not None:
             data = parse_document(self.study.name, self.study.text, self.study.overrides).data
             tables["task"] |= {
@@ -265,7 +265,7 @@ class MissingAblations:
 
 
 def find_missing(study: Study) -> MissingAblations:
-    """Return the ablations of a grid that a reviewer may request. Raise MissingError for a search."""
+    """Return the ablations that a grid lacks and a reviewer may request. Raise MissingError for a search."""
     if study.search is not None:
         raise MissingError(
             f"{study.name} is a search: first write the study of its best points, with activemem study "
@@ -334,7 +334,7 @@ def _base_cells(study: Study, cells: Sequence[Trial]) -> dict[str, Trial]:
 
 
 def _cell_of(study: Study, model: str, change: str, trial: Trial) -> RequestedCell:
-    """Convert a trial to a cell with the labels `model` and `change`.
+    """Convert a trial to a requested cell with the labels `model` and `change`.
 
     All placeholders in the cell are filled, also the one for the size that makes costs equal.
     """
@@ -452,10 +452,10 @@ def _simpler_blocks(model: RequestedCell, trained: set[str]) -> Iterator[Request
 
 
 def _simplest_change(model: RequestedCell, root: Node, block: BlockNode) -> RequestedCell | None:
-    """Return the model's cell with a simpler block in place of a block.
+    """Return the model's cell with a simpler block in place of `block`.
 
-    It is the nearest such block that has fewer parameters and no more FLOPs, or None. Shared arguments keep
-    their values.
+    The simpler block is the nearest one that has fewer parameters and no more FLOPs. Return None if
+    there is none. Arguments that both blocks have keep their values.
     """
     weights, flops = parameter_count(model.settings), step_flops(model.settings)
     for other in _simpler_relatives(block):
@@ -605,11 +605,11 @@ def _labels(cell: RequestedCell, names: Sequence[str]) -> dict[str, str]:
     return {name: cell.model if name == MODEL else cell.change for name in names}
 
 
-class _NoHoleError(Exception):
-    """Error for cells that no placeholders for single values can express."""
+class _NotExpressibleError(Exception):
+    """Error for cells whose differences one study file with placeholders cannot express."""
 
 
-def _with_holes(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def _merge_cells(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Merge the tables of all cells into one set of tables with placeholders.
 
     Placeholders replace the values in which the cells differ. Also return each cell's levels, which fill
@@ -620,8 +620,8 @@ def _with_holes(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[di
     for name in TRIAL_TABLES:
         own = [_completed(name, cell, cells) for cell in cells]
         try:
-            tables[name] = _holed(own, (name,), levels)
-        except _NoHoleError as error:
+            tables[name] = _merge_values(own, (name,), levels)
+        except _NotExpressibleError as error:
             raise MissingError(
                 f"one study file cannot express cells that differ in {error}: select fewer levels, for "
                 "example with --set 'factors.task=[\"…\"]'"
@@ -630,7 +630,7 @@ def _with_holes(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[di
 
 
 def _completed(name: str, cell: RequestedCell, cells: Sequence[RequestedCell]) -> dict[str, Any]:
-    """Return a table of a cell, such as [train], with the keys of all cells.
+    """Return a table of one cell, such as [train], with every key that this table has in any cell.
 
     Missing keys get default values, so that a placeholder can express the cells' differences.
     """
@@ -647,8 +647,8 @@ def _completed(name: str, cell: RequestedCell, cells: Sequence[RequestedCell]) -
     return table
 
 
-def _holed(values: Sequence[Any], path: KeyPath, levels: Sequence[dict[str, Any]]) -> Any:  # noqa: ANN401 -- TOML holds anything
-    """Merge the values at one path of all cells into one value with placeholders.
+def _merge_values(values: Sequence[Any], path: KeyPath, levels: Sequence[dict[str, Any]]) -> Any:  # noqa: ANN401 -- TOML holds anything
+    """Merge the values that all cells have at one path into one value with placeholders.
 
     Where the values differ, put a placeholder, and add its level for each cell to `levels`.
     """
@@ -657,39 +657,39 @@ def _holed(values: Sequence[Any], path: KeyPath, levels: Sequence[dict[str, Any]
     before = [dict(each) for each in levels]
     if all(isinstance(value, Mapping) for value in values):
         try:
-            return _holed_table(values, path, levels)
-        except _NoHoleError:
+            return _merge_tables(values, path, levels)
+        except _NotExpressibleError:
             if not all("name" in value for value in values):
                 raise
         for own, earlier in zip(levels, before, strict=True):  # a part of the table may already have levels
             own.clear()
             own.update(earlier)
-        return {"name": _hole(_labelled(values), path, levels)}
+        return {"name": _add_placeholder(_labelled(values), path, levels)}
     if all(isinstance(value, list) and len(value) == len(values[0]) for value in values):
         return [
-            _holed([value[place] for value in values], (*path, place), levels)
+            _merge_values([value[place] for value in values], (*path, place), levels)
             for place in range(len(values[0]))
         ]
     if not all(isinstance(value, str | int | float) for value in values):
-        raise _NoHoleError(".".join(map(str, path)))
-    return _hole(values, path, levels)
+        raise _NotExpressibleError(".".join(map(str, path)))
+    return _add_placeholder(values, path, levels)
 
 
-def _holed_table(
+def _merge_tables(
     values: Sequence[Mapping[str, Any]], path: KeyPath, levels: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
     if any("name" in value for value in values) and any(value.keys() != values[0].keys() for value in values):
-        raise _NoHoleError(".".join(map(str, path)))
+        raise _NotExpressibleError(".".join(map(str, path)))
     found: dict[str, Any] = {}
     for key in dict.fromkeys(key for value in values for key in value):
         having = [place for place, value in enumerate(values) if key in value]
         own, places = [values[place][key] for place in having], [levels[place] for place in having]
         if len(having) == len(values):
-            found[key] = _holed(own, (*path, key), levels)
+            found[key] = _merge_values(own, (*path, key), levels)
         elif all(isinstance(value, str | int | float) for value in own):
-            found[key] = _hole(own, (*path, key), places, levels)  # only some cells have the key
+            found[key] = _add_placeholder(own, (*path, key), places, levels)  # only some cells have the key
         else:
-            raise _NoHoleError(".".join(map(str, (*path, key))))
+            raise _NotExpressibleError(".".join(map(str, (*path, key))))
     return found
 
 
@@ -706,13 +706,13 @@ def _labelled(tables: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{"label": labels[distinct.index(table)], **table} for table in tables]
 
 
-def _hole(
+def _add_placeholder(
     values: Sequence[Any],
     path: KeyPath,
     levels: Sequence[dict[str, Any]],
     every: Sequence[dict[str, Any]] | None = None,
 ) -> str:
-    """Add a factor to each cell's `levels`, and return its placeholder.
+    """Add a new factor to each cell's `levels`, and return the placeholder that names it.
 
     `every` has the levels of all cells, if some do not have the factor.
     """

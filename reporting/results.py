@@ -219,9 +219,9 @@ class StudyResults:
     def probe(
         self, machine: Machine | None = None, *, sequences: int = 10_000
     ) -> Iterator[tuple[str, Iterator[ProbeResult]]]:
-        """Measure the trained models, and store what is new.
+        """Measure the trained models with the probes that suit the study, and store new results.
 
-        Yield each kind of measurement that suits the study, "probed" or "tuned", with its results.
+        Yield each kind of measurement, "probed" or "tuned", with its results.
         """
         machine = machine or _engine("core.resources").ONE_CPU
         probes = _engine("probes.registered_probes")

@@ -70,7 +70,7 @@ class ScoreKeys(ResultKeys):
         return found.model_copy(update={"bounds": bounds})
 
     def score_faults(self, design: Design) -> list[KeyFault]:
-        """Return the faults of the keys for a study.
+        """Check the keys against a study, and return the faults.
 
         Faults are unknown names, cells that mix other factors, and metrics without a common scale.
         """

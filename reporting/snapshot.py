@@ -128,7 +128,7 @@ class Snapshot:
         return check_claims(self.study.with_later_seeds(), self.outcomes, self.claim_metrics)
 
     def prediction(self, law: Extrapolation) -> tuple[float, float | None, float | None] | None:
-        """Return what a law predicts for a larger model, with an interval; None if unknown."""
+        """Predict the value of a larger model by a power law, with an interval; None if unknown."""
         from .claims.check import predict_by_law  # noqa: PLC0415 -- tables do without it
 
         return predict_by_law(self.study.with_later_seeds(), law, self.outcomes, self.claim_metrics)

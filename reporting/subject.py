@@ -194,10 +194,7 @@ class ResultSubject:
         return found
 
     def metric(self, name: str, digits: Mapping[str, int] | None = None) -> tuple[Metric, str]:
-        """Return a metric with a suitable title, and a text for headings.
-
-        The title fits the settings of these trials.
-        """
+        """Return a metric with a title that suits these trials, and a text for table headings."""
         return with_true_title(find_metric(name, digits), self.settings)
 
     def observe(self, metric: str) -> Observations:
@@ -226,9 +223,9 @@ class ResultSubject:
         return [f"At {describe_levels(fixed)}."] if fixed else []
 
     def difference(self, metrics: Sequence[Metric]) -> list[str]:
-        """Return a sentence on metrics that these trials do not measure alike.
+        """Return a sentence on metrics that these trials measure differently, such as at other lengths.
 
-        For example, some measure at other lengths. The result is empty if there are no such metrics.
+        The list is empty if there are no such metrics.
         """
         sentence = difference_sentence(metrics, self.settings)
         return [sentence] if sentence else []

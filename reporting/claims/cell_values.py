@@ -124,9 +124,9 @@ class CellResults:
         return {trial.id: trial for trial in found}
 
     def has_begun(self, comparison: Comparison) -> bool:
-        """Return whether a comparison has begun: one of its trials has, or it needs none.
+        """Return whether at least one trial of a comparison has begun.
 
-        Costs that are computed from settings need no trial.
+        Also return True if the comparison needs no trial: some costs are computed from settings.
         """
         statuses = {
             self._values[each.metric][trial.id][2]
@@ -145,10 +145,10 @@ class CellResults:
         return any(value is not None or status in trained for value, _, status in ends)
 
     def differences(self, comparison: Comparison, seeds: Collection[int]) -> dict[int, Ends]:
-        """Return the ends of left minus right for each seed with values of both sides.
+        """Return the lowest and the highest possible difference, left minus right, for each seed.
 
-        The ends are equal unless a training ended before it reached a target. If both sides are infinite,
-        they count as equal.
+        Seeds without a value of both sides are left out. The two ends are equal unless a training ended
+        before it reached a target. If both sides are infinite, they count as equal.
         """
         found: dict[int, Ends] = {}
         for seed in seeds:
@@ -158,7 +158,7 @@ class CellResults:
         return found
 
     def gaps(self, comparison: Comparison) -> tuple[MissingTrials, ...]:
-        """Return the trials of a comparison without a value, added seeds included."""
+        """Return notes on a comparison's trials that lack a value, including trials of added seeds."""
         gaps = [gap for part in iter_quantities(comparison) for gap in self._answers[part].gaps]
         undefined = len(self.seeds) - len(self.differences(comparison, self.seeds))
         if undefined and not gaps:
@@ -167,9 +167,9 @@ class CellResults:
         return tuple(dict.fromkeys(gaps))
 
     def is_censored(self, comparison: Comparison) -> bool:
-        """Return whether a comparison uses the cost of a target that was not always reached.
+        """Return whether a comparison uses the cost to reach a target, and some training missed the target.
 
-        A training that diverged counts, too.
+        A training that diverged has missed it, too.
         """
         parts = [each for each in iter_quantities(comparison) if is_target(each.metric)]
         return any(math.isinf(value) for each in parts for value in self._answers[each].values.values())
@@ -187,7 +187,7 @@ class CellResults:
         return tuple(dict.fromkeys(notes))
 
     def step(self, comparison: Comparison) -> float:
-        """Return the smallest difference that a comparison can have.
+        """Return the smallest difference, other than 0, that the two sides of a comparison can have.
 
         It is the larger of the resolutions of both sides.
         """
@@ -215,7 +215,7 @@ class CellResults:
         return value if name == metric else math.log(value - self._smallest_step(name, trial) / 2)
 
     def _smallest_step(self, metric: str, trial: Trial | None) -> float:
-        """Return the smallest difference that two values of a metric can have.
+        """Return the smallest difference, other than 0, that two values of a metric can have.
 
         For a target it is the trial's cost between two evaluations.
         """
@@ -246,9 +246,9 @@ class CellResults:
         return None if found is None or any(map(math.isnan, found)) else found
 
     def _compute(self, number: Number, seed: int) -> Ends | None:  # noqa: PLR0911 -- one return for each kind
-        """Compute the ends of a number for one seed; NaN if it is undefined, such as ∞ − ∞.
+        """Compute the lowest and the highest possible value of a number for one seed.
 
-        Return None if a part is missing.
+        A value is NaN if it is undefined, such as ∞ − ∞. Return None if a part is missing.
         """
         match number:
             case Constant():
@@ -318,9 +318,10 @@ class CellResults:
         return None if law is None or size is None else law.at(size)[0]
 
     def prediction(self, law: Extrapolation) -> tuple[float, float | None, float | None] | None:
-        """Extrapolate the value of a larger model, with its 95 % interval, as a table of laws does.
+        """Predict the value of a larger model by a power law, with a 95 % interval.
 
-        The law is fitted to the geometric means of the study's own seeds. The interval is that of a new cell.
+        As in a table of the kind `scaling`, the law is fitted to the geometric means over the study's own
+        seeds. The interval is that of a new cell.
         Return None if a smaller size has no value, or one that is not positive.
         """
         from ..statistics.power_law import error_of_means, fit_power_law  # noqa: PLC0415 -- loads NumPy
@@ -347,9 +348,9 @@ class CellResults:
         return math.fsum(known) / len(known) if known else 0.0
 
     def _step(self, number: Number) -> float:  # noqa: PLR0911 -- one return for each kind
-        """Return the resolution of one side of a comparison.
+        """Return the resolution of a number: the smallest difference that two of its values can have.
 
-        This is the smallest difference that two of its values can have. For a quotient it is the change when
+        The number is a side of a comparison, or a part of one. For a quotient it is the change when
         both of its sides change by their own step.
         """
         match number:
@@ -373,7 +374,7 @@ class CellResults:
                 return 0.0
 
     def _variance(self, number: Number) -> float:  # noqa: PLR0911 -- one return for each kind
-        """Return the variance of a comparison's side that comes from rounding.
+        """Return the variance of a number in a comparison that comes from rounding.
 
         Rounding a value to steps of s adds an error between −s/2 and s/2, with the variance s²/12. The
         variance of a sum is the sum of its terms' variances; a mean of k values divides it by k². A minimum
@@ -475,7 +476,7 @@ def _minus(left: float, right: float) -> float:
 
 
 def _quotient(above: Ends, below: Ends) -> Ends | None:
-    """Return the ends of a quotient; None for a division by 0."""
+    """Return the lowest and the highest possible value of a quotient; None for a division by 0."""
     if not any(below):
         return None
     is_infinite = above[0] == above[1] and math.isinf(above[0])
@@ -537,7 +538,7 @@ class ComparableCells:
         return Pool(variance=variance, degrees=int(variance**2 / weight))
 
     def _groups(self, weights: Mapping[Quantity, float]) -> dict[_Group, float] | None:
-        """Return the sum of squared weights in each group of comparable cells.
+        """Return the sum of the squared weights of the quantities in each group of comparable cells.
 
         `weights` are the factors of the quantities in left minus right. If the weights of a group add up to
         0, effects that all cells of a seed share drop out of the difference; otherwise return None.
@@ -577,7 +578,7 @@ class ComparableCells:
 
 
 def _linear(number: Number, factor: float, found: dict[Quantity, float]) -> dict[Quantity, float] | None:
-    """Add the quantities and weights of a weighted sum to `found`.
+    """Convert a number to a weighted sum: add its quantities and their weights to `found`.
 
     Each weight is multiplied by `factor`. Return `found`. A number such as `a - b` is a weighted sum of
     quantities. Return None for other numbers, such as a quotient or a maximum.

@@ -113,10 +113,10 @@ def results_of_claims(
 def predict_by_law(
     study: Study, law: Extrapolation, outcomes: pl.DataFrame, metrics: pl.DataFrame | None
 ) -> tuple[float, float | None, float | None] | None:
-    """Return a law's prediction for a larger model, with its interval.
+    """Predict the value of a larger model by a power law, with a 95 % interval.
 
-    The interval is the one in tables of laws. Return None if it is unknown. The arguments are the same as for
-    `check_claims`.
+    The interval is the one in tables of the kind `scaling`. Return None if it is unknown. The arguments are
+    the same as for `check_claims`.
     """
     return CellResults(study, set(iter_quantities(law)), outcomes, metrics).prediction(law)
 
@@ -249,9 +249,10 @@ def _verdict(test: PairedTest | BoundedTest, threshold: float) -> Verdict:
 
 
 def _shown(difference: float | None, comparison: Comparison) -> float | None:
-    """Return a difference for display: without an added number, and with a speedup as a ratio.
+    """Return the effect to display: left minus right, or a speedup as a ratio.
 
-    A speedup is tested as a difference of logarithms.
+    A number that the comparison adds, as in `a > b + 0.01`, is not subtracted. A speedup is tested as a
+    difference of logarithms.
     """
     if difference is None:
         return None

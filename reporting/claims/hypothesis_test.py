@@ -115,9 +115,9 @@ class PairedTest:
 
     @property
     def own_spread(self) -> float | None:
-        """Return the standard deviation of the comparison's own differences.
+        """Return the standard deviation of the comparison's own differences, if the test uses a pooled one.
 
-        Return None unless the test uses a pooled spread, since `spread` is then the same number.
+        Otherwise return None, since `spread` is then the same number.
         """
         is_pooled = self.method == "pooled" and self._spread is not None
         return sample_sd(list(self.differences.values())) if is_pooled else None
@@ -251,7 +251,7 @@ class BoundedTest:
 
     @property
     def inside(self) -> bool:
-        """Return whether the differences rather lie in the claimed region than outside."""
+        """Return whether the p-value for the claimed region is smaller than the one against it."""
         return self._p_inside < self._p_outside
 
     @property

@@ -317,9 +317,9 @@ def _unlearnt_sentences(study: Study, outcomes: pl.DataFrame) -> Iterator[str]:
 
 
 def _task_words(task: TaskSettings, others: Iterable[TaskSettings]) -> str:
-    """Return the name of a task.
+    """Return the name of a task, and the settings that distinguish it from tasks of the same name.
 
-    If other tasks have the same name, add the keys in which this task differs from them.
+    `others` are the tasks to compare it with.
     """
     own = task.model_dump()
     same = [each.model_dump() for each in others if each.name == task.name]

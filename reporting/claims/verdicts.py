@@ -237,9 +237,10 @@ def seeds_needed(
 
 
 def _resolving_verdicts(statement: AllOf | AnyOf) -> tuple[Verdict, Verdict]:
-    """Return the verdict that one part can decide alone, then the verdict that needs all parts.
+    """Return the verdict that a single part can cause, then the verdict that needs every part.
 
-    A single refuted part refutes "all of"; a single confirmed part confirms "any of".
+    The parts are comparisons, or statements within the statement. A single refuted part refutes "all of"; a
+    single confirmed part confirms "any of".
     """
     pair = (Verdict.REFUTED, Verdict.CONFIRMED)
     return pair if isinstance(statement, AllOf) else (pair[1], pair[0])

@@ -82,7 +82,7 @@ _ROLES = ("x", "y", "series", "panels", "rows")
 
 
 class CellFigure(CurveKind):
-    """Base class of figures that show the cells of a study, with shared keys."""
+    """Base class of figures that show a study's cells, with the study-file keys that they share."""
 
     value: str
     """the metric or cost; a family such as `bleu` is drawn over its index"""
@@ -105,7 +105,7 @@ class CellFigure(CurveKind):
 
     @property
     def roles(self) -> dict[str, str]:
-        """Return a mapping from `x`, `y`, `series`, `panels` and `rows` to their values.
+        """Return the values of the study-file keys `x`, `y`, `series`, `panels` and `rows`, by key.
 
         A value is a factor or another name, such as `epoch`. Keys that are not set are left out.
         """
@@ -122,7 +122,7 @@ class CellFigure(CurveKind):
 
     @property
     def level_keys(self) -> Mapping[str, str | None]:
-        """Return a mapping from `accent` to the factor of its level.
+        """Return a mapping from the key `accent` to the factor whose level is highlighted.
 
         The mapping is empty for figures without this key.
         """
@@ -174,7 +174,7 @@ class CellFigure(CurveKind):
         return [*faults, *([] if name is None else published_faults(name, paper))]
 
     def key_faults(self) -> Iterator[KeyFault]:
-        """Yield a fault for each key that lacks another key."""
+        """Yield a fault for each key that is set without another key that it needs."""
         if self.rows is not None and self.panels is None:
             yield ("rows",), "rows of panels need columns: add the key panels"
 
@@ -186,7 +186,7 @@ class CellFigure(CurveKind):
     def drawn_faults(self, design: Design) -> Iterator[KeyFault]:
         """Yield a fault if a figure would have too many panels side by side.
 
-        Also yield the fault of a factor that the figure does not show.
+        Also yield the fault of `mixed_faults`: a factor whose levels the figure does not separate.
         """
         levels = selected_levels(self.select, design.factors)
         if self.rows is not None and self.panels in levels and len(levels[self.panels]) > MAX_COLUMNS:
@@ -324,7 +324,7 @@ class SeriesFigure(CellFigure):
 
     @property
     def accent_factor(self) -> str | None:
-        """Return the factor that has the highlighted level."""
+        """Return the factor of the highlighted level, which is the factor in `series`."""
         return self.series
 
 

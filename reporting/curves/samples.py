@@ -139,7 +139,7 @@ def _labels(spec: CellFigure, metrics: pl.DataFrame) -> dict[str, dict[str, str]
 def _noted(
     spec: CellFigure, frame: pl.DataFrame, metrics: pl.DataFrame, labels: Mapping[str, Mapping[str, str]]
 ) -> dict[int, dict[int, str]]:
-    """Return the texts below a heat map that show a second metric, by panel and index.
+    """Return the texts of a heat map's notes on a second metric, by panel and index.
 
     A text has the label of the index, the label of the next index, and the mean of the second metric. The
     shown metric names the second metric in its field `noted`.

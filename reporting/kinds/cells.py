@@ -192,7 +192,7 @@ class CellsTable(TableKind):
         )
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
-        """Return the faults of the table's keys for a study.
+        """Check the table's keys against a study, and return the faults.
 
         A level that an override removed from the study is not a fault.
         """

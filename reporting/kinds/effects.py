@@ -159,7 +159,7 @@ def model_faults(
     *,
     interactions: bool,
 ) -> list[KeyFault]:
-    """Return the faults of the keys that define a linear model.
+    """Return the faults of the study-file keys that define a linear model.
 
     The factors are checked only if all names are known.
     """
@@ -310,9 +310,9 @@ class _EffectsColumn:
 
     @property
     def detectable(self) -> list[float]:
-        """Return the smallest differences that are detected with 80 % power.
+        """Return, for each factor with two levels, the smallest difference detected with 80 % power.
 
-        There is a difference for each factor with two levels.
+        Return an empty list if the error of the model is unknown.
         """
         from ..statistics.decided_differences import SIGNIFICANCE_LEVEL  # noqa: PLC0415 -- loads NumPy
         from ..statistics.estimates import detectable  # noqa: PLC0415 -- as above

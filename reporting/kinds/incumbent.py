@@ -37,7 +37,7 @@ _NAME = 8.0  # from the plot to a name
 
 
 class SearchFigure(CurveKind):
-    """Base class of figures that show a search's points, with their shared keys and notes."""
+    """Base class of figures that show a search's points. They share the key `value` and their notes."""
 
     value: Names = ()
     """the metric or cost (default: the first objective)"""

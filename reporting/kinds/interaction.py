@@ -96,7 +96,7 @@ def _notes(spec: InteractionFigure, found: StudyModel) -> Iterator[str]:
 def _interaction(
     spec: InteractionFigure, found: StudyModel, factors: Mapping[str, tuple[Level, ...]]
 ) -> Interaction:
-    """Return a line for each level of the factor in `series`.
+    """Return the lines of an interaction figure: one for each level of the factor in `series`.
 
     Means that cannot be estimated have no point.
     """

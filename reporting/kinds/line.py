@@ -213,7 +213,7 @@ def label_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, Stroke]) -
 
 
 def _rank_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, Stroke]) -> None:
-    """List the lines' names beside the plot, with a sample of each line.
+    """Draw a legend beside the plot, with the name and a sample of each line.
 
     The line with the highest mean comes first.
     """

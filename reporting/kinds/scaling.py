@@ -52,7 +52,7 @@ _NAME, _LINE = 8.0, 20.0  # gap from the plot to a name, and between names
 
 
 class LawKeys(ResultKeys):
-    """Base class for figures and tables of power laws, with their shared keys."""
+    """Base class for figures and tables of power laws, with the study-file keys that they share."""
 
     kind: Literal["scaling"]
     x: str
@@ -78,7 +78,7 @@ class LawKeys(ResultKeys):
         yield ("x",), self.x
 
     def law_faults(self, design: Design) -> list[KeyFault]:
-        """Return faults for unknown metrics and factors, and for too many series."""
+        """Return the faults of the keys, such as unknown metrics and factors, or too many series."""
         factors = design.known_levels
         faults = [*select_faults(self.select, factors), *metric_faults([self.metric], {})]
         if metric_family(self.x) not in METRICS_AND_COSTS:
@@ -222,7 +222,7 @@ class LawCells:
     unfit: int
 
     def of(self, series: str) -> tuple[LawCell, ...]:
-        """Return the cells of one series. `series` is the key of a level of the factor `series`."""
+        """Return the cells of one series, given as the text (`level_key`) of its level."""
         return tuple(cell for cell in self.cells if cell.series == series)
 
 
@@ -393,7 +393,7 @@ def _point(cell: LawCell) -> Point:
 
 
 def _law(law: FittedLaw, costs: Sequence[float], fitted: int) -> Law:
-    """Return a fitted law with its lines for the figure.
+    """Return a fitted power law with the two lines that the figure draws.
 
     One line is over the fitted cells, the other is the prediction beyond them. `costs` are those of all cells
     in rising order; the first `fitted` of them were fitted.

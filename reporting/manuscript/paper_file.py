@@ -179,7 +179,7 @@ def _load_studies(diagnostics: Diagnostics, folder: Path, keys: PaperKeys, store
 
 
 def _read_numbers(diagnostics: Diagnostics, keys: PaperKeys, study: Study) -> list[Claim]:
-    """Return the numbers of a study that the paper quotes. Report numbers with faults.
+    """Read the numbers of a study that the paper quotes, and report those with faults.
 
     Each number is the left side of a claim, since claims are computed with intervals.
     """
@@ -208,12 +208,12 @@ def _read_numbers(diagnostics: Diagnostics, keys: PaperKeys, study: Study) -> li
 
 
 def _numbers(checked: ClaimResult, claim: Claim, now: Snapshot) -> Iterator[tuple[str, PaperNumber]]:
-    """Yield everything that a paper can quote about a number.
+    """Yield a number, its interval and its count of seeds, each with a name that the paper can quote.
 
-    `.low` and `.high` are its interval, `.n` counts the seeds.
+    The names end in `.low` and `.high` for the interval, and in `.n` for the count of seeds.
 
-    The prediction of a law has the interval of a table of laws. A number that is computed from such a
-    prediction has none, since its spread over seeds leaves out the error of the law.
+    The prediction of a power law has the interval of a table of the kind `scaling`. A number that is computed
+    from such a prediction has none, since its spread over seeds leaves out the error of the law.
     """
     study, found = now.study, checked.deciding
     match number := next(iter_comparisons(claim.statement)).left:

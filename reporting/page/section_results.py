@@ -74,12 +74,12 @@ def best(inputs: Snapshot) -> Mapping[str, object] | None:
 
 
 def failures(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return the counted reasons of failures, and every failed trial with its levels."""
+    """Return the failed trials with their levels, and how often each reason for failure occurred."""
     return failed_trials(inputs, inputs.own_outcomes.filter(status="failed"))
 
 
 def failed_trials(inputs: Snapshot, rows: pl.DataFrame) -> Mapping[str, object] | None:
-    """Return the reasons of failures with their counts, and the failed trials in `rows`.
+    """Return the failed trials in `rows`, and how often each reason for failure occurred.
 
     Return None if no trial failed.
     """

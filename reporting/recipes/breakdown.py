@@ -1,6 +1,6 @@
-"""The costs and the reach of each part of a recipe.
+"""The costs of each part of a recipe, and its reach.
 
-The reach is how far a part looks back and ahead.
+The reach is how far a part looks back and ahead in the sequence.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def conditions(analysis: Analysis, sizes: Sizes) -> str:
 
 
 def generation_memory(analysis: Analysis) -> str:
-    """Return a text on the memory of the model state during generation. It is "" without a state."""
+    """Return a text on the memory that generation needs for the model's state; "" without a state."""
     state, window = (format_bytes(STATE_BYTES * count) for count in (analysis.state, analysis.window))
     kept = [f"{state} for each token"] if analysis.state else []
     kept += [f"a window of {window}"] if analysis.window else []

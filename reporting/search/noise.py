@@ -1,4 +1,4 @@
-"""The noise of a search, and the lead over the baseline that it explains.
+"""The noise of a search, and how far its best point may lead the baseline by luck.
 
 The variance within points with several seeds is pooled. If T points all equal the baseline, the best of them
 still leads it because of noise. Dunnett's one-sided criterion (1955) bounds this lead in 95 of 100 searches.

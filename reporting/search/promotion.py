@@ -452,9 +452,9 @@ def _plain(value: Value) -> Level:
 def _level(
     level: Level, own: Mapping[str, Level], other: Mapping[str, Level], fragments: Mapping[str, str]
 ) -> Level:
-    """Fill the placeholders of a part of a recipe.
+    """Fill the placeholders in a level that is a part of a recipe.
 
-    Placeholders for dimensions that both points have are left. `own` and `other` are the values of the two
+    Placeholders for dimensions that both points have are kept. `own` and `other` are the values of the two
     points. A value with operators is put in parentheses, unless it is the whole level.
     """
     if not isinstance(level, str):

@@ -20,7 +20,7 @@ from .store_reader import BegunTrial, StudyNow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgressNow:
-    """The trials of a study by status.
+    """The numbers of a study's trials by status, and its unfinished trials.
 
     `running` trials belong to a living process, `stopped` trials do not. `eta_s` is the remaining time in
     seconds; None if nothing trains, or if it is not known yet.

@@ -21,14 +21,14 @@ MAX_POINTS = 100
 
 
 class Paged(NamedTuple):
-    """One page of a long list: the places of its items, and the numbers of pages and of this page."""
+    """One page of a long list: the slice of its items, and its own number with the number of pages."""
 
     places: slice
     numbers: Mapping[str, int]
 
 
 def paged(count: int, size: int, page: int) -> Paged:
-    """Return the page with this number, or the last one, of `count` items in pages of `size`."""
+    """Split `count` items into pages of `size` items, and return the page `page`, or else the last."""
     pages = -(-count // size)
     number = min(page, max(pages, 1))
     return Paged(slice((number - 1) * size, number * size), {"pages": pages, "page": number})

@@ -66,9 +66,9 @@ TEMPLATES.filters["address"] = lambda view, **changes: view.address(**changes)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """The choices in a page's address.
+    """The choices of a viewer that the address of a page contains.
 
-    They are a metric, a state of trials, and the parts and order of long lists.
+    They are a metric, a state of trials, and the page and order of long lists.
     """
 
     metric: str | None = None
@@ -80,7 +80,7 @@ class View:
 
     @classmethod
     def of_query(cls, query: Mapping[str, str]) -> View:
-        """Return the choices in the query of an address (`?…`).
+        """Return the viewer's choices in the query of an address (`?…`).
 
         Unknown and invalid parameters are ignored.
         """

@@ -88,10 +88,7 @@ class StudyNow:
 
     @property
     def trials(self) -> tuple[Trial, ...]:
-        """Return the known trials.
-
-        They are all trials of a grid, with added seeds, or the unfinished trials of a search.
-        """
+        """Return all trials of a grid, with those of added seeds, or the unfinished trials of a search."""
         if self.study.search is not None:
             return tuple(each.trial for each in self.begun)
         return (*self.study.trials, *self.added)

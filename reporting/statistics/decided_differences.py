@@ -51,7 +51,7 @@ def look_level(counts: tuple[int, ...], alpha: float) -> float:
 
 @lru_cache(maxsize=4096)
 def p_over_looks(counts: tuple[int, ...], p: float) -> float:
-    """Correct the smallest p-value of several looks (interim tests).
+    """Correct the smallest p-value of several looks (interim tests) for their number.
 
     The result is the chance, without an effect, that any look has a p-value as small as this. For tiny p it
     is p times the number of looks.
@@ -212,7 +212,7 @@ class _Tested:
 def _tested(
     p_values: Sequence[Sequence[float | None]], counts: tuple[int, ...], choices: Sequence[int]
 ) -> list[_Tested]:
-    """Test each difference over all looks.
+    """Test each difference over all looks (interim tests).
 
     The p-values are corrected for the number of differences (Holm 1979).
     """

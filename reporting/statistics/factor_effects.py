@@ -291,7 +291,7 @@ class FactorModel:
         return Contrast(value=value, error=error, low=value - half, high=value + half)
 
     def _inflation(self, term: Term) -> float:
-        """Return a factor by which the linear model underestimates a term's variance; at least 1.
+        """Return how many times larger a term's variance is than in the linear model; at least 1.
 
         The variance of the effects is estimated in two ways: from the effects of each seed, and from the
         noise of the cells that each effect compares (White 1980). The squared residuals are scaled up for

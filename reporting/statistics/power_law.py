@@ -208,8 +208,8 @@ def _grid(
 ) -> tuple[Numbers, Numbers, Numbers, Numbers]:
     """Return the best law at each point of a grid of exponents and offset shares.
 
-    The four arrays are exponents, shares, the best logarithm of `top` for each pair, and the sum of squared
-    residuals.
+    An offset share is the offset divided by the law's value at the largest x, which is `top`. The four arrays
+    are exponents, shares, the best logarithm of `top` for each pair, and the sum of squared residuals.
     """
     steep, share = np.meshgrid(np.linspace(*steeps, _GRID), np.linspace(*shares, _GRID), indexing="ij")
     shape = np.log(share[..., None] + (1 - share[..., None]) * u ** -steep[..., None])

@@ -43,7 +43,7 @@ They are equal for a known number. An unbounded end is infinite.
 
 
 def bounds_of_mean(ends: Collection[Ends]) -> tuple[float | None, float | None]:
-    """Return the lowest and the highest possible mean of numbers; None for an end that is unbounded."""
+    """Return the lowest and the highest mean that numbers with bounds can have; None if unbounded."""
     low, high = (
         mean(side) if side and all(map(math.isfinite, side)) else None
         for side in ([end[place] for end in ends] for place in (0, 1))
@@ -95,7 +95,7 @@ class SpeedupEstimate:
 
 
 def log_ratios(cell: TargetCosts, baseline: TargetCosts) -> dict[int, Ends]:
-    """Return the ends of the logarithm of a speedup for each seed that two cells share.
+    """Return the lowest and the highest possible log speedup for each seed that two cells share.
 
     The speedup is the baseline's cost divided by the cell's cost. If no training of either cell missed the
     target, the ends are equal. A ratio of two costs that are both unknown has no end.

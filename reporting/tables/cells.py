@@ -89,7 +89,7 @@ class TableCells:
         return table
 
     def _chances(self) -> dict[tuple[int, int], tuple[str, float]]:
-        """Return the task and the accuracy of random guessing for each cell with an accuracy.
+        """Return the task and the accuracy of random guessing for each cell that shows an accuracy.
 
         The keys are row and column indices. Cells whose guessing accuracy is unknown are left out.
         """
@@ -219,7 +219,7 @@ class TableCells:
     def _tallied(self) -> tuple[TalliesByLook, Mapping[CellKey, str]]:
         """Return the values of each cell at each look (interim test), and remarks on some cells.
 
-        A remark says that no best level could be chosen.
+        A remark says how many of a cell's levels have no value.
         """
         spec = self.spec
 
@@ -246,7 +246,7 @@ class TableCells:
 
     @cached_property
     def fallbacks(self) -> Mapping[tuple[str, str], Tally]:
-        """Return the values of the metric in `otherwise`, by row and column.
+        """Return the values of the fallback metric, which the key `otherwise` names, by row and column.
 
         Cells without a value of their own metric show it.
         """
@@ -335,7 +335,7 @@ class TableCells:
 
     @cached_property
     def tallies(self) -> Mapping[CellKey, Tally]:
-        """Return the values that each cell shows: those of its last look."""
+        """Return the values that each cell shows: those of its last look (interim test)."""
         return {place: looks[-1] for place, looks in self.look_tallies.items()}
 
     @cached_property

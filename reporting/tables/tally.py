@@ -139,11 +139,11 @@ _SELF_EXPLANATORY = (
 def tally_trials(
     spec: CellsTable, study: str, trials: Sequence[Trial], outcomes: pl.DataFrame, begun: Collection[str] = ()
 ) -> dict[CellKey, tuple[Tally, ...]]:
-    """Return the tally of each cell that has trials.
+    """Return the values of each cell that has trials, as a tally.
 
-    A tally has the values of one cell. With `pick`, a cell has a tally for each combination of the levels of
-    the factors in `over`. `outcomes` has the store's latest attempts, `begun` the trials that have begun and
-    may have ended since. If the columns are metrics, the column in a cell's key is "".
+    A tally also has the reasons for missing values. With `pick`, a cell has a tally for each combination of
+    the levels of the factors in `over`. `outcomes` has the store's latest attempts, `begun` the trials that
+    have begun and may have ended since. If the columns are metrics, the column in a cell's key is "".
     """
     located = _locate_trials(trials, spec.rows, spec.columns, spec.over)
     tallies: dict[CellKey, tuple[Tally, ...]] = {}
@@ -252,11 +252,11 @@ _WHY_EMPTY: Mapping[CellStatus | None, str] = {CellStatus.MISSING: "not run", Ce
 def pick_best(
     spec: CellsTable, tallies_by_place: Mapping[CellKey, tuple[Tally, ...]]
 ) -> tuple[dict[CellKey, Tally], dict[CellKey, str]]:
-    """Pick the best levels of the factors in `over`, and return their values.
+    """Pick the best levels of the factors in `over` for each cell, and return the values at these levels.
 
-    Each cell has its own best levels. The second result maps cells to remarks: how many levels have no value.
-    A cell without such levels has no remark. The first of several equal levels counts. If no level has a
-    value, the trials of all levels are merged.
+    The second result maps cells to remarks: how many levels have no value. A cell without such levels has no
+    remark. The first of several equal levels counts. If no level has a value, the trials of all levels are
+    merged.
     """
     best: dict[CellKey, Tally] = {}
     remarks: dict[CellKey, str] = {}

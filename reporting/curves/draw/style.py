@@ -58,9 +58,7 @@ _ACCENTED: Stroke = (ACCENT, "-", 2.2)
 
 
 def line_strokes(numbers: Mapping[str, int | None]) -> dict[str, Stroke]:
-    """Return the stroke of each line of a panel, by the line's name.
-
-    A stroke has colour, dashes and width.
+    """Return the stroke (colour, dashes and width) of each line of a panel, by the line's name.
 
     `numbers` has the index of each line's level among the levels without an accent; None for the accent.
     """
