@@ -37,7 +37,7 @@ OnlyOption = Annotated[
     typer.Option(
         "--only",
         metavar="FACTOR=LEVEL",
-        help="Use only trials with this factor level. Repeat it for more levels or more factors.",
+        help="Select only the trials with this factor level. Repeat it for more levels or more factors.",
     ),
 ]
 
@@ -86,8 +86,8 @@ LocalOption = Annotated[
     bool | None,
     typer.Option(
         "--local/--ray",
-        help="Train one model after the other, or several at once with Ray (default: local for a grid of a "
-        "few minutes).",
+        help="Train one model after the other, or several at once with Ray (default: local for a grid that "
+        "takes a few minutes, else Ray).",
     ),
 ]
 
@@ -120,7 +120,8 @@ PackOption = Annotated[
     _training_option(
         "--pack",
         metavar="N",
-        help="Train N trials of equal shapes as one batch: a number, auto (if faster), or off (default).",
+        help="Train N trials with models of equal shapes as one batch. N is a number, auto (pack if that is "
+        "faster) or off (default).",
     ),
 ]
 
@@ -129,7 +130,7 @@ CheckpointEveryOption = Annotated[
     _training_option(
         "--checkpoint-every",
         metavar="TIME",
-        help="Also save a checkpoint every 30s, 5m or 1h (default: only after each epoch).",
+        help="Also save a checkpoint every TIME, such as 30s, 5m or 1h (default: only after each epoch).",
     ),
 ]
 
@@ -144,7 +145,8 @@ UntilDecidedOption = Annotated[
     bool,
     _claim_option(
         "--until-decided",
-        help="After the run, add seeds until all claims are decided. Needs `max_seeds` in `[study]`.",
+        help="After the run, add seeds until all claims, and all differences in tables with "
+        "smallest_difference, are decided. Needs `max_seeds` in `[study]`.",
     ),
 ]
 

@@ -56,8 +56,8 @@ def compare_outputs(
     """Compare each trial's stored translations with the baseline's, by paired bootstrap.
 
     Only trials with the baseline's seed and reference translations are compared. The baseline consists of the
-    trials with levels such as `model=sa`. With `tuned`, the outputs that were written with tuned searches are
-    compared. The result is a frame with a row for each trial with a baseline, and for each baseline. Its
+    trials with levels such as `model=sa`. With `tuned`, the outputs of tuned decoding are compared, which the
+    probes store. The result is a frame with a row for each trial with a baseline, and for each baseline. Its
     columns are the levels, BLEU, the mean over the resamples with half the width of the 95 % interval, the
     difference from the baseline, and the p-value of the difference. The last two are null for a baseline.
     Raises StudyError for unknown levels. Raises StatisticsError if no baseline has outputs for the same

@@ -15,7 +15,10 @@ app = typer.Typer(help="Check that blocks compute what their specifications stat
 @app.command()
 def verify(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help='A block, or one with arguments: "delta(gate=true)".')
+        str,
+        typer.Argument(
+            metavar="NAME", help='A block, with or without arguments, such as "delta(gate=true)".'
+        ),
     ],
     *,
     against: Annotated[

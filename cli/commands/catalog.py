@@ -114,7 +114,7 @@ def agent_guide() -> None:
 
 
 def json_schema() -> None:
-    """Print the JSON Schema of all output with --json: a property for each command."""
+    """Print one JSON Schema for the --json output of all commands, with a property for each."""
     import json
 
     from ..pages import pages_schema

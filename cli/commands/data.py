@@ -49,9 +49,9 @@ def fetch(
     """Download corpora; an interrupted download resumes.
 
     Files are compared with the published checksums. With --from, the command copies the files from FOLDER, or
-    from the subfolder with the corpus's name. The files may be plain, packed as .xz or .gz, or in the form in
-    which they were published. Some corpora have no address for a download, such as licensed treebanks. For
-    these, the command explains where to get the files and where to put them.
+    from the subfolder with the corpus's name. The files may be plain, compressed as .xz or .gz, or in the
+    form in which they were published. Some corpora have no address for a download, such as licensed
+    treebanks. For these, the command explains where to get the files and where to put them.
     """
     from ...engine.corpora.download import copy_from, fetch
     from ...studies.catalog.datasets import require_dataset

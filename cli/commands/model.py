@@ -92,7 +92,7 @@ def predict(*, model: ModelName, results: ResultsOption = None, as_json: JsonOpt
 
     Models of sentences read and write sentences. Models of synthetic tasks read and write symbol numbers,
     separated by spaces. Models of number sequences read a JSON list with a list of numbers for each position.
-    A label with line breaks is printed as a JSON text. If a label of a token has a space, the labels of the
+    A label with line breaks is printed as a JSON string. If a label of a token has a space, the labels of the
     line are printed as a JSON list.
     """
     unknown, unread = dict[str, None](), 0

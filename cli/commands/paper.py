@@ -39,7 +39,7 @@ def show(
 ) -> None:
     """Show the results for each table, claim and figure of a published paper.
 
-    The command lists each of these with its studies, its verdicts, and the missing trials with their cost.
+    For each of them, the command lists the studies, the verdicts, and the missing trials with their cost.
     Verdicts for models of the paper's size and for smaller models are listed separately.
     """
     from ...reporting.paper import paper_sheet, papers
@@ -71,9 +71,10 @@ def build(
 ) -> None:
     r"""Write the tables, figures and numbers of your own paper, and print the names of the files.
 
-    FILE lists the studies of the paper, and gives names to the numbers in the paper's text. There, \am{NAME}
-    prints a number, or ?? if it has no results yet. The command also writes files with the settings and the
-    compute of the studies. Exits with 1 if the store has no results of these studies.
+    FILE lists the studies of the paper, and gives a name to each number that the paper's text quotes. In the
+    text, \am{NAME} prints the number with this name, or ?? if it has no results yet. The command also writes
+    files with the settings of the studies, and with their training time and devices. Exits with 1 if the
+    store has no results of these studies.
     """
     from ...reporting.manuscript.files import paper_files
 
@@ -105,9 +106,10 @@ def check(
     r"""Check that every number in a paper's text agrees with the store.
 
     In the text, \am{NAME} prints the number that FILE calls NAME. The command reports a NAME that FILE does
-    not have, a number without results, a number of FILE that is typed by hand, and generated files that are
-    out of date. To type a number by hand, end its line with `% am: NAME`: the command then compares it with
-    the number in FILE. Files that the text includes are checked too. Exits with 1 if there is a fault.
+    not have, a number without results, and generated files that are out of date. It also reports a number of
+    FILE that is typed by hand, unless its line ends with the comment `% am: NAME`. With this comment, the
+    command only compares the typed number with the current value of NAME. Files that the text includes are
+    checked too. Exits with 1 if there is a fault.
     """
     from ...reporting.manuscript.text_check import check_text
     from ...studies.text.errors import command_line

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
     from ... import ProbeResult, Store, Study, StudyResults
 
-app = typer.Typer(help="Measure trained models: their memory and their output texts.", no_args_is_help=True)
+app = typer.Typer(
+    help="Measure trained models: what they remember of their input, and what they write.",
+    no_args_is_help=True,
+)
 
 _MAX_TRIAL_NAME_WIDTH = WIDTH - len("  probed  Δ 0.500")
 """The maximum width of the column with trial names."""
@@ -40,10 +43,11 @@ def run(
     """Measure a study's stored trained models, and add the results to the store.
 
     The command measures how much of its input a recurrent encoder remembers, and runs the probes of plug-ins
-    on the models that they support. If the study has `[decode]`, the command finds the best search settings
-    of translation models on the dev split, and writes the test outputs with them. No model is trained, and
-    none is measured twice. A model that exceeds time_limit_s is skipped. The study needs `keep_weights =
-    true`. Exits with 1 if weights are missing or unusable, and with 2 if no trial is done.
+    on the models that they support. If the study has `[decode]`, the command tunes the decoding of each
+    translation model, such as its beam, on the dev split. It then translates the test split with the best
+    settings, and stores the outputs. No model is trained, and none is measured twice. A model that exceeds
+    time_limit_s is skipped. The study needs `keep_weights = true`. Exits with 1 if weights are missing or
+    unusable, and with 2 if no trial is done.
     """
     from ...studies.text.errors import command_line
     from ..machine_settings import load_settings
@@ -113,7 +117,9 @@ def compare(
     tuned: Annotated[
         bool,
         typer.Option(
-            "--tuned", help="Compare the outputs that `probe run` wrote with the tuned search settings."
+            "--tuned",
+            help="Compare the outputs of tuned decoding, which `probe run` stores, instead of those that the "
+            "training stored.",
         ),
     ] = False,
     tokenizer: Annotated[
@@ -130,9 +136,9 @@ def compare(
 ) -> None:
     """Test by paired bootstrap whether a study's stored translations differ from those of a baseline.
 
-    Like sacrebleu --paired-bs, the command compares each trial with the baseline trial of the same seed on
-    the same lines. It prints BLEU, the mean and 95 % interval of BLEU over the resamples, and the difference
-    from the baseline with its p-value.
+    Like sacrebleu --paired-bs, the command compares each trial's outputs with those of the baseline trial of
+    the same seed, for the same lines. It prints BLEU, the mean and 95 % interval of BLEU over the resamples,
+    and the difference from the baseline with its p-value.
     """
     from ...reporting.output_comparison import compare_outputs
     from ..machine_settings import open_results

@@ -30,7 +30,7 @@ app = typer.Typer(help="Check and analyse recipes without building a model.", no
 
 @app.command()
 def check(recipe: RecipeText, as_json: JsonOption = False) -> None:
-    """Print a recipe's text, its id, and how many architectures it describes.
+    """Print a recipe's canonical text, its id, and how many architectures it describes.
 
     For a wrong recipe, print all of its faults.
     """
@@ -95,10 +95,11 @@ def show(
 ) -> None:
     """Show the cost of each part of a recipe, and its reach: how far back and ahead it sees.
 
-    FLOPs count a forward pass. Memory is the size of the activations that a batch stores for its backward
-    pass, in 32-bit numbers. The columns state and window are the memory of a model that generates, in
-    16-bit numbers. The state grows with each token, such as keys and values. The window has a fixed size,
-    such as the last inputs of a convolution or the hidden vector of a recurrent layer.
+    FLOPs are those of a forward pass. Memory is the size of the activations that a batch stores for its
+    backward pass, in 32-bit numbers. The columns `state` and `window` show what a model keeps in memory while
+    it generates, in 16-bit numbers. `state` is the memory for each token, such as the keys and values of
+    attention. `window` is memory of a fixed size, such as the last inputs of a convolution or the hidden
+    vector of a recurrent layer.
     """
     from ...grammar import ModelConfig
     from ...reporting.recipes.display import show_recipe
@@ -168,8 +169,8 @@ def nearest(
     """Show the stored recipes that are most similar to a given one, with their results.
 
     The distance between two recipes is the cost of the edits that turn one into the other. To change a block
-    costs 1, an operator 0.5, and a number less than 0.5. A result is the mean and the spread over the seeds
-    of a cell.
+    costs 1, an operator 0.5, and a number less than 0.5. Each result is the mean over the seeds of one
+    cell, with its spread.
     """
     from ...reporting.recipes.nearest import format_nearest, nearest_recipes
     from ..machine_settings import load_settings

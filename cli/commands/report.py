@@ -33,7 +33,11 @@ def build(
     ] = None,
     report_format: Annotated[
         ReportFormat,
-        typer.Option("--format", help="An HTML page or a LaTeX section; siunitx aligns numbers."),
+        typer.Option(
+            "--format",
+            help="html: an HTML page; latex: a LaTeX section; siunitx: a LaTeX section whose tables use "
+            "the package siunitx to align numbers.",
+        ),
     ] = "html",
     results: ResultsOption = None,
     as_json: JsonOption = False,
@@ -102,7 +106,7 @@ def serve(
 ) -> None:
     """Show studies in a browser while they run, until Ctrl-C.
 
-    Claims, tables, figures, progress, learning curves and failures are updated as rows arrive. Pages are
+    Claims, tables, figures, progress, learning curves and failures are updated as results arrive. Pages are
     read-only. Only this machine has access, unless --host allows others.
     """
     from ...reporting.serve.http_server import Access, PageServer, ServeError

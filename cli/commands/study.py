@@ -55,9 +55,9 @@ def plan(
 ) -> None:
     """Show what a study will train, on which device, and at what cost.
 
-    The plan also warns if the longest sequence is longer than the reach of every model. FLOPs count a
-    training step on sequences of the task's length, or of 40 tokens if the length grows during training. The
-    command estimates times from stored trials, or from a few measured steps.
+    The plan also warns if the longest sequence is longer than the reach of every model. FLOPs are those of
+    one training step. Its sequences have the task's length, or 40 tokens if the length grows during training.
+    The command estimates times from stored trials, or from a few measured steps.
     """
     from ...reporting.results import StudyResults
     from ...studies.last_run import load_to_run
@@ -166,8 +166,8 @@ def watch(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
     """Show the progress of a study that runs elsewhere, until all of its trials have ended.
 
     The display shows running trials with epochs and metrics, failures, and the remaining time. All of this is
-    read from the store. Without a terminal it prints a line for each ended trial. Exits with 1 if a trial
-    failed, and with 130 after Ctrl-C, which stops only this command, not the run.
+    read from the store. Without a terminal, the command prints a line for each trial that has ended. Exits
+    with 1 if a trial failed, and with 130 after Ctrl-C, which stops only this command, not the run.
     """
     from ...reporting.results import StudyResults
     from ..live.watch import print_end, watch_study
@@ -225,7 +225,7 @@ def rename(
 ) -> None:
     """Rename a study in the store. Your own files do not change.
 
-    Refuses while a trial of the study is training. After a crash, the same command finishes the
+    The command fails while a trial of the study is training. After a crash, the same command finishes the
     renaming.
     """
     from ...studies.last_run import load_last_run
@@ -251,10 +251,16 @@ def export(
     *,
     to: Annotated[
         Literal["tensorboard", "mlflow", "wandb", "trackio", "optuna"],
-        typer.Option("--to", help="The program that receives the results."),
+        typer.Option("--to", help="The program to which the study is exported."),
     ],
     out: Annotated[
-        str, typer.Option("--out", metavar="PLACE", help="The folder, file or server of that program.")
+        str,
+        typer.Option(
+            "--out",
+            metavar="PLACE",
+            help="Where to write: a folder (tensorboard, wandb, trackio), an SQLite file (optuna), or the "
+            "address of a server or database (mlflow).",
+        ),
     ],
     overrides: OverridesOption = None,
     results: ResultsOption = None,
@@ -322,7 +328,7 @@ def query(
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Query the store with SQL; its tables are trials, metrics and outputs.
+    """Query the store with SQL: the tables are trials, metrics and outputs.
 
     Table `trials` has a row for each trial, with a column for each final metric. Table `metrics` has a row
     for each value of a metric, with the columns epoch, step, name and value. Both tables have a column for

@@ -37,7 +37,8 @@ def show(
         bool,
         typer.Option(
             "--sources",
-            help="Show where each value is from: the paper, its program, or our choice with its reason.",
+            help="Show where each value is from: the paper, the paper's program, or a choice of the study's "
+            "author (ours), with its reason.",
         ),
     ] = False,
     best: Annotated[
@@ -52,8 +53,8 @@ def show(
 ) -> None:
     """List every setting of a study with its value: first those in its file, then the defaults.
 
-    --best N prints the best points of a search so far with their results, seeds and values. --toml prints the
-    file of the study, even if a plug-in that it needs is not loaded.
+    --best N prints the best points of a search so far: their results, their numbers of seeds, and their
+    parameter values. --toml prints the file of the study, even if a plug-in that it needs is not loaded.
     """
     given = {"--sources": sources, "--best": best, "--toml": toml, "--json": as_json}
     if toml and (others := [name for name, value in given.items() if value and name != "--toml"]):
@@ -124,8 +125,8 @@ def new(
 def schema() -> None:
     """Print the JSON Schema of study files, so that editors can complete and check them.
 
-    Save it in the folder of your studies, and begin each study file with the line `#:schema
-    study.schema.json`.
+    Save the output as study.schema.json in the folder of your study files, and begin each study file with the
+    line `#:schema study.schema.json`.
     """
     import json
 
@@ -195,8 +196,8 @@ def missing(
     The command looks for parts of the recipes that were never removed, simpler blocks that were never tried,
     a baseline that has only one learning rate, settings that were never varied, and cells with one seed. It
     proposes half and twice the width, depth, length and batch size, and another norm, dropout, schedule,
-    weight decay and gradient clipping. For each recipe, it changes the cell that has the baseline's levels of
-    all other factors. Times are estimated as in `study plan`.
+    weight decay and gradient clipping. Each ablation changes one thing in a model of the study, while all
+    other factors keep the baseline's levels. Times are estimated as in `study plan`.
     """
     from ...reporting.missing_ablations import MissingError, find_missing
     from ...studies.study import load_study

@@ -29,7 +29,8 @@ def render(
         typer.Option(
             "--format",
             metavar=_FORMATS,
-            help="The output format, or the name of a plug-in's format; rich is for terminals.",
+            help="The output format, or the name of a plug-in's format. rich is for terminals; siunitx is "
+            "LaTeX that uses the package siunitx to align numbers.",
         ),
     ] = None,
     published: Annotated[
