@@ -241,7 +241,7 @@ def _known(verdict: Verdict) -> _Chances:
 
 
 def _predicted(test: PairedTest | BoundedTest, count: int, level: float) -> _Chances:
-    """Return the chances of a comparison's two verdicts once it has `count` seeds.
+    """Return the chances that `count` seeds will confirm or refute a comparison.
 
     The results so far are used: the mean of the added seeds is centred at the observed effect, with the error
     of both means. This is the predictive distribution of a normal mean under a flat prior. To decide, the
@@ -268,9 +268,9 @@ def _predicted(test: PairedTest | BoundedTest, count: int, level: float) -> _Cha
 
 
 def _combined(statement: Statement, chances: Mapping[Comparison, _Chances]) -> _Chances:
-    """Return the chances of a statement's two verdicts.
+    """Return the chances that a statement will be confirmed or refuted, from those of its comparisons.
 
-    They follow from those of its comparisons. The comparisons are treated as independent.
+    The comparisons are treated as independent.
     """
     match statement:
         case Comparison():

@@ -151,10 +151,7 @@ def program_words(rows: pl.DataFrame) -> Iterator[str]:
 
 
 def provenance(trials: Collection[str], outcomes: pl.DataFrame) -> str:
-    """Describe the origin of the numbers.
-
-    It says how many trials gave them, on which machine, with which code, and when.
-    """
+    """Describe the origin of numbers: their count of trials, their code, their devices and their date."""
     shown = ("version", "commit", "torch_version", "cuda_version", "device", "finished")
     known = outcomes.select("trial", *shown).filter(has_trial(trials))
     count = f"{len(known)}" if len(known) == len(trials) else f"{len(known)} of {len(trials)}"

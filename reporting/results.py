@@ -209,7 +209,7 @@ class StudyResults:
         return _engine("run.search.proposals").SearchService(self.study, self.store).hand_in_all(points)
 
     def coordinates(self, data: str | Path = "data") -> StudyCoordinates:
-        """Measure how much the layers change in a few steps of training, at each width.
+        """Measure how much each layer's activations change in a few training steps, at each width.
 
         It trains each size of [ladder]. Raise CoordinateError for a study without a ladder. Nothing is
         stored.

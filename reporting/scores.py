@@ -51,7 +51,7 @@ class ScoreKeys(ResultKeys):
 
     @property
     def methods(self) -> tuple[str, str]:
-        """Return the key for the factor of the methods, such as `rows`, and its value."""
+        """Return the key that names the factor of the methods, such as `rows`, and this factor."""
         raise NotImplementedError
 
     @field_validator("value", "tasks")

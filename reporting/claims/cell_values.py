@@ -201,7 +201,7 @@ class CellResults:
         return self._comparable.pool(comparison, seeds)
 
     def rounding_sd(self, comparison: Comparison) -> float:
-        """Return the standard deviation of a difference that comes from rounding alone.
+        """Return the standard deviation that rounding alone gives the difference of a comparison.
 
         Rounding a value to steps of s adds s / √12.
         """
@@ -374,7 +374,7 @@ class CellResults:
                 return 0.0
 
     def _variance(self, number: Number) -> float:  # noqa: PLR0911 -- one return for each kind
-        """Return the variance of a number in a comparison that comes from rounding.
+        """Return the variance that rounding adds to a number in a comparison.
 
         Rounding a value to steps of s adds an error between −s/2 and s/2, with the variance s²/12. The
         variance of a sum is the sum of its terms' variances; a mean of k values divides it by k². A minimum

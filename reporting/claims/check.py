@@ -94,7 +94,7 @@ def _device_fault(study: Study, outcomes: pl.DataFrame) -> str:
 def results_of_claims(
     study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None
 ) -> list[CellResults]:
-    """Return the results that may decide each claim.
+    """Return, for each claim, the results of the cells that may decide it.
 
     If a claim opens a gate, the cells that this gate or a later one holds back are left out, since their
     results must not change the claim's verdict. The arguments are the same as for `check_claims`.

@@ -139,10 +139,7 @@ def pareto_front(points: Sequence[Point], signs: tuple[int, int]) -> tuple[Point
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cloud(Content):
-    """The content of one panel: a dot for each cell, and lines.
-
-    A line connects each series, and another one is the Pareto front.
-    """
+    """The content of one panel: a dot for each cell, a line for each series, and the Pareto front."""
 
     lines: tuple[Line, ...]
     front: tuple[Point, ...]  # from left to right

@@ -196,7 +196,7 @@ def provenance_lines(inputs: Snapshot) -> Iterator[str]:
 
 
 def breakable(text: str) -> str:
-    """Return LaTeX code that may break inside names of recipes and settings."""
+    """Return a text as LaTeX code with possible line breaks inside names of recipes and settings."""
     return _BREAKS.sub(r"\\allowbreak{}", escape(text))
 
 

@@ -143,9 +143,9 @@ def tables(inputs: Snapshot) -> Mapping[str, object] | None:
 
 
 def shown_curves(study: Study) -> tuple[CurveKind, ...]:
-    """Return the figures of the study file.
+    """Return the figures of the study file, for a search also one of its history.
 
-    For a search without a figure of its history, such a figure comes first.
+    The figure of the history comes first, unless the study file has one.
     """
     if study.search is None or any(spec.kind == "incumbent" for spec in study.curves):
         return study.curves

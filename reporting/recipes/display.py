@@ -79,7 +79,7 @@ class RecipeComparison:
         """
         letters = [letter(number) for number in range(len(self.recipes))]
         listed = [heading(recipe, f"  {name}  ") for name, recipe in zip(letters, self.recipes, strict=True)]
-        figures = _compared_figures(self.analyses, self.sizes)
+        figures = _compared_numbers(self.analyses, self.sizes)
         columns = [
             _column(name, analysis, self.analyses[0] if number else None, figures)
             for number, (name, analysis) in enumerate(zip(letters, self.analyses, strict=True))
@@ -154,8 +154,8 @@ _COMPARED = ("parameters", "flops", "flops_per_token", "training_flops", "state_
 _GAP = 3
 
 
-class _ComparedFigure(NamedTuple):
-    """A line in a comparison of recipes, such as their parameters."""
+class _ComparedNumber(NamedTuple):
+    """A line in a comparison of recipes: one number of each, such as its count of parameters."""
 
     name: str
     value_of: Callable[[Analysis], float]
@@ -168,27 +168,27 @@ def letter(number: int) -> str:
     return f"{ascii_lowercase[place]}{turn or ''}"
 
 
-def _compared_figures(analyses: Sequence[Analysis], sizes: Sizes) -> list[_ComparedFigure]:
+def _compared_numbers(analyses: Sequence[Analysis], sizes: Sizes) -> list[_ComparedNumber]:
     unit, size = si_prefix(max(analysis.flops_per_token for analysis in analyses))
 
     def in_bytes_each(count: float) -> str:
         return format_bytes(STATE_BYTES * count) if count else "0"
 
     lines = (
-        _ComparedFigure("parameters", lambda one: one.parameters, lambda count: f"{count:,}"),
-        _ComparedFigure(
+        _ComparedNumber("parameters", lambda one: one.parameters, lambda count: f"{count:,}"),
+        _ComparedNumber(
             f"{unit}FLOPs/token", lambda one: one.flops_per_token, lambda count: f"{count / size:,.1f}"
         ),
-        _ComparedFigure("activations", lambda one: one.memory(sizes.batch).activations, format_bytes),
-        _ComparedFigure("peak memory", lambda one: one.memory(sizes.batch).peak, format_bytes),
-        _ComparedFigure("state/token", lambda one: one.state, in_bytes_each),
-        _ComparedFigure("window", lambda one: one.window, in_bytes_each),
+        _ComparedNumber("activations", lambda one: one.memory(sizes.batch).activations, format_bytes),
+        _ComparedNumber("peak memory", lambda one: one.memory(sizes.batch).peak, format_bytes),
+        _ComparedNumber("state/token", lambda one: one.state, in_bytes_each),
+        _ComparedNumber("window", lambda one: one.window, in_bytes_each),
     )
     return [line for line in lines if any(line.value_of(one) for one in analyses)]
 
 
 def _column(
-    name: str, analysis: Analysis, first: Analysis | None, lines: Sequence[_ComparedFigure]
+    name: str, analysis: Analysis, first: Analysis | None, lines: Sequence[_ComparedNumber]
 ) -> list[tuple[str, str]]:
     cells = [(name, "")]
     for line in lines:

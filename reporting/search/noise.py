@@ -86,7 +86,7 @@ def find_baseline(study: Study, found: SearchPoints) -> FoundPoint | None:
 
 
 def find_plateau(found: SearchPoints, goal: SearchObjective, noise: Noise) -> list[int] | None:
-    """Return the numbers of the points that may be as good as the best point.
+    """Return which points may be as good as the best point, as their numbers.
 
     Their distance to the best point may be noise alone. The points are numbered from 1 in the order of
     training. Return None for fewer than two points.

@@ -133,7 +133,7 @@ def smallest_p(n: int) -> float:
 
 
 def t_test_p(errors: float, count: float) -> float:
-    """Return the two-sided p-value of a t test of `count` values.
+    """Return the two-sided p-value of a t test that the mean of `count` values is 0.
 
     Their mean is `errors` standard errors away from 0.
     """

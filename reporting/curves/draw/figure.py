@@ -1,4 +1,4 @@
-"""The page of a figure: caption, panels side by side, notes and provenance.
+"""Drawing of a whole figure: caption, panels side by side, notes and provenance.
 
 All sizes are in points. Each kind measures and draws its panels; everything around them is the same for all.
 Text sizes come from the font, not from a back end, so that SVG, PNG and PDF agree.
@@ -70,9 +70,9 @@ class _FigureLayout:
 
 
 def draw(curve: Curve, file_format: FigureFormat) -> bytes:
-    """Return the figure as a file.
+    """Draw a figure, and return the bytes of its file.
 
-    It is an SVG with text as paths, a PDF with searchable text, or a PNG at 200 dpi.
+    The file is an SVG with text as paths, a PDF with searchable text, or a PNG at 200 dpi.
 
     The file has no date, and matplotlib's user settings are ignored, so that a figure always gives the same
     file.
