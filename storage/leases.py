@@ -169,7 +169,7 @@ class Leases:
 
     @property
     def poll_s(self) -> float:
-        """Return how many seconds a process waits between two looks at a lease."""
+        """Return how many seconds a process waits between two reads of a lease."""
         return self.layout.place.poll_s
 
     def claim(self, trial: str, attempt: int, *, gone: int = -1) -> Lease | LeaseState:

@@ -221,7 +221,7 @@ class WrittenOutputs:
 
 
 class AttemptRows(NamedTuple):
-    """Everything that is stored for one attempt. This is its row, its metrics, and its outputs, if any."""
+    """Everything that is stored for one attempt: its row, its metrics, and its outputs, if any."""
 
     trial: TrialRow
     metrics: Sequence[MetricRow]

@@ -108,7 +108,7 @@ class Metric:
 
 
 def _read_metrics() -> dict[str, dict[str, Metric]]:
-    """Read `metrics.toml`; return the metrics by heading and name.
+    """Read `metrics.toml`; return the metrics under each heading, by name.
 
     Raise ValidationError for unknown or missing keys.
     """

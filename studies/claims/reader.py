@@ -131,7 +131,7 @@ class Scope:
         }
 
     def dependent_factors(self) -> frozenset[str]:
-        """Return the factors that are determined by another factor in every cell.
+        """Return the factors whose level follows from the level of another factor in every cell.
 
         If two factors determine each other, return the second.
         """
@@ -941,7 +941,7 @@ def check_claimed_metrics(diagnostics: Diagnostics, claims: Sequence[Claim], tri
 
 
 def missing_metrics(claims: Sequence[Claim], trials: Sequence[Trial]) -> Iterator[tuple[Claim, Cell, str]]:
-    """Yield each claimed metric that its cell can never have.
+    """Yield the claims about a metric that a cell can never have, with this cell.
 
     Each item is the claim, the cell, and the reason why the metric cannot exist.
     """

@@ -42,7 +42,7 @@ class Stepwise(Design):
 
     @property
     def steps(self) -> dict[str, Level]:
-        """The changed factors, in order, with their levels in the target."""
+        """The factors that differ between baseline and target, in order, with their target levels."""
         ends = {name: self.target.get(name, self.other_level(name)) for name in self.inner}
         return {
             name: level

@@ -118,8 +118,9 @@ DESIGN = Random
 def random_rows(levels: tuple[tuple[str, int], ...], cells: int, seed: int) -> tuple[Row, ...]:
     """Draw `cells` different cells.
 
-    `levels` has the name and the number of levels of each factor. A larger number extends a smaller one. Each
-    level is drawn independently, so an additional level of a factor does not change the levels of the others.
+    `levels` has the name and the number of levels of each factor. A draw of more cells begins with the draw
+    of fewer. Each level is drawn independently, so an additional level of a factor does not change the levels
+    of the others.
     """
     wanted = min(cells, math.prod(count for _, count in levels))
     found: dict[Row, None] = {}

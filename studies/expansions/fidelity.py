@@ -252,9 +252,9 @@ def _between(first: int, top: int, reduction: int) -> list[int]:
 
 
 def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
-    """Return the bounds for `fidelity = "data"`, and `[train]` with a placeholder for its steps.
+    """Return the lowest and highest value for `fidelity = "data"`, and `[train]` with a placeholder for it.
 
-    The bounds are 1 and the number of steps of an epoch in the study file.
+    These bounds are 1 and the number of steps of an epoch in the study file.
     """
     train = data.get("train")
     steps = train.get("steps_per_epoch") if isinstance(train, Mapping) else None
@@ -269,9 +269,9 @@ def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
 
 
 def _replace_length(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
-    """Return the bounds for `fidelity = "length"`, and the table with a placeholder for a length.
+    """Return the lowest and highest value for `fidelity = "length"`, and the table with a placeholder for it.
 
-    The bounds are the shortest and the longest training length in the study file.
+    These bounds are the shortest and the longest training length in the study file.
     """
     hole = f"{{{LENGTH}}}"
     for table in ("train", "task"):

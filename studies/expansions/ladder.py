@@ -205,7 +205,7 @@ def _width(data: Mapping[str, Any], found: LadderSettings) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRung:
-    """A model of a ladder at one size, with its training.
+    """A model of a ladder at one size, with the length and learning rate of its training.
 
     `size` has the ladder's values, and `others` the levels of all other factors, as text.
     """

@@ -146,10 +146,10 @@ class SizeMatch:
 
 
 def nearest_sizes(count: Callable[[int], float], target: float, low: int, high: int) -> list[int]:
-    """Return the sizes just below and just above a target, the nearer first.
+    """Return the sizes with a `count(size)` just below and just above a target, the nearer first.
 
-    They are compared by `count(size)`. There is only one size if the target is out of range. The result of
-    `count` must not fall as the size grows.
+    There is only one size if the target is out of range. The result of `count` must not fall as the size
+    grows.
     """
     above = _smallest_reaching(count, target, low, high)
     sizes = [size for size in (above - 1, above) if low <= size <= high and math.isfinite(count(size))]

@@ -243,7 +243,7 @@ def trials_together(held: StepMemory, device_bytes: int) -> int:
 
 
 def costliest_test(all_settings: Iterable[TrialSettings]) -> TrialTest | None:
-    """Return the most expensive test of a trial, or None without tests."""
+    """Return the most expensive of the trials' tests, or None if no trial has a test."""
     found: list[TrialTest] = []
     for settings in all_settings:
         task = settings.task

@@ -195,7 +195,7 @@ SHORT_S = 200.0
 
 
 class RecipeTimes:
-    """Estimator of a trial's time by its recipe.
+    """Estimator of a trial's training time from the finished epochs of its recipe.
 
     It uses the epochs that the current run has finished. A recipe's mean is mixed with the mean of all
     recipes, which weighs as much as one trial. A recipe without a finished epoch gets the mean of the others.

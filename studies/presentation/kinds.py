@@ -367,7 +367,7 @@ def _report_unknown_kind(
 def _report_wrong_kind(
     diagnostics: Diagnostics, role: Role, path: KeyPath, kind: str, *, in_file: bool
 ) -> None:
-    """Report a kind that does not fit the study.
+    """Report a kind that is only for searches in a study with a grid, or only for grids in a search.
 
     Some kinds are only for searches, and others only for grids. The message lists the kinds that the study
     can have.
@@ -418,7 +418,7 @@ def check_shown_metrics(
 def selected_levels(
     select: Mapping[str, Any], factors: Mapping[str, tuple[Level, ...]]
 ) -> dict[str, tuple[Level, ...]]:
-    """Return the levels of every factor that `select` includes."""
+    """Return, for every factor, the levels that `select` includes."""
     return {
         factor: tuple(level for level in levels if _keeps(select, factor, level))
         for factor, levels in factors.items()

@@ -292,7 +292,7 @@ def _mean_epoch_flops(settings: TrialSettings, task: AlgorithmicTask, lengths: r
 
 
 def highest_length(settings: TrialSettings) -> int:
-    """Return the length that a trial reaches if it grows in every epoch."""
+    """Return the length that a trial reaches if its curriculum grows in every epoch."""
     train, step = settings.train, require_algorithmic(settings.task.name).length_step
     assert train.curriculum is not None, "an algorithmic task without a curriculum"
     top = train.curriculum.start + step * (train.epochs - 1)

@@ -213,7 +213,7 @@ class Design(ABC):
         """Return the cells without seeds. Factors in `around` are left out, too."""
 
     def rows(self) -> Sequence[Mapping[str, Level]]:
-        """Return the result of `make_rows`, or no cells if a factor has no levels."""
+        """Return the cells of `make_rows`, or none if a factor has no levels."""
         return self.make_rows() if all(self.inner.values()) else []  # `read_factors` reports empty factors
 
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
@@ -471,7 +471,7 @@ class DesignReader:
         return find_design(simple)(settings=PartSettings(name=simple), **common)
 
     def find(self, factor: str, name: Level) -> Level:
-        """Return the level with this name, or an unknown name unchanged."""
+        """Return the level called `name` of a factor, or `name` itself if it is unknown."""
         levels = self.levels.get(factor)
         return levels.find(name) if levels and levels.has(name) else name
 
@@ -550,7 +550,7 @@ class DesignReader:
         return {name: value for name, value in others.items() if type(value) in (int, float)}  # not bool
 
     def check_levels(self, path: KeyPath, named: Mapping[str, Level]) -> None:
-        """Report each entry that names an unknown level of its factor."""
+        """Report each factor in `named` whose level is unknown."""
         for name, level in named.items():
             if name in self.levels and (fault := self.levels[name].fault(level)):
                 self.diagnostics.report((*path, name), fault)

@@ -329,7 +329,7 @@ class NamedLevels:
         return not self.fault(name)
 
     def fault(self, name: object) -> str:
-        """Return the error message of `find` for this name, or "". It is "" if the name matches one level."""
+        """Return the error message of `find` for this name, or "" if the name matches one level."""
         try:
             self.find(name)
         except ValueError as error:

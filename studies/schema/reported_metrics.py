@@ -77,7 +77,7 @@ def last_metrics(settings: TrialSettings) -> tuple[str, ...]:
 
 
 def task_metrics(spec: TaskSpec) -> dict[str, str]:
-    """Return the metrics of a task's trials, each with the key that it needs.
+    """Return the metrics of a task's trials, each with the study-file key that it needs.
 
     The key is "" if every trial reports the metric. Metrics that are known only from a probe or from the
     user's own corpus are left out.

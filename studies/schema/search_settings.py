@@ -114,7 +114,7 @@ NONE, RACE = "none", "race"
 
 
 class TpeSettings(PartSettings):
-    """The keys of the sampler `tpe`."""
+    """The keys of `[search] sampler` for `tpe`."""
 
     n_startup_trials: int = Field(default=10, ge=0)
     """the number of random points before the sampler proposes any"""
@@ -123,7 +123,7 @@ class TpeSettings(PartSettings):
 
 
 class EvolutionSettings(PartSettings):
-    """The keys of the sampler `evolution`."""
+    """The keys of `[search] sampler` for `evolution`."""
 
     population: int = Field(default=20, ge=2)
     """how many of the latest points form the population"""
@@ -138,9 +138,10 @@ class EvolutionSettings(PartSettings):
 
 
 class RungSettings(PartSettings):
-    """The keys of the schedulers `asha` and `hyperband`.
+    """The keys of `[search] scheduler` for `asha` and `hyperband`.
 
-    They train points in stages called rungs. Only the best points of a rung continue on the next one.
+    These schedulers train points in stages called rungs. Only the best points of a rung continue on the next
+    one.
     """
 
     fidelity: str = EPOCHS
@@ -160,7 +161,7 @@ class RungSettings(PartSettings):
 
 
 class RaceSettings(PartSettings):
-    """The keys of the scheduler `race`."""
+    """The keys of `[search] scheduler` for `race`."""
 
     risk: float = Field(default=0.05, gt=0, lt=1)
     """the maximum probability that the best point is pruned"""
@@ -210,7 +211,7 @@ Directions = Annotated[
 
 
 class SearchBudget(StrictModel):
-    """Keys of `budget`: limits on all trainings of a search.
+    """Keys of `[search] budget`: limits on all trainings of a search.
 
     Once one of them is reached, no new point begins.
     """
