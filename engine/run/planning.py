@@ -58,8 +58,13 @@ _MAX_CPU_DAYS = 21
 
 _MOSTLY_FLOAT32 = "most of its steps are so small that they are computed in float32"
 
+_EMULATED = "this CPU only emulates it, so steps take longer than in float32"
+
 _TOLD_SHARE = 0.9
 """The maximum time in bf16, as a share of that in float32, that a plan mentions unasked."""
+
+_NEARLY_ONE = 1.05
+"""The share above which a plan advises float32; below it, a short measurement sees no difference."""
 
 
 def plan_study(
@@ -149,14 +154,16 @@ def _describe_bf16(plan: Plan, machine: Machine) -> str:
     """Describe how much faster bf16 is: `would take 0.66 of the time here`.
 
     Return "" if bf16 is not much faster than float32. For a study that sets bf16, the time is described
-    in any case. The measurement is cached.
+    in any case, with a warning where float32 is faster. The measurement is cached.
     """
     left = [each.trial for each in plan.trials if each.status != "done"]
     left = plan.study.boundary_trials() if plan.study.search else left
     trials = [each.settings for each in first_of_each_kind(left)]
     used = {each.train.precision for each in trials}
-    if not trials or "tf32" in used or not cpu_has_bf16() or not _can_measure(trials, machine):
+    if not trials or "tf32" in used or not _can_measure(trials, machine):
         return ""
+    if not cpu_has_bf16():
+        return _EMULATED if "bf16" in used else ""
     steps = steps_to_compare(trials)
     if not any(gains_from_bf16(each.model, positions_of_first_step(each)) for each in steps):
         return _MOSTLY_FLOAT32 if steps and "bf16" in used else ""
@@ -170,8 +177,9 @@ def _describe_bf16(plan: Plan, machine: Machine) -> str:
 
     found = remember("bf16", key, nanoseconds)
     share = found["bf16"] / found["float32"] if found else 1.0
-    if "bf16" in used:
-        return f"takes {share:.2f} of the time of float32 here" if found else ""
+    if "bf16" in used and found:
+        advice = ': `precision = "float32"` is faster on this CPU' if share > _NEARLY_ONE else ""
+        return f"takes {share:.2f} of the time of float32 here{advice}"
     return f"would take {share:.2f} of the time here" if share <= _TOLD_SHARE else ""
 
 
