@@ -86,8 +86,8 @@ LocalOption = Annotated[
     bool | None,
     typer.Option(
         "--local/--ray",
-        help="Train one model after the other, or several at once with Ray (default: local for a grid that "
-        "takes a few minutes, else Ray).",
+        help="--local: train one model after the other. --ray: train several at once (default: local for a "
+        "grid that takes a few minutes, else Ray).",
     ),
 ]
 

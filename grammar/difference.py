@@ -179,7 +179,7 @@ def _removed(before: BlockNode, after: BlockNode) -> list[str]:
 
 
 def _changed(before: BlockNode, after: BlockNode) -> list[str]:
-    """Describe the differences inside a block's arguments that are recipes, as in the encoder of `seq2seq`.
+    """Describe the differences between the recipes inside two blocks, such as the encoders of two `seq2seq`.
 
     If an argument of another type differs, such as a number, return no differences.
     """

@@ -106,9 +106,9 @@ def check(
     r"""Check that every number in a paper's text agrees with the store.
 
     In the text, \am{NAME} prints the number that FILE calls NAME. The command reports a NAME that FILE does
-    not have, a number without results, and generated files that are out of date. It also reports a number of
-    FILE that is typed by hand, unless its line ends with the comment `% am: NAME`. With this comment, the
-    command only compares the typed number with the current value of NAME. Files that the text includes are
+    not have, a number without results, and generated files that are out of date. It also reports a line that
+    spells out the value of a NAME instead of \am{NAME}. To spell it out on purpose, end the line with the
+    comment `% am: NAME`; then the command checks that the value is current. Files that the text includes are
     checked too. Exits with 1 if there is a fault.
     """
     from ...reporting.manuscript.text_check import check_text

@@ -132,9 +132,10 @@ def compare(
     dropout: DropoutOption = 0.1,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the costs, the memory and the reach of several recipes side by side, compared with the first.
+    """Compare the costs, the memory and the reach of several recipes with those of the first.
 
-    The quantities are the same as in `recipe show`.
+    The reach is how many tokens to the left and right an output depends on. The quantities are the same as
+    in `recipe show`.
     """
     from ...grammar import ModelConfig
     from ...reporting.recipes.display import compare_recipes

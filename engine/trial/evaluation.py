@@ -204,7 +204,7 @@ class Stopping:
         }
 
     def restored(self, epoch: int, state: Mapping[str, Any]) -> Stopping:
-        """Rebuild the object after `epoch` epochs from a state."""
+        """Return this object as it was after `epoch` epochs, rebuilt from its saved state."""
         return replace(
             self,
             epoch=epoch,

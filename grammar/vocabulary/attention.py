@@ -126,7 +126,7 @@ def _check(settings: Settings) -> str | None:
         ),
         (
             relative or not as_bool(settings, "self"),
-            "self=true needs pos=relative; otherwise the span always includes the current token",
+            "self=true needs pos=relative: with other positions, the span always includes the current token",
         ),
         (not span or pos not in ("alibi", "t5"), f"pos={pos} needs span=0"),
         (

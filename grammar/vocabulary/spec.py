@@ -201,9 +201,9 @@ class Spec:
         return {p.name: p.default for p in self.parameters} | given  # pyright: ignore[reportReturnType] -- a required parameter is always given in a checked recipe
 
     def generation_state(self, settings: Settings, context: CostContext) -> tuple[int, int]:
-        """Return how many numbers the block caches during generation: per past token, and besides.
+        """Return two counts of cached numbers: for each past token, and independent of past tokens.
 
-        The second count does not depend on the number of past tokens.
+        Both are the numbers that the block keeps while it generates.
         """
         if self.state is not None or self.window is not None:
             return tuple(say(settings, context) if say else 0 for say in (self.state, self.window))  # pyright: ignore[reportReturnType] -- two

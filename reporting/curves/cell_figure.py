@@ -461,9 +461,9 @@ class FigureCells:
         return next((cell.value for cell in cells if cell is not None), None)
 
     def _resolved_levels(self, at: Mapping[str, object]) -> Iterator[tuple[str, int]]:
-        """Yield the factors with a known level at a mark, each with the index of the level.
+        """Yield the factors whose level is known at a drawn point, each with the index of the level.
 
-        A level is known from the position of the mark, or because it is the only selected level of its
+        A level is known from the position of the point, or because it is the only selected level of its
         factor.
         """
         panel, columns = at.get("panel"), len(self.levels.get(self.spec.panels or "", ())) or 1

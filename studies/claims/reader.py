@@ -377,8 +377,8 @@ class _Resolver:
             case syntax.FunctionCall() if node.function.text == "law":
                 return self._law(node, bound)
             case syntax.FunctionCall() if node.function.text in RANKING_FUNCTIONS:
-                message = f"{node.function.text}(…) gives a level, but a number is expected here"
-                return self.fail(node, f"{message}: compare it as in {self._ranking_example(node)}")
+                message = f"expected a number, but {node.function.text}(…) gives a level: compare it with one"
+                return self.fail(node, f"{message}, for example `{self._ranking_example(node)}`")
             case syntax.SpeedupExpression():
                 return self.fail(node, "a speedup can only be compared, as in speedup(a over b, …) > 1.5")
             case syntax.SyntaxErrorNode():

@@ -323,7 +323,7 @@ class Match(Expansion):
                 names = ", ".join(name for name, _ in several)
                 report(
                     BASELINE_PATH,
-                    f"expected one size for match to solve, got {names}: add levels for the others",
+                    f"`match` computes one size, got {names}: list the levels of the others in [factors]",
                 )
         return {}
 

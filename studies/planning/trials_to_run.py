@@ -108,10 +108,10 @@ def trials_to_run(
 
 
 def start_turns(study: Study) -> dict[str, int]:
-    """Return the turn in which each trial of a grid starts, by trial id.
+    """Return each grid trial's place in the starting order, as a number by trial id.
 
-    Lower turns start first. Trials of one turn may start in any order. A trial's turn depends on the study,
-    not on the store, so that a resumed run first completes the interrupted turn.
+    Lower numbers, called turns, start first. Trials of one turn may start in any order. A trial's turn
+    depends on the study, not on the store, so that a resumed run first completes the interrupted turn.
     """
     if study.header.order == "file":
         return {trial.id: 0 for trial in study.trials}

@@ -141,7 +141,7 @@ def missing_metric(name: str, trials: Iterable[TrialSettings]) -> str:
         if way
     ]
     names = ", ".join(known)
-    expected = f"expected a metric of the task {' or '.join(lacking)}: {names}; got '{name}'"
+    expected = f"expected a metric of the task {' or '.join(map(repr, lacking))}: {names}; got '{name}'"
     return "; ".join([*ways, f"known: {names}"]) if ways else expected
 
 

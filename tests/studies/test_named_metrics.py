@@ -123,7 +123,7 @@ def test_metrics_that_a_task_never_has_are_reported_next_to_other_faults():
     wrong = {"epochs = 1": "epochs = 1\ncurriculum = { start = 3 }"}
     told = faults(table, **wrong)
     assert ["curriculum" in each for each in told] == [True, True, False], told
-    assert "expected a metric of the task mqar" in told[2]
+    assert "expected a metric of the task 'mqar'" in told[2]
     assert len(faults(table, **{"d_model = 16": "d_modl = 16"})) == 2  # a misspelt key, and the metric
     unknown = TABLE + 'value = "max_lenth"'
     assert sum("max_lenth" in each for each in faults(unknown, **wrong)) == 1

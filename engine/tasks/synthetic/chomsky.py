@@ -129,7 +129,7 @@ def _equation(length: int, draws: Draws) -> Written:
 
 
 def _missing(length: int, draws: Draws) -> Written:
-    """Draw a string twice in a row, with one symbol missing.
+    """Draw a string, repeat it, and remove one symbol.
 
     The missing symbol is the target. A placeholder marks its position. If the length is odd, an empty symbol
     is added at the end.

@@ -86,7 +86,7 @@ def test_an_accuracy_at_different_lengths_is_reported(changes, told):
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        (["search.metric=bleu"], "expected a metric of the task sort: loss, accuracy, length, max_length"),
+        (["search.metric=bleu"], "expected a metric of the task 'sort': loss, accuracy, length, max_length"),
         (["search.metric=test_accuracy"], r"sort has 'test_accuracy' only with \[task\] test_lengths"),
         (
             ["search.metric=test_accuracy", "task.test_lengths=[4]", "search.scheduler=asha"],

@@ -100,7 +100,7 @@ def test_a_failed_point_has_no_objectives_and_is_not_compared(store):
             "asha needs a metric that is measured after each epoch, got 'seconds",
         ),
         (['search.limits.reach="about 5"'], "reach: expected <, <=, > or >= and a number, as in '< 60'"),
-        (['search.limits.bleu="> 5"'], "expected a metric of the task sort: loss"),
+        (['search.limits.bleu="> 5"'], "expected a metric of the task 'sort': loss"),
         (
             ["search.sampler=cmaes", "search.metric=loss"],
             "cmaes does not support limits",
