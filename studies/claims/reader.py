@@ -20,7 +20,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, permutations
 from typing import TYPE_CHECKING, Literal
 
 from ...errors import FaultCollector, nearest_hint
@@ -61,6 +61,7 @@ from .comparisons import (
     Statement,
     cell_label,
     iter_comparisons,
+    iter_numbers,
     iter_quantities,
     number_parts,
 )
@@ -194,7 +195,18 @@ def _different_units(comparison: Comparison, metrics: Mapping[str, Metric]) -> s
     """Return an error message if the two sides cannot be compared, else "".
 
     Two metrics cannot be compared if their units differ, or if only one of them is better when it is higher.
+    The terms of a sum must have one unit, too, and a share is compared with numbers from 0 to 1.
     """
+    for number in iter_numbers(comparison):
+        terms = [metrics[name] for name in _measured(number)] if isinstance(number, SignedSum) else []
+        for term in terms[1:]:
+            if _unit(term) != _unit(terms[0]):
+                return f"expected one unit in a sum, got {_with_unit(terms[0])} and {_with_unit(term)}"
+    for side, other in permutations(number_parts(comparison)):
+        if isinstance(side, Quantity) and isinstance(other, Constant):
+            metric = metrics[metric_family(side.metric)]
+            if metric.is_share and not 0 <= other.value <= 1:
+                return f"{metric.name} is a share, from 0 to 1, and never reaches {other.value:g}"
     left, right = ([metrics[name] for name in _measured(side)] for side in number_parts(comparison))
     if not left or not right or any(_comparable(one, other) for one in left for other in right):
         return ""
@@ -228,15 +240,17 @@ def _comparable(one: Metric, other: Metric) -> bool:
 
 
 def _unit(metric: Metric) -> str:
-    """Return a metric's unit: "steps" for `steps_to[…]`, the name of a cost, and "" for most metrics."""
+    """Return a metric's unit: "steps" for `steps_to[…]`, "share", a cost's name, or "" for most others."""
     if metric.name in CURRENCIES:
         return CURRENCIES[metric.name]
+    if metric.is_share:
+        return "share"
     return metric.name if metric.name in COSTS else metric.unit
 
 
 def _with_unit(metric: Metric) -> str:
     unit = _unit(metric)
-    return metric.name if unit == metric.name else f"{metric.name} ({unit or 'not a cost'})"
+    return metric.name if unit == metric.name else f"{metric.name} ({unit or 'no unit'})"
 
 
 def _determines(cells: Iterable[Mapping[str, str]], one: str, other: str) -> bool:
