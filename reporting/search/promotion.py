@@ -43,7 +43,7 @@ FRESH_SEEDS = 5
 POINT, RECIPE, BASELINE = "point", "recipe", "baseline"
 """The factors of the new study, and the first factor's level for the baseline."""
 
-_KEPT = ("paper", "keep_weights", "keep_checkpoints")
+_KEPT = ("paper", "small", "keep_weights", "keep_checkpoints")
 """The [study] keys that are copied to the new study."""
 
 
@@ -372,9 +372,9 @@ def path_text(study: Study, found: SearchPoints, *, seeds: int = FRESH_SEEDS) ->
 def _path_header(study: Study, data: Mapping[str, Any], goal: SearchObjective) -> dict[str, Any]:
     way = "max" if goal.sign > 0 else "min"
     decides = {"metric": goal.name, **({"direction": way} if way != usual_direction(goal.name) else {})}
-    paper = {"paper": data["study"]["paper"]} if "paper" in data["study"] else {}
+    kept = {key: data["study"][key] for key in ("paper", "small") if key in data["study"]}
     title = f"Contributions to the best point: {one_line(study.title)}"
-    return {"name": f"{study.name}-path", "title": title, **paper, "design": {"name": "path", **decides}}
+    return {"name": f"{study.name}-path", "title": title, **kept, "design": {"name": "path", **decides}}
 
 
 def _written(study: Study, factors: Mapping[str, Sequence[Level]]) -> dict[str, Any]:

@@ -100,6 +100,19 @@ def test_the_path_leads_from_the_baseline_to_the_best_point(results):
     assert study.design.settings.metric == "max_length"
 
 
+@pytest.mark.parametrize("path", [False, True])
+def test_what_a_small_search_finds_is_small_too(results, path):
+    small = load_study(WITH_BASELINE.replace("[study]\n", "[study]\nsmall = true\n", 1))
+    assert load_study(StudyResults(small, results.store).promote(path=path)).header.small
+    assert not load_study(results.promote(path=path)).header.small
+
+
+def test_the_winners_of_a_shipped_search_have_the_header_of_the_shipped_study():
+    search = StudyResults(load_study("tune-kernel"), Store("studies/results"))
+    found, shipped = load_study(search.promote(best=1)), load_study("tune-kernel-winners")
+    assert found.header == shipped.header
+
+
 def test_a_path_goes_the_way_of_the_search(results, tmp_path):
     shortest = load_study(WITH_BASELINE.replace('direction = "max"', 'direction = "min"'))
     study, store = load_study(StudyResults(shortest, results.store).promote(path=True)), Store(tmp_path)
