@@ -10,7 +10,7 @@ from ..output import output_width, print_json, print_stdout
 app = typer.Typer(help="Check the claims in a study file against its results.", no_args_is_help=True)
 
 EXIT_REFUTED = 1
-"""The exit status if a claim is refuted, or if no claim has a trial."""
+"""The exit status if a claim is refuted, or if no trial of the study has ended."""
 
 
 @app.command()
@@ -18,7 +18,7 @@ def check(study: LastRunStudy = None, *, results: ResultsOption = None, as_json:
     """Check whether the results confirm or refute each claim, or leave it undecided.
 
     If STUDY is a name, the command uses this study as it last ran, with its --set overrides. If STUDY is a
-    path, it uses the file as it is now. Exits with 1 if a claim is refuted, or if none of the trials has run.
+    path, it uses the file as it is now. Exits with 1 if a claim is refuted, or if no trial has ended.
     """
     from ...reporting.claims.terminal import (
         added_seeds_sentences,
@@ -37,7 +37,7 @@ def check(study: LastRunStudy = None, *, results: ResultsOption = None, as_json:
         note = last_run_note(chosen, "claim", "check")
         raise ClaimError(f"study {chosen.study.name} has no claims: it has no [[claim]]{note}")
     found = chosen.check_claims()
-    note_missing_results(chosen)
+    has_no_results = note_missing_results(chosen)
     if as_json:
         from ..pages import ClaimCheckPage
 
@@ -61,6 +61,5 @@ def check(study: LastRunStudy = None, *, results: ResultsOption = None, as_json:
             claims_to_terminal(found, footer, measured=measured, settings=settings, width=output_width())
         )
         note_other_settings(chosen, "claim", "check")
-    verdicts = {each.verdict for each in found}
-    if Verdict.REFUTED in verdicts or verdicts == {Verdict.NOT_RUN}:
+    if has_no_results or any(each.verdict is Verdict.REFUTED for each in found):
         raise typer.Exit(EXIT_REFUTED)

@@ -124,16 +124,21 @@ class CellResults:
         return {trial.id: trial for trial in found}
 
     def has_begun(self, comparison: Comparison) -> bool:
-        """Return whether at least one trial of a comparison has begun.
+        """Return whether all trials of a comparison have begun for at least one seed.
 
         Also return True if the comparison needs no trial: some costs are computed from settings.
         """
-        statuses = {
-            self._values[each.metric][trial.id][2]
+        parts = [
+            (self._values[each.metric], self._trials.get(cell_key(each.cell), {}))
             for each in iter_quantities(comparison)
-            for trial in self._trials.get(cell_key(each.cell), {}).values()
-        }
-        return statuses != {ValueStatus.MISSING}
+        ]
+        return any(
+            all(
+                seed not in trials or values[trials[seed].id][2] != ValueStatus.MISSING
+                for values, trials in parts
+            )
+            for seed in self.seeds
+        )
 
     def has_ended(self, trial: Trial) -> bool:
         """Return whether a trial needs no further training.

@@ -27,7 +27,7 @@ class Verdict(StrEnum):
     REFUTED = "refuted"
     UNDECIDED = "undecided"
     NOT_RUN = "not run"
-    """No trial of the comparison has begun."""
+    """For no seed have all trials of the comparison begun."""
 
 
 OPEN = (Verdict.UNDECIDED, Verdict.NOT_RUN)

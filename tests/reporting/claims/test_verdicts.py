@@ -156,6 +156,21 @@ def test_a_claim_without_any_trial_has_not_run():
     assert one.deciding_parts == ""  # it is all of them
 
 
+@pytest.mark.parametrize(
+    ("ran", "verdict"),
+    [
+        (pair((40, 41, 42), ()), NOT_RUN),
+        (pair((), (10, 11, 10)), NOT_RUN),
+        (pair((40,), (10,)), UNDECIDED),
+        (pair((40,), ("failed: not a number",)), UNDECIDED),
+    ],
+    ids=["no right side", "no left side", "a pair", "a pair of which one failed"],
+)
+def test_a_comparison_without_a_pair_of_trials_has_not_run(ran, verdict):
+    one = checked(SA_BEATS_CONV.format("reverse"), ran)
+    assert (one.verdict, one.deciding.verdict) == (verdict, verdict)
+
+
 def test_parameters_are_compared_before_anything_is_trained():
     one = checked("parameters[mixer=sa, task=not] < parameters[mixer=conv(k=3), task=not]", {})
     assert (one.verdict, one.deciding.n, one.deciding.gaps) == (REFUTED, 3, ())
