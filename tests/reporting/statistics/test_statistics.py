@@ -109,6 +109,13 @@ def test_however_large_the_effect_few_seeds_cannot_make_it_sure(test, count, p):
 
 
 @pytest.mark.parametrize("test", ["permutation", "wilcoxon"])
+@pytest.mark.parametrize("count", [21, 25, 40])
+def test_with_random_sign_patterns_too_p_never_becomes_zero(test, count):
+    # the observed pattern counts as one of the 20,000
+    assert against_zero(*(1e9 + each for each in range(count)), test=test) == 1 / 20_000
+
+
+@pytest.mark.parametrize("test", ["permutation", "wilcoxon"])
 def test_equal_values_are_no_effect(test):
     assert against_zero(0.0, 0.0, 0.0, test=test) == 1.0
 
