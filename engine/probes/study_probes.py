@@ -284,8 +284,14 @@ def _pair_metrics(
     if isinstance(problem, DegradationProblem) and problem.num_bigrams:
         firsts, seconds, _ = fixed_bigrams(problem, settings.seed)
         frequent = set(zip((firsts + FIRST_SYMBOL).tolist(), (seconds + FIRST_SYMBOL).tolist(), strict=True))
-        for place, (bigram, change) in enumerate(
-            zip(pairwise(source), changes.tolist(), strict=True), start=1
-        ):
-            if bigram in frequent:
-                yield f"bigram_change[{place}]", change
+        measured = {
+            place: change
+            for place, (bigram, change) in enumerate(
+                zip(pairwise(source), changes.tolist(), strict=True), start=1
+            )
+            if bigram in frequent
+        }
+        if measured:
+            yield "bigram_change", sum(measured.values()) / len(measured)
+        for place, change in measured.items():
+            yield f"bigram_change[{place}]", change
