@@ -70,20 +70,22 @@ def paper_tables(
 ) -> tuple[Table, ...]:
     """Return each published table with the numbers of the studies that repeat it.
 
-    There is a table for each study with a trial in `outcomes`. Studies of one size with the same columns and
-    different rows are joined into one table, unless the values of a column are compared. A table for which
-    there is no such study is returned once, with only its published numbers.
+    There is a table for each study with a trial in `outcomes`, and for each study of printed numbers of
+    parameters, which are counted without a trial. Studies of one size with the same columns and different
+    rows are joined into one table, unless the values of a column are compared. A table for which there is no
+    such study is returned once, with only its published numbers.
     """
     stored = set(outcomes["trial"])
-    ran = [study for study in studies if any(trial.id in stored for trial in study.trials)]
+    ran = {study.name for study in studies if any(trial.id in stored for trial in study.trials)}
     tables: list[Table] = []
     for theirs in published:
         ours = [
             (study, spec)
-            for study in ran
+            for study in studies
             for spec in study.tables
             if isinstance(spec, CellsTable)
             and (study.paper, spec.published_table) == (theirs.paper, theirs.name)
+            and (study.name in ran or "parameters" in {*spec.value}.intersection(theirs.columns))
         ]
         beside: list[tuple[bool, Table]] = []
         for study, spec in ours:

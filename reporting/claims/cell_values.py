@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ...studies.catalog.metrics import find_metric, is_target
+from ...studies.catalog.metrics import COSTS, find_metric, is_target
 from ...studies.catalog.tasks import require_algorithmic
 from ...studies.claims.comparisons import (
     Cell,
@@ -35,7 +35,7 @@ from ...studies.claims.comparisons import (
 )
 from ...studies.claims.reader import cell_key
 from ...studies.planning.final_values import ValueStatus, cost_per_epoch, trial_values
-from ...studies.resolve.costs import model_cost
+from ...studies.resolve.costs import counted_cost, model_cost
 from ...studies.resolve.trial import CellKey, Trial
 from ...studies.schema.factors import SEED
 from ..statistics.estimates import mean
@@ -108,10 +108,11 @@ class CellResults:
             }
             for metric in {quantity.metric for quantity in quantities}
         }
-        for trial, (value, _, _) in self._values.get("parameters", {}).items():
-            if value is None:  # a model has parameters before it is trained
-                counted = model_cost("parameters", by_id[trial].settings)
-                self._values["parameters"][trial] = (counted, "", ValueStatus.DONE)
+        for metric in self._values.keys() & COSTS.keys():
+            for trial, (value, _, _) in self._values[metric].items():
+                counted = None if value is not None else counted_cost(metric, by_id[trial].settings)
+                if counted is not None:
+                    self._values[metric][trial] = (counted, "", ValueStatus.DONE)
         self._per_epoch = {metric: cost_per_epoch(metric, outcomes) for metric in self._values}
         self._ratios: dict[Speedup, dict[int, Ends]] = {}
         self._answers = {quantity: self._cell_values(quantity) for quantity in quantities}

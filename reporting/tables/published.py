@@ -71,8 +71,13 @@ def match_published(
 
 
 def difference_from_baseline(number: PublishedNumber, baseline: PublishedNumber | None) -> str:
-    """Return the difference of two printed numbers; "" if one is not a number. It keeps their decimals."""
+    """Return the difference of two printed numbers; "" if one is not a number. It keeps their decimals.
+
+    Parameters, printed in millions, have no difference.
+    """
     if baseline is None or number is baseline or not (number.text and baseline.text):
+        return ""
+    if number.unit == "parameters":
         return ""
     # decimal arithmetic keeps the printed digits, as in 0.30 − 0.10 = 0.20
     return with_sign(str(Decimal(number.text) - Decimal(baseline.text)))

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ...studies.catalog.metrics import find_metric
+from ...studies.catalog.metrics import COSTS, find_metric
 from ...studies.planning.final_values import ValueStatus, combined_status, find_outcomes, values_at
 from ...studies.presentation.kinds import Spread
+from ...studies.resolve.costs import counted_cost
 from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import ABSENT, SEED, level_names, level_text
 from ...studies.schema.settings import Level
@@ -136,6 +137,10 @@ _SELF_EXPLANATORY = (
 )
 
 
+_UNTRAINED = (ValueStatus.MISSING, ValueStatus.BEGUN)
+"""The statuses of trials whose costs are counted."""
+
+
 def tally_trials(
     spec: CellsTable, study: str, trials: Sequence[Trial], outcomes: pl.DataFrame, begun: Collection[str] = ()
 ) -> dict[CellKey, tuple[Tally, ...]]:
@@ -143,13 +148,16 @@ def tally_trials(
 
     A tally also has the reasons for missing values. With `pick`, a cell has a tally for each combination of
     the levels of the factors in `over`. `outcomes` has the store's latest attempts, `begun` the trials that
-    have begun and may have ended since. If the columns are metrics, the column in a cell's key is "".
+    have begun and may have ended since. If the columns are metrics, the column in a cell's key is "". Costs
+    of untrained trials are counted from their settings where that is possible.
     """
     located = _locate_trials(trials, spec.rows, spec.columns, spec.over)
     tallies: dict[CellKey, tuple[Tally, ...]] = {}
     places = find_outcomes((trial.id for trial in trials), outcomes)
     for metric in dict.fromkeys(spec.shown_metrics):
         valued = located.hstack(values_at(study, places, outcomes, metric, begun=begun))
+        if metric in COSTS:
+            valued = _with_counted(valued, trials, metric)
         if spec.pick:  # cells of different levels are still paired by their seeds
             valued = valued.with_columns(unit="seed")
         for row, column, tally in _tallies(valued, separate=spec.pick is not None):
@@ -205,6 +213,23 @@ def _locate_trials(
         ],
     }
     return pl.DataFrame(data, schema=_LOCATED_SCHEMA)
+
+
+def _with_counted(valued: pl.DataFrame, trials: Sequence[Trial], cost: str) -> pl.DataFrame:
+    """Give untrained trials the value of a cost, if it can be counted from their settings."""
+    counted = pl.Series(
+        [
+            counted_cost(cost, trial.settings) if status in _UNTRAINED else None
+            for trial, status in zip(trials, valued["status"], strict=True)
+        ],
+        dtype=pl.Float64,
+    )
+    has_count = counted.is_not_null()
+    return valued.with_columns(
+        value=pl.coalesce(counted, "value"),
+        status=pl.when(has_count).then(pl.lit(ValueStatus.DONE)).otherwise("status"),
+        why=pl.when(has_count).then(pl.lit("")).otherwise("why"),
+    )
 
 
 def _names(trials: Sequence[Trial], factor: str) -> dict[str, str]:

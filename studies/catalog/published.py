@@ -19,6 +19,7 @@ from ...grammar.nodes import BlockNode, SumNode
 
 _DEVIATION = re.compile(r"std ([0-9.]+) ")
 _WORDS = "printed as "  # the note of a number that is printed as words begins with this
+_MILLIONS = "M"  # the end of a number that is printed in millions
 
 HIGHER_IS_BETTER_BY_UNIT: Mapping[str, bool | None] = {
     "nats a position": False,
@@ -30,6 +31,7 @@ HIGHER_IS_BETTER_BY_UNIT: Mapping[str, bool | None] = {
     "epochs": False,
     "fraction": None,
     "scaled accuracy": True,
+    "parameters": None,
 }
 """Whether higher numbers are better, by the unit of published numbers; None if it depends."""
 
@@ -83,7 +85,7 @@ def published_tables() -> Mapping[tuple[str, str], PublishedTable]:
     cells: dict[tuple[str, str], dict[tuple[str, str], PublishedNumber]] = {}
     for line in csv.DictReader(text.splitlines()):
         number = PublishedNumber(
-            value=float(line["value"]) if line["value"] else None,
+            value=_number(line["value"]) if line["value"] else None,
             text=line["value"],
             unit=line["unit"],
             note=line["note"],
@@ -99,6 +101,11 @@ def published_tables() -> Mapping[tuple[str, str], PublishedTable]:
         )
         for (paper, name), table in cells.items()
     }
+
+
+def _number(text: str) -> float:
+    """Return the number that a paper prints, such as `39M` for 39 million."""
+    return float(text.removesuffix(_MILLIONS)) * (1e6 if text.endswith(_MILLIONS) else 1)
 
 
 def published_faults(name: str, paper: str | None) -> Iterator[tuple[tuple[str, ...], str]]:

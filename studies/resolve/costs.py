@@ -164,6 +164,20 @@ def reach(settings: TrialSettings) -> Reach:
     return _reach(settings.model.recipe, settings.model.config_for(settings.task.interface))
 
 
+def counted_cost(name: str, settings: TrialSettings) -> float | None:
+    """Return a cost that is known before a trial is trained, such as `parameters`; None for other metrics.
+
+    The FLOPs of a training are known if all its steps have one length and nothing ends it early.
+    """
+    train = settings.train
+    if name == "parameters":
+        return parameter_count(settings)
+    if name != "flops" or has_many_lengths(settings) or isinstance(settings.task, LongTermSettings):
+        return None
+    may_end = train.stop or train.early_stopping or train.seconds or train.callbacks
+    return None if may_end else max_training_flops(settings)
+
+
 def model_cost(name: str, settings: TrialSettings) -> float:
     """Return one cost of a trial's model, such as `parameters`.
 

@@ -47,6 +47,17 @@ def test_the_remaining_trials_of_a_study_have_their_cost(sheet):
     assert full.flops > 1e15
 
 
+def test_numbers_of_parameters_are_counted_without_a_trial(tmp_path):
+    first, second, third, _ = paper_sheet("all-attention", tmp_path).printed
+    assert [each.full_size for each in (first, second, third)] == [4, 4, 1]
+    assert [each.small for each in (first, second, third)] == [0, 0, 0]
+
+
+def test_growth_of_cost_with_the_length_is_decided_without_a_trial(tmp_path):
+    claims = open_study("active-memory-cost", tmp_path).check_claims()
+    assert [each.verdict for each in claims] == [Verdict.CONFIRMED, Verdict.CONFIRMED]
+
+
 def test_an_unknown_paper_is_refused_with_the_nearest():
     with pytest.raises(
         TableError, match="unknown paper 'negative-eigenvalue'; nearest: negative-eigenvalues"

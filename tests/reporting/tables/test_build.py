@@ -161,6 +161,16 @@ def test_published_numbers_are_shown_only_on_request(everything: Study, rows: pl
     assert not any(sentence.startswith("Small") for sentence in made.caption)
 
 
+def test_costs_of_untrained_models_are_counted_unless_their_lengths_grow(
+    everything: Study, rows: pl.DataFrame
+) -> None:
+    made = build_table(
+        everything, spec(columns=None, select={"task": "sort"}, value=["parameters", "flops"]), rows.clear()
+    )
+    statuses = {(parameters.status, flops.status) for parameters, flops in made.cells}
+    assert statuses == {(CellStatus.DONE, CellStatus.MISSING)}
+
+
 def test_published_may_name_another_table_of_the_paper(everything: Study, rows: pl.DataFrame) -> None:
     made = build_table(everything, spec(published="table1"), rows, published=True)
     assert all(cell.published is None for row in made.cells for cell in row)  # its column is a loss

@@ -14,9 +14,9 @@ def test_every_number_of_the_file_is_in_a_table() -> None:
         ("active-memory-transformer", "table1"): 8,
         ("active-memory-transformer", "table4"): 48,
         ("extended-neural-gpu", "table1"): 12,
-        ("all-attention", "table1"): 15,
-        ("all-attention", "table2"): 15,
-        ("all-attention", "table3"): 14,
+        ("all-attention", "table1"): 30,
+        ("all-attention", "table2"): 25,
+        ("all-attention", "table3"): 18,
         ("all-attention", "readme"): 2,
         ("feedforward-attention", "table1-addition"): 12,
         ("feedforward-attention", "table1-multiplication"): 12,
@@ -41,6 +41,11 @@ def test_a_number_keeps_the_digits_that_the_paper_prints() -> None:
 def test_a_number_that_the_paper_only_describes_has_no_value() -> None:
     found = published_tables()["extended-neural-gpu", "table1"].cells["neural_gpu", "bleu"]
     assert found == PublishedNumber(value=None, text="", unit="bleu", note="printed as below 5")
+
+
+def test_a_number_that_the_paper_prints_in_millions_keeps_its_letter() -> None:
+    found = published_tables()["all-attention", "table1"].cells["all_attn_small", "parameters"]
+    assert found == PublishedNumber(value=39e6, text="39M", unit="parameters", note="")
 
 
 def test_rows_and_columns_keep_the_order_of_the_paper() -> None:
