@@ -175,6 +175,29 @@ class Curve:
             )
         return import_module(".draw.figure", __package__).draw(self, form)  # loads matplotlib
 
+    def render_inline(self) -> str:
+        """Return the figure as an element of an HTML page.
+
+        The element is an SVG whose marks show their values when the pointer is on them.
+        """
+        return import_module(".draw.inline", __package__).draw_inline(self)  # loads matplotlib
+
+    def point_words(self, point: Point, name: str = "", at: str = "") -> str:
+        """Return the values of a point as text, with the name of its series.
+
+        `at` is the name of its place on the horizontal axis, if it is not a number. Units are left out.
+        """
+        across, up = (axis.title.partition(",")[0] for axis in (self.x, self.y))
+        at = at or dict(self.x.ticks).get(point.x) or format_number(point.x)
+        numbers = f"{across} {at}: {up} {format_number(point.y)}{_interval_words(point)}"
+        seeds = f", n = {point.n}" if point.n > 1 else ""
+        return f"{name}, {numbers}{seeds}" if name else f"{numbers}{seeds}"
+
+    def bar_words(self, bar: Bar) -> str:
+        """Return the values of a bar as text, with its name."""
+        published = "" if bar.published is None else f"; published {format_number(bar.published)}"
+        return f"{bar.name}: {bar.text}{_interval_words(bar)}{published}"
+
     def _repr_svg_(self) -> str:
         return self.render("svg").decode()
 
@@ -188,6 +211,18 @@ class Curve:
         The layout chooses it for figures without row names.
         """
         return sum(panel.row == self.panels[0].row for panel in self.panels) if self.panels[0].row else None
+
+
+def format_number(number: float) -> str:
+    """Return a number with four digits, or all digits before the point."""
+    text = f"{number:,.0f}" if 1e4 <= abs(number) < 1e15 else f"{number:.4g}"
+    return text.replace("-", "−")
+
+
+def _interval_words(of: Point | Bar) -> str:
+    if of.low is None or of.high is None:
+        return ""
+    return f" [{format_number(of.low)}, {format_number(of.high)}]"
 
 
 def build_curve(

@@ -121,6 +121,10 @@ class Bars(Content):
             plot.axes.axvline(0, color=AXIS_COLOR, linewidth=0.8)
         for bar, row in zip(self.bars, rows, strict=True):
             _row(plot, bar, row, points=self.points)
+            if bar.value is not None:
+                start, end = plot.x(bar.value if self.points else 0), plot.x(bar.value)
+                words, pitch = curve.bar_words(bar), plot.height / len(rows)
+                plot.hover((start + end) / 2, plot.y(row), words, width=abs(end - start), height=pitch)
         if plot.first:
             label_rows(plot, [(bar.name, bar.accent) for bar in self.bars])
 

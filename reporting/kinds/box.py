@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from ...studies.catalog.metrics import find_metric
 from ..curves.cell_figure import CellFigure, FigureCells, grouped_values
-from ..curves.curve import Axis, Content, Curve, Panel
+from ..curves.curve import Axis, Content, Curve, Panel, format_number
 from ..curves.draw.panel import (
     PanelLayout,
     Plot,
@@ -149,10 +149,12 @@ class Boxes(Content):
             half = 0.32 * _gap(sorted({box.at for box in self.boxes}))
             for box in self.boxes:
                 _box(plot, box, box.at, half, upright=True)
+                _hover(plot, box, curve, upright=True)
             plot.write(plot.width, -18, curve.x.title, size=TICK, color=DIM, ha="right")
             return
         for box, row in zip(self.boxes, row_positions(len(self.boxes)), strict=True):
             _box(plot, box, row, 0.3, upright=False)
+            _hover(plot, box, curve, upright=False, row=row)
             plot.write(4, plot.y(row), box.text, size=TICK, color=DIM, style="italic")
         if plot.first:
             label_rows(plot, [(box.name, box.accent) for box in self.boxes])
@@ -214,6 +216,25 @@ def _box(plot: Plot, box: Box, at: float, half: float, *, upright: bool) -> None
             alpha=0.6,
             linestyle="none",
         )
+
+
+def _hover(plot: Plot, box: Box, curve: Curve, *, upright: bool, row: float = 0.0) -> None:
+    """Show the quartiles of a box, or single values, when the pointer is on them."""
+    name = box.name or f"{curve.x.title} {format_number(box.at)}"
+    if box.quartiles:
+        low, middle, high = box.quartiles
+        words = (
+            f"{name}: median {format_number(middle)},"
+            f" quartiles {format_number(low)} and {format_number(high)}, n = {box.n}"
+        )
+        marks = [(middle, high - low, words)]
+    else:
+        marks = [(value, 0.0, f"{name}: {format_number(value)}") for value in box.values]
+    for value, length, words in marks:
+        if upright:
+            plot.hover(plot.x(box.at), plot.y(value), words, height=plot.y(length) - plot.y(0))
+        else:
+            plot.hover(plot.x(value), plot.y(row), words, width=plot.x(length) - plot.x(0))
 
 
 CURVE = BoxFigure

@@ -597,6 +597,9 @@ class Effects(Content):
                 plot.axes.plot(*zip(*known, strict=True), color=FAINT, linewidth=0.8, zorder=1)
             for each, row in zip(factor.means, rows, strict=True):
                 _draw_row(plot, each, row)
+                if each.value is not None:
+                    words = f"{factor.name} {curve.bar_words(each)}"
+                    plot.hover(plot.x(each.value), plot.y(row), words)
             at = rows[-1] - 0.5
         plot.write(plot.width, -18, curve.x.title, size=TICK, color=DIM, ha="right")
 

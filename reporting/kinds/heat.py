@@ -171,6 +171,11 @@ class Matrix(Content):
                 shade = "white" if share is None else f"{_LIGHT + share * (_DARK - _LIGHT):.2f}"
                 corner = Affine2D().translate(x, y - 0.5)
                 cells.setdefault(shade, []).append(Path.unit_rectangle().transformed(corner))
+                place = (plot.x(x + 0.5), plot.y(y))
+                names = f"{curve.y.title} {self.rows[number]}, {curve.x.title} {self.columns[x]}"
+                plot.hover(
+                    *place, f"{names}: {text}", width=plot.width / len(texts), height=plot.height / count
+                )
                 if self.is_readable:
                     color = DIM if share is None else INK if share < 0.5 else "white"
                     plot.axes.text(x + 0.5, y, text, size=size, color=color, ha="center", va="center")

@@ -213,6 +213,7 @@ class PointTrace(Content):
             linestyle="none",
             clip_on=False,
         )
+        plot.hover_points(self.points, curve)
         plot.trace(self.best, color=ACCENT, linewidth=1.8, clip_on=False, zorder=4)
         if self.best:
             end = self.best[-1]

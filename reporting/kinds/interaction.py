@@ -177,6 +177,8 @@ class Interaction(Content):
             for x, point in zip(xs, line.points, strict=True):
                 if point.low is not None and point.high is not None:
                     plot.axes.plot([x, x], [point.low, point.high], color=color, linewidth=0.9, clip_on=False)
+                words = curve.point_words(point, line.name, self.levels[int(point.x)])
+                plot.hover(plot.x(x), plot.y(point.y), words, width=_APART)
         label_lines(plot, self.lines, strokes)
         for at, name in enumerate(self.levels):
             plot.write(

@@ -189,6 +189,7 @@ class Lines(Content):
             plot.band(line.points, strokes[line.name][0], alpha=0.15, broken=self.ranked)
         for line in order:
             _line(plot, line, strokes[line.name], marked=len(line.points) < _MAX_MARKED_POINTS)
+            plot.hover_points(line.points, curve, line.name)
             for x, y in line.published:
                 plot.mark_published(plot.layout.x.at(x), plot.layout.y.at(y), strokes[line.name][0])
         if self.ranked:

@@ -169,6 +169,7 @@ class Cloud(Content):
             plot.trace(line.points, color=INK if line.accent else FAINT, linewidth=0.9)
             for point in line.points:
                 _cell(plot, point, best=point in self.front)
+            plot.hover_points(line.points, curve, line.name)
         _names(plot, self)
         plot.write(plot.width, -18, curve.x.title, size=TICK, color=DIM, ha="right")
 

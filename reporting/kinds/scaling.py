@@ -527,6 +527,7 @@ class Scaling(Content):
         # the accented series is drawn last, so that it lies above the others
         for series in sorted(self.series, key=lambda series: series.accent):
             _draw_series(plot, series, strokes[series.name])
+            plot.hover_points((*series.points, *series.held_out), curve, series.name)
         named = [series for series in self.series if series.name or series.law]
         ends = [(series.law_points or series.points)[-1] for series in named]
         places = spread_labels([plot.y(end.y) for end in ends], _LINE, 4, plot.height - 4)

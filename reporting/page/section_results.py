@@ -159,11 +159,11 @@ def shown_curves(study: Study) -> tuple[CurveKind, ...]:
 
 
 def figures(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return every figure of the page, also as SVG; None if there is no data to draw."""
+    """Return every figure of the page, also as markup; None if there is no data to draw."""
     specs = shown_curves(inputs.study)
     if not specs or not len(inputs.own_outcomes):
         return None
-    return {"figures": [(each, each.render("svg").decode()) for each in inputs.curves(specs)]}
+    return {"figures": [(each, each.render_inline()) for each in inputs.curves(specs)]}
 
 
 def claims(inputs: Snapshot) -> Mapping[str, object] | None:

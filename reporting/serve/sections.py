@@ -7,6 +7,7 @@ The report's functions make the tables, claims and failures, so that a page and 
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -55,6 +56,9 @@ MAX_FAILURES = 50
 
 FIGURES_REST_S = 60.0
 """The minimum seconds between two drawings of figures, since drawing takes seconds."""
+
+DRAWING = threading.Lock()
+"""Matplotlib draws one figure at a time."""
 
 STATES = ("done", "failed", "pruned", "incomplete", "running", "begun", "waiting")
 """The states by which trials can be filtered."""
@@ -212,8 +216,9 @@ def _figures(values: StudyValues, specs: Sequence[CurveKind]) -> Mapping[str, ob
     now = values.now
     if not len(now.outcomes):
         return None
-    captions = [(spec.name, spec.caption or spec.name.replace("_", " ")) for spec in specs]
-    return {"study": now.study.name, "figures": captions, "key": now.rows}
+    with DRAWING:
+        drawn = [(curve, curve.render_inline()) for curve in values.inputs.curves(specs)]
+    return {"study": now.study.name, "figures": drawn, "key": now.rows}
 
 
 def _history_figures(study: Study) -> list[CurveKind]:

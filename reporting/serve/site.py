@@ -23,6 +23,7 @@ from ...studies.text.errors import StudyError
 from ..page.section_results import shown_curves
 from .progress import study_progress
 from .sections import (
+    DRAWING,
     SECTIONS,
     TEMPLATES,
     Section,
@@ -48,9 +49,6 @@ MAX_HEADLINES = 4096
 
 REFRESH_FACTOR, MAX_AGE_S = 10, 60.0
 """A part is kept for at least this multiple of the time that it took to make, up to a limit in seconds."""
-
-_DRAWING = threading.Lock()
-"""Matplotlib draws one figure at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,7 +294,7 @@ class Site:
 
         def make() -> str:
             (curve,) = StudyValues(now, self._values.get(study)).inputs.curves([spec])
-            with _DRAWING:
+            with DRAWING:
                 return curve.render("svg").decode()
 
         kept = self._kept.get((study, "figure", figure), now.rows, make)

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 from ..curve import Curve
 from ..figure_format import FigureFormat
-from .panel import PanelLayout, Plot, write
+from .panel import HoverArea, PanelLayout, Plot, write
 from .style import ACCENT, DIM, INK, SETTINGS, SMALL, TEXT, TICK, TITLE, crop_names, wrap_text
 
 WIDTH = 460.0
@@ -77,23 +77,30 @@ def draw(curve: Curve, file_format: FigureFormat) -> bytes:
     The file has no date, and matplotlib's user settings are ignored, so that a figure always gives the same
     file.
     """
+    return draw_with_areas(curve, file_format)[0]
+
+
+def draw_with_areas(curve: Curve, file_format: FigureFormat) -> tuple[bytes, list[HoverArea]]:
+    """Draw a figure. Return the bytes of its file, and the areas of its marks with their values."""
+    areas = list[HoverArea]()
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(SETTINGS)  # pyright: ignore[reportCallIssue, reportArgumentType] -- names of settings are texts
-        figure = _figure(curve)
+        figure = _figure(curve, areas)
         file = io.BytesIO()
         about = _REPRODUCIBLE_METADATA[file_format] | (
             {"Title": curve.caption} if curve.caption and file_format != "png" else {}
         )
         figure.savefig(file, format=file_format, dpi=_DPI if file_format == "png" else 72, metadata=about)
-    return _PATH.sub(_shorter, file.getvalue()) if file_format == "svg" else file.getvalue()
+    data = file.getvalue()
+    return _PATH.sub(_shorter, data) if file_format == "svg" else data, areas
 
 
 def _shorter(path: re.Match[bytes]) -> bytes:
     return b" " + b" ".join(_NUMBER.sub(lambda number: b"%.2f" % float(number[0]), path[0]).split())
 
 
-def _figure(curve: Curve) -> Figure:
+def _figure(curve: Curve, areas: list[HoverArea]) -> Figure:
     contents = [panel.content for panel in curve.panels]
     measure = type(contents[0]).measure
     need = measure(curve, contents)
@@ -118,6 +125,8 @@ def _figure(curve: Curve) -> Figure:
             first=column == 0 or curve.own_scales,
             last=number == min(page.columns, len(curve.panels)) - 1,
             layout=replace(need, x=own[number].x, y=own[number].y),
+            title=" · ".join(filter(None, (panel.row, panel.title))),
+            hover_areas=areas,
         )
         panel.content.draw(plot, curve)
         if panel.row and column == 0:

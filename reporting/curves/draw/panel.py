@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _MIN_LOG_TICKS = 3
 
+_HOVER_SIZE = 7.0  # the smallest side of an area that a pointer meets easily
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
@@ -277,6 +279,17 @@ class PanelLayout:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HoverArea:
+    """A rectangle of a panel that shows `words` when the pointer is on it, in points from the lower left."""
+
+    left: float
+    bottom: float
+    width: float
+    height: float
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
     """The plot of one panel.
 
@@ -294,6 +307,31 @@ class Plot:
     first: bool  # with names and ticks on the left
     last: bool  # last of the first row
     layout: PanelLayout
+    title: str = ""  # of the panel, for the words of its marks
+    hover_areas: list[HoverArea]  # of the whole figure
+
+    def hover(
+        self, x: float, y: float, words: str, *, width: float = _HOVER_SIZE, height: float = _HOVER_SIZE
+    ) -> None:
+        """Show `words` when the pointer is on a mark, whose middle is given in points.
+
+        This has an effect only in a figure that is part of a web page.
+        """
+        width, height = max(width, _HOVER_SIZE), max(height, _HOVER_SIZE)
+        self.hover_areas.append(
+            HoverArea(
+                left=self.left + x - width / 2,
+                bottom=self.bottom + y - height / 2,
+                width=width,
+                height=height,
+                words=" · ".join(filter(None, (self.title, words))),
+            )
+        )
+
+    def hover_points(self, points: Iterable[Point], curve: Curve, name: str = "") -> None:
+        """Show the values of each point when the pointer is on it."""
+        for point in points:
+            self.hover(self.x(point.x), self.y(point.y), curve.point_words(point, name))
 
     def x(self, number: float) -> float:
         """Return the horizontal position of a number, in points from the plot's left edge."""

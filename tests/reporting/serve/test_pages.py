@@ -142,10 +142,14 @@ def test_the_page_of_a_trial_follows_its_training(server, store, drawn):
     assert f"seed {missing.levels['seed']}" in markup
 
 
-def test_a_figure_is_a_picture_of_its_own(still):
+def test_a_figure_shows_its_values_and_is_a_file_of_its_own(still):
     _, page = get(still, STUDY)
-    [image] = Tags(page).all("img")
-    answer, svg = get(still, image["src"])
+    tags = Tags(page)
+    assert page.count("</title></rect>") > 0
+    ids = [each["id"] for _, each in tags.found if "id" in each]
+    assert len(ids) == len(set(ids))
+    [address] = [each["href"] for each in tags.all("a") if "/figure/" in each.get("href", "")]
+    answer, svg = get(still, address)
     assert (answer.status, answer.getheader("Content-Type")) == (200, "image/svg+xml")
     assert svg.startswith("<?xml")
 

@@ -41,7 +41,8 @@ def points(page):
 def test_the_history_is_a_figure_of_the_best_value_so_far(store):
     with serving(store) as server:
         page = get(server, PAGE)[1]
-        (source,) = re.findall('<img src="(.*?)"', part(page, "history"))
+        (source,) = re.findall('<a href="(.*?[.]svg.*?)"', part(page, "history"))
+        assert "</title></rect>" in part(page, "history")
         answer, svg = get(server, source)
     assert answer.getheader("Content-Type") == "image/svg+xml"
     assert svg.startswith("<?xml")

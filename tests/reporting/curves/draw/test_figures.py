@@ -250,3 +250,23 @@ if __name__ == "__main__":
     GOLDEN.mkdir(exist_ok=True)
     for name, each in KINDS.items():
         (GOLDEN / f"{name}.svg").write_bytes(draw(each, "svg"))
+
+
+def test_a_figure_in_a_page_shows_the_values_of_its_marks():
+    name = curve(LINES, name="first").render_inline()
+    titles = re.findall("<title>(.*?)</title>", name)
+    assert titles[0] == "a, x 1: it 1 [0, 2], n = 3"
+    assert len(titles) == 6
+    assert "published 2.5" in curve(BARS).render_inline()
+    assert "style" not in name
+    other = curve(LINES, name="second").render_inline()
+    ids = [set(re.findall(' id="(.*?)"', svg)) for svg in (name, other)]
+    assert ids[0]
+    assert ids[0].isdisjoint(ids[1])
+    links = set(re.findall(r'(?:href="|url\()#([^")]*)', name))
+    assert links <= ids[0]
+
+
+def test_a_figure_with_many_marks_has_titles_for_some_of_them():
+    many = Lines(lines=(Line(name="a", points=points(*range(5000))),))
+    assert 500 < curve(many).render_inline().count("<title>") <= 1000
