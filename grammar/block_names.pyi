@@ -349,12 +349,14 @@ class _FfAttn:
     def __call__(
         _self,
         N: int | Placeholder,
+        bare: bool | Placeholder = False,
     ) -> Recipe:
         """Single-head attention to persistent vectors only, in place of a feed-forward layer: y = W_o · softmax(qᵀ k′) √N v′, q = W_q · x.
 
         N: number of persistent vectors, as wide as the model; whole number, 1 to 1048576.
+        bare: whether W_q and W_o are left out, as in equation 9; true or false.
 
-        Sukhbaatar et al. 2019 (Augmenting Self-attention with Persistent Memory), section 5.3.
+        Sukhbaatar et al. 2019 (Augmenting Self-attention with Persistent Memory), section 5.3; bare: equation 9.
         """
 
 ff_attn: _FfAttn

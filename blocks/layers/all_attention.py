@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ...grammar.vocabulary.attention import window_from_settings
-from ...grammar.vocabulary.spec import Settings, as_int
+from ...grammar.vocabulary.spec import Settings, as_bool, as_int
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, WeightRole, roles
@@ -173,15 +173,17 @@ class SingleHead(PersistentAttention):
 class FeedForwardAttention(Block):
     """Block `ff_attn`: a single head that only attends to persistent vectors.
 
-    It takes the place of a feed-forward layer.
+    It takes the place of a feed-forward layer. If it is `bare`, it is equation 9, a feed-forward layer with a
+    softmax in place of its ReLU: the input is the query, and there is no output map.
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
         width = context.width
-        self.query = UniformLinear(width, width)
+        bare = as_bool(settings, "bare")
+        self.query = nn.Identity() if bare else UniformLinear(width, width)
         self.persistent = Persistent(heads=1, vectors=as_int(settings, "N"), head_width=width)
-        self.output = UniformLinear(width, width)
+        self.output = nn.Identity() if bare else UniformLinear(width, width)
         self.dropout = Dropout(context.config.attention_dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:

@@ -21,7 +21,7 @@ from .attention import (
     window_from_settings,
     window_reach,
 )
-from .spec import Role, Settings, Spec, as_int, define, integer, sees_itself, window_export_fault
+from .spec import Role, Settings, Spec, as_int, boolean, define, integer, sees_itself, window_export_fault
 
 _VECTORS = integer("N", "number of persistent vectors per head", (0, 1048576))
 _SPAN = integer("span", "visible tokens on each side", (1, 65536), 1024)
@@ -98,10 +98,13 @@ define(
     Spec(
         name="ff_attn",
         role=Role.CHANNEL,
-        parameters=(replace(_VECTORS, low=1, meaning="number of persistent vectors, as wide as the model"),),
+        parameters=(
+            replace(_VECTORS, low=1, meaning="number of persistent vectors, as wide as the model"),
+            boolean("bare", "whether W_q and W_o are left out, as in equation 9"),
+        ),
         summary="single-head attention to persistent vectors only, in place of a feed-forward layer",
         equation="y = W_o · softmax(qᵀ k′) √N v′, q = W_q · x",
-        source=f"{_SOURCE}, section 5.3",
+        source=f"{_SOURCE}, section 5.3; bare: equation 9",
         reach=sees_itself,
     ),
 )

@@ -208,8 +208,10 @@ def single_head(block, x, *, causal, heads, **settings):
 
 
 @register_reference("ff_attn")
-def ff_attn(block, x, **_):
+def ff_attn(block, x, *, bare=False, **_):
     vectors = persistent_vectors(block, 0)
+    if bare:
+        return torch.stack([attend(row, vectors) for row in x])
     return torch.stack([block.output.weight @ attend(block.query.weight @ row, vectors) for row in x])
 
 

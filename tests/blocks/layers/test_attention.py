@@ -68,6 +68,7 @@ NUMBERS = [
         )
     ),
     "ff_attn(N=4)",
+    "ff_attn(N=4, bare=true)",
 ]
 
 
@@ -242,7 +243,11 @@ def test_variants_of_one_size_have_as_many_parameters_except_for_split_heads():
 def test_persistent_vectors_in_a_sublayer_of_their_own_have_the_parameters_of_all_attention():
     sizes = {"length": 1, "d_model": 512, "vocab": 28, "causal": True, "norm": "none"}
     around = 8192 * 64 + 28 * 512 + 28 * 513  # positions, embedding, output layer
-    for text in ("36 * all_attn(N=2048, span=8192)", "24 * (sa(pos=relative, span=8192) >> ff_attn(N=3072))"):
+    for text in (
+        "36 * all_attn(N=2048, span=8192)",
+        "24 * (sa(pos=relative, span=8192) >> ff_attn(N=3072))",
+        "24 * (sa(pos=relative, span=8192) >> ff_attn(N=3584, bare=true))",
+    ):
         assert analyse(text, **sizes).parameters - around == 113_246_208
 
 
