@@ -77,3 +77,22 @@ def test_a_page_is_whole_without_its_script(window, still):
         window.send_command("Emulation.setScriptExecutionDisabled", value=False)
     assert "sa reverses farther" in window.evaluate(text_of("claims"))
     assert window.evaluate("document.getElementById('live').textContent").startswith("as of 20")
+
+
+def test_a_telephone_shows_the_numbers_of_a_claim_below_it(window, still):
+    window.open(f"http://127.0.0.1:{still.port}/study/everything", width=390, height=800)
+    assert window.evaluate("""
+        (() => {
+          const box = document.querySelector('#claims .scroll');
+          return [box.scrollWidth <= box.clientWidth, getComputedStyle(box.querySelector('thead')).display];
+        })()
+    """) == [True, "none"]
+
+
+def test_a_caption_is_as_wide_as_the_page(window, still):
+    window.open(f"http://127.0.0.1:{still.port}/study/everything", width=1280, height=800)
+    table, caption, page = window.evaluate(
+        "['table', 'caption', ''].map(each => "
+        "document.querySelector(`.activemem-table ${each}`.trim()).getBoundingClientRect().width)"
+    )
+    assert table < caption == page
