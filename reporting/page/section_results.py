@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from ...studies.presentation.kinds import CurveKind
-from ...studies.schema.factors import level_text
+from ...studies.schema.factors import value_name
 from ...studies.schema.search_settings import find_quantity
 from ...studies.searches.points import best_of
 from ...studies.searches.words import best_words, left_out
@@ -45,10 +45,18 @@ def status(inputs: Snapshot) -> Mapping[str, object]:
     }
 
 
+def has_points_table(study: Study) -> bool:
+    """Return whether a table of the study shows the best points of its search."""
+    return any(spec.kind == "points" for spec in study.tables)
+
+
 def best(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return the best points of a search. None for a grid, or before the first trial has ended."""
+    """Return the best points of a search.
+
+    None for a grid, before the first trial has ended, or if a table of the study shows them.
+    """
     study, search = inputs.study, inputs.study.search
-    if search is None or not len(inputs.own_outcomes):
+    if search is None or has_points_table(study) or not len(inputs.own_outcomes):
         return None
     found = inputs.points
     shown = best_of(search, found)
@@ -65,7 +73,7 @@ def best(inputs: Snapshot) -> Mapping[str, object] | None:
                     metric.format(value) if metric else ""
                     for metric, value in zip(metrics, (*each.means, *each.limited), strict=True)
                 ],
-                [level_text(levels[name]) if name in levels else "–" for name in names],
+                [value_name(levels[name]) if name in levels else "–" for name in names],
             )
             for each in shown
             for levels in [column_levels(study, each.values)]

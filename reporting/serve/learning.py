@@ -17,7 +17,7 @@ from ...storage.trial_files import thinned
 from ...studies.catalog.metrics import METRICS
 from ...studies.presentation.metric_words import with_true_title
 from ...studies.resolve.trial import Trial
-from ...studies.schema.factors import ABSENT, SEED, level_name, short_level_names
+from ...studies.schema.factors import ABSENT, SEED, level_name, short_level_names, value_name
 from ...studies.schema.search_settings import EPOCHS
 from ...studies.schema.settings import Level
 from ...studies.study import Study
@@ -48,10 +48,12 @@ class TrialLine:
     @property
     def metrics(self) -> list[tuple[str, str]]:
         """Return the final metrics of the trial as text."""
-        if self.row is None:
-            return []
-        measured = {each["name"]: each["value"] for each in self.row["metrics"]}
-        return metric_words(measured, self.own_metrics)
+        return metric_words(self.measured, self.own_metrics)
+
+    @property
+    def measured(self) -> dict[str, float]:
+        """Return the final metrics of the trial."""
+        return {each["name"]: each["value"] for each in self.row["metrics"]} if self.row else {}
 
 
 def own_metrics(study: Study) -> list[str]:
@@ -77,12 +79,14 @@ def factor_names(study: Study) -> list[str]:
     return [name for name in study.factors if name in varied]
 
 
-def level_words(levels: Mapping[str, Level], names: Sequence[str]) -> list[str]:
+def level_words(study: Study, levels: Mapping[str, Level], names: Sequence[str]) -> list[str]:
     """Return a trial's levels of these factors as text.
 
-    The text is "" for a factor that the trial does not have.
+    The text is "" for a factor that the trial does not have. A search chooses numbers with many digits, which
+    are rounded as in tables.
     """
-    return [level_name(levels[name]) if name in levels else "" for name in names]
+    shown = level_name if study.search is None else value_name
+    return [shown(levels[name]) if name in levels else "" for name in names]
 
 
 def trial_levels(trial: Trial) -> dict[str, Level]:
@@ -150,7 +154,7 @@ def trial_lines(now: StudyNow) -> list[TrialLine]:
     return [
         TrialLine(
             id=trial,
-            levels=level_words(levels, names),
+            levels=level_words(now.study, levels, names),
             state=begun.get(trial) or (rows[trial]["status"] if trial in rows else "waiting"),
             row=rows.get(trial),
             own_metrics=own,

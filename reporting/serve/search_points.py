@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ...studies.planning.final_values import ValueStatus
 from ...studies.schema.search_settings import SearchSettings, find_quantity
@@ -18,6 +18,9 @@ from .store_reader import StudyNow
 
 MAX_POINTS = 100
 """The number of points on a page."""
+
+
+_Line = TypeVar("_Line")
 
 
 class Paged(NamedTuple):
@@ -32,6 +35,34 @@ def paged(count: int, size: int, page: int) -> Paged:
     pages = -(-count // size)
     number = min(page, max(pages, 1))
     return Paged(slice((number - 1) * size, number * size), {"pages": pages, "page": number})
+
+
+def sort_lines(
+    lines: Sequence[_Line],
+    keys: Mapping[str, Callable[[_Line], Any]],
+    best_first: Collection[str],
+    order: str,
+    *,
+    default: str,
+) -> tuple[list[_Line], Mapping[str, object]]:
+    """Sort the lines of a table by one of its columns.
+
+    `order` is the name of a column in `keys`, with a minus for descending values; an unknown name means
+    `default`. Lines without a value in this column come last. The second result has the values for the links
+    in the table's headings; columns in `best_first` are sorted in descending order at the first click.
+    """
+    order = order if order.removeprefix("-") in keys else default
+    sorter, falls = order.removeprefix("-"), order.startswith("-")
+    key = keys[sorter]
+    known = sorted((line for line in lines if key(line) is not None), key=key, reverse=falls)
+    first = {name: f"-{name}" if name in best_first else name for name in keys}
+    other = {name: name if name in best_first else f"-{name}" for name in keys}
+    return [*known, *(line for line in lines if key(line) is None)], {
+        # what a click on a heading sorts by: the best first, and then the other way round
+        "orders": {name: other[name] if order == first[name] else first[name] for name in keys},
+        "sorter": sorter,
+        "falls": falls,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,29 +138,20 @@ def points_page(
         "n": lambda line: line.found and line.found.seeds,
         "time": lambda line: line.found and line.found.seconds,
     }
-    order = order if order and order.removeprefix("-") in keys else "-point"
-    sorter, falls = order.removeprefix("-"), order.startswith("-")
-    key = keys[sorter]
-    known = sorted((line for line in lines if key(line) is not None), key=key, reverse=falls)
-    lines = [*known, *(line for line in lines if key(line) is None)]
+    best_first = {"point", *(each.name for each in search.objectives if each.maximise)}
+    lines, links = sort_lines(lines, keys, best_first, order or "-point", default="-point")
     pages = paged(len(lines), MAX_POINTS, page)
     names = column_names(now.study)
-    best_first = {"point", *(each.name for each in search.objectives if each.maximise)}
-    first = {name: f"-{name}" if name in best_first else name for name in keys}
-    other = {name: name if name in best_first else f"-{name}" for name in keys}
 
     def texts(line: PointLine) -> list[str]:
         means = ((metric, line.mean(name)) for name, metric in metrics.items())
         return ["" if mean is None or metric is None else metric.format(mean) for metric, mean in means]
 
     return {
-        # what a click on a heading sorts by: the best first, and then the other way round
-        "orders": {name: other[name] if order == first[name] else first[name] for name in keys},
-        "sorter": sorter,
-        "falls": falls,
+        **links,
         "dimensions": names,
         "lines": [
-            (line, texts(line), level_words(column_levels(now.study, line.levels), names))
+            (line, texts(line), level_words(now.study, column_levels(now.study, line.levels), names))
             for line in lines[pages.places]
         ],
         "study": now.study.name,

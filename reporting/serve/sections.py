@@ -7,18 +7,21 @@ The report's functions make the tables, claims and failures, so that a page and 
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import polars as pl
 
 from ...errors import ActivememError
 from ...storage import Store
+from ...studies.catalog.metrics import METRICS
 from ...studies.planning.reused_trials import describe_stale
 from ...studies.presentation.kinds import CurveKind
 from ...studies.study import Study
@@ -34,6 +37,7 @@ from .learning import (
     MAX_METRICS,
     PAGE_SIZE,
     WIDTH,
+    TrialLine,
     factor_names,
     learning_curves,
     level_words,
@@ -44,7 +48,7 @@ from .learning import (
     trial_lines,
 )
 from .progress import ProgressNow, study_progress
-from .search_points import paged, points_page
+from .search_points import paged, points_page, sort_lines
 from .store_reader import BegunTrial, StudyNow
 from .trial_page import trial_values
 
@@ -72,7 +76,8 @@ TEMPLATES.filters["address"] = lambda view, **changes: view.address(**changes)
 class View:
     """The choices of a viewer that the address of a page contains.
 
-    They are a metric, a state of trials, and the page and order of long lists.
+    They are a metric, a state of trials, and the page and order of long lists: `sort` is the order of points,
+    and `order` that of trials.
     """
 
     metric: str | None = None
@@ -81,6 +86,7 @@ class View:
     failures: int = 1
     points: int = 1
     sort: str | None = None
+    order: str | None = None
 
     @classmethod
     def of_query(cls, query: Mapping[str, str]) -> View:
@@ -95,7 +101,8 @@ class View:
         }
         state = query.get("state")
         state = state if state in STATES else None
-        return cls(metric=query.get("metric"), state=state, sort=query.get("sort"), **pages)
+        metric, sort, order = (query.get(name) for name in ("metric", "sort", "order"))
+        return cls(metric=metric, state=state, sort=sort, order=order, **pages)
 
     def address(self, **changes: str | int | None) -> str:
         """Return the query string (`?…`) of this view with some of its fields changed."""
@@ -194,7 +201,7 @@ def begun_line(now: StudyNow, begun: BegunTrial) -> Mapping[str, object]:
     trial = begun.trial
     return {
         "id": trial.id,
-        "levels": level_words(trial_levels(trial), factor_names(now.study)),
+        "levels": level_words(now.study, trial_levels(trial), factor_names(now.study)),
         "epoch": begun.epoch,
         "epochs": trial.settings.train.epochs,
         "metrics": metric_words(begun.metrics, own_metrics(now.study)),
@@ -249,6 +256,7 @@ def _trials(values: StudyValues, view: View) -> Mapping[str, object] | None:
     lines = trial_lines(now)
     counts = Counter(each.state for each in lines)
     chosen = [each for each in lines if view.state in (None, each.state)]
+    chosen, links = sort_trials(chosen, factor_names(now.study), view.order)
     pages = paged(len(chosen), PAGE_SIZE, view.page)
     shown = chosen[pages.places]
     measured = list[str]()
@@ -262,8 +270,42 @@ def _trials(values: StudyValues, view: View) -> Mapping[str, object] | None:
         "total": len(lines),
         "study": now.study.name,
         "view": view,
+        **links,
         **pages.numbers,
     }
+
+
+def sort_trials(
+    lines: Sequence[TrialLine], factors: Sequence[str], order: str | None
+) -> tuple[list[TrialLine], Mapping[str, object]]:
+    """Sort the lines of trials by a column (default: the study's order), as `sort_lines` does."""
+    places = {line.id: place for place, line in enumerate(lines)}
+    measured = {name: None for line in lines for name in line.measured}
+    keys: dict[str, Callable[[TrialLine], Any]] = {
+        **{name: partial(_level_key, at=at) for at, name in enumerate(factors)},
+        **{name: partial(_metric_key, name=name) for name in measured},
+        "trial": lambda line: places[line.id],
+        "state": lambda line: line.state,
+        "epochs": lambda line: line.row and line.row["epochs"],
+        "time": lambda line: line.row and line.row["seconds"],
+        "ended": lambda line: line.row and line.row["finished"],
+    }
+    best_first = {name for name in measured if name in METRICS and METRICS[name].higher_is_better}
+    return sort_lines(lines, keys, best_first, order or "trial", default="trial")
+
+
+def _metric_key(line: TrialLine, name: str) -> float | None:
+    value = line.measured.get(name, math.nan)
+    return None if math.isnan(value) else value
+
+
+def _level_key(line: TrialLine, at: int) -> tuple[bool, float, str] | None:
+    """Return the sort key of a trial's level: numbers by their value and before words."""
+    text = line.levels[at]
+    try:
+        return (False, float(text), "")
+    except ValueError:
+        return (True, 0.0, text) if text else None
 
 
 def headline(values: StudyValues) -> str:
@@ -320,7 +362,7 @@ SECTIONS: tuple[Section, ...] = (
         title="Best points",
         values=lambda values, _: section_results.best(values.inputs),
         depends=_rows,
-        applies=lambda now: now.study.search is not None,
+        applies=lambda now: now.study.search is not None and not section_results.has_points_table(now.study),
     ),
     Section(
         name="history",

@@ -105,3 +105,17 @@ def test_a_served_page_has_them_while_the_search_runs(search_store):
         assert len(images) == 2
         answer, picture = get(server, unescape(images[1]))
     assert (answer.status, "<svg" in picture) == (200, True)
+
+
+def test_best_points_are_listed_once_and_numbers_are_rounded(tmp_path):
+    store, lr = Store(tmp_path), 0.032122297828722286
+    fill_search(store, load_study(SEARCH), (({"lr": lr, "choice": "sa"}, (10.0, 12.0), 3000),))
+    without, with_table = (StudyResults(load_study(text), store).report() for text in (SEARCH, ALL))
+    best = without.partition('<h2 id="best">')[2].partition("</section>")[0]
+    assert "<code>0.03212</code>" in best
+    assert '<h2 id="best">' not in with_table
+    store.records.save("found", {"text": SEARCH, "overrides": []})
+    with serving(store) as server:
+        _, page = get(server, "/study/found")
+    assert page.count("<code>0.03212</code>") == 4  # of the best point, the point and its two trials
+    assert str(lr) not in page

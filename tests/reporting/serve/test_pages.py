@@ -354,3 +354,20 @@ def test_the_curves_of_points_of_a_search_have_different_names():
     names = trial_words(study, [trial_levels(study.trial_for(point)) for point in points])
     assert len(set(names)) == 3
     assert all("ff(8)" not in name for name in names)
+
+
+def test_a_heading_sorts_the_trials_and_sorts_them_the_other_way_round(still):
+    def column(query, place):
+        _, page = get(still, f"{STUDY}?{query}")
+        rows = page.partition('<section id="trials"')[2].split("<tr data-key=")[1:]
+        cells = [re.findall(r"<t[hd].*?</t[hd]>", row)[place] for row in rows]
+        return page, [re.sub("<.*?>", "", each) for each in cells]
+
+    page, states = column("", 4)
+    heads = re.findall(r'<a href="(\?order=[^"]*)#trials">state', page)
+    assert heads == ["?order=state"]
+    page, up = column("order=state", 4)
+    assert up == sorted(states) != states
+    assert 'href="?order=-state#trials"' in page
+    assert column("order=-state", 4)[1] == sorted(states, reverse=True)
+    assert column("order=nothing", 4)[1] == states
