@@ -22,10 +22,13 @@ class NextSymbols:
     The model must be causal, and all texts have the same length. A model whose blocks see a bounded past, or
     keep a state of fixed size, reads each symbol once. Any other model reads the whole texts again at each
     step.
+
+    The model reads at most `context` symbols at once, or any number if it is None. Longer texts are read
+    anew from their last `context // 2` symbols, so that positions stay within those of the training.
     """
 
-    def __init__(self, model: Model) -> None:
-        self._model = model
+    def __init__(self, model: Model, context: int | None = None) -> None:
+        self._model, self._context = model, context
         blocks = [module for module in model.body.modules() if isinstance(module, Block)]
         self._streams = all(block.context_length is not None or block.state_is_bounded for block in blocks)
         self._state, self._texts = StreamState(), torch.zeros(0)
@@ -36,10 +39,13 @@ class NextSymbols:
 
         The result is (texts, vocab).
         """
+        self._texts = torch.cat([self._texts, symbols], 1) if self._texts.numel() else symbols
+        if self._context is not None and self._texts.shape[1] > self._context:
+            symbols = self._texts = self._texts[:, -max(1, self._context // 2) :]
+            self._state = StreamState()
         if self._streams:
             outputs, self._state = self._model.forward_stream(symbols, self._state)
         else:
-            self._texts = torch.cat([self._texts, symbols], 1) if self._texts.numel() else symbols
             outputs = self._model(self._texts)
         return outputs[:, -1].double().log_softmax(-1)
 
@@ -93,13 +99,14 @@ class Sampling:
 
 
 def generate_symbols(
-    model: Model, beginning: list[int], sampling: Sampling, *, end: int | None
+    model: Model, beginning: list[int], sampling: Sampling, *, end: int | None, context: int | None
 ) -> Iterator[int]:
     """Yield the symbols that the model writes after a beginning.
 
     There is at least one. Generation stops after the symbol `end`, or after the largest number of symbols.
+    The model reads at most `context` symbols at once, as in `NextSymbols`.
     """
-    reader, generator = NextSymbols(model), torch.Generator().manual_seed(sampling.seed)
+    reader, generator = NextSymbols(model, context), torch.Generator().manual_seed(sampling.seed)
     symbols = torch.tensor([beginning])
     for _ in range(sampling.max_symbols):
         symbol = _choose(reader.read(symbols)[0].cpu(), sampling, generator)

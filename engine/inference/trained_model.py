@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
@@ -22,7 +23,7 @@ from ..objectives.text_scores import TextScore
 from ..objectives.text_scores import score_text as score_split
 from .answers import Prediction
 from .predictions import answer_lines, surrogate_fault
-from .text_generation import Sampling, SamplingKeywords, decode_pieces, generate_symbols
+from .text_generation import GenerationError, Sampling, SamplingKeywords, decode_pieces, generate_symbols
 
 if TYPE_CHECKING:
     from .answers import Exported
@@ -127,22 +128,31 @@ class TrainedModel:
         return answer_lines(self.file, self.module, lines)
 
     def generate(self, beginning: str = "", **sampling: Unpack[SamplingKeywords]) -> Iterator[str]:
-        """Yield the text that follows a beginning, piece by piece.
+        """Yield the text that follows a beginning, piece by piece; `itertools.islice` takes the first pieces.
 
-        `Sampling` explains the keywords. Raise UseError if the model is no language model, GenerationError
-        for wrong settings, and DataError if a part of the text has no symbol.
+        The keywords are `max_symbols`, `temperature`, `top_k`, `top_p` and `seed`, see `Sampling`. A model of
+        packed rows reads at most `context` tokens, then goes on from the last `context // 2`. Raise UseError
+        if the model is no language model, GenerationError for wrong settings or keywords, and DataError if a
+        part of the text has no symbol.
         """
         model, symbols, task = self._language_model()
+        known = [field.name for field in fields(Sampling)]
+        if unknown := [name for name in sampling if name not in known]:
+            got, expected = ", ".join(unknown), ", ".join(known)
+            raise GenerationError(f"expected the keywords {expected}, got {got}")
         settings, beginning = Sampling(**sampling), _checked_text(beginning)
+        context = task.context if task.batching == "packed" else None
         first = symbols.encode_beginning(beginning)
         if not (task.by_line or symbols.documents):
             # a model needs at least one input
             start = [symbols.end_of_line] if symbols.begins_with_mark or not first else []
-            drawn = generate_symbols(model, [*start, *first], settings, end=None)
+            drawn = generate_symbols(model, [*start, *first], settings, end=None, context=context)
             return decode_pieces(drawn, symbols, first)
         if "\n" in beginning and not symbols.documents:
             raise UseError("expected a prompt of one line, since the model was trained on single lines")
-        drawn = generate_symbols(model, [LINE_START, *first], settings, end=symbols.end_of_line)
+        drawn = generate_symbols(
+            model, [LINE_START, *first], settings, end=symbols.end_of_line, context=context
+        )
         return decode_pieces(drawn, symbols, first)
 
     def score(self, text: str) -> TextScore:

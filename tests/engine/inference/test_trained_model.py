@@ -126,6 +126,27 @@ def test_stepwise_generation_equals_whole_passes(language_model):
     assert symbols.decode(beginning) + text == symbols.decode([*beginning, *expected])
 
 
+@pytest.mark.parametrize("mixer", ["conv(k=3)", "sa(heads=2, head_width=8)"])
+def test_a_packed_model_never_reads_more_than_its_context(data, tmp_path, mixer):
+    settings = text_settings(mixer, "timing", batching="packed", context=8)
+    trained, *_ = train(settings, tmp_path, data)
+    symbols, text = TextSymbols.from_dict(trained.file.symbols), "the sea "  # the window is full
+    window = symbols.encode_beginning(text)
+    assert len(window) == 8
+    expected = []
+    for _ in range(20):
+        expected += next_symbols(trained, window, 1)
+        window = [*window, expected[-1]]
+        window = window if len(window) <= 8 else window[-4:]
+    assert "".join(trained.generate(text, temperature=0.0, max_symbols=20)) == symbols.decode(expected)
+
+
+def test_an_unknown_keyword_of_generation_is_answered_with_those_that_exist(language_model):
+    trained, *_ = language_model
+    with pytest.raises(GenerationError, match=r"max_symbols, temperature, top_k, top_p, seed, got length"):
+        trained.generate("the ", length=20)
+
+
 def test_a_seed_gives_one_text_and_the_likeliest_symbol_alone_is_greedy(language_model):
     trained, *_ = language_model
 
