@@ -217,7 +217,9 @@ def _open_claim(claim: Claim, result: ClaimResult, results: CellResults) -> _Ope
     growing = [
         question(each)
         for each, looked in tests.items()
-        if now[each] == _UNDECIDED and not looked[0].exact and len(looked) < len(results.looks)
+        if now[each] == _UNDECIDED
+        and not (looked[0].exact or looked[0].at_bound)
+        and len(looked) < len(results.looks)
     ]
     complete = all(looked[0].complete for looked in tests.values())
     groups = [*([each] for each in growing), *([growing] if len(growing) > 1 else [])] if complete else []

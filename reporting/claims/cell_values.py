@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
@@ -35,7 +35,7 @@ from ...studies.claims.comparisons import (
 )
 from ...studies.claims.reader import cell_key
 from ...studies.planning.final_values import ValueStatus, cost_per_epoch, trial_values
-from ...studies.resolve.costs import counted_cost, model_cost
+from ...studies.resolve.costs import counted_cost, model_cost, reachable_length
 from ...studies.resolve.trial import CellKey, Trial
 from ...studies.schema.factors import SEED
 from ..statistics.estimates import mean
@@ -64,17 +64,30 @@ class CellValues:
 
     Seeds without a value are listed, too. Seeds that ended before they reached a target have an infinite
     value, and `floors` has the lowest cost that they can have. `remarks` tell of these seeds and of diverged
-    seeds, which count with the worst value. `where` names the cell. `step` is the smallest difference that
-    the quantity can show. For lengths it is the step of the task's curriculum, otherwise one unit of the last
-    printed digit.
+    seeds, which count with the worst value. `missing` are the seeds that `gaps` tells of. `where` names the
+    cell. `step` is the smallest difference that the quantity can show. For lengths it is the step of the
+    task's curriculum, otherwise one unit of the last printed digit.
     """
 
     values: Mapping[int, float]
     floors: Mapping[int, float]
     gaps: tuple[MissingTrials, ...]
+    missing: frozenset[int]
     remarks: Mapping[int, str]
     where: str
     step: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saturation:
+    """A bound of the metric that all values of a comparison have.
+
+    `sides` tell of the sides that are measured, each of them with all of its trials at the bound. The other
+    side may be a number.
+    """
+
+    bound: Literal["largest", "smallest"]
+    sides: tuple[MissingTrials, ...]
 
 
 class CellResults:
@@ -127,8 +140,11 @@ class CellResults:
     def has_begun(self, comparison: Comparison) -> bool:
         """Return whether all trials of a comparison have begun for at least one seed.
 
-        Also return True if the comparison needs no trial: some costs are computed from settings.
+        Also return True if the comparison has a value without some of them: some costs are computed from
+        settings, and a level at the largest possible value settles a maximum.
         """
+        if self.differences(comparison, self.seeds):
+            return True
         parts = [
             (self._values[each.metric], self._trials.get(cell_key(each.cell), {}))
             for each in iter_quantities(comparison)
@@ -164,13 +180,80 @@ class CellResults:
         return found
 
     def gaps(self, comparison: Comparison) -> tuple[MissingTrials, ...]:
-        """Return notes on a comparison's trials that lack a value, including trials of added seeds."""
-        gaps = [gap for part in iter_quantities(comparison) for gap in self._answers[part].gaps]
+        """Return notes on a comparison's trials that lack a value, including trials of added seeds.
+
+        A value that cannot change the comparison is not missing, such as another level of a maximum that has
+        reached the largest possible value.
+        """
+        undefined_seeds = set(self._every) - self.differences(comparison, self._every).keys()
+        answers = [self._answers[part] for part in iter_quantities(comparison)]
+        gaps = [gap for each in answers if each.missing & undefined_seeds for gap in each.gaps]
         undefined = len(self.seeds) - len(self.differences(comparison, self.seeds))
         if undefined and not gaps:
             what = f"{undefined} of {len(self.seeds)} seeds divide by 0"
             gaps = [MissingTrials(where="a quotient", what=what)]
         return tuple(dict.fromkeys(gaps))
+
+    def is_ranked(self, comparison: Comparison, seeds: Collection[int]) -> bool:
+        """Return whether a side of a comparison is infinite with one of these seeds, as if it diverged."""
+        sides = [self._ends(side, seed) for side in (comparison.left, comparison.right) for seed in seeds]
+        return any(any(map(math.isinf, each)) for each in sides if each is not None)
+
+    def saturation(self, comparison: Comparison) -> Saturation | None:
+        """Return the bound that both sides of a comparison have with all seeds; None if there is none.
+
+        One side may be a number that is the bound. Return None, too, if a value is missing, or if a diverged
+        training only counts as the worst.
+        """
+        quantities = list(iter_quantities(comparison))
+        seeds = self.differences(comparison, self._every)
+        strayed = any(self._answers[each].remarks.keys() & seeds.keys() for each in quantities)
+        if not quantities or not seeds or strayed or self.gaps(comparison):
+            return None
+        sides = (comparison.left, comparison.right)
+        bounds: tuple[tuple[Literal["largest", "smallest"], int], ...] = (("largest", 1), ("smallest", 0))
+        for bound, end in bounds:
+            limits = {self._possible(side, seed)[end] for side in sides for seed in seeds}
+            values = {value for side in sides for seed in seeds for value in self._ends(side, seed) or ()}
+            if values == limits and len(limits) == 1 and all(map(math.isfinite, limits)):
+                measured = [side for side in sides if any(iter_quantities(side))]
+                notes = (self._at_bound(side, bound, len(seeds)) for side in measured)
+                return Saturation(bound=bound, sides=tuple(notes))
+        return None
+
+    def _at_bound(self, side: Number, bound: str, count: int) -> MissingTrials:
+        """Return a note that a side of a comparison is at a bound with this many seeds."""
+        parts = list(iter_quantities(side))
+        if isinstance(side, Quantity):
+            trials = f"all {count} trials" if count > 1 else "the trial"
+            return MissingTrials(
+                where=self._answers[side].where, what=f"{trials} at the {bound} possible value"
+            )
+        shared = set.intersection(*(set(each.cell) for each in parts))
+        where = self._where(tuple(pair for pair in parts[0].cell if pair in shared), parts[0].metric)
+        name = side.function if isinstance(side, Reduction) else "value"
+        seeds = f" with all {count} seeds" if count > 1 else ""
+        return MissingTrials(where=where, what=f"{name} at the {bound} possible value{seeds}")
+
+    def _possible(self, number: Number, seed: int) -> Ends:
+        """Return the lowest and the highest value that a number can have, whatever its trials give."""
+        match number:
+            case Constant():
+                return (number.value, number.value)
+            case Quantity():
+                known = find_metric(number.metric)
+                low, high = known.bounds
+                if known.steps_with_curriculum:
+                    trial = self._trials.get(cell_key(number.cell), {}).get(seed)
+                    if trial is None or trial.settings.train.curriculum is None:
+                        return (low, math.inf)
+                    high = float(reachable_length(trial.settings))
+                return (low, high)
+            case Reduction():
+                parts = [self._possible(part, seed) for part in number.parts]
+                return _by_end(_REDUCTIONS[number.function], parts)
+            case _:
+                return (-math.inf, math.inf)
 
     def is_censored(self, comparison: Comparison) -> bool:
         """Return whether a comparison uses the cost to reach a target, and some training missed the target.
@@ -271,8 +354,14 @@ class CellResults:
                 return _by_end(_total, known) if len(known) == len(terms) else None
             case Reduction():
                 parts = [self._ends(part, seed) for part in number.parts]
-                known = [part for part in parts if part is not None]
-                return _by_end(_REDUCTIONS[number.function], known) if len(known) == len(parts) else None
+                # a part without a value is no gap if no value of it could change the minimum or maximum
+                ranges = [
+                    self._possible(part, seed) if found is None else found
+                    for part, found in zip(number.parts, parts, strict=True)
+                ]
+                low, high = _by_end(_REDUCTIONS[number.function], ranges)
+                settled = None not in parts or (low == high and math.isfinite(low))
+                return (low, high) if settled else None
             case Quotient():
                 above, below = (self._ends(part, seed) for part in (number.numerator, number.denominator))
                 return None if above is None or below is None else _quotient(above, below)
@@ -416,7 +505,7 @@ class CellResults:
         )
         values: dict[int, float] = {}
         floors: dict[int, float] = {}
-        missing: Counter[str] = Counter()
+        missing: dict[int, str] = {}
         remarks: dict[int, str] = {}
         worst = _worst_value(quantity.metric)
         for seed in self._every:
@@ -433,17 +522,22 @@ class CellResults:
                 values[seed] = worst
                 remarks[seed] = f"{why}; it ranks as the worst"
             elif seed in self.seeds or status in _ENDED:
-                missing[why] += 1
-        where = cell_label(tuple(pair for pair in quantity.cell if pair[0] in self._varied))
-        count = len(self.seeds) if len(values) < len(self.seeds) else len(values) + missing.total()
+                missing[seed] = why
+        where = self._where(quantity.cell, quantity.metric)
+        count = len(self.seeds) if len(values) < len(self.seeds) else len(values) + len(missing)
         return CellValues(
             values=values,
             floors=floors,
-            gaps=_counted(missing, where or quantity.metric, count),
+            gaps=_counted(Counter(missing.values()), where, count),
+            missing=frozenset(missing),
             remarks=remarks,
-            where=where or quantity.metric,
+            where=where,
             step=self._smallest_step(quantity.metric, next(iter(trials.values()), None)),
         )
+
+    def _where(self, cell: Cell, metric: str) -> str:
+        """Return a label with the levels of a cell that vary in the study; the metric if there are none."""
+        return cell_label(tuple(pair for pair in cell if pair[0] in self._varied)) or metric
 
 
 def _counted(seeds: Counter[str], where: str, count: int) -> tuple[MissingTrials, ...]:

@@ -132,7 +132,7 @@ def needs_metrics(study: Study) -> bool:
 def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimResult:
     family = claim.comparisons
     tests = {each: comparison_tests(each, claim, results, len(family)) for each in family}
-    tested = [each for each in family if not tests[each][0].exact]
+    tested = [each for each in family if not _is_proven(tests[each][0])]
     alpha, counts = 1 - claim.spec.level, tuple(map(len, results.looks))
     over_looks = [p_over_looks(counts, min(test.p for test in tests[each])) for each in tested]
     threshold = look_level(counts, hochberg_threshold(over_looks, alpha))
@@ -156,7 +156,8 @@ def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimRes
             effect=_shown(test.effect, each),
             interval=_shown_interval(test.interval(1 - threshold), each),
             bounds=_shown_bounds(test, each),
-            p=p_values.get(each) if test.complete and test.n > 1 else None,
+            p=p_values.get(each) if test.complete and test.n > 1 and not test.at_bound else None,
+            test=None if _is_untested(test) else test.method,
             n=test.n,
             degrees=test.degrees if test.method in {"pooled", "t"} else None,
             needed=test.needed(1 - threshold) if verdicts[each] in OPEN else None,
@@ -169,6 +170,7 @@ def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimRes
             notes=(
                 *results.notes(each),
                 *_bound_notes(test),
+                *_saturation_notes(each, verdicts[each], results),
                 *(_spread_notes(test) if verdict in OPEN and verdicts[each] in OPEN else ()),
             ),
         )
@@ -187,6 +189,39 @@ def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimRes
         seeds=len(results.seeds),
         small=small and bool(claim.spec.source),
     )
+
+
+def _is_proven(test: PairedTest | BoundedTest) -> bool:
+    """Return whether a comparison holds, or fails, without a test."""
+    return test.exact or (test.at_bound and test.inside)
+
+
+def _is_untested(test: PairedTest | BoundedTest) -> bool:
+    return test.exact or test.at_bound or not test.complete or test.n < 2
+
+
+def _saturation_notes(
+    comparison: Comparison, verdict: Verdict, results: CellResults
+) -> Iterator[MissingTrials]:
+    """Yield notes on a comparison whose values are all at a bound, so that seeds do not change them."""
+    found = results.saturation(comparison)
+    if found is None:
+        return
+    if verdict not in OPEN:
+        yield from found.sides
+    elif len(found.sides) == 1:
+        (side,) = found.sides
+        yield MissingTrials(where=side.where, what=f"{side.what}, so more seeds do not help")
+    else:
+        hint = (
+            "fewer epochs, or steps_to a value, may tell them apart"
+            if found.bound == "largest"
+            else "an easier task or more epochs may tell them apart"
+        )
+        yield MissingTrials(
+            where="bound",
+            what=f"both sides at the {found.bound} possible value, so more seeds do not help; {hint}",
+        )
 
 
 def _bound_notes(test: PairedTest | BoundedTest) -> Iterator[MissingTrials]:
@@ -212,14 +247,16 @@ def comparison_tests(
     """Return the tests of a comparison, one for each look (interim test).
 
     A look adds seeds. Later looks are included as long as all their seeds have values. Costs that are
-    computed, not measured, are exact.
+    computed, not measured, are exact. If all values are at a bound, there is a single look at all of them.
     """
     names = {each.metric for each in iter_quantities(comparison)}
     found: list[PairedTest | BoundedTest] = []
     region = comparison.accepted_range(results.step(comparison))
     complete, censored = not results.gaps(comparison), results.is_censored(comparison)
     alpha = look_level(tuple(map(len, results.looks)), 1 - claim.spec.level)
-    for seeds in results.looks:
+    at_bound = results.saturation(comparison) is not None
+    known = tuple(results.differences(comparison, results.looks[-1]))
+    for seeds in (known,) if at_bound else results.looks:
         differences = results.differences(comparison, seeds)
         if found and len(differences) < len(seeds):
             break
@@ -234,6 +271,8 @@ def comparison_tests(
                 test=claim.spec.test,
                 complete=complete,
                 exact=bool(names) and names <= set(ANALYTIC_COSTS),
+                ranked=results.is_ranked(comparison, seeds),
+                at_bound=at_bound,
                 pool=results.pool(comparison, seeds) if claim.spec.test == "pooled" else None,
                 family=family,
                 alpha=alpha,

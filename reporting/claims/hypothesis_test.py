@@ -6,15 +6,20 @@ and the pooled spread of all comparable cells. It counts as at least the spread 
 7 do not prove that the fourth is 7. With enough seeds a permutation test decides instead. `t` uses only the
 comparison itself. `permutation` and `wilcoxon` assume less, and cannot decide anything below 6 seeds.
 
+A diverged training has an infinite loss. Then Wilcoxon's signed-rank test decides, whatever test is set, and
+an infinite difference has the largest rank. So two diverged seeds prove no more than any other two seeds.
+
 If trainings ended before they reached a target, only bounds of their differences are known. Then Wilcoxon's
 test decides, and only if it does so for all differences within the bounds.
+
+If all values are at the largest possible value, or all at the smallest, nothing is tested: they cannot vary.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 from statistics import median
@@ -22,10 +27,12 @@ from typing import ClassVar, Literal
 
 from ...studies.claims.comparisons import Test
 from ..statistics.estimates import (
+    hodges_lehmann,
     mean,
     paired_p,
     pairs_needed,
     sample_sd,
+    signed_rank_interval,
     signed_rank_sum,
     smallest_p,
     t_quantile,
@@ -39,9 +46,9 @@ from ..statistics.speedup import Ends, bounds_of_mean
 class PairedTest:
     """A test of whether the mean of paired differences lies in `region`.
 
-    `region` is an open interval. `differences` has left minus right for each seed. An infinite difference
-    outweighs all finite ones. The test is then the limit for larger and larger differences: infinite ones
-    count as 1, finite ones and the ends of the region as 0.
+    `region` is an open interval. `differences` has left minus right for each seed. If one is infinite, or if
+    the values are `ranked` since both sides of a seed are infinite, which is a tie, their median is tested by
+    ranks. If both sides are `at_bound`, equal values are taken as proven, and no more can be shown.
 
     `rounding_sd` is the standard deviation from rounding alone, and `pool` the variance of all comparable
     cells. `family` is the number of comparisons of the claim, and `alpha` the level of one look at all of
@@ -55,6 +62,8 @@ class PairedTest:
     test: Test
     complete: bool
     exact: bool = False
+    ranked: bool = False
+    at_bound: bool = False
     pool: Pool | None = None
     family: int = 1
     alpha: float = 1.0
@@ -66,39 +75,29 @@ class PairedTest:
 
     @cached_property
     def effect(self) -> float | None:
-        """Return the estimate of left minus right, its mean over seeds; None without seeds."""
-        if self._limit is not None:
-            return math.copysign(math.inf, self._limit.effect) if self._limit.effect else 0.0
-        return mean(list(self.differences.values())) if self.differences else None
+        """Return the estimate of left minus right; None without seeds.
+
+        It is the mean over seeds, or the Hodges–Lehmann estimate if ranks are tested.
+        """
+        if not self.differences:
+            return None
+        values = list(self.differences.values())
+        return hodges_lehmann(values) if self._is_ranked else mean(values)
 
     @cached_property
-    def _limit(self) -> PairedTest | None:
-        """Return a test with finite stand-ins for infinite differences.
-
-        None if all differences are finite. Infinite differences count as 1 or −1, and finite differences as
-        0.
-        """
-        if not any(map(math.isinf, self.differences.values())):
-            return None
-        low, high = self.region
-        return replace(
-            self,
-            differences={
-                seed: math.copysign(1.0, each) if math.isinf(each) else 0.0
-                for seed, each in self.differences.items()
-            },
-            region=(low if math.isinf(low) else 0.0, high if math.isinf(high) else 0.0),
-            rounding_sd=0.0,
-            pool=None,
-        )
+    def _is_ranked(self) -> bool:
+        return self.ranked or any(map(math.isinf, self.differences.values()))
 
     @property
     def method(self) -> Test:
         """Return the name of the test.
 
         It is the one that the claim sets, except for `pooled`: with enough seeds, a permutation test replaces
-        it, and without a pooled variance, the t interval of the comparison alone.
+        it, and without a pooled variance, the t interval of the comparison alone. Infinite values leave only
+        Wilcoxon's test.
         """
+        if self._is_ranked:
+            return "wilcoxon"
         if self.test != "pooled":
             return self.test
         if permutation_decides(self.n, self.family, self.alpha):
@@ -109,7 +108,8 @@ class PairedTest:
     def spread(self) -> float | None:
         """Return the standard deviation that the test uses.
 
-        None below two seeds. It may be pooled over comparable cells. It is at least `rounding_sd`.
+        None below two seeds, for ranks and at a bound. It may be pooled over comparable cells. It is at least
+        `rounding_sd`.
         """
         return None if self._spread is None else self._spread[0]
 
@@ -129,7 +129,8 @@ class PairedTest:
 
     @cached_property
     def _spread(self) -> tuple[float, float] | None:
-        found = None if self._limit is not None else sample_sd(list(self.differences.values()))
+        without = self._is_ranked or self.at_bound
+        found = None if without else sample_sd(list(self.differences.values()))
         if found is None:
             return None
         own, degrees = max(found, self.rounding_sd), self.n - 1.0
@@ -141,9 +142,10 @@ class PairedTest:
 
     @property
     def inside(self) -> bool:
-        """Return whether the effect lies in the claimed region."""
-        if self._limit is not None:
-            return self._limit.inside
+        """Return whether the effect lies in the claimed region. Ranks decide it if they are tested."""
+        if self._is_ranked:
+            inside, outside = self._ranked_p
+            return inside < outside
         if self.effect is None:
             return False
         low, high = self.region
@@ -154,16 +156,23 @@ class PairedTest:
         """Return the p-value: the smallest significance level at which the test decides. At most 1."""
         if self.effect is None or not self.complete:
             return 1.0
-        if self._limit is not None:
-            return self._limit.p
         if self.exact:
             return 0.0
+        if self.at_bound:
+            return 0.0 if self.inside else 1.0
+        if self._is_ranked:
+            return min(self._ranked_p)
         if self.inside:  # the mean must differ from both ends
             return max(map(self._p_against, self._ends))
         return min(map(self._p_against, self._crossed_ends))
 
     def interval(self, level: float) -> tuple[float, float] | None:
-        """Return the t interval of the mean difference; None below two seeds."""
+        """Return the t interval of the mean difference, or for ranks that of Wilcoxon's test.
+
+        None with too few seeds, and at a bound.
+        """
+        if self._is_ranked:
+            return signed_rank_interval(list(self.differences.values()), level)
         if self.effect is not None and self.exact:
             return (self.effect, self.effect)
         if self.effect is None or self.spread is None or self.degrees is None:
@@ -175,8 +184,11 @@ class PairedTest:
     def needed(self, level: float) -> int | None:
         """Return how many seeds decide the comparison with a power of 80 %; None if unknown.
 
-        It is assumed that the true effect is as large as estimated.
+        It is assumed that the true effect is as large as estimated. For ranks it is the fewest seeds that can
+        decide.
         """
+        if self._is_ranked:
+            return _fewest_seeds(self.p, self.n, level)
         effect, spread = self.effect, self.spread
         if effect is None or not spread or not self.complete:
             return None
@@ -188,6 +200,13 @@ class PairedTest:
             return None
         more = self.degrees / (self.n - 1)
         return pairs_needed(distance / spread, level, min_pairs=min_pairs, degrees_per_pair=more)
+
+    @cached_property
+    def _ranked_p(self) -> tuple[float, float]:
+        """Return the p-values for a median inside and outside the region."""
+        values, (low, high) = self.differences, self.region
+        inside = max(_p_of_ranks(values, low, 1), _p_of_ranks(values, high, -1))
+        return inside, min(_p_of_ranks(values, low, -1), _p_of_ranks(values, high, 1))
 
     @property
     def _ends(self) -> list[float]:
@@ -228,6 +247,7 @@ class BoundedTest:
     region: tuple[float, float]
     complete: bool
     exact: ClassVar = False
+    at_bound: ClassVar = False
     method: ClassVar[Test] = "wilcoxon"
     effect: ClassVar = None
     spread: ClassVar = None
@@ -267,8 +287,7 @@ class BoundedTest:
 
         It is unknown if the bounds allow both verdicts.
         """
-        fewest = next(n for n in count(2) if smallest_p(n) <= 1 - level)
-        return fewest if self.p < 1 and fewest > self.n else None
+        return _fewest_seeds(self.p, self.n, level)
 
     @cached_property
     def _p_inside(self) -> float:
@@ -281,22 +300,37 @@ class BoundedTest:
         return min(self._p_beyond(low, -1), self._p_beyond(high, 1))
 
     def _p_beyond(self, limit: float, side: Literal[-1, 1]) -> float:
-        """Return the p-value for a median above `limit` (side 1) or below it (side −1).
+        """Return the p-value for a median beyond `limit`, with the least favourable values.
 
-        It is that of Wilcoxon's signed-rank test with the least favourable values, at the ends of all
-        differences. It is 1 unless their median and their ranks point to this side. All values are beyond an
-        infinite limit, or none.
+        They are at the ends of all differences.
         """
-        if math.isinf(limit):
-            return 0.0 if side * limit < 0 else 1.0
         worst = {seed: ends[0 if side > 0 else 1] for seed, ends in self.ends.items()}
-        # only ranks count, so any value beyond all finite distances can stand for infinity
-        far = 2 * max((abs(each - limit) for each in worst.values() if math.isfinite(each)), default=0.0) + 1
-        distances = {
-            seed: each - limit if math.isfinite(each) else math.copysign(far, each)
-            for seed, each in worst.items()
-        }
-        values = list(distances.values())
-        if not values or side * signed_rank_sum(values) <= 0 or side * median(values) <= 0:
-            return 1.0
-        return paired_p(distances, dict.fromkeys(distances, 0.0), test="wilcoxon")
+        return _p_of_ranks(worst, limit, side)
+
+
+def _p_of_ranks(differences: Mapping[int, float], limit: float, side: Literal[-1, 1]) -> float:
+    """Return the p-value for a median above `limit` (side 1) or below it (side −1).
+
+    It is that of Wilcoxon's signed-rank test. It is 1 unless the median and the ranks of the differences
+    point to this side. An infinite difference has the largest rank. All values are beyond an infinite limit,
+    or none.
+    """
+    if math.isinf(limit):
+        return 0.0 if side * limit < 0 else 1.0
+    # only ranks count, so any value beyond all finite distances can stand for infinity
+    finite = (abs(each - limit) for each in differences.values() if math.isfinite(each))
+    far = 2 * max(finite, default=0.0) + 1
+    distances = {
+        seed: each - limit if math.isfinite(each) else math.copysign(far, each)
+        for seed, each in differences.items()
+    }
+    values = list(distances.values())
+    if not values or side * signed_rank_sum(values) <= 0 or side * median(values) <= 0:
+        return 1.0
+    return paired_p(distances, dict.fromkeys(distances, 0.0), test="wilcoxon")
+
+
+def _fewest_seeds(p: float, n: int, level: float) -> int | None:
+    """Return the fewest seeds with which ranks can decide; None if `n` are enough, or if p is 1."""
+    fewest = next(many for many in count(2) if smallest_p(many) <= 1 - level)
+    return fewest if p < 1 and fewest > n else None

@@ -128,6 +128,11 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
             f"With enough seeds, a {TESTS['permutation']} decides instead, and the "
             "interval is of the comparison alone."
         )
+    if any(map(_ranks, checked)):
+        sentences.append(
+            f"With a diverged seed, a {TESTS['wilcoxon']} decides, in which it has the largest rank; the "
+            "effect is then the Hodges–Lehmann estimate, with the interval of that test."
+        )
     others = [TESTS[test] for test in TESTS if test in tests]
     if names := " and ".join(["interval of the comparison alone"] * ("t" in tests) + others):
         sentences.append(f"Tested by the {names} if a claim sets this test.")
@@ -154,8 +159,12 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
 
 
 def _permutes(checked: ClaimResult) -> bool:
-    tested = (each for each in checked.findings if each.p is not None and not each.bounds)
-    return checked.spec.test == "pooled" and any(finding.degrees is None for finding in tested)
+    return checked.spec.test == "pooled" and any(each.test == "permutation" for each in checked.findings)
+
+
+def _ranks(checked: ClaimResult) -> bool:
+    others = (each for each in checked.findings if not each.bounds)
+    return checked.spec.test != "wilcoxon" and any(each.test == "wilcoxon" for each in others)
 
 
 def _degrees(checked: Sequence[ClaimResult]) -> str:

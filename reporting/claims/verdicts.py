@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from ...errors import ActivememError
 from ...studies.catalog.metrics import format_number
-from ...studies.claims.comparisons import AllOf, AnyOf, ClaimSpec, Comparison, NotOf, Statement
+from ...studies.claims.comparisons import AllOf, AnyOf, ClaimSpec, Comparison, NotOf, Statement, Test
 from ...studies.text.units import format_quantity, plural
 
 
@@ -55,12 +55,13 @@ class ComparisonResult:
     `text` is the comparison in full, and `label` its short name within the claim. `effect` is left minus
     right, or the speedup if it `is_ratio`. The margin `added` to a side, such as 0.01 in `a > b + 0.01`, is
     not part of the effect, but of the test. `tested_for` then describes the test, as in `tested for more than
-    0.01`. `interval` bounds the effect at the claim's level. If trainings ended before they reached a target,
-    there are instead the `bounds` of the effect, from below and from above; None for a bound that is unknown.
-    `p` is adjusted by Hochberg's procedure; None if nothing was tested. `degrees` are the degrees of freedom
-    of a t interval, None for other tests. `needed` is the number of seeds that would decide it; None if
-    unknown. `gaps` are the missing trials of its seeds. `notes` are the diverged ones, which count with the
-    worst value, and those that did not reach a target.
+    0.01`. `interval` bounds the effect at the claim's level; an end may be infinite. If trainings ended
+    before they reached a target, there are instead the `bounds` of the effect, from below and from above;
+    None for a bound that is unknown. `p` is adjusted by Hochberg's procedure, and `test` names the test; None
+    if nothing was tested. `degrees` are the degrees of freedom of a t interval, None for other tests.
+    `needed` is the number of seeds that would decide it; None if unknown. `gaps` are the missing trials of
+    its seeds. `notes` are the diverged ones, which count with the worst value, those that did not reach a
+    target, and values that are all at a bound.
     """
 
     text: str
@@ -70,6 +71,7 @@ class ComparisonResult:
     interval: tuple[float, float] | None
     bounds: tuple[float | None, float | None] | None
     p: float | None
+    test: Test | None
     n: int
     degrees: float | None
     needed: int | None

@@ -5,11 +5,13 @@ from .estimates import StatisticsError as StatisticsError
 from .estimates import estimate as estimate
 from .estimates import hochberg_adjusted as hochberg_adjusted
 from .estimates import hochberg_threshold as hochberg_threshold
+from .estimates import hodges_lehmann as hodges_lehmann
 from .estimates import holm_adjusted as holm_adjusted
 from .estimates import mean as mean
 from .estimates import paired_p as paired_p
 from .estimates import pairs_needed as pairs_needed
 from .estimates import sample_sd as sample_sd
+from .estimates import signed_rank_interval as signed_rank_interval
 from .estimates import smallest_p as smallest_p
 from .estimates import t_test_p as t_test_p
 from .factor_effects import FactorModel as FactorModel

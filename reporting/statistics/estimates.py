@@ -12,6 +12,8 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import combinations_with_replacement
+from statistics import median
 from typing import Literal
 
 from ...errors import ActivememError
@@ -145,6 +147,44 @@ def t_test_p(errors: float, count: float) -> float:
 def signed_rank_sum(differences: Sequence[float]) -> float:
     """Return the sum of the signed ranks of differences. It is the statistic of Wilcoxon's test."""
     return math.fsum(_signed_ranks(differences))
+
+
+def hodges_lehmann(differences: Sequence[float]) -> float:
+    """Return the median of the averages of all pairs of differences (Hodges and Lehmann 1963).
+
+    A difference is also paired with itself. Differences may be infinite; ∞ and −∞ average to 0.
+    """
+    return median(_walsh_averages(differences, 0.0))
+
+
+def signed_rank_interval(differences: Sequence[float], level: float) -> tuple[float, float] | None:
+    """Return the interval of Wilcoxon's signed-rank test, an end of which may be infinite.
+
+    Its ends are averages of pairs of differences, at the rank that the exact distribution of the test gives.
+    Differences may be infinite; the average of ∞ and −∞ may be anything. Return None if there are too few
+    differences for this level, or if neither end is finite.
+    """
+    patterns = [1]  # how many subsets of the ranks so far have each sum
+    for rank in range(1, len(differences) + 1):
+        longer = [*patterns, *[0] * rank]
+        for total, count in enumerate(patterns):
+            longer[total + rank] += count
+        patterns = longer
+    beyond, outside = 0, 0
+    while 2 * (outside + patterns[beyond]) <= (1 - level) * 2 ** len(differences):
+        outside += patterns[beyond]
+        beyond += 1
+    if not beyond:
+        return None
+    low = sorted(_walsh_averages(differences, -math.inf))[beyond - 1]
+    high = sorted(_walsh_averages(differences, math.inf))[-beyond]
+    return (low, high) if math.isfinite(low) or math.isfinite(high) else None
+
+
+def _walsh_averages(differences: Sequence[float], opposite: float) -> list[float]:
+    """Return the averages of all pairs of differences; `opposite` is that of ∞ and −∞."""
+    averages = [(one + other) / 2 for one, other in combinations_with_replacement(differences, 2)]
+    return [opposite if math.isnan(each) else each for each in averages]
 
 
 def _signed_ranks(differences: Sequence[float]) -> list[float]:

@@ -313,6 +313,14 @@ def highest_length(settings: TrialSettings) -> int:
     return top if train.curriculum.end is None else min(top, train.curriculum.end)
 
 
+def reachable_length(settings: TrialSettings) -> int:
+    """Return the greatest length that the curriculum of a trial can show, which is one of its steps."""
+    train, step = settings.train, require_algorithmic(settings.task.name).length_step
+    assert train.curriculum is not None, "an algorithmic task without a curriculum"
+    start = train.curriculum.start
+    return start + (highest_length(settings) - start) // step * step
+
+
 def _epoch_flops(settings: TrialSettings, task: AlgorithmicTask, length: int) -> float:
     train = settings.train
     return (

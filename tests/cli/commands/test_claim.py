@@ -147,6 +147,7 @@ def test_claims_for_a_program(run, claiming):
         "effect": 0.0,
         "interval": pytest.approx([-0.717, 0.717], abs=1e-3),
         "p": pytest.approx(0.0267, abs=1e-4),
+        "test": "t",
         "n": 3,
         "degrees": 2.0,
         "needed": None,

@@ -72,6 +72,18 @@ def test_the_first_look_that_decides_counts_whatever_comes_later():
     assert (one.verdict, one.deciding.n) == (UNDECIDED, 3)  # the look is not yet complete
 
 
+def test_values_at_a_bound_need_no_seeds_and_an_added_seed_below_it_brings_the_test_back():
+    top = "max_length[task=reverse, mixer=sa] >= 6"  # from 5 on, in two epochs
+    for ends in ((6, 6, 6), (6, 6, 6, 6, 6)):
+        (one,) = checked(top, found={"sa": ends})
+        assert (one.verdict, one.deciding.n, one.deciding.test) == (CONFIRMED, len(ends), None)
+    (one,) = checked(top, found={"sa": (6, 6, 6, 6, 0)})
+    assert (one.verdict, one.deciding.n, one.deciding.test) == (UNDECIDED, 5, "t")
+    both = {"sa": (6, 6, 6), "conv(k=3)": (6, 6, 6)}
+    study, outcomes = grown(BEATS.format("reverse", "sa", "conv(k=3)"), found=both)
+    assert next_seeds(study, outcomes, None) is None
+
+
 def test_an_added_seed_that_failed_is_reported_and_leaves_its_claim_undecided():
     ends = {"sa": (40, 43, 41, 42, "failed: no"), "conv(k=3)": (10, 11, 12, 10, 11)}
     study, outcomes = grown(BEATS.format("reverse", "sa", "conv(k=3)"), found=ends)

@@ -2,6 +2,7 @@
 
 import math
 import random
+from itertools import combinations_with_replacement
 
 import polars as pl
 import pytest
@@ -435,13 +436,145 @@ def test_the_legend_says_if_a_permutation_test_replaced_the_interval():
     assert told in " ".join(legend([many]))
 
 
-def test_an_infinite_value_is_worse_than_every_other_one_and_no_better_than_another_infinite_one():
-    claim = "loss[task=reverse, mixer=sa] < loss[task=reverse, mixer=conv(k=3)]"
-    ahead = checked(claim, pair((40, 43, 43), (math.inf,) * 3), metric="loss")
-    assert (ahead.verdict, ahead.deciding.effect, ahead.deciding.interval) == (CONFIRMED, -math.inf, None)
-    behind = checked(claim, pair((math.inf,) * 3, (1, 2, 3)), metric="loss")
-    assert (behind.verdict, behind.deciding.effect) == (REFUTED, math.inf)
-    both = checked(claim, pair((math.inf,) * 3, (math.inf,) * 3), metric="loss")
-    assert (both.verdict, both.deciding.effect) == (UNDECIDED, 0.0)
-    one = checked(claim, pair((1, 2, 3), (math.inf, 2, 3)), metric="loss")
-    assert (one.verdict, one.deciding.effect) == (UNDECIDED, -math.inf)
+LESS_LOSS = "loss[task=reverse, mixer=sa] < loss[task=reverse, mixer=conv(k=3)]"
+
+
+def of_losses(first, second):
+    """Return the claim that the first losses are lower, with one seed for each of them."""
+    text = STUDY_TEXT.replace("[0, 1, 2]", str(list(range(len(first)))))
+    return checked(LESS_LOSS, pair(first, second), metric="loss", text=text)
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_fewer_than_six_infinite_losses_decide_nothing(count):
+    ahead = of_losses((1,) * count, (math.inf,) * count)
+    assert (ahead.verdict, ahead.deciding.effect, ahead.deciding.interval) == (UNDECIDED, -math.inf, None)
+    assert (ahead.deciding.p, ahead.deciding.test, ahead.needed) == (2 * 0.5**count, "wilcoxon", 6)
+
+
+def test_an_infinite_loss_is_worse_than_every_other_one_and_ties_with_another_infinite_one():
+    ahead, behind = of_losses((1,) * 6, (math.inf,) * 6), of_losses((math.inf,) * 6, (1,) * 6)
+    assert (ahead.verdict, ahead.deciding.effect, ahead.deciding.p) == (CONFIRMED, -math.inf, 2 / 64)
+    assert (behind.verdict, behind.deciding.effect, behind.deciding.p) == (REFUTED, math.inf, 2 / 64)
+    both = of_losses((math.inf,) * 6, (math.inf,) * 6)
+    assert (both.verdict, both.deciding.effect, both.deciding.p) == (UNDECIDED, 0.0, 1)
+    tied = of_losses((1, 1, 1, 1, 1, math.inf), (2, 2, 2, 2, 2, math.inf))
+    assert (tied.verdict, tied.deciding.effect, tied.deciding.p) == (UNDECIDED, -1.0, 2 / 2**5)
+
+
+def infinite_test(differences, region=(-math.inf, 0.0), test="pooled"):
+    return PairedTest(
+        differences=dict(enumerate(differences)), region=region, rounding_sd=0.0, test=test, complete=True
+    )
+
+
+@pytest.mark.parametrize("test", ["pooled", "t", "permutation", "wilcoxon"])
+def test_two_diverged_seeds_are_two_seeds_whatever_the_test(test):
+    for sign in (1, -1):
+        both = infinite_test([sign * math.inf] * 2, test=test)
+        assert (both.p, both.effect, both.interval(0.95)) == (2 / 4, sign * math.inf, None)
+    assert infinite_test([math.inf, -math.inf], test=test).p == 1
+
+
+@pytest.mark.parametrize(
+    ("agreeing", "patterns", "decides"),
+    [(9, 43, False), (10, 55, False), (11, 70, True), (12, 88, True)],
+)
+def test_one_diverged_seed_has_the_largest_rank_among_those_that_agree(agreeing, patterns, decides):
+    """Of the subsets of the ranks 1 to n, so many have a sum of at most n, the rank of the diverged one."""
+    one = infinite_test([*(-0.1 * each for each in range(1, agreeing + 1)), math.inf])
+    assert one.p == 2 * patterns / 2 ** (agreeing + 1)
+    assert (one.p <= 0.05) == decides
+    assert one.inside
+    low, high = one.interval(0.95)
+    assert low < one.effect < high
+    assert math.isinf(high) != decides  # the interval is without an end on the side of the diverged seed
+
+
+def test_a_claim_on_losses_with_one_diverged_seed_is_confirmed_by_enough_others():
+    sa = (1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9, 2.0, math.inf)
+    conv = (2.0, 2.2, 2.4, 2.6, 2.8, 3.0, 3.2, 3.4, 3.6, 3.8, 4.0, 1.0)
+    one = of_losses(sa, conv)
+    assert (one.verdict, one.deciding.p, one.deciding.test) == (CONFIRMED, 140 / 4096, "wilcoxon")
+    differences = [one - other for one, other in zip(sa, conv, strict=True)]
+    averages = sorted(sum(two) / 2 for two in combinations_with_replacement(differences, 2))
+    assert one.deciding.effect == pytest.approx((averages[38] + averages[39]) / 2)  # of 12 · 13 / 2 = 78
+    # 13 is the largest sum that at most 2.5 % of the patterns stay below or at
+    assert one.deciding.interval == pytest.approx((averages[13], averages[-14]))
+    assert "With a diverged seed, a Wilcoxon signed-rank test decides" in " ".join(legend([one]))
+
+
+def test_a_maximum_is_settled_by_a_level_that_nothing_can_exceed():
+    parts = [f"accuracy[task=reverse, mixer={mixer}]" for mixer in ("sa", "conv(k=3)")]
+    found = pair((1.0, 1.0, 1.0), (0.5,))
+    for holds in (f"max({', '.join(parts)}) == 1", f"max({', '.join(reversed(parts))}) >= 1"):
+        one = checked(holds, found, metric="accuracy")
+        assert (one.verdict, one.deciding.n, one.deciding.gaps) == (CONFIRMED, 3, ())
+    for function in ("min", "mean"):
+        one = checked(f"{function}({', '.join(parts)}) == 1", found, metric="accuracy")
+        assert (one.verdict, one.deciding.n) == (UNDECIDED, 1)
+        assert [gap.what for gap in one.deciding.gaps] == ["2 of 3 seeds not run"]
+    part = checked(f"max({', '.join(parts)}) == 1", pair((1.0, 0.999, 1.0), ()), metric="accuracy")
+    assert (part.verdict, part.deciding.n) == (UNDECIDED, 2)
+    assert [gap.what for gap in part.deciding.gaps] == ["3 of 3 seeds not run"]
+
+
+def test_a_minimum_is_settled_by_a_level_that_nothing_can_undercut():
+    parts = [f"accuracy[task=reverse, mixer={mixer}]" for mixer in ("sa", "conv(k=3)")]
+    one = checked(f"min({', '.join(parts)}) <= 0.5", pair((0, 0, 0), (None, 0.9, 0.8)), metric="accuracy")
+    assert (one.verdict, one.deciding.n, one.deciding.effect) == (CONFIRMED, 3, -0.5)
+
+
+TOP = STUDY_TEXT.replace("epochs = 2", "epochs = 6")
+
+
+@pytest.mark.parametrize(
+    ("task", "top"),
+    [("not", 10), ("addition", 15)],  # from 5 by 1 or by 2, five times in six epochs
+)
+def test_a_ceiling_is_reached_without_a_test_if_all_trials_are_at_it(task, top):
+    assert "epochs = 6" in TOP
+    text = TOP.replace("[study]\n", "[study]\nmax_seeds = 12\n")
+    one = checked(f"max_length[task={task}, mixer=sa] >= {top}", {("sa", task): (top,) * 3}, text=text)
+    found = one.deciding
+    assert one.verdict is CONFIRMED
+    assert found.p is found.test is found.interval is found.needed is None
+    assert [note.what for note in found.notes] == ["all 3 trials at the largest possible value"]
+    for values in ((top, top, top - 1), (top, top, None), (top, top, "failed: no")):
+        other = checked(f"max_length[task={task}, mixer=sa] >= {top}", {("sa", task): values}, text=text)
+        assert other.verdict is UNDECIDED
+        assert "largest possible" not in " ".join(map(str, other.deciding.notes))
+
+
+@pytest.mark.parametrize(
+    ("statement", "verdict"),
+    [
+        ("== 1", CONFIRMED),
+        (">= 1", CONFIRMED),
+        ("!= 1", REFUTED),
+        ("> 1", UNDECIDED),
+        ("< 1", UNDECIDED),
+        (">= accuracy[task=not, mixer=conv(k=3)]", CONFIRMED),
+        ("== accuracy[task=not, mixer=conv(k=3)]", CONFIRMED),
+        ("< accuracy[task=not, mixer=conv(k=3)]", UNDECIDED),
+    ],
+)
+def test_values_at_a_bound_are_equal_and_more_seeds_tell_them_no_further_apart(statement, verdict):
+    found = pair((1.0,) * 3, (1.0,) * 3, "not")
+    one = checked(f"accuracy[task=not, mixer=sa] {statement}", found, metric="accuracy")
+    assert (one.verdict, one.needed, one.deciding.p, one.deciding.interval) == (verdict, None, None, None)
+    notes = [note.what for note in one.deciding.notes]
+    assert all("largest possible value" in note for note in notes)
+    assert all(("more seeds do not help" in note) == (verdict is UNDECIDED) for note in notes)
+    assert len(notes) == (2 if "mixer=conv" in statement and verdict is CONFIRMED else 1)
+
+
+def test_a_bound_below_is_as_good_as_one_above_and_a_diverged_seed_is_at_none():
+    holds = "accuracy[task=not, mixer=sa] == 0"
+    study = study_with_claims(holds)
+    outcomes = make_outcomes(study, {("sa", "not"): (0, 0, 0)}, metric="accuracy")
+    (one,) = check_claims(study, outcomes)
+    assert (one.verdict, one.deciding.test) == (CONFIRMED, None)
+    rose = pl.when(pl.col("seed") == 2).then(pl.lit("rose from 0.3 to 0.4")).alias("diverged")
+    (strayed,) = check_claims(study, outcomes.with_columns(rose))
+    assert strayed.deciding.test == "t"
