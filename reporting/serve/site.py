@@ -47,6 +47,12 @@ MAX_KEPT = 256
 MAX_HEADLINES = 4096
 """The maximum number of cached headlines in the list of studies, which needs all of them at once."""
 
+HEADLINES_S = 1.0
+"""The seconds after which the list of studies is sent with the headlines that are ready.
+
+An open page gets the others as events.
+"""
+
 REFRESH_FACTOR, MAX_AGE_S = 10, 60.0
 """A part is kept for at least this multiple of the time that it took to make, up to a limit in seconds."""
 
@@ -138,6 +144,12 @@ class TextCache:
             while len(self._made) > self._most:
                 self._made.popitem(last=False)
         return known
+
+    def known(self, key: Hashable) -> str | None:
+        """Return the cached text for a key, even if its inputs have changed; None without one."""
+        with self._lock:
+            kept = self._made.get(key)
+        return kept and kept.text
 
 
 class Site:
@@ -244,13 +256,24 @@ class Site:
             {"name": name, "error": str(found), "last": None}
             if isinstance(found, StudyError)
             else _study_line(found)
-            | {"headline": self._made(self._headlines, name, found.rows, found, headline).text}
             for name, found in snapshot.studies.items()
         ]
         lines.sort(key=lambda each: str(each["last"] or ""), reverse=True)
+        end = time.monotonic() + HEADLINES_S
+        for line in lines:
+            found = snapshot.studies[str(line["name"])]
+            if not isinstance(found, StudyError):
+                line["headline"] = self._headline(found, end)
         body = TEMPLATES.get_template("studies.html").render(studies=lines)
         version = sha256(body.encode()).hexdigest()[:12]
         return version, _in_section("studies", "Studies", version, body)
+
+    def _headline(self, now: StudyNow, end: float) -> str | None:
+        """Return a study's headline; after the time `end` only if there is one, else None."""
+        name = now.study.name
+        if time.monotonic() >= end:
+            return self._headlines.known(name)
+        return self._made(self._headlines, name, now.rows, now, headline).text
 
     def _page(self, page: LivePage, path: str, query: Mapping[str, str]) -> Iterator[bytes]:
         """Yield the HTML of a page piece by piece. So a browser can show the first pieces early."""

@@ -371,3 +371,16 @@ def test_a_heading_sorts_the_trials_and_sorts_them_the_other_way_round(still):
     assert 'href="?order=-state#trials"' in page
     assert column("order=-state", 4)[1] == sorted(states, reverse=True)
     assert column("order=nothing", 4)[1] == states
+
+
+def test_the_list_is_sent_before_slow_results_which_are_pushed_to_it(server, monkeypatch):
+    monkeypatch.setattr("activemem.reporting.serve.site.HEADLINES_S", -1.0)
+    _, page = get(server, "/")
+    assert "everything · 19 of 36 trials done" in page
+    assert "The result is being computed …" in page
+    assert "sa reverses farther" not in page
+    monkeypatch.setattr("activemem.reporting.serve.site.HEADLINES_S", 600.0)
+    with listening(server, f"/events?have={versions(page)}") as events:
+        name, markup = next(events)
+    assert name == "studies"
+    assert "sa reverses farther" in markup
