@@ -1,19 +1,23 @@
 """Locations of a store, and the names of its files.
 
-A location is a folder or a bucket. trials/STUDY/TRIAL-ATTEMPT.parquet      one row, written by the worker
-that ran the attempt trials/STUDY/group-TIME-CHANCE.parquet  the rows of short trials that ended together
-trials/STUDY/compacted-TIME-CHANCE.parquet  the rows of files that a compaction has merged metrics/STUDY/...
-files of the same names, with the metrics of each epoch probes/STUDY/...                        the same for
-metrics that were measured later in trained models tuning/STUDY/...                        the same for the
-metrics of decoding settings that were tuned later outputs/STUDY/...                       the same for the
-outputs of models on the test split, if kept tuned_outputs/STUDY/...                 the same for the outputs
-under tuned decoding settings taken/STUDY/...                         the same for trials of other studies
-that a search has adopted weights/TRIAL.safetensors               a trained model, if its study keeps weights
+A location is a folder or a bucket. It has these files:
+
+trials/STUDY/TRIAL-ATTEMPT.parquet      one row, written by the worker that ran the attempt
+trials/STUDY/group-TIME-CHANCE.parquet  the rows of short trials that ended together
+trials/STUDY/compacted-TIME-CHANCE.parquet  the rows of files that a compaction has merged
+metrics/STUDY/...                       files of the same names, with the metrics of each epoch
+probes/STUDY/...                        the same for metrics that were measured later in trained models
+tuning/STUDY/...                        the same for the metrics of decoding settings that were tuned later
+outputs/STUDY/...                       the same for the outputs of models on the test split, if kept
+tuned_outputs/STUDY/...                 the same for the outputs under tuned decoding settings
+taken/STUDY/...                         the same for trials of other studies that a search has adopted
+weights/TRIAL.safetensors               a trained model, if its study keeps weights
 final_checkpoints/TRIAL.pt              the last state of a training, if its study keeps these states
-studies/STUDY.json                      the record of a study's last run checkpoints/TRIAL/
-the checkpoint of an unfinished trial, and a note of its progress quarantine/
-damaged files under their paths, and notes.txt leases/TRIAL-ATTEMPT                    the process that trains
-an attempt unfinished/                             files that are being written
+studies/STUDY.json                      the record of a study's last run
+checkpoints/TRIAL/                      the checkpoint of an unfinished trial, and a note of its progress
+quarantine/                             damaged files under their paths, and notes.txt
+leases/TRIAL-ATTEMPT                    the process that trains an attempt
+unfinished/                             files that are being written
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ class SelfAttention(Block):
         """Join the heads' outputs (batch, heads, length, head_width), and apply the last map."""
         batch, heads, length, width = y.shape
         rows = y.transpose(1, 2).reshape(batch * length, heads * width)
-        return self.output(rows).view(batch, length, -1)
+        return self.output(rows).view(batch, length, self.output.out_features)
 
 
 def temperature_of(config: ModelConfig, head_width: int, given: float = 1.0) -> float:

@@ -63,6 +63,15 @@ class SobolSampler(optuna.samplers.QMCSampler):
         super().__init__(scramble=True, seed=seed, independent_sampler=drawn, warn_independent_sampling=False)
         self._place = place
 
+    def infer_relative_search_space(
+        self, study: optuna.Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """Return the search space by name.
+
+        Optuna takes the order of a study's first trial, which differs in a study restored from the store.
+        """
+        return dict(sorted(super().infer_relative_search_space(study, trial).items()))
+
     def _find_sample_id(self, study: optuna.Study, search_space: dict[str, BaseDistribution]) -> int:
         """Return the number of the element in the sequence.
 

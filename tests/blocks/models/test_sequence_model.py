@@ -336,6 +336,7 @@ def test_an_empty_sequence_moves_no_loss_of_the_others():
 @pytest.mark.parametrize(
     "text",
     [
+        "sa(heads=2) + conv(k=3) >> ff(8)",
         "sa(span=4, heads=2)",
         "all_attn(3, heads=2, span=4)",
         "sa(heads=2, pos=relative, span=700)",

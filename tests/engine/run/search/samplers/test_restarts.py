@@ -13,7 +13,8 @@ SEARCH = study_text(
     task={"name": "addition"},
     train={"optimizer": {"name": "adam", "lr": "{lr}"}, "epochs": 1, "steps_per_epoch": 1},
     search={"sampler": "tpe", "trials": 30, "metric": "loss"},
-    space={"k": "integer(1, 64)", "width": "integer(4, 64)", "lr": "real(0.01, 1.0)"},
+    # in another order than in the recipe, which may not matter
+    space={"width": "integer(4, 64)", "lr": "real(0.01, 1.0)", "k": "integer(1, 64)"},
 )
 
 
