@@ -590,7 +590,7 @@ def model_costs(
 
 
 def _distinguish_groups(study: Study, groups: Sequence[Sequence[Trial]]) -> list[str]:
-    """Return labels for a model's groups of trials: `batch=8` or `sort or reverse`."""
+    """Return labels for a model's groups of trials: `batch=8`, `dropout=0.1, 0.2` or `sort or reverse`."""
     found = [(number, trial) for number, each in enumerate(groups) for trial in first_of_each_kind(each)]
 
     def levels(trial: Trial, names: Sequence[str]) -> tuple[str, ...]:
@@ -612,8 +612,14 @@ def _distinguish_groups(study: Study, groups: Sequence[Sequence[Trial]]) -> list
         list(dict.fromkeys(", ".join(levels(trial, chosen)) for own, trial in found if own == number))
         for number in range(len(groups))
     ]
+    # a name that all texts of a group begin with is written once: dropout=0.1, 0.2
+    name = f"{chosen[0]}=" if len(chosen) == 1 else ""
     return [
-        " or ".join(each[:_MAX_LISTED])
+        (
+            name + ", ".join(text.removeprefix(name) for text in each[:_MAX_LISTED])
+            if name and each[0].startswith(name)
+            else " or ".join(each[:_MAX_LISTED])
+        )
         + (f" or {len(each) - _MAX_LISTED:,} more" * (len(each) > _MAX_LISTED))
         for each in texts
     ]

@@ -485,3 +485,15 @@ def test_studies_load_neither_torch_nor_ray():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_levels_that_cost_the_same_are_listed_after_one_name(tmp_path):
+    model = {"recipe": "{mixer} >> ff(16)", "d_model": 16, "dropout": "{dropout}"}
+    study = study_text(
+        study={"name": "small", "title": "A small study"},
+        model=model,
+        train={"epochs": 30, "steps_per_epoch": 10},
+        factors={"mixer": ["sa", "conv(k=5)"], "dropout": [0.0, 0.1, 0.2], "task": ["not"], "seed": [0]},
+    )
+    labels = [one.label for one in make_plan(load_study(study), Store(tmp_path)).models]
+    assert labels == ["sa", "conv(k=5) · dropout=0.0", "conv(k=5) · dropout=0.1, 0.2"]
