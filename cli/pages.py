@@ -534,6 +534,13 @@ class StudyNoisePage(Page):
     noise: Mapping[str, NoiseFloor | None]
 
 
+class StudyImportancePage(Page):
+    """The output of `study importance`: the share of each dimension of a search, the largest first."""
+
+    study: str
+    importance: Mapping[str, float]
+
+
 class StudyMissingPage(Page):
     """The output of `study missing`: ablations that a reviewer may request.
 
@@ -786,6 +793,7 @@ def all_pages() -> Mapping[str, type[Any]]:
         "study list": StudyListPage,
         "study query": StudyQueryPage,
         "study noise": StudyNoisePage,
+        "study importance": StudyImportancePage,
         "study missing": StudyMissingPage,
         "study propose": Proposal,
         "study tell": HandInAnswer,

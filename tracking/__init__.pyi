@@ -8,4 +8,5 @@ from .export import export_study as export_study
 from .feed import Tracking as Tracking
 from .feed import tracked_trial as tracked_trial
 from .feed import tracking as tracking
+from .importance import dimension_importances as dimension_importances
 from .search_export import export_search as export_search

@@ -274,6 +274,28 @@ def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
         print_stdout("\n".join(wrap(line, output_width(), subsequent_indent="  ")))
 
 
+@app.command()
+def importance(study: StudyName, *, results: ResultsOption = None, as_json: JsonOption = False) -> None:
+    """Print how much each dimension of a search matters for the best points.
+
+    The values are from Optuna's PED-ANOVA over the points whose trials are all done. Each value says how much
+    a dimension differs between the best tenth of the points and all points. Together they are 1. Dimensions
+    that only some points have are left out. Few points or one seed give a rough order, not a result.
+    """
+    from ...tracking.importance import dimension_importances
+    from ..machine_settings import open_results
+
+    opened = open_results(study, results)
+    shares = dimension_importances(opened.study, opened.store)
+    if as_json:
+        from ..pages import StudyImportancePage
+
+        print_json(StudyImportancePage(study=opened.study.name, importance=shares))
+        return
+    width = max(map(len, shares))
+    print_stdout("\n".join(f"{name:<{width}}  {share:.2f}" for name, share in shares.items()))
+
+
 def _compared(study: Study) -> list[str]:
     """Return the metrics by which a study compares its cells.
 

@@ -1,0 +1,29 @@
+"""The importance of a search's dimensions is Optuna's, over the points that are done."""
+
+from pathlib import Path
+
+import pytest
+
+from activemem import open_study
+from activemem.tracking import TrackingError, dimension_importances
+
+COMMITTED = Path(__file__).parents[2] / "studies" / "results"
+
+
+def importances(name, store):
+    opened = open_study(name, store)
+    return dimension_importances(opened.study, opened.store)
+
+
+def test_the_importances_of_a_search_are_shares_with_the_largest_first():
+    found = importances("tune-kernel", COMMITTED)
+    assert found.keys() == {"k", "dropout", "lr"}
+    assert sum(found.values()) == pytest.approx(1)
+    assert list(found.values()) == sorted(found.values(), reverse=True)
+
+
+def test_a_search_with_too_few_points_and_a_grid_are_refused(tmp_path):
+    with pytest.raises(TrackingError, match="expected at least 10 finished points, got 0"):
+        importances("tune-kernel", tmp_path)
+    with pytest.raises(TrackingError, match="and one objective, got quickstart"):
+        importances("quickstart", tmp_path)
