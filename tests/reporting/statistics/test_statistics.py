@@ -14,11 +14,13 @@ from activemem.reporting.statistics import (
     estimate,
     hochberg_adjusted,
     hochberg_threshold,
+    hodges_lehmann,
     holm_adjusted,
     mean,
     paired_p,
     pairs_needed,
     sample_sd,
+    signed_rank_interval,
     smallest_p,
     t_test_p,
 )
@@ -212,3 +214,23 @@ def test_values_that_are_all_the_same_have_no_interval():
     assert estimate([7.0] * 3, spread="sd").spread == 0.0
     for spread in ("se", "ci"):
         assert estimate([7.0] * 8, spread=spread).spread is None
+
+
+def test_the_interval_of_ranks_has_the_values_that_the_test_does_not_refuse():
+    found = [0.3, -0.2, 1.1, 0.9, 0.7, 1.6, 0.45, 2.3]
+    low, high = signed_rank_interval(found, 0.95)
+    for value in (-0.5 + 0.013 * step for step in range(250)):
+        p = paired_p(dict(enumerate(found)), dict.fromkeys(range(8), value), test="wilcoxon")
+        assert (p > 0.05) == (low < value < high)
+    assert low < hodges_lehmann(found) < high
+    assert signed_rank_interval(found[:5], 0.95) is None  # the smallest p of five is 2 / 32
+
+
+def test_infinite_differences_leave_the_end_of_the_interval_on_their_side_open():
+    assert hodges_lehmann([1.0, 2.0, math.inf]) == math.inf  # of 1, 1.5, 2 and three times ∞
+    assert (
+        hodges_lehmann([1.0, 2.0, 4.0, 8.0, math.inf]) == 5.0
+    )  # 1, 1.5, 2, 2.5, 3, 4, 4.5, 5, 6, 8, five times ∞
+    assert hodges_lehmann([math.inf, -math.inf]) == 0.0
+    assert signed_rank_interval([1.0, 2.0, 3.0, 4.0, 5.0, math.inf], 0.95) == (1.0, math.inf)
+    assert signed_rank_interval([math.inf] * 6, 0.95) is None
