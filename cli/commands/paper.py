@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from ...errors import ActivememError
 from ..options import JsonOption, ResultsOption
 from ..output import EXIT_FAILED, output_width, print_json, print_stderr, print_stdout, print_waiting
 
@@ -98,8 +99,14 @@ def check(
     text: Annotated[Path, typer.Argument(metavar="TEXT", dir_okay=False, help="The LaTeX file.")],
     *,
     paper: Annotated[
-        Path, typer.Option("--paper", metavar="FILE", dir_okay=False, help="The TOML file of the paper.")
-    ] = Path("paper.toml"),
+        Path | None,
+        typer.Option(
+            "--paper",
+            metavar="FILE",
+            dir_okay=False,
+            help="The TOML file of the paper (default: paper.toml beside TEXT, else in this folder).",
+        ),
+    ] = None,
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -114,6 +121,12 @@ def check(
     from ...reporting.manuscript.text_check import check_text
     from ...studies.text.errors import command_line
 
+    if paper is None:
+        beside, here = text.parent / "paper.toml", Path("paper.toml")
+        paper = next((each for each in (beside, here) if each.is_file()), None)
+        if paper is None:
+            places = " and ".join(dict.fromkeys(map(str, (beside, here))))
+            raise ActivememError(f"{places}: no such file; name the paper's file with --paper FILE")
     found = _read(paper, results)
     wrong = check_text(found, text)
     if as_json:

@@ -252,7 +252,10 @@ def read_model_file(path: Path) -> ModelFile:
         )
     except FileNotFoundError as error:
         raise ModelFileError(f"{path}: expected a model's file, got none") from error
-    except (DamagedError, UnreadableError) as error:
+    except DamagedError as error:
+        mend = "activemem store repair, then activemem study run, trains a model of a store again"
+        raise ModelFileError(f"{path}: {error}; {mend}") from error
+    except UnreadableError as error:
         raise ModelFileError(f"{path}: {error}") from error
     except (ActivememError, SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
         if plugins := _plugins(description):

@@ -137,7 +137,10 @@ def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimRes
     over_looks = [p_over_looks(counts, min(test.p for test in tests[each])) for each in tested]
     threshold = look_level(counts, hochberg_threshold(over_looks, alpha))
     shown = {
-        each: next((test for test in found if test.complete and test.p <= threshold), found[-1])
+        each: next(
+            (test for test in found if test.complete and test.p <= threshold and not claim.uses_last_look),
+            found[-1],
+        )
         for each, found in tests.items()
     }  # the test at the first look that decides a comparison, or at the last look
     verdicts = {

@@ -210,16 +210,18 @@ def _read_numbers(diagnostics: Diagnostics, keys: PaperKeys, study: Study) -> li
 def _numbers(checked: ClaimResult, claim: Claim, now: Snapshot) -> Iterator[tuple[str, PaperNumber]]:
     """Yield a number, its interval and its count of seeds, each with a name that the paper can quote.
 
-    The names end in `.low` and `.high` for the interval, and in `.n` for the count of seeds.
+    The names end in `.low` and `.high` for the interval, in `.level` for its level in percent, and in `.n`
+    for the count of seeds.
 
     The prediction of a power law has the interval of a table of the kind `scaling`. A number that is computed
     from such a prediction has none, since its spread over seeds leaves out the error of the law.
     """
-    study, found = now.study, checked.deciding
+    study, found, level = now.study, checked.deciding, checked.level
     match number := next(iter_comparisons(claim.statement)).left:
         case Extrapolation() if found.effect is not None and (predicted := now.prediction(number)):
             value, low, high = predicted
             interval = None if low is None or high is None else (low, high)
+            level = 0.95
             found = replace(found, effect=value, interval=interval, n=min(found.n, len(study.seeds)))
         case Quantity(metric=metric) if found.interval:
             (low, high), (lowest, highest) = found.interval, find_metric(metric).bounds
@@ -232,6 +234,7 @@ def _numbers(checked: ClaimResult, claim: Claim, now: Snapshot) -> Iterator[tupl
     source = f"{claim.spec.holds} ({study.name}, {plural(found.n, 'seed')})"
     texts = {"": found.effect_text or None}
     texts |= zip((".low", ".high"), format_numbers(found, checked.verdict)[1], strict=False)
+    texts |= {".level": f"{100 * level:.4g}"} if ".low" in texts else {}
     texts |= {".n": str(found.n)}
     for suffix, text in texts.items():
         yield f"{claim.spec.name}{suffix}", PaperNumber(text=text, source=source, gaps=gaps)

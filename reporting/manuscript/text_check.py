@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ...errors import nearest_hint
 from ...studies.text.errors import StudyError, StudyFault, fault_at
+from ...studies.text.units import plural
 from .files import NUMBERS, latex_number, paper_files
 from .paper_file import Manuscript, PaperNumber
 
@@ -132,6 +133,10 @@ def _name_fault(name: str, numbers: Mapping[str, PaperNumber]) -> str:
 
     The name is unknown, or the number has no value yet.
     """
+    base, _, end = name.rpartition(".")
+    if name not in numbers and base in numbers and end in ("low", "high", "level"):
+        seeds = plural(int(numbers[f"{base}.n"].text or 0), "seed")
+        return f"'{name}' has no value: {numbers[base].gaps or f'{base} has no interval with {seeds}'}"
     if name not in numbers:
         known = [each for each in numbers if "." in name or "." not in each]
         return f"unknown number '{name}'{nearest_hint(name, known) or '; paper.toml has no [numbers]'}"

@@ -261,13 +261,15 @@ class Claim:
     """A claim: its text, and the statement about a study's cells that the text makes.
 
     `varied_factors` are the factors with several levels. In every cell, another factor's level determines the
-    levels of the `dependent_factors`.
+    levels of the `dependent_factors`. `uses_last_look` means that all looks' seeds count, as for a number of
+    a paper that compares nothing: then no look decides it early.
     """
 
     spec: ClaimSpec
     statement: Statement
     varied_factors: Mapping[str, tuple[Level, ...]]
     dependent_factors: frozenset[str]
+    uses_last_look: bool = False
 
     @property
     def comparisons(self) -> list[Comparison]:

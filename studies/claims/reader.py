@@ -901,11 +901,15 @@ def _claim(spec: ClaimSpec, statement: Statement, scope: Scope) -> Claim:
 def read_number(name: str, text: str, scope: Scope, faults: FaultCollector) -> Claim | None:
     """Convert an expression to a claim whose test estimates the value of the expression.
 
-    The expression is one side of a claim's comparison: `loss[mixer=sa] - loss[mixer=ssd]`, or a speedup.
-    Report faults and return None if it is invalid.
+    The expression is one side of a claim's comparison: `loss[mixer=sa] - loss[mixer=ssd]`, or a speedup. One
+    that compares nothing, such as `loss[mixer=sa]`, uses the seeds of the last look. Report faults and return
+    None if it is invalid.
     """
     found = _Resolver(scope, faults, None).number(parse_claim(text, faults))
-    return None if found is None or faults else _claim(ClaimSpec(name=name, holds=text), found, scope)
+    if found is None or faults:
+        return None
+    alone = not isinstance(found.left, (SignedSum, Quotient, Speedup))
+    return replace(_claim(ClaimSpec(name=name, holds=text), found, scope), uses_last_look=alone)
 
 
 def _at_each_level(spec: ClaimSpec, scope: Scope) -> Iterator[tuple[ClaimSpec, Scope]]:

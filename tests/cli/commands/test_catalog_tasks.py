@@ -109,7 +109,7 @@ def test_the_list_as_json_has_every_key(run):
 def test_an_unknown_task_is_reported_with_the_nearest(run):
     result = run("show", "revers")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == "unknown name 'revers'; nearest: reverse\n"
+    assert result.stderr == "unknown name 'revers'; nearest: reverse\nor load a plug-in: --plugin FILE\n"
 
 
 def test_a_name_like_no_other_is_reported_with_a_few_of_the_nearest(run):

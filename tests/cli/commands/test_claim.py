@@ -207,6 +207,7 @@ def test_a_study_without_claims_and_a_claim_that_cannot_be_read_are_reported(run
         "\n"
         '  39 | holds = "los[task=not] > 3"\n'
         "                ^^^  [[claim]] holds: unknown metric 'los'; nearest: loss\n"
+        "or load a plug-in: --plugin FILE\n"
     )
 
 

@@ -56,6 +56,22 @@ def test_a_paper_is_written_and_its_text_checked(run, paper):
     assert page["numbers"]["missing"]["text"] is None
 
 
+def test_a_paper_is_found_beside_its_text_and_a_missing_one_names_the_option(run, paper, monkeypatch):
+    run("paper", "build")
+    Path("main.tex").write_text("\\am{missing.low}\n", encoding="utf-8")
+    folder = Path.cwd()
+    (folder / "elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    told = run("paper", "check", "../main.tex", "--results", str(folder / "results"))
+    assert told.exit_code == 1
+    assert "'missing.low' has no value: mixer=conv(k=3), task=reverse: 1 of 2 seeds" in " ".join(
+        told.stdout.split()
+    )
+    (folder / "paper.toml").unlink()
+    told = run("paper", "check", "../main.tex")
+    assert (told.exit_code, "--paper FILE" in told.stderr) == (2, True)
+
+
 def test_a_changed_store_makes_the_paper_stale(run, paper):
     run("paper", "build")
     study = load_study("tiny.toml")

@@ -12,6 +12,7 @@ recipe: 4 faults
   2                   ^^^^^^^^^^^                   unknown block 'highway_cnv'; nearest: highway_conv
   3                               ^^^               k must be at least 1, got 0
   4     ^                                           this parenthesis is never closed
+or load a plug-in: --plugin FILE
 """
 
 TAKEN_APART = """\

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from activemem import load_model, open_study, run_study
+from activemem import ActivememError, load_model, open_study, run_study
 from activemem.engine import DataError, Machine
 from activemem.engine.core import ModelFile, read_model_file, write_model_file
 from activemem.engine.data.text import TextSymbols, open_corpus
@@ -139,6 +139,13 @@ def test_a_packed_model_never_reads_more_than_its_context(data, tmp_path, mixer)
         window = [*window, expected[-1]]
         window = window if len(window) <= 8 else window[-4:]
     assert "".join(trained.generate(text, temperature=0.0, max_symbols=20)) == symbols.decode(expected)
+
+
+def test_damaged_weights_are_reported_with_the_commands_that_mend_them(language_model, tmp_path):
+    data = language_model[1].read_bytes()
+    (tmp_path / "model.safetensors").write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    with pytest.raises(ActivememError, match="checksum; activemem store repair, then activemem study run"):
+        load_model(tmp_path)
 
 
 def test_an_unknown_keyword_of_generation_is_answered_with_those_that_exist(language_model):

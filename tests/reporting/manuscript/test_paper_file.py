@@ -30,6 +30,28 @@ def test_a_number_is_a_mean_over_seeds_with_the_digits_of_its_metric(read):
     assert [numbers[f"gain.{end}"].text for end in ("low", "high", "n")] == ["−37.4", "7.4", "3"]
 
 
+def test_a_number_alone_uses_all_looks_and_a_difference_those_that_decide_it(tmp_path):
+    factors = {"mixer": ["sa", "conv(k=3)"], "seed": [0, 1, 2]}
+    text = study_text(study={"max_seeds": 5}, task=TASK, train=TRAIN, factors=factors)
+    (tmp_path / "tiny.toml").write_text(text, encoding="utf-8")
+    store = Store(tmp_path / "results")
+    for trial in load_study(text).with_later_seeds().cells:
+        slow = trial.levels["mixer"] == "sa" and trial.levels["seed"] < 3
+        store_course(store, trial, SLOW if slow else FAST)
+    paper = """\
+[paper]
+studies = ["tiny.toml"]
+[numbers.tiny]
+alone = "steps_to[dev_loss <= 1.5, mixer=sa]"
+gain = "steps_to[dev_loss <= 1.5, mixer=sa] - steps_to[dev_loss <= 1.5, mixer=conv(k=3)]"
+"""
+    (tmp_path / "paper.toml").write_text(paper, encoding="utf-8")
+    numbers = read_manuscript(tmp_path / "paper.toml", lambda place: store).numbers
+    assert [numbers[f"{name}.n"].text for name in ("alone", "gain")] == ["5", "3"]
+    assert (numbers["alone"].text, numbers["gain"].text) == ("320", "200")  # 400 thrice, 200 twice
+    assert 95 < float(numbers["gain.level"].text) < 100
+
+
 def test_an_interval_ends_where_no_value_can_be(tmp_path):
     factors, store = {"mixer": ["sa"], "seed": [0, 1]}, Store(tmp_path / "results")
     text = study_text(task=TASK, train=TRAIN, factors=factors)
