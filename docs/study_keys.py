@@ -113,7 +113,7 @@ def _type(field: FieldInfo) -> str:
 def _default(field: FieldInfo) -> str:
     """Return the default value of a key, as code if it is a value."""
     words = default_words(field)
-    return words if words in ("required", "none", "empty", "its keys'") else f"`{words}`"
+    return words if words in ("", "required", "none", "empty") else f"`{words}`"
 
 
 def search_part_keys() -> str:

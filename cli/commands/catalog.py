@@ -50,8 +50,8 @@ def show(
         str,
         typer.Argument(
             metavar="NAME",
-            help='A name from `activemem list`, a block with arguments, such as "conv(k=20)", or a key of '
-            "study files, such as grow_at or train.keep.",
+            help='A name from `activemem list`, a block with arguments, such as "conv(k=20)", or a table or '
+            "key of study files, such as claim, grow_at or train.keep.",
         ),
     ],
     *,
@@ -79,9 +79,10 @@ def show(
 
     chosen = KINDS if kind is None else [_check_kind(kind)]
     keys = study_keys.find_keys(name) if kind is None else []
-    kinds = catalog.kinds_with(name, chosen, is_key=bool(keys))
+    table = study_keys.find_table(name) if kind is None else None
+    kinds = catalog.kinds_with(name, chosen, is_key=bool(keys or table))
     if as_json and not kinds:
-        print_json(study_keys.KeysPage(keys=keys))
+        print_json(study_keys.KeysPage(keys=keys, table=table))
         return
     if as_json and len(kinds) > 1:
         choices = " or ".join(f"--kind {each}" for each in kinds)
@@ -99,7 +100,8 @@ def show(
         else "\n".join(catalog.format_name(each, name))
         for each in kinds
     ]
-    print_stdout("\n\n".join([*shown, *map(study_keys.format_key, keys)]))
+    tables = [study_keys.format_table(table)] if table else []
+    print_stdout("\n\n".join([*shown, *tables, *map(study_keys.format_key, keys)]))
 
 
 def _check_kind(kind: str) -> str:

@@ -29,7 +29,7 @@ from ...studies.schema.settings import DESIGNS, find_design
 from ...studies.text.strict_model import default_words, key_descriptions, type_words
 from ...studies.text.units import WIDTH
 from . import blocks
-from .study_keys import key_names
+from .study_keys import key_names, type_and_default, unknown_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +142,8 @@ def kinds_with(name: str, kinds: Sequence[str], *, is_key: bool) -> list[str]:
     found = [kind for kind in kinds if name in names[kind]]
     if found or is_key:
         return found
+    if len(kinds) > 1 and (message := unknown_key(name)):
+        raise ActivememError(message)
     if "blocks" in kinds and not re.fullmatch(r"[\w-]+", name):
         return ["blocks"]
     if name in dataset_names():
@@ -330,7 +332,6 @@ def _format(
     if keys:
         yield f"  {table}"
     for key, field in keys.items():
-        default = default_words(field)
-        given = default if default == "required" else f"default {default}"
-        yield from wrap(f"    {key} ({type_words(field)}; {given})", WIDTH, subsequent_indent=" " * 6)
+        given = type_and_default(type_words(field), default_words(field))
+        yield from wrap(f"    {key} ({given})", WIDTH, subsequent_indent=" " * 6)
         yield from wrap(described.get(key, ""), WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6)

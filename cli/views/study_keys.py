@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any, Literal, NamedTuple, get_args
 
 from pydantic.fields import FieldInfo
 
+from ...errors import nearest_hint
+from ...studies.catalog.optimisers import OPTIMIZERS, SCHEDULES, OptimizerSettings, ScheduleSettings
 from ...studies.catalog.tasks import require_task, task_names
+from ...studies.catalog.train_parts import CALLBACKS, LOSS_TERMS, Callback, LossTerm
 from ...studies.claims.comparisons import ClaimSpec
 from ...studies.expansions.gate import GateSettings
 from ...studies.expansions.ladder import LadderSettings
-from ...studies.presentation.kinds import kinds_of
+from ...studies.own_data.own_corpus import own_data_forms
+from ...studies.presentation.kinds import Role, kinds_of
 from ...studies.resolve.training_budget import BudgetSettings
 from ...studies.schema import search_settings, settings
+from ...studies.text.key_synonyms import ELSEWHERE, SYNONYMS
+from ...studies.text.parts import PartSettings
 from ...studies.text.strict_model import StrictModel, default_words, key_descriptions, type_words
 from ...studies.text.units import WIDTH
 
-_TABLES: Mapping[str, tuple[type[StrictModel], ...]] = {
+_MODELS: Mapping[str, tuple[type[StrictModel], ...]] = {
     "study": (settings.StudySettings,),
     "model": (settings.ModelSettings,),
     "train": (settings.TrainSettings, BudgetSettings),
@@ -29,8 +36,37 @@ _TABLES: Mapping[str, tuple[type[StrictModel], ...]] = {
     "claim": (ClaimSpec,),
     "gate": (GateSettings,),
 }
-_LISTS = ("claim", "gate", "table", "curve")
+_TABLES: Mapping[str, str] = {
+    "study": "the study's name and question, and which cells it has",
+    "model": "the model's body, which is a recipe, and the layers around it",
+    "task": "the task by its `name`; `activemem show TASK` lists the other keys",
+    "train": "how the model is trained",
+    "factors": "each factor's levels by its name, which fill the holes `{name}`; also `seed`",
+    "recipes": 'fragments of recipes by name, as in `core = "sa >> ff(64)"` for the hole `{core}`',
+    "when": "for each factor that not every cell has, the levels of other factors that it needs",
+    "cells": "a cell that the design lacks, by its level of each factor",
+    "source": 'where each setting is from, as in `train.epochs = "paper: section 3.1"`',
+    "ladder": "the sizes of the models, and how long they train",
+    "search": "the search space, the objectives, and how points are chosen",
+    "decode": "decoding settings that `activemem probe run` tries",
+    "table": "a table of results; the other keys depend on its `kind`",
+    "curve": "a figure of results; the other keys depend on its `kind`",
+    "claim": "a sentence about the results, and the statement that decides it",
+    "gate": "cells to hold back, and the claims that release them",
+}
+_LISTS = ("cells", "claim", "gate", "table", "curve")
+_OTHER_NAMES = {"figure": "curve"}
 _MOST_OWNERS = 4
+_PAGES = {"claim": "docs/reference/keys-claims.md"}
+_EXAMPLES: Mapping[str, tuple[str, ...]] = {
+    "claim": (
+        "max_length[task=sort, mixer=sa] > max_length[task=sort, mixer=conv(k=20)] + 2",
+        "all(dev_loss[mixer=m] < dev_loss[mixer=sa] for m in mixer except [sa])",
+        "best(max_length[task=sort]) in [sa, conv(k=20)]",
+        "mean(test_accuracy[mixer=sa]) within 0.01 of mean(test_accuracy[mixer=gru])",
+        "speedup(sa over conv(k=20), steps_to[dev_loss <= 1.5]) > 1.5",
+    )
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +85,31 @@ class KeyEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StudyTableEntry:
+    """A table of study files, with the keys that it always has.
+
+    `kinds` are the values of its key `kind`, on which its other keys depend. `examples` are values of the key
+    `holds` of claims. `page` is a page of the documents, or "".
+    """
+
+    table: str
+    summary: str
+    keys: Sequence[KeyEntry]
+    kinds: Sequence[str]
+    examples: Sequence[str]
+    page: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeysPage:
-    """All keys of study files with one name, such as `width` in `[model]` and in `[[table]]`."""
+    """All keys of study files with one name, such as `width` in `[model]` and in `[[table]]`.
+
+    `table` is the table with this name, or null.
+    """
 
     kind: Literal["keys"] = "keys"
     keys: Sequence[KeyEntry]
+    table: StudyTableEntry | None
 
 
 class KeyFact(NamedTuple):
@@ -90,47 +146,147 @@ def find_keys(name: str) -> list[KeyEntry]:
 
     `[train] keep` is another spelling of `train.keep`.
     """
-    wanted = ".".join(name.replace("[", " ").replace("]", " ").split())
+    wanted = _plain(name)
+    return _entries(lambda table, key: f".{table}.{key}".endswith(f".{wanted}"))
+
+
+def find_table(name: str) -> StudyTableEntry | None:
+    """Return the table of study files with this name, such as `claim` or `[[claim]]`, or None."""
+    table = _OTHER_NAMES.get(_plain(name), _plain(name))
+    if table not in _TABLES:
+        return None
+    return StudyTableEntry(
+        table=_heading(table),
+        summary=_TABLES[table],
+        keys=[each for each in _entries(lambda owner, _: owner == table) if not each.of],
+        kinds=_kinds(table),
+        examples=_EXAMPLES.get(table, ()),
+        page=_PAGES.get(table, ""),
+    )
+
+
+def _kinds(table: str) -> Sequence[str]:
+    roles: tuple[Role, ...] = ("table", "curve")
+    return [kind for role in roles if role == table for kind in kinds_of(role)]
+
+
+def _plain(name: str) -> str:
+    return ".".join(name.replace("[", " ").replace("]", " ").split())
+
+
+def _heading(table: str) -> str:
+    return f"[[{table}]]" if table in _LISTS else f"[{table}]"
+
+
+def _entries(is_wanted: Callable[[str, str], bool]) -> list[KeyEntry]:
+    """Return the keys that `is_wanted` accepts; it gets the table and the dotted key."""
     owners: dict[tuple[str, ...], list[str]] = {}
-    for table, owner, model in _iter_tables():
-        heading = f"[[{table}]]" if table in _LISTS else f"[{table}]"
-        for fact in iter_keys(model):
-            if f".{table}.{fact.name}".endswith(f".{wanted}"):
-                texts = (heading, fact.name, type_words(fact.field), default_words(fact.field))
-                owners.setdefault((*texts, fact.description), []).append(owner)
+    for table, owner, fact in _iter_facts():
+        if is_wanted(table, fact.name):
+            texts = (_heading(table), fact.name, type_words(fact.field), default_words(fact.field))
+            owners.setdefault((*texts, fact.description), []).append(owner)
     return [
         KeyEntry(
-            table=table, key=key, type=kind, default=default, description=text, of=list(filter(None, of))
+            table=table,
+            key=key,
+            type=kind,
+            default=default,
+            description=text,
+            of=list(dict.fromkeys(filter(None, of))),
         )
         for (table, key, kind, default, text), of in owners.items()
     ]
 
 
 def key_names() -> set[str]:
-    """Return the names of all study-file keys, without their tables."""
-    return {fact.name.rpartition(".")[2] for _, _, model in _iter_tables() for fact in iter_keys(model)}
+    """Return the names of all tables and keys of study files, without the tables of the keys."""
+    return {*_TABLES, *(fact.name.rpartition(".")[2] for _, _, fact in _iter_facts())}
 
 
-def _iter_tables() -> Iterator[tuple[str, str, type[StrictModel]]]:
-    """Yield the name and the Pydantic model of each table of study files.
+def unknown_key(name: str) -> str | None:
+    """Return the message about a dotted name that no key has, such as `model.layers`, or None."""
+    if not re.fullmatch(r"\[{0,2}[A-Za-z]\w*\]{0,2}[. ]\w+(\.\w+)*", name):
+        return None
+    table, _, key = _plain(name).rpartition(".")
+    if key in ELSEWHERE:
+        return f"unknown key '{name}'; {ELSEWHERE[key]}"
+    known = {f"{owner}.{fact.name}" for owner, _, fact in _iter_facts()}
+    return f"unknown key '{name}'{nearest_hint(f'{table}.{SYNONYMS.get(key, key)}', known)}"
 
-    The value between them is the task or the kind for which the table has these keys, or "" if it always has
-    them.
+
+def _iter_facts() -> Iterator[tuple[str, str, KeyFact]]:
+    """Yield each key of study files after its table, and the name on which it depends.
+
+    This is the name of a task, of a kind, or of a part such as an optimizer; "" if all have the key.
     """
-    yield from ((name, "", model) for name, models in _TABLES.items() for model in models)
-    yield from (("task", name, require_task(name).settings) for name in task_names())
-    for table in ("table", "curve"):
-        yield from ((table, name, model) for name, model in kinds_of(table).items())
+    for table, models in _MODELS.items():
+        yield from ((table, "", fact) for model in models for fact in iter_keys(model))
+    for task in task_names():
+        yield from (("task", task, fact) for fact in iter_keys(require_task(task).settings))
+    for task, key, form in own_data_forms():
+        yield from (("task", task, fact) for fact in iter_keys(form, f"{key}."))
+    roles: tuple[Role, ...] = ("table", "curve")
+    for table in roles:
+        for kind, model in kinds_of(table).items():
+            yield from ((table, kind, fact) for fact in iter_keys(model))
+    for table, part, base, models in _parts():
+        common = {fact.name for fact in iter_keys(base, f"{part}.")}
+        for name, model in models.items():
+            facts = (fact for fact in iter_keys(model, f"{part}.") if fact.name not in common)
+            yield from ((table, name, fact) for fact in facts)
+
+
+def _parts() -> Iterator[tuple[str, str, type[StrictModel], Mapping[str, type[StrictModel]]]]:
+    """Yield the parts of a study whose keys depend on their names.
+
+    Each has its table and key, the class of the keys that all have, and the class of each name.
+    """
+    registries = {
+        "optimizer": (OptimizerSettings, OPTIMIZERS),
+        "schedule": (ScheduleSettings, SCHEDULES),
+        "loss_terms": (LossTerm, LOSS_TERMS),
+        "callbacks": (Callback, CALLBACKS),
+    }
+    for part, (base, registry) in registries.items():
+        yield "train", part, base, {name: registry[name].settings for name in registry}
+    yield "search", "sampler", PartSettings, search_settings.SAMPLER_KEYS
+    yield "search", "scheduler", PartSettings, search_settings.SCHEDULER_KEYS
+    designs = {name: settings.find_design(name).settings_class for name in settings.DESIGNS}
+    yield "study", "design", PartSettings, designs
+
+
+def format_table(entry: StudyTableEntry) -> str:
+    """Return the lines about a table of study files: its meaning, its keys, and examples."""
+    lines = wrap(f"{entry.table}: {entry.summary}", WIDTH, subsequent_indent="    ")
+    if entry.kinds:
+        text = f"kind: {', '.join(entry.kinds)}; activemem show KIND lists the keys"
+        lines += wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
+    keys = ["\n".join(_key_lines(each, each.key)) for each in entry.keys]
+    if entry.examples:
+        keys.append("\n".join(["examples of holds", *(f"  {example}" for example in entry.examples)]))
+    if entry.page:
+        keys.append(f"all forms: {entry.page}")
+    return "\n\n".join(["\n".join(lines), *keys])
 
 
 def format_key(entry: KeyEntry) -> str:
     """Return the lines about a study-file key: its table, type, default and meaning."""
-    default = entry.default if entry.default == "required" else f"default {entry.default}"
-    head = f"{entry.table} {entry.key} ({entry.type}; {default})"
+    return "\n".join(_key_lines(entry, f"{entry.table} {entry.key}"))
+
+
+def type_and_default(kind: str, default: str) -> str:
+    """Return a key's type and default as text: `text; required`, `text; default none` or `table`."""
+    if not default:
+        return kind
+    return f"{kind}; {default if default == 'required' else f'default {default}'}"
+
+
+def _key_lines(entry: KeyEntry, heading: str) -> list[str]:
+    head = f"{heading} ({type_and_default(entry.type, entry.default)})"
     if of := entry.of:
         more = f" and {len(of) - _MOST_OWNERS} more" if len(of) > _MOST_OWNERS else ""
         head += f" of {', '.join(of[:_MOST_OWNERS])}{more}"
-    return "\n".join(
-        wrap(head, WIDTH, subsequent_indent="    ")
-        + wrap(entry.description, WIDTH, initial_indent="  ", subsequent_indent="  ")
-    )
+    return [
+        *wrap(head, WIDTH, subsequent_indent="    "),
+        *wrap(entry.description, WIDTH, initial_indent="  ", subsequent_indent="  "),
+    ]

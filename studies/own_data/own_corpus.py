@@ -23,13 +23,14 @@ from ...storage.files import replacing
 from ..catalog.own_corpora import OwnDocuments, OwnPairs, OwnSequences, OwnText, OwnTokenizer
 from ..catalog.tasks.spec import DEFAULT_PIECES
 from ..text.document import Diagnostics
+from ..text.strict_model import StrictModel
 from .cells import MAX_DATA_VARIABLE
 from .reader import CORPUS, Reader
 from .rows import CLASSES, NUMBERS, TAGS
 from .summary import CorpusSummary, PieceBounds
-from .tables import read_pairs, read_sequences
-from .texts import read_own_documents, read_own_text
-from .tokenizers import TOKENIZER, read_tokenizer
+from .tables import PAIR_FORMS, SEQUENCE_FORMS, read_pairs, read_sequences
+from .texts import TEXT_FORMS, read_own_documents, read_own_text
+from .tokenizers import TOKENIZER, TokenizerFile, read_tokenizer
 
 _MIN_BYTES = 1_000_000
 """Smaller files are not cached, because reading them is faster."""
@@ -317,3 +318,16 @@ _KINDS: Mapping[str, tuple[type[BaseModel], _Read]] = {
     "token_classification": (OwnSequences, partial(read_sequences, kind=TAGS)),
 }
 """The tasks that accept the user's own files, with the class of their facts and their reader."""
+
+_FORMS: Mapping[type[BaseModel], tuple[type[StrictModel], ...]] = {
+    OwnText: TEXT_FORMS,
+    OwnPairs: PAIR_FORMS,
+    OwnSequences: SEQUENCE_FORMS,
+}
+
+
+def own_data_forms() -> Iterator[tuple[str, str, type[StrictModel]]]:
+    """Yield each form of a table of the user's files: the task, its key in `[task]`, and the form's class."""
+    for task, (facts, _) in _KINDS.items():
+        yield from ((task, "corpus", form) for form in _FORMS[facts])
+    yield "language_model", "tokenizer", TokenizerFile

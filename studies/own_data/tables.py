@@ -31,7 +31,9 @@ class _HeldOutRows(StrictModel):
     """The shares of training rows to hold out for dev and test. The default is 0.1 each."""
 
     dev: Share | None = None
+    """the share of the dev split (default: 0.1 if no file or row is for it)"""
     test: Share | None = None
+    """the share of the test split (default: 0.1 if no file or row is for it)"""
 
     @model_validator(mode="after")
     def _check_shares(self) -> _HeldOutRows:
@@ -46,8 +48,11 @@ class _SplitNames(StrictModel):
     """
 
     train: str
+    """the data's name of the train split"""
     dev: str | None = None
+    """the data's name of the dev split"""
     test: str | None = None
+    """the data's name of the test split"""
 
 
 class _OneTable(_HeldOutRows):
@@ -57,8 +62,11 @@ class _OneTable(_HeldOutRows):
     """
 
     path: str
+    """the data file, or a folder with the files of all splits"""
     split: str | None = None
+    """the column that names the split of each row"""
     splits: _SplitNames | None = None
+    """the names of the splits in the data, if they are not called train, dev and test"""
 
 
 class _ThreeTables(StrictModel):
@@ -68,8 +76,11 @@ class _ThreeTables(StrictModel):
     """
 
     train: str
+    """the file of the train split"""
     dev: str | Share | None = None
+    """the file of the dev split, or its share of the training rows (default: 0.1)"""
     test: str | Share | None = None
+    """the file of the test split, or its share of the training rows (default: 0.1)"""
 
     @property
     def shares(self) -> _HeldOutRows:
@@ -265,7 +276,9 @@ def _read_named(
 
 class _LabelColumns(StrictModel):
     text: str = "text"
+    """the column with the sequences"""
     label: str = "label"
+    """the column with the labels"""
 
 
 class _OneLabelled(_OneTable, _LabelColumns):
@@ -274,6 +287,10 @@ class _OneLabelled(_OneTable, _LabelColumns):
 
 class _ThreeLabelled(_ThreeTables, _LabelColumns):
     """Schema of `[task] corpus` with a file of labelled rows for each split."""
+
+
+SEQUENCE_FORMS: tuple[type[StrictModel], ...] = (_OneLabelled, _ThreeLabelled)
+"""The forms of `[task] corpus` with labelled sequences."""
 
 
 def read_sequences(
@@ -318,7 +335,9 @@ class _PairColumns(StrictModel):
     """
 
     source: str | None = None
+    """the column with the sentences"""
     target: str | None = None
+    """the column with their translations"""
 
 
 class _OneTableOfPairs(_OneTable, _PairColumns):
@@ -333,7 +352,9 @@ class _TwoFiles(StrictModel):
     """Schema of the names of two line-aligned files: sentences and their translations."""
 
     source: str
+    """the file with the sentences, one a line"""
     target: str
+    """the file with their translations, one a line"""
 
 
 class _TwoFilesInShares(_HeldOutRows, _TwoFiles):
@@ -342,8 +363,20 @@ class _TwoFilesInShares(_HeldOutRows, _TwoFiles):
 
 class _SixFiles(StrictModel):
     train: _TwoFiles
+    """the two files of the train split"""
     dev: _TwoFiles
+    """the two files of the dev split"""
     test: _TwoFiles
+    """the two files of the test split"""
+
+
+PAIR_FORMS: tuple[type[StrictModel], ...] = (
+    _OneTableOfPairs,
+    _ThreeTablesOfPairs,
+    _TwoFilesInShares,
+    _SixFiles,
+)
+"""The forms of `[task] corpus` with sentence pairs."""
 
 
 def read_pairs(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]) -> OwnPairs | None:

@@ -40,14 +40,18 @@ class _OneText(_HeldOut):
     """Schema of `[task] corpus` with one text file, which is cut into train, dev and test in this order."""
 
     path: str
+    """the text file"""
 
 
 class _ThreeTexts(StrictModel):
     """Schema of `[task] corpus` with a text file for each split."""
 
     train: str
+    """the text file of the train split"""
     dev: str
+    """the text file of the dev split"""
     test: str
+    """the text file of the test split"""
 
 
 def check_shares(dev: float, test: float) -> None:
@@ -140,7 +144,9 @@ class _Source(StrictModel):
     """
 
     path: str
+    """a Parquet file, or a folder of them"""
     weight: float = Field(default=1.0, gt=0)
+    """how often training draws from this source, relative to the others"""
 
 
 def _as_list(given: object) -> object:
@@ -154,10 +160,13 @@ class _Documents(StrictModel):
     """
 
     documents: Annotated[list[_Source], BeforeValidator(_as_list)]
+    """the sources of documents: a Parquet file or a folder of them, or a list of tables"""
     text: str = "text"
     """the column with the texts"""
     dev: str | Share = 0.1
+    """the files of the dev split, or its share of the documents"""
     test: str | Share = 0.1
+    """the files of the test split, or its share of the documents"""
 
     @model_validator(mode="after")
     def _check_shares(self) -> _Documents:
@@ -165,6 +174,10 @@ class _Documents(StrictModel):
         if not self.documents:
             raise ValueError("expected at least one source of documents, got none")
         return self
+
+
+TEXT_FORMS: tuple[type[StrictModel], ...] = (_OneText, _ThreeTexts, _Documents)
+"""The forms of `[task] corpus` with texts."""
 
 
 def read_own_documents(

@@ -26,11 +26,13 @@ _BYTES = 256
 _RANK = re.compile(rb"([A-Za-z0-9+/]+=*) ([0-9]{1,9})")
 
 
-class _TokenizerFile(StrictModel):
+class TokenizerFile(StrictModel):
     """Schema of `[task] tokenizer`: a file and, for tiktoken, a `pattern` that splits a text into words."""
 
     path: str
+    """the file: `tokenizer.json`, or the ranks of tiktoken"""
     pattern: str | None = None
+    """for a file of ranks: the regular expression that splits a text into words"""
 
 
 def read_tokenizer(diagnostics: Diagnostics, reader: Reader) -> OwnTokenizer | None:
@@ -44,7 +46,7 @@ def read_tokenizer(diagnostics: Diagnostics, reader: Reader) -> OwnTokenizer | N
         message = f'tokenizer has no effect with tokens = "{tokens}": set tokens = "pretrained"'
         diagnostics.report(TOKENIZER, message)
     named = diagnostics.validate(
-        _TokenizerFile, TOKENIZER, given if isinstance(given, Mapping) else {"path": given}
+        TokenizerFile, TOKENIZER, given if isinstance(given, Mapping) else {"path": given}
     )
     path = named and reader.locate(named.path)
     read = path and reader.read(path, text=False, at=TOKENIZER)
@@ -57,7 +59,7 @@ def read_tokenizer(diagnostics: Diagnostics, reader: Reader) -> OwnTokenizer | N
         return None
 
 
-def _facts(named: _TokenizerFile, sha256: str, data: bytes) -> OwnTokenizer:
+def _facts(named: TokenizerFile, sha256: str, data: bytes) -> OwnTokenizer:
     if data.lstrip()[:1] == b"{":
         if named.pattern is not None:
             raise CorpusError("tokenizer.json already defines how a text is split: remove pattern")

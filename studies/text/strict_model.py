@@ -431,13 +431,16 @@ _TYPE_FORMATTERS: Mapping[object, Callable[[tuple[Any, ...]], str]] = {
 
 
 def default_words(field: FieldInfo) -> str:
-    """Return the default of a key as TOML, or `required`, `none` or `empty`."""
+    """Return the default of a key as TOML, or `required`, `none` or `empty`.
+
+    The default of a table whose keys have defaults is "".
+    """
     value = field.get_default(call_default_factory=True)
     if field.is_required():
         return "required"
     if isinstance(value, StrictModel):
         if value.model_fields_set != {"name"}:
-            return "its keys'"
+            return ""
         value = dict(value)["name"]
     if value is None or value in ({}, (), []):
         return "none" if value is None else "empty"

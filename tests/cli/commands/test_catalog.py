@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from activemem.errors import FaultCollector
 from activemem.grammar import NORMS, POSITIONS
 from activemem.studies.catalog import OPTIMIZERS, SAMPLERS, SCHEDULERS, SCHEDULES
+from activemem.studies.claims import parse_claim
 from activemem.studies.presentation import kinds_of
 from activemem.studies.schema import DESIGNS
 
@@ -128,6 +130,24 @@ def test_a_command_without_its_group_is_reported_with_the_group(run):
 
 
 @pytest.mark.parametrize(
+    ("words", "use"),
+    [
+        ("block list", "list blocks"),
+        ("block show sa", "show sa"),
+        ("task list", "list tasks"),
+        ("task show sort", "show sort"),
+        ("metric", "list metrics"),
+    ],
+)
+def test_a_former_command_is_reported_with_the_new_spelling(words, use, run):
+    refused = run(*words.split())
+    assert (refused.exit_code, refused.stderr.splitlines()[-1].endswith(f". Use: activemem {use}")) == (
+        2,
+        True,
+    )
+
+
+@pytest.mark.parametrize(
     "name", ["grow_at", "curriculum.grow_at", "train.curriculum.grow_at", "[train] curriculum.grow_at"]
 )
 def test_a_key_of_study_files_is_explained_by_its_name_with_or_without_its_table(name, run):
@@ -145,6 +165,75 @@ def test_a_key_of_several_tables_is_explained_for_each(run):
     found = json.loads(run("show", "table.rows", "--json").stdout)["keys"]
     assert {"cells"} in [set(each["of"]) for each in found]
     assert {each["table"] for each in found} == {"[[table]]"}
+
+
+@pytest.mark.parametrize(
+    ("name", "heading"),
+    [
+        ("resolution", '[study] design.resolution ("III" or "IV" or "V"; required) of fractional'),
+        (
+            "n_startup_trials",
+            "[search] sampler.n_startup_trials (whole number, at least 0; default 10) of",
+        ),
+        ("population", "[search] sampler.population (whole number, at least 2; default 20) of evolution"),
+        ("risk", "[search] scheduler.risk (number, above 0, below 1; default 0.05) of race"),
+        ("documents", "[task] corpus.documents (list of tables; required) of language_model"),
+        ("corpus.splits", "[task] corpus.splits (table; default none) of translation,"),
+        ("train.optimizer.weight_decay", "[train] optimizer.weight_decay (number, at least 0; default 0.0)"),
+        ("schedule.cooldown", "[train] schedule.cooldown (whole number, at least 0; default 0) of"),
+        ("train.schedule", "[train] schedule (table)"),
+    ],
+)
+def test_keys_of_designs_searches_own_data_and_optimizers_are_explained(name, heading, run):
+    heading_shown, *meaning = run("show", name).stdout.splitlines()
+    assert heading_shown.startswith(heading)
+    assert meaning
+
+
+def test_every_key_of_study_files_is_explained_by_its_full_name(run):
+    found = json.loads(run("show", "search", "--json").stdout)["table"]["keys"]
+    found += json.loads(run("show", "train", "--json").stdout)["table"]["keys"]
+    for each in found:
+        shown = json.loads(run("show", f"{each['table'].strip('[]')}.{each['key']}", "--json").stdout)
+        assert each in shown["keys"]
+        assert each["description"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("study", "model", "task", "train", "search", "factors", "recipes", "when", "cells", "source"),
+        *("ladder", "decode", "table", "curve", "claim", "gate"),
+    ],
+)
+def test_every_table_of_study_files_is_explained_by_its_name(name, run):
+    shown = run("show", name)
+    assert (shown.exit_code, f"[{name}]" in shown.stdout) == (0, True)
+
+
+def test_the_table_of_claims_is_shown_with_its_keys_and_examples_of_its_language(run):
+    shown = run("show", "claim").stdout
+    assert shown.startswith("[[claim]]: a sentence about the results, ")
+    assert "\nholds (text; required)\n  the statement to test\n" in shown
+    examples, page = shown.split("examples of holds\n")[1].split("\n\n")
+    assert (len(examples.splitlines()), page) == (5, "all forms: docs/reference/keys-claims.md\n")
+    for example in examples.splitlines():
+        parse_claim(example.strip(), faults := FaultCollector(example.strip()))
+        assert not faults
+    assert run("show", "figure").stdout.startswith("[[curve]]: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("model.layers", "unknown key 'model.layers'; write the layers in the recipe, as in recipe = "),
+        ("train.optimizer.learning_rate", "unknown key 'train.optimizer.learning_rate'; nearest: "),
+        ("claim.hold", "unknown key 'claim.hold'; nearest: claim.holds"),
+    ],
+)
+def test_a_dotted_name_that_is_no_key_is_refused_as_a_key(name, message, run):
+    refused = run("show", name)
+    assert (refused.exit_code, refused.stderr.startswith(message)) == (2, True)
 
 
 def test_a_misspelt_key_is_refused_with_the_nearest(run):
