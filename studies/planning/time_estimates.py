@@ -259,12 +259,16 @@ _COMPARED_FLOPS = 3e9
 _LEAST_PART = 1 / 4
 """The smallest part of a larger batch that still has the speed of the whole batch."""
 
+_LENGTH_SHARES = (1 / 2, 1 / 4, 1 / 8, 0)
+"""The shares of the mean progress at which two precisions are compared, if the mean is too long."""
+
 
 def steps_to_compare(all_settings: Sequence[TrialSettings]) -> list[TrialSettings]:
     """Choose the cheapest and the most expensive of these trials to compare precisions.
 
-    A growing length has its probable mean. Larger batches are reduced to a part; the list is empty if that
-    leaves a step too large to be measured in a plan.
+    A growing length has its probable mean. Larger batches are reduced to a part. If that leaves a step too
+    large to be measured in a plan, the step has the whole batch at a shorter length. The list is empty if
+    even the first length is too long.
     """
     kinds = sorted(all_settings, key=max_training_flops)
     steps = list[TrialSettings]()
@@ -272,8 +276,11 @@ def steps_to_compare(all_settings: Sequence[TrialSettings]) -> list[TrialSetting
         short = _short(each, _MEAN_PROGRESS)
         part = min(1.0, _COMPARED_FLOPS / _flops_of_step(short))
         if part < _LEAST_PART:
-            return []
-        if part < 1.0 and short.train.batch_tokens is None:
+            shorter = (_short(each, share * _MEAN_PROGRESS) for share in _LENGTH_SHARES)
+            small = (one for one in shorter if _flops_of_step(one) * _LEAST_PART <= _COMPARED_FLOPS)
+            if (short := next(small, None)) is None:
+                return []
+        elif part < 1.0 and short.train.batch_tokens is None:
             train = {"batch_size": max(1, round(part * short.train.batch_size))}
             short = short.model_copy(update={"train": short.train.model_copy(update=train)})
         steps.append(short)
