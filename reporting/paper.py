@@ -13,24 +13,31 @@ import polars as pl
 from ..errors import argument_fault, check_arguments, nearest_hint
 from ..storage import Store, open_store, store_fault
 from ..storage.rows import KEY_COLUMNS
+from ..studies.catalog.metrics import ANALYTIC_COSTS
 from ..studies.catalog.published import (
     HIGHER_IS_BETTER_BY_UNIT,
     PublishedNumber,
     PublishedTable,
     published_tables,
 )
+from ..studies.claims.comparisons import Constant
+from ..studies.claims.reader import cell_key
 from ..studies.last_run import load_last_run
 from ..studies.planning.plan import make_plan
 from ..studies.planning.status import started_trials
 from ..studies.planning.time_estimates import total_time
+from ..studies.presentation.kinds import TableExtras
 from ..studies.resolve.costs import max_trial_flops
+from ..studies.resolve.trial import CellKey
 from ..studies.study import Study
 from ..studies.text.document import parse_document
 from ..studies.text.errors import StudyError
-from .claims.verdicts import ClaimResult, Verdict
+from .claims.printed import printed_effect
+from .claims.verdicts import ComparisonResult, Verdict
 from .kinds.cells import CellsTable
 from .outcomes import load_outcomes
 from .snapshot import Snapshot
+from .tables.cells import TableCells
 from .tables.published import PAPER_ONLY_HEADING
 from .tables.table import Cell, CellStatus, ColumnKey, Footnotes, Table, TableError, build_table, iter_records
 
@@ -166,7 +173,7 @@ def _join(theirs: PublishedTable, first: Table, second: Table) -> Table:
     return replace(
         first,
         name=f"{theirs.paper}-{theirs.name}",
-        caption=tuple(dict.fromkeys((*first.caption, *second.caption))),
+        caption=_join_captions(first.caption, second.caption),
         corner=" / ".join(dict.fromkeys((first.corner, second.corner))),
         rows=tuple(table.rows[number] for table, number, _ in places),
         cells=cells,
@@ -174,6 +181,21 @@ def _join(theirs: PublishedTable, first: Table, second: Table) -> Table:
         groups=groups if any(groups) else (),
         provenance=f"{first.provenance}; {second.provenance}",
     )
+
+
+def _join_captions(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
+    """Join the sentences of two captions, each once.
+
+    A sentence that another one continues, as in `mean of 10 seeds` and `mean of 10 seeds, fewer where
+    marked`, is left out.
+    """
+    both = (*first, *second)
+
+    def longest(sentence: str) -> str:
+        start = sentence.removesuffix(".") + ", "
+        return next((each for each in both if each.startswith(start)), sentence)
+
+    return tuple(dict.fromkeys(map(longest, both)))
 
 
 def tables_of_paper(paper: str, store: Store | str | Path, name: str | None = None) -> list[Table]:
@@ -322,12 +344,22 @@ class PrintedTable:
 class StudyVerdict:
     """The verdict of one study on a claim, with its effect and number of seeds.
 
-    The margin that the claim has `added` to a side is not part of the effect.
+    The margin that the claim has `added` to a side is not part of the effect. `at` is the level at which the
+    claim is made, if it is made at several. `deciding` is the comparison on which the verdict depends most:
+    the effect is its effect, and `printed` the same effect in the paper's numbers. `part` names it if the
+    claim has several comparisons. `missing` of the claim's `trials` have not ended.
     """
 
     study: str
     at: str
+    small: bool
     verdict: Verdict
+    deciding: ComparisonResult
+    part: str
+    printed: float | None
+    seeds: int
+    trials: int
+    missing: int
     effect: float | None
     added: float
     n: int
@@ -448,34 +480,67 @@ def _printed_table(theirs: PublishedTable, studies: Sequence[Study], outcomes: p
 
 
 def _claims(snapshots: Iterable[Snapshot]) -> Iterator[PaperClaim]:
-    found: dict[str, list[tuple[Study, str, ClaimResult]]] = {}
+    found: dict[str, tuple[str, list[StudyVerdict]]] = {}
     for each in snapshots:
-        for checked in each.claims() if each.study.claims else ():
-            if checked.spec.source:
-                at, name = _AT_LEVEL.findall(checked.spec.name)[0]
-                found.setdefault(name, []).append((each.study, at, checked))
-    for name, tested in found.items():
-        verdicts = [
-            (
-                study.header.small,
-                StudyVerdict(
-                    study=study.name,
-                    at=at,
-                    verdict=checked.verdict,
-                    effect=checked.deciding.effect,
-                    added=checked.deciding.added,
-                    n=checked.deciding.n,
-                    needed=checked.needed,
-                ),
-            )
-            for study, at, checked in tested
-        ]
+        for name, source, verdict in _verdicts(each) if each.study.claims else ():
+            found.setdefault(name, (source, []))[1].append(verdict)
+    for name, (source, verdicts) in found.items():
         yield PaperClaim(
             name=name,
-            source=tested[0][2].spec.source or "",
-            full_size=tuple(verdict for small, verdict in verdicts if not small),
-            small=tuple(verdict for small, verdict in verdicts if small),
+            source=source,
+            full_size=tuple(verdict for verdict in verdicts if not verdict.small),
+            small=tuple(verdict for verdict in verdicts if verdict.small),
         )
+
+
+def _verdicts(now: Snapshot) -> Iterator[tuple[str, str, StudyVerdict]]:
+    """Yield the verdict of a study on each claim of its paper, after the claim's name and source."""
+    study, outcomes = now.study, now.outcomes
+    ended = set(outcomes.filter(pl.col("status") != "incomplete")["trial"])
+    trials: dict[CellKey, set[str]] = {}
+    for trial in study.cells:
+        trials.setdefault(trial.cell, set()).add(trial.id)
+    printed: dict[tuple[str, CellKey], float] = {}
+    for spec in study.tables:
+        if isinstance(spec, CellsTable):
+            made = TableCells(
+                spec=spec.with_levels(study.design),
+                study=study,
+                outcomes=outcomes,
+                extras=TableExtras(published=True),
+            )
+            printed = {**made.published_values(), **printed}
+    for claim, checked in zip(study.claims, now.claims(), strict=True):
+        if not claim.spec.source:
+            continue
+        deciding = checked.deciding
+        comparison = next(
+            each
+            for each, finding in zip(claim.comparisons, checked.findings, strict=True)
+            if finding is deciding
+        )
+        # a small study compares with other numbers than the paper, such as a shorter length
+        has_own_bound = study.header.small and isinstance(comparison.right, Constant)
+        trained = (each for each in claim.quantities if each.metric not in ANALYTIC_COSTS)
+        own = set[str]().union(*(trials.get(cell_key(each.cell), ()) for each in trained))
+        at, name = _AT_LEVEL.findall(claim.spec.name)[0]
+        verdict = StudyVerdict(
+            study=study.name,
+            at=at,
+            small=study.header.small,
+            verdict=checked.verdict,
+            deciding=deciding,
+            part=deciding.label if len(checked.findings) > 1 else "",
+            printed=None if has_own_bound else printed_effect(comparison, printed),
+            seeds=checked.seeds,
+            trials=len(own),
+            missing=len(own - ended),
+            effect=deciding.effect,
+            added=deciding.added,
+            n=deciding.n,
+            needed=checked.needed,
+        )
+        yield name, claim.spec.source, verdict
 
 
 def _study_row(now: Snapshot) -> PaperStudy:

@@ -1,22 +1,33 @@
 """The results for a published paper, as text for a terminal or as Markdown.
 
-This sheet lists the tables, claims and figures of the paper, and the studies for them.
+This sheet lists the tables, claims and figures of the paper, and the studies for them. A claim has a row for
+each study that tests it. On a terminal its numbers follow its verdict; in Markdown each number has a column.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from textwrap import wrap
 
-from ...reporting.claims.verdicts import Verdict
-from ...reporting.paper import PaperSheet, PaperStudy, StudyVerdict
+from ...reporting.claims.terminal import format_numbers, format_seeds
+from ...reporting.claims.verdicts import Verdict, verdict_word
+from ...reporting.paper import PaperClaim, PaperFigure, PaperSheet, PaperStudy, StudyVerdict
 from ...reporting.tables.render import markdown, rich
+from ...studies.catalog.metrics import with_sign
 from ...studies.text.units import format_duration, plural
 
 _GAP = 3
 _MIN_TEXT = 24  # columns for the first column of a section, however narrow the terminal
+_MAX_STUDY = 34  # columns for the study in the row of a claim
+_NONE = "–"
+_NO_BREAK = "\u00a0"
+_LEGEND = (
+    "Ours and printed: left minus right of the comparison on which the verdict depends most, ours with its "
+    "interval, and the same in the paper's numbers if it prints them. Missing: the claim's trials that have "
+    "not ended. `activemem claim check STUDY` prints every comparison."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +45,10 @@ def format_sheet(sheet: PaperSheet, width: int, *, tables: bool) -> str:
     """
     lines = _summary(sheet)
     for section in _sections(sheet):
-        lines += ["", *_columns(section, width)]
+        if section.header[0] == "claim":
+            lines += ["", *_claim_lines(sheet.claims, width)]
+        else:
+            lines += ["", *_columns(section, width)]
     shown = [rich.render(table, width=width, ansi=False) for table in sheet.tables] if tables else []
     return "\n".join(["\n".join(lines) + "\n", *shown])
 
@@ -49,6 +63,7 @@ def sheet_to_markdown(sheet: PaperSheet, *, tables: bool) -> str:
     for header, rows in ((section.header, section.rows) for section in _sections(sheet, times=False)):
         lines += ["", f"| {' | '.join(header)} |", f"|{' :-- |' * len(header)}"]
         lines += [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
+        lines += ["", _LEGEND] if header[0] == "claim" else []
     shown = [markdown.render(table) for table in sheet.tables] if tables else []
     return "\n".join(["\n".join(lines) + "\n", *shown])
 
@@ -76,15 +91,19 @@ def _sections(sheet: PaperSheet, *, times: bool = True) -> Iterator[_Section]:
     )
     if sheet.claims:
         yield _Section(
-            header=("claim", "full size", "small size"),
-            rows=tuple(
-                (each.name, _verdicts(each.full_size), _verdicts(each.small)) for each in sheet.claims
-            ),
+            header=("claim", "study", "size", "verdict", "ours", "printed", "seeds", "missing"),
+            rows=tuple(row for each in sheet.claims for row in _claim_rows(each)),
         )
     if sheet.figures:
+        figures: dict[str, list[PaperFigure]] = {}
+        for each in sheet.figures:
+            figures.setdefault(each.study, []).append(each)
         yield _Section(
-            header=("figure", "study", "trials"),
-            rows=tuple((each.name, each.study, f"{each.done} of {each.trials}") for each in sheet.figures),
+            header=("figures", "study", "trials"),
+            rows=tuple(
+                (", ".join(each.name for each in several), study, f"{several[0].done} of {several[0].trials}")
+                for study, several in figures.items()
+            ),
         )
     if sheet.studies:
         yield _Section(
@@ -101,18 +120,70 @@ def _sections(sheet: PaperSheet, *, times: bool = True) -> Iterator[_Section]:
         )
 
 
-def _verdicts(found: Sequence[StudyVerdict]) -> str:
-    """Describe the verdicts on a claim, as in `confirmed, n = 3`.
+def _claim_rows(claim: PaperClaim) -> Iterator[tuple[str, ...]]:
+    """Yield the row of each study that tests a claim. The first row names the claim and its source."""
+    head = f"{claim.name} ({claim.source})"
+    for each in (*claim.full_size, *claim.small):
+        size, parts = "small" if each.small else "full", _NumberTexts.of(each)
+        study = f"{each.study}, {each.at}" if each.at else each.study
+        texts = (parts.ours, parts.printed, parts.seeds, parts.missing)
+        word = verdict_word(each.verdict, small=each.small)
+        yield (head, study, size, word, *(text or _NONE for text in texts))
+        head = ""
 
-    Several verdicts are counted. Without any, the text is a dash.
-    """
-    if not found:
-        return "–"
-    if len(found) == 1:
-        (one,) = found
-        return one.verdict if one.verdict is Verdict.NOT_RUN else f"{one.verdict}, n = {one.n}"
-    counts = Counter(each.verdict for each in found)
-    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+
+def _claim_lines(claims: Sequence[PaperClaim], width: int) -> Iterator[str]:
+    """Yield the lines of all claims: each name with its source, and below them a row for each study."""
+    studies = [_study_text(each) for claim in claims for each in (*claim.full_size, *claim.small)]
+    words = max(len(word) for study in studies for word in study.split())
+    left = max(words, min(_MAX_STUDY, max(map(len, studies))))
+    right = max(_MIN_TEXT, width - left - 6)
+    for claim in claims:
+        yield from wrap(claim.name, width, initial_indent="  ", subsequent_indent="  ")
+        yield from wrap(f"({claim.source})", width, initial_indent="  ", subsequent_indent="   ")
+        for each in (*claim.full_size, *claim.small):
+            parts = _NumberTexts.of(each)
+            words = [verdict_word(each.verdict, small=each.small), parts.ours]
+            words += [f"printed {parts.printed}" if parts.printed else "", parts.seeds]
+            words += [f"{parts.missing} trials missing" if parts.missing else ""]
+            names = wrap(_study_text(each), left, subsequent_indent="  ", break_on_hyphens=False)
+            # a line ends between two numbers rather than within one
+            whole = [
+                word.replace(" ", _NO_BREAK) if len(word) < right else word for word in filter(None, words)
+            ]
+            texts = wrap(", ".join(whole), right, break_on_hyphens=False)
+            for name, text in zip_longest(names, texts, fillvalue=""):
+                yield f"    {name:<{left}}  {text}".replace(_NO_BREAK, " ").rstrip()
+        yield ""
+    yield from wrap(_LEGEND, width, initial_indent="  ", subsequent_indent="  ")
+
+
+def _study_text(verdict: StudyVerdict) -> str:
+    return f"{verdict.study}{' (small)' if verdict.small else ''}{verdict.at and ', '}{verdict.at}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _NumberTexts:
+    """The numbers of a study's verdict as texts. A text is empty if its number is unknown or 0."""
+
+    ours: str
+    printed: str
+    seeds: str
+    missing: str
+
+    @classmethod
+    def of(cls, verdict: StudyVerdict) -> _NumberTexts:
+        finding, has_run = verdict.deciding, verdict.verdict is not Verdict.NOT_RUN
+        effect, ends, _ = format_numbers(finding, verdict.verdict)
+        ours = " ".join(filter(None, (effect, f"[{', '.join(ends)}]" if ends else "", finding.tested_for)))
+        return cls(
+            ours=f"{verdict.part}: {ours}" if verdict.part and ours else ours,
+            printed="" if verdict.printed is None else with_sign(finding.format(verdict.printed)),
+            seeds=format_seeds(finding, verdict.seeds, verdict.needed, within="no difference larger than ")
+            if has_run
+            else "",
+            missing=f"{verdict.missing} of {verdict.trials}" if verdict.missing else "",
+        )
 
 
 def _cost(study: PaperStudy, *, times: bool) -> str:

@@ -34,7 +34,7 @@ from ..outcomes import (
 )
 from ..statistics.estimates import TESTS
 from ..statistics.speedup import BOUND_WORDS, FIRST_SENTENCE, HALFWAY_SENTENCE, format_ratio
-from .verdicts import OPEN, ClaimResult, ComparisonResult, Verdict
+from .verdicts import OPEN, ClaimResult, ComparisonResult, Verdict, verdict_word
 
 if TYPE_CHECKING:
     import polars as pl
@@ -210,21 +210,26 @@ def format_numbers(finding: ComparisonResult, verdict: Verdict) -> tuple[str, li
     )
 
 
-def format_seeds(finding: ComparisonResult, seeds: int, needed: int | None) -> str:
+def format_seeds(
+    finding: ComparisonResult, seeds: int, needed: int | None, *, within: str = "within ±"
+) -> str:
     """Format the number of seeds and the needed number: `n = 3, 11 would do`.
 
     Other forms are `n = 3`, `n = 2 of 3` and `n = 3, within ±0.05`. If more seeds are needed than anybody
-    would train, the largest difference in the interval is shown instead.
+    would train, the largest difference in the interval is shown instead, after the words `within`. Without
+    both numbers, as for one seed, the text is `n = 1, run more seeds`.
     """
     if finding.gaps:  # with gaps of added seeds alone, n may be above the study's own number
         return f"n = {finding.n} of {seeds}" if finding.n < seeds else f"n = {finding.n}"
-    if finding.verdict is not Verdict.UNDECIDED or finding.n < 2:
+    if finding.verdict is not Verdict.UNDECIDED or finding.bounds == (None, None):
         return f"n = {finding.n}"
     if needed and needed <= _MOST_SEEDS:
         return f"n = {finding.n}, {needed} would do"
-    if finding.interval is None or finding.is_ratio or not all(map(math.isfinite, finding.interval)):
+    if finding.interval is None or not all(map(math.isfinite, finding.interval)):
+        return f"n = {finding.n}, run more seeds"
+    if finding.is_ratio:  # its interval says the same
         return f"n = {finding.n}"
-    return f"n = {finding.n}, within ±{finding.format(max(map(abs, finding.interval)))}"
+    return f"n = {finding.n}, {within}{finding.format(max(map(abs, finding.interval)))}"
 
 
 def format_missing(findings: Sequence[ComparisonResult]) -> tuple[str, ...]:
@@ -257,7 +262,7 @@ def _rows(checked: ClaimResult) -> Iterator[_ClaimRow]:
     yield _row(checked, checked.deciding, indent=INDENT, head=head, needed=checked.needed, notes=notes)
     if len(found) > 1 and any(each.effect is not None or each.bounds for each in found):
         for each in found:
-            head = (each.verdict, each.label)
+            head = (verdict_word(each.verdict, small=checked.small), each.label)
             yield _row(checked, each, indent=2 * INDENT, head=head, needed=each.needed)
 
 

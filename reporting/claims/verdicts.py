@@ -34,6 +34,15 @@ OPEN = (Verdict.UNDECIDED, Verdict.NOT_RUN)
 """The verdicts that more trials can change."""
 
 
+def verdict_word(verdict: Verdict, *, small: bool) -> str:
+    """Return a verdict in words, such as `refuted at small size`.
+
+    `small` marks a paper's claim that is tested by a smaller study. The words of open verdicts do not depend
+    on it.
+    """
+    return f"{verdict} at small size" if small and verdict not in OPEN else verdict
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingTrials:
     """A note on a cell whose trials lack a value, such as `mixer=sa: 2 of 3 seeds not run`.
@@ -129,7 +138,7 @@ class ClaimResult:
     @property
     def verdict_text(self) -> str:
         """Return the verdict in words, such as `refuted at small size`."""
-        return f"{self.verdict} at small size" if self.small and self.verdict not in OPEN else self.verdict
+        return verdict_word(self.verdict, small=self.small)
 
     @property
     def deciding_parts(self) -> str:
@@ -143,9 +152,11 @@ class ClaimResult:
         if len(labels) == len(self.findings):
             return ""
         kind = Verdict.UNDECIDED if self.verdict in OPEN else self.deciding.verdict
+        word, parts = verdict_word(kind, small=self.small), "part" if len(labels) == 1 else "parts"
         if len(labels) > _MAX_PARTS_NAMED:
-            return f"{len(labels)} of {len(self.findings)} parts {kind}"
-        return f"{kind} {'part' if len(labels) == 1 else 'parts'}: {'; '.join(labels)}"
+            return f"{len(labels)} of {len(self.findings)} parts {word}"
+        head = f"{kind} {parts}" if word == kind else f"{parts} {word}"
+        return f"{head}: {'; '.join(labels)}"
 
     def __str__(self) -> str:
         """Return one sentence, such as `Confirmed with 2 seeds: conv is ahead (+4.0 [0.4, 7.6]).`."""
@@ -169,11 +180,18 @@ class ClaimResult:
 def count_verdicts(results: Iterable[ClaimResult], separator: str = ", ") -> str:
     """Return the counts of verdicts as text: `2 confirmed, 0 refuted, 1 undecided`.
 
-    `not run` is added only if its count is not 0.
+    Verdicts at small size are counted separately, as in `2 confirmed at small size`. `not run` is added only
+    if its count is not 0.
     """
-    counts = Counter(each.verdict for each in results)
-    shown = [each for each in Verdict if counts[each] or each is not Verdict.NOT_RUN]
-    return separator.join(f"{counts[each]} {each}" for each in shown)
+    counts: dict[Verdict, Counter[str]] = {each: Counter() for each in Verdict}
+    for each in results:
+        counts[each.verdict][each.verdict_text] += 1
+    shown = [
+        f"{count} {word}"
+        for verdict, words in counts.items()
+        for word, count in sorted(words.items()) or ([] if verdict is Verdict.NOT_RUN else [(verdict, 0)])
+    ]
+    return separator.join(shown)
 
 
 def combine_verdicts(statement: Statement, verdicts: Mapping[Comparison, Verdict]) -> Verdict:

@@ -28,7 +28,7 @@ from ..claims.terminal import (
     measured_sentences,
     settings_sentences,
 )
-from ..claims.verdicts import ClaimResult, ComparisonResult, Verdict, count_verdicts
+from ..claims.verdicts import ClaimResult, ComparisonResult, Verdict, count_verdicts, verdict_word
 from ..outcomes import short_commit, torch_words
 from ..search.promotion import column_levels, column_names
 from ..snapshot import Snapshot
@@ -201,7 +201,11 @@ def claims(inputs: Snapshot) -> Mapping[str, object] | None:
                 "numbers": _numbers(each, each.deciding, each.needed, each.verdict),
                 "notes": (each.deciding_parts, *format_missing(each.findings)),
                 "comparisons": [
-                    (one.verdict, one.text, _numbers(each, one, one.needed, one.verdict))
+                    (
+                        verdict_word(one.verdict, small=each.small),
+                        one.text,
+                        _numbers(each, one, one.needed, one.verdict),
+                    )
                     for one in each.findings
                 ],
             }

@@ -22,6 +22,7 @@ from ...studies.claims.comparisons import seeds_at_looks
 from ...studies.presentation.changes import CHANGES, Changes, read_changes
 from ...studies.presentation.kinds import Spread, TableExtras, fixed_levels, is_selected, selected_levels
 from ...studies.presentation.metric_words import with_true_title
+from ...studies.resolve.trial import CellKey as TrialCell
 from ...studies.resolve.trial import Trial, first_of_each_kind
 from ...studies.schema.factors import SEED, level_name, level_names, level_text, one_line
 from ...studies.schema.settings import Level, TrialSettings
@@ -311,6 +312,24 @@ class TableCells:
         key = (self.study.paper or "", self.spec.published_table)
         paper = published_tables().get(key) if self.extras.published else None
         return match_published(paper, self.spec.published, self.rows, self.columns) if paper else None
+
+    def published_values(self) -> dict[tuple[str, TrialCell], float]:
+        """Return the paper's numbers by the metric and the cell of the trials that repeat them.
+
+        If a table picks the best of several cells, its number belongs to each of them. A number for the mean
+        over several cells belongs to none.
+        """
+        spec, match = self.spec, self.published_match
+        if match is None or (spec.over and spec.pick is None):
+            return {}
+        found: dict[tuple[str, TrialCell], float] = {}
+        for levels, cell in {trial.cell: (trial.levels, trial.cell) for trial in self.shown_trials}.values():
+            level = level_text(levels[spec.columns]) if spec.columns else ""
+            for column in self.columns:
+                number = match.published_at(level_text(levels[spec.rows]), column)
+                if column.level == level and number is not None and number.value is not None:
+                    found[column.metric.name, cell] = number.value
+        return found
 
     def _cells(self) -> tuple[tuple[Cell, ...], ...]:
         best = {place for column in self.bold_cells for place in column.places}

@@ -9,7 +9,17 @@ import pytest
 import scipy
 
 from activemem.reporting import Verdict
-from activemem.reporting.claims import MissingTrials, PairedTest, check_claims, legend, needs_metrics
+from activemem.reporting.claims import (
+    MissingTrials,
+    PairedTest,
+    check_claims,
+    claims_to_terminal,
+    count_verdicts,
+    format_seeds,
+    legend,
+    needs_metrics,
+    printed_effect,
+)
 from activemem.reporting.statistics import hochberg_threshold
 
 from ...studies.claims.factories import STUDY_TEXT, make_outcomes, study_with_claims
@@ -203,6 +213,51 @@ def test_a_small_study_judges_the_claims_of_its_paper_in_small():
     assert own.verdict_text == "confirmed"
     undecided = checked(SA_BEATS_CONV.format("reverse"), {}, text=text, source="Table 4")
     assert undecided.verdict_text == "not run"
+
+
+def test_every_place_that_prints_a_verdict_of_a_small_study_says_so():
+    found = pair((10, 11, 12), (40, 43, 43))
+    text = STUDY_TEXT.replace("[study]\n", "[study]\nsmall = true\n")
+    holds = f"{SA_BEATS_CONV.format('reverse')} and {SA_BEATS_CONV.format('not')}"
+    small = checked(holds, found, text=text, source="Table 4")
+    assert "; part refuted at small size: reverse (" in str(small)
+    assert count_verdicts([small]) == "0 confirmed, 1 refuted at small size, 0 undecided"
+    full = checked(SA_BEATS_CONV.format("reverse"), found)
+    assert count_verdicts([full, small, small], " · ") == (
+        "0 confirmed · 1 refuted · 2 refuted at small size · 0 undecided"
+    )
+    shown = claims_to_terminal([small], "")
+    assert shown.count("refuted at small size") == shown.count("refuted") == 3
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        (pair((14,), (14,)), "n = 1, run more seeds"),
+        (pair((14, 14), (14, 14)), "n = 2, within ±3.7"),
+        (pair((40, 41), (10, 12)), "n = 2"),
+    ],
+    ids=["one seed", "no difference", "decided"],
+)
+def test_an_undecided_claim_says_what_more_seeds_would_do(found, text):
+    seeds = list(range(len(next(iter(found.values())))))
+    one = checked(SA_BEATS_CONV.format("reverse"), found, overrides=[f"factors.seed={seeds}"])
+    assert format_seeds(one.deciding, one.seeds, one.needed) == text
+
+
+def test_a_printed_effect_is_computed_from_the_printed_numbers():
+    study = study_with_claims(
+        "mean(max_length[task=reverse, mixer=m] for m in mixer) - max_length[task=not, mixer=sa] > 2"
+        " and max_length[task=reverse, mixer=sa] / max_length[task=not, mixer=sa] > 1"
+    )
+    first, second = study.claims[0].comparisons
+    printed = {
+        ("max_length", trial.cell): 41.0 if trial.levels["task"] == "reverse" else 8.0
+        for trial in study.cells
+    }
+    assert printed_effect(first, printed) == 33.0
+    assert printed_effect(second, printed) == pytest.approx(41 / 8 - 1)
+    assert printed_effect(first, {}) is None
 
 
 def test_a_part_that_is_refuted_refutes_all_whatever_is_missing_elsewhere():
