@@ -1,6 +1,7 @@
 """`activemem paper` prints the sheet of a published paper, and writes and checks the user's own."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,28 @@ def test_the_command_prints_the_sheet(run):
     page = run("paper", "show", PAPER, "--results", str(COMMITTED), "--json")
     assert '"cells": [' in page.stdout
     text = run("paper", "show", PAPER, "--results", str(COMMITTED), "--format", "markdown").stdout
-    assert "| claim | full size | small size |" in text
+    assert "| claim | study | size | verdict | ours | printed | seeds | missing |" in text
     assert run("paper", "show").exit_code == 2
+
+
+def test_a_claim_has_a_row_for_each_study_beside_the_print(run):
+    options = ("--results", str(COMMITTED), "--no-tables")
+    shown = run("paper", "show", "extended-neural-gpu", *options).stdout
+    assert max(map(len, shown.splitlines())) <= 80
+    _, begin, text = shown.partition("  its translations are better\n")
+    assert begin
+    rows = " ".join(text.split("\n\n")[0].split())
+    assert rows.startswith("(section 3, Table 1: BLEU 29.6 against 26.4) translation not run, printed +3.2,")
+    assert re.search(
+        r" of \d+ trials missing translation-small \(small\) refuted at small size, "
+        r"−[\d.]+ \[−[\d.]+, −[\d.]+\], printed \+3\.2, n = 2$",
+        rows,
+    )
+    assert "n = 1, run more seeds" in " ".join(shown.split())
+    text = run("paper", "show", "extended-neural-gpu", *options, "--format", "markdown").stdout
+    row = next(line for line in text.splitlines() if "its translations are better" in line)
+    assert row.startswith("| its translations are better (section 3, Table 1: BLEU 29.6 against 26.4) |")
+    assert row.endswith("| translation | full | not run | – | +3.2 | – | 6 of 6 |")
 
 
 PAPER_TOML = """\

@@ -106,6 +106,8 @@ def test_two_studies_with_other_rows_of_one_table_are_one_table():
     apart = [paper_tables(theirs, [study], load_outcomes(store, study))[0] for study in studies]
     assert made.rows == (*apart[0].rows[:4], *apart[1].rows[:4])
     assert (made.groups, made.corner, made.keys) == ((), "task / corpus", apart[0].keys)
+    assert sum(sentence.startswith("Θ, ") for sentence in made.caption) == 1
+    assert made.caption[0].endswith(" of 10 seeds, fewer where marked.")
     for number, row in enumerate(made.cells):
         whole, offset = (apart[0], 0) if number < 4 else (apart[1], 4)
         for key, cell in zip(made.keys, row, strict=True):
