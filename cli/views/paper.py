@@ -121,15 +121,21 @@ def _sections(sheet: PaperSheet, *, times: bool = True) -> Iterator[_Section]:
 
 
 def _claim_rows(claim: PaperClaim) -> Iterator[tuple[str, ...]]:
-    """Yield the row of each study that tests a claim. The first row names the claim and its source."""
-    head = f"{claim.name} ({claim.source})"
+    """Yield the rows of the studies that test a claim. The first row names the claim and its source.
+
+    Studies with the same verdict and no number of their own share a row.
+    """
+    head, rows = f"{claim.name} ({claim.source})", list[tuple[str, ...]]()
     for each in (*claim.full_size, *claim.small):
         size, parts = "small" if each.small else "full", _NumberTexts.of(each)
         study = f"{each.study}, {each.at}" if each.at else each.study
-        texts = (parts.ours, parts.printed, parts.seeds, parts.missing)
         word = verdict_word(each.verdict, small=each.small)
-        yield (head, study, size, word, *(text or _NONE for text in texts))
-        head = ""
+        own = (size, word, *(text or _NONE for text in (parts.ours, parts.printed, parts.seeds)))
+        missing = parts.missing or _NONE
+        if rows and rows[-1][2:-1] == own and not parts.ours:
+            study, missing = f"{rows[-1][1]}; {study}", f"{rows.pop()[-1]}; {missing}"
+        rows.append(("" if rows else head, study, *own, missing))
+    yield from rows
 
 
 def _claim_lines(claims: Sequence[PaperClaim], width: int) -> Iterator[str]:
