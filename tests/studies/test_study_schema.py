@@ -1,6 +1,7 @@
 """The JSON Schema of study files accepts all included studies, and rejects invalid ones."""
 
 import json
+import re
 import tomllib
 from pathlib import Path
 
@@ -48,3 +49,9 @@ def test_a_hole_stands_for_a_value_where_factors_fill_it(schema):
     schema.validate(tomllib.loads(text.replace("epochs = 30", 'epochs = "{epochs}"')))
     errors = list(schema.iter_errors(tomllib.loads(text.replace("epochs = 30", 'epochs = "thirty"'))))
     assert [list(error.absolute_path) for error in errors] == [["train", "epochs"]]
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+def test_sources_stand_at_the_end_of_every_shipped_study(path):
+    tables = re.findall(r"^\[+([\w.]+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    assert "source" not in tables or tables[-1].startswith("source")

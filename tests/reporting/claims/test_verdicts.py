@@ -449,9 +449,9 @@ def test_a_claim_of_every_level_is_of_those_that_an_override_gives():
 
 
 def test_a_cell_that_is_another_under_a_second_name_has_its_trials():
-    text = STUDY_TEXT.replace('"sa + conv(k=3)"]', '"sa + conv(k=3)", "conv(k=3) + sa(heads=8)"]')
+    text = STUDY_TEXT.replace('"sa + conv(k=3)"]', '"sa + conv(k=3)", "conv(k=3) + sa(heads={h})"]\nh = [8]')
     study = study_with_claims(
-        "max_length[task=not, mixer='conv(k=3) + sa(heads=8)'] within 2 of"
+        "max_length[task=not, mixer='conv(k=3) + sa(heads={h})'] within 2 of"
         " max_length[task=not, mixer='sa + conv(k=3)']",
         text=text,
     )
