@@ -29,9 +29,6 @@ ABSENT = "–"
 
 _FACTOR_NAME = re.compile(r"[A-Za-z]\w*")
 
-_RECIPE_SIGNS = re.compile(r"[(+*]|>>")
-"""Signs that only recipes have, among the usual levels."""
-
 
 def read_factors(
     diagnostics: Diagnostics, may_repeat: Callable[[str], bool] = lambda _: False
@@ -86,7 +83,6 @@ def _levels(
         diagnostics.report(path, f"expected a list of levels{example}, got {format_value(levels)}")
         return ()
     seen: set[tuple[type, Level]] = set()
-    spellings: dict[str, str] = {}
     for index, level in enumerate(levels):
         if diagnostics.already_reported((*path, index)):
             continue
@@ -94,22 +90,9 @@ def _levels(
             diagnostics.report_invalid((*path, index), message)
         elif (type(level), level) in seen and not may_repeat:
             diagnostics.report((*path, index), f"the level {format_value(level)} is listed twice")
-        elif isinstance(level, str) and (other := spellings.setdefault(_meaning(level), level)) != level:
-            if not may_repeat:
-                diagnostics.report((*path, index), f"{level} is the same recipe as the level {other}")
         else:
             seen.add((type(level), level))
     return tuple(levels)
-
-
-def _meaning(level: str) -> str:
-    """Return a text that is equal for equal recipes, and the level itself if it is no recipe."""
-    if not _RECIPE_SIGNS.search(level):
-        return level
-    try:
-        return read_recipe(level).identity
-    except RecipeError:
-        return level
 
 
 def level_fault(factor: str, level: object) -> str | None:
