@@ -227,7 +227,7 @@ def weights_can_be_stacked(text: str, *, causal: bool) -> None:
             found = [dict(block.named_parameters())[path].grad for block in blocks]
             gradients = [gradient for gradient in found if gradient is not None]
             assert len(gradients) == len(blocks), f"no output depends on the parameter {path}"
-            assert_close(weight.grad, torch.stack(gradients), rtol=1e-4, atol=1e-4)
+            assert_close(weight.grad, torch.stack(gradients), rtol=1e-3, atol=1e-4)
 
 
 def dropout_acts_in_training(text: str, *, causal: bool) -> None:

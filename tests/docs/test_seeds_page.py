@@ -22,7 +22,8 @@ from activemem.studies.claims import FUNCTIONS, SIGNS, iter_comparisons
 PATH = Path(__file__).parents[2] / "docs" / "how-to" / "seeds.md"
 PAGE = PATH.read_text(encoding="utf-8")
 LANGUAGE = (PATH.parents[1] / "reference" / "keys-claims.md").read_text(encoding="utf-8")
-STUDY = find_study_file("algorithmic").read_text(encoding="utf-8").partition("[[claim]]")[0]
+SHIPPED = find_study_file("algorithmic").read_text(encoding="utf-8")
+STUDY = SHIPPED.partition("[[claim]]")[0] + "[source]" + SHIPPED.partition("[source]")[2]
 CLAIMS = re.search(r"^```toml\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)[1]
 SHOWN = re.compile(r"(^\$ activemem claim check algorithmic\n)(.*?)(^```$)", re.DOTALL | re.MULTILINE)
 EXAMPLES = re.findall(r"^```\n(all.*?)^```$", LANGUAGE, re.DOTALL | re.MULTILINE)[0].splitlines()

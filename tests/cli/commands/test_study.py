@@ -48,6 +48,7 @@ wrong.toml: 3 faults
           [factors] mixer: unknown block 'cov'; nearest: conv
   --set | train.epoch=3
                 ^^^^^  [train] unknown key 'epoch'; nearest: epochs
+or load a plug-in: --plugin FILE
 """
 
 

@@ -242,7 +242,8 @@ def test_models_that_cannot_be_measured_are_reported_and_the_others_are_measured
         stack.id: "no recurrent encoder",
         luong.id: "its weights were not kept",
         bahdanau.id: f"its weights cannot be read: {store.files.weights_file(bahdanau.id)}: "
-        "expected a model's file; this file is damaged, or another program wrote it",
+        "expected a model's file; this file is damaged, or another program wrote it; "
+        "activemem store repair, then activemem study run, trains a model of a store again",
         naive.id: None,
     }
     assert {name for name in stored(store, naive) if name.startswith("theta")} == set()

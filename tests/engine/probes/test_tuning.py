@@ -178,7 +178,8 @@ def test_models_that_cannot_be_tuned_are_reported_and_the_others_are_tuned(store
     reasons = [each.reason for each in tune(study, store)]
     damaged = (
         f"its weights cannot be read: {store.files.weights_file(study.trials[1].id)}: "
-        "expected a model's file; this file is damaged, or another program wrote it"
+        "expected a model's file; this file is damaged, or another program wrote it; "
+        "activemem store repair, then activemem study run, trains a model of a store again"
     )
     assert reasons == ["its weights were not kept", damaged, None]
 
