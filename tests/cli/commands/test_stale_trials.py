@@ -119,7 +119,7 @@ def test_an_edited_block_makes_stored_trials_other_ones_which_are_trained_again_
         assert line in " ".join(shown.split()), command
     served = run_python("-c", READ_PAGE, "scaled.py").stdout.split("<section")
     told = [page.split('"')[1] for page in served if left_out in page]
-    assert told == ["claims", "tables", "progress"]
+    assert told == ["claims", "tables", "figures", "progress"]
     again = process(*run)
     assert "2 of 2 trials done · 0 left · 1 trial ended" in again.stderr
     shown = " ".join(process("table", "render", "scaling", "--plugin", "scaled.py").stdout.split())
