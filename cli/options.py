@@ -99,7 +99,10 @@ ShardOption = Annotated[
 ]
 
 MaxTrialsOption = Annotated[
-    int | None, number_option("--max-trials", help="The largest number of trials to run.")
+    int | None, number_option(
+        "--max-trials",
+        help="The largest number of trials to run. A search also ends the last point that it has begun.",
+    )
 ]
 
 MaxFailuresOption = Annotated[

@@ -13,6 +13,8 @@ watches. Clocks of two machines are never compared. Leases are not flushed: a po
 ended its owner, too. At worst a trial is trained and stored once more, without replacing the first outcome.
 """
 
+from __future__ import annotations
+
 import os
 import secrets
 import socket
@@ -112,9 +114,15 @@ class Lease:
     """An attempt that this process has claimed. The process must call `end` or `release`."""
 
     def __init__(
-        self, place: Place, paths: tuple[Path, Path], header: bytes, trial: str, attempt: int
+        self,
+        place: Place,
+        paths: tuple[Path, Path],
+        header: bytes,
+        trial: str,
+        attempt: int,
+        let_go: Callable[[Lease], None],
     ) -> None:
-        self.trial, self.attempt, self.over = trial, attempt, False
+        self.trial, self.attempt, self._let_go = trial, attempt, let_go
         self._place, (self._path, self._next), self._header = place, paths, header
 
     def is_lost(self) -> bool:
@@ -136,13 +144,13 @@ class Lease:
 
     def end(self) -> None:
         """Record that the outcome is stored; if that fails, the lease expires."""
-        self.over = True
+        self._let_go(self)
         with suppress(OSError):
             self._place.touch(self._path, ENDED)
 
     def release(self) -> None:
         """Delete the lease of an attempt without an outcome. Its number may then be claimed again."""
-        self.over = True
+        self._let_go(self)
         if not self.is_lost():
             self._place.delete(self._path)
 
@@ -165,7 +173,8 @@ class Leases:
         default_factory=dict[tuple[str, int], tuple[bytes, float]]
     )
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _thread: threading.Thread | None = None
+    _renewal: tuple[threading.Thread, threading.Event] | None = None
+    """The thread that renews the held leases, and the event that ends it."""
 
     @property
     def poll_s(self) -> float:
@@ -191,7 +200,7 @@ class Leases:
             header = encode_record(page)
             paths = self.layout.lease(trial, attempt), self.layout.lease(trial, attempt + 1)
             if self.layout.place.claim(paths[0], header):
-                lease = Lease(self.layout.place, paths, header, trial, attempt)
+                lease = Lease(self.layout.place, paths, header, trial, attempt, self._let_go)
                 self._keep(lease)
                 return lease
 
@@ -227,10 +236,7 @@ class Leases:
     def beat(self) -> None:
         """Renew every lease that this process holds."""
         for lease in tuple(self._held):
-            if lease.over:
-                self._held.discard(lease)
-            else:
-                lease.beat()
+            lease.beat()
 
     def _as_seen(self, trial: str, attempt: int, data: bytes) -> LeaseState:
         """Return the state of a lease from the bytes of its file.
@@ -266,19 +272,28 @@ class Leases:
         """
         with self._lock:
             self._held.add(lease)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._renew, name="leases", daemon=True)
-                self._thread.start()
+            if self._renewal is None:
+                ended = threading.Event()
+                thread = threading.Thread(target=self._renew, args=(ended,), name="leases", daemon=True)
+                self._renewal = thread, ended
+                thread.start()
 
-    def _renew(self) -> None:
-        pause = threading.Event()
-        while True:
-            pause.wait(self.lease_s / BEATS_PER_LEASE)
+    def _let_go(self, lease: Lease) -> None:
+        """Renew this lease no longer. After the last one, wait until the thread has ended."""
+        with self._lock:
+            self._held.discard(lease)
+            if self._held or self._renewal is None:
+                return
+            (thread, ended), self._renewal = self._renewal, None
+        ended.set()
+        thread.join()
+
+    def _renew(self, ended: threading.Event) -> None:
+        while not ended.wait(self.lease_s / BEATS_PER_LEASE):
             self.beat()
             with self._lock:
-                # under the lock, so that `_keep` either finds this thread running or starts a new one
-                if not self._held:
-                    self._thread = None
+                if not self._held and not ended.is_set():  # no object refers to the leases any more
+                    self._renewal = None
                     return
 
 

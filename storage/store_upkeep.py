@@ -31,9 +31,10 @@ from .place import (
     holds_one_attempt,
     is_compacted,
     new_compacted_path,
+    trial_id_fault,
     validate_study_name,
 )
-from .read import RANK, Quarantine, batches, latest_copies, load_partition, read_verified, scan
+from .read import RANK, Quarantine, batches, latest_copies, load_partition, read, read_verified, scan
 from .rows import MEASURED_LATER, SCHEMAS, SORT_KEYS
 from .study_records import StudyRecords, read_page, rename_in_record
 from .trial_files import NOTE_FILE, STARTS_FILE, read_begun, verify_note
@@ -126,9 +127,10 @@ class FindingKind(StrEnum):
 
     DAMAGED = "damaged"  # its bytes are not those that were written
     UNREADABLE = "unreadable"  # it has the name of a store's file, but cannot be read
-    INCOMPLETE = "incomplete"  # the row of a trial exists, but its metrics do not
+    INCOMPLETE = "incomplete"  # a trial has lost its row or its metrics
     FOREIGN = "foreign"  # no store wrote it
     UNSEALED = "unsealed"  # an earlier release wrote it without a checksum
+    UNFINISHED = "unfinished"  # the checkpoint of a trial without a row
     LEFTOVER = "leftover"  # nothing reads it any more
 
 
@@ -330,6 +332,30 @@ def _incomplete(quarantine: Quarantine) -> Iterator[Finding]:
         yield _finding(FindingKind.INCOMPLETE, path, reason)
 
 
+def _without_rows(quarantine: Quarantine) -> Iterator[Finding]:
+    """Yield a finding for each trial that has no row, but metrics, a model or a checkpoint.
+
+    A trial with a checkpoint is unfinished. All others have lost their row. Studies with a damaged file of
+    rows are left out, because the damaged file is a finding itself.
+    """
+    layout = quarantine.layout
+    damaged = {each.path.parent for each in quarantine.faults if each.is_damaged}
+    known = set(read_latest(quarantine, ["trial"])["trial"])
+    unfinished = {path.name: path for path in entries(layout.checkpoints_folder) if path.is_dir()}
+    kept = entries(layout.weights_folder, ".safetensors"), entries(layout.final_checkpoints_folder, ".pt")
+    lost = {path.stem: path for path in chain(*kept) if trial_id_fault(path.stem) is None}
+    keys = ["trial", "attempt", "study"]
+    for trial, attempt, study in read(quarantine, "metrics", keys).select(keys).unique().collect().iter_rows():
+        lost[trial] = layout.attempt_file("trials", study, trial, attempt)
+    for trial in lost.keys() - known - unfinished.keys():
+        if lost[trial].parent not in damaged:
+            reason = "the row of this trial is lost; study run trains the trial again"
+            yield _finding(FindingKind.INCOMPLETE, lost[trial], reason)
+    for trial in unfinished.keys() - known:
+        reason = "its trial has no row; unless a run is training it, study run resumes it"
+        yield _finding(FindingKind.UNFINISHED, unfinished[trial], reason)
+
+
 _ORDER: Final = ("trials", *(dataset for dataset in SCHEMAS if dataset != "trials"))
 """The order of removal: rows go first, so that a crash leaves nothing that counts."""
 
@@ -427,7 +453,7 @@ class StoreUpkeep:
         found = [finding for path in read if (finding := _check(path, quarantine)) is not None]
         found += _foreign(layout)
         with suppress(StoreError):  # raised for a file of another version, which is a finding already
-            found += [*_incomplete(quarantine), *find_leftovers(quarantine)]
+            found += [*_incomplete(quarantine), *_without_rows(quarantine), *find_leftovers(quarantine)]
         kinds = list(FindingKind)
         return sorted(found, key=lambda each: (kinds.index(each.kind), each.path)), read
 

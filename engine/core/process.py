@@ -20,6 +20,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -46,7 +47,7 @@ def prepare_cpu(threads: int) -> None:
 
 @contextmanager
 def restored_process() -> Iterator[None]:
-    """Restore the number of threads, malloc's settings and Optuna's log level when this context ends.
+    """Restore threads, malloc's settings, Optuna's log level and warning filters when this context ends.
 
     glibc offers no way to read its thresholds. They are set to the values that glibc itself uses after a
     large block was freed.
@@ -54,7 +55,8 @@ def restored_process() -> Iterator[None]:
     threads, optuna = torch.get_num_threads(), sys.modules.get("optuna")
     level = None if optuna is None else optuna.logging.get_verbosity()
     try:
-        yield
+        with warnings.catch_warnings():  # scipy installs a filter when it is imported
+            yield
     finally:
         torch.set_num_threads(threads)
         if (library := _glibc()) is not None:

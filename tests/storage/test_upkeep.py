@@ -33,6 +33,11 @@ from .factories import (
 )
 
 DAY_S = 25 * 3600
+UNFINISHED = (
+    "unfinished",
+    f"checkpoints/{make_trial_id(300)}",
+    "its trial has no row; unless a run is training it, study run resumes it",
+)
 
 
 def write_sealed(path):
@@ -92,7 +97,8 @@ def names(root):
 
 def test_a_sound_store_has_no_findings(root, sound):
     found = sound.upkeep.check()
-    assert (found.findings, found.has_faults, found.quarantine["files"]) == ((), False, 0)
+    assert told(root, found.findings) == [UNFINISHED]
+    assert (found.has_faults, found.quarantine["files"]) == (False, 0)
     assert found.files == 2 + 2 * 2 + 1 + 2 + 2
     assert found.bytes == sum(path.stat().st_size for path in root.rglob("*") if path.is_file())
     assert sound.upkeep.repair() == sound.upkeep.clean() == ()
@@ -145,6 +151,8 @@ def test_a_check_reports_every_fault_and_changes_nothing(root, sound, caplog):
             f"checkpoints/{make_trial_id(301)}/state.pt",
             "it has no checksum, so damage would not be noticed",
         ),
+        UNFINISHED,
+        (*UNFINISHED[:1], f"checkpoints/{make_trial_id(301)}", *UNFINISHED[2:]),
         ("leftover", "weights/.0.safetensors.0", "the process that wrote it has died"),
     ]
     assert found.has_faults
@@ -160,7 +168,8 @@ def test_a_repair_leaves_nothing_damaged(root, sound):
     flip(sound.files.weights_file(make_trial_id(2)))
     flip(sound.files.checkpoint_dir(make_trial_id(300)) / "state.pt")
     assert len(sound.upkeep.repair()) == 4
-    assert sound.upkeep.check().findings == ()
+    kinds = [each.kind for each in sound.upkeep.check().findings]
+    assert kinds == [FindingKind.INCOMPLETE] * 150 + [FindingKind.UNFINISHED]
     assert sound.upkeep.check().quarantine["files"] == 4
     left = Store(root).trials()["trial"].to_list()
     assert set(left) < set(before)
@@ -190,6 +199,18 @@ def test_a_trial_whose_metrics_are_damaged_is_incomplete_until_it_has_run_again(
     store.write(make_trial_row(1, attempt=1), make_metric_rows(1))
     assert store.latest_attempts()[make_trial_id(1)] == ("done", 1)
     assert store.upkeep.check().findings == ()
+
+
+def test_a_trial_whose_row_was_deleted_is_named_with_the_next_step(root, sound):
+    uncompacted_path(root, 201).unlink()
+    lost = "the row of this trial is lost; study run trains the trial again"
+    write_model(sound.files.weights_file(make_trial_id(400)))
+    assert told(root, sound.upkeep.check().findings) == [
+        ("incomplete", f"trials/alpha/{make_trial_id(201)}-0.parquet", lost),
+        ("incomplete", f"weights/{make_trial_id(400)}.safetensors", lost),
+        UNFINISHED,
+    ]
+    assert sound.upkeep.check().has_faults
 
 
 def test_a_damaged_file_of_merged_metrics_makes_its_trials_incomplete_and_no_others(root, sound):

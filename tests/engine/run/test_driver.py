@@ -4,6 +4,8 @@ import errno
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -13,6 +15,7 @@ from activemem import load_study, run_study
 from activemem.engine import Ended, EpochFinished, Machine, Started, Summary
 from activemem.engine.core import NOBODY, Stop, read_model_file
 from activemem.engine.run import GridCohorts
+from activemem.engine.run.search import STUDY
 from activemem.engine.trial import Job, MachineError, Training
 from activemem.storage import Store, StoreUpkeep
 
@@ -142,3 +145,16 @@ def test_a_disk_on_which_nothing_can_be_merged_leaves_all_outcomes(tiny, store, 
         with pytest.raises(MachineError, match="No space left on device"):
             run(study, store, notes)
     assert run(study, store, notes) == summary(done=8)
+
+
+def test_a_search_leaves_no_thread_and_no_filter_of_warnings(tiny, store):
+    script = f"""
+import threading, warnings
+import optuna
+from activemem import load_study, run_study
+before = list(warnings.filters)
+run_study(load_study({STUDY!r}), {str(store.root)!r}, local=True)
+print([each.name for each in threading.enumerate()], list(warnings.filters) == before)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "['MainThread'] True"
