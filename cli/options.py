@@ -99,10 +99,11 @@ ShardOption = Annotated[
 ]
 
 MaxTrialsOption = Annotated[
-    int | None, number_option(
+    int | None,
+    number_option(
         "--max-trials",
         help="The largest number of trials to run. A search also ends the last point that it has begun.",
-    )
+    ),
 ]
 
 MaxFailuresOption = Annotated[

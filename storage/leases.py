@@ -32,7 +32,7 @@ from pydantic import Field
 from .checksums import Record, decode_record, encode_record
 from .errors import DamagedError, UnreadableError
 from .files import is_running, process_start, this_machine
-from .place import Layout, Place, entries
+from .place import Layout, entries
 
 LEASE_S: Final = 60.0
 """The silence of its owner, in seconds, after which a lease expires."""
@@ -113,17 +113,10 @@ class LeaseState:
 class Lease:
     """An attempt that this process has claimed. The process must call `end` or `release`."""
 
-    def __init__(
-        self,
-        place: Place,
-        paths: tuple[Path, Path],
-        header: bytes,
-        trial: str,
-        attempt: int,
-        let_go: Callable[[Lease], None],
-    ) -> None:
-        self.trial, self.attempt, self._let_go = trial, attempt, let_go
-        self._place, (self._path, self._next), self._header = place, paths, header
+    def __init__(self, leases: Leases, trial: str, attempt: int, header: bytes) -> None:
+        self.trial, self.attempt = trial, attempt
+        self._leases, self._place, self._header = leases, leases.layout.place, header
+        self._path, self._next = (leases.layout.lease(trial, attempt + later) for later in (0, 1))
 
     def is_lost(self) -> bool:
         """Return whether another process has taken over the trial of this lease.
@@ -144,13 +137,13 @@ class Lease:
 
     def end(self) -> None:
         """Record that the outcome is stored; if that fails, the lease expires."""
-        self._let_go(self)
+        self._leases.let_go(self)
         with suppress(OSError):
             self._place.touch(self._path, ENDED)
 
     def release(self) -> None:
         """Delete the lease of an attempt without an outcome. Its number may then be claimed again."""
-        self._let_go(self)
+        self._leases.let_go(self)
         if not self.is_lost():
             self._place.delete(self._path)
 
@@ -198,9 +191,8 @@ class Leases:
             # the token makes the first line unique, so that `is_lost` recognises this claim
             page = {"owner": asdict(self.owner), "lease_s": self.lease_s, "token": secrets.token_hex(8)}
             header = encode_record(page)
-            paths = self.layout.lease(trial, attempt), self.layout.lease(trial, attempt + 1)
-            if self.layout.place.claim(paths[0], header):
-                lease = Lease(self.layout.place, paths, header, trial, attempt, self._let_go)
+            if self.layout.place.claim(self.layout.lease(trial, attempt), header):
+                lease = Lease(self, trial, attempt, header)
                 self._keep(lease)
                 return lease
 
@@ -278,7 +270,7 @@ class Leases:
                 self._renewal = thread, ended
                 thread.start()
 
-    def _let_go(self, lease: Lease) -> None:
+    def let_go(self, lease: Lease) -> None:
         """Renew this lease no longer. After the last one, wait until the thread has ended."""
         with self._lock:
             self._held.discard(lease)

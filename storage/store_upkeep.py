@@ -345,7 +345,8 @@ def _without_rows(quarantine: Quarantine) -> Iterator[Finding]:
     kept = entries(layout.weights_folder, ".safetensors"), entries(layout.final_checkpoints_folder, ".pt")
     lost = {path.stem: path for path in chain(*kept) if trial_id_fault(path.stem) is None}
     keys = ["trial", "attempt", "study"]
-    for trial, attempt, study in read(quarantine, "metrics", keys).select(keys).unique().collect().iter_rows():
+    measured = read(quarantine, "metrics", keys).select(keys).unique().collect()
+    for trial, attempt, study in measured.iter_rows():
         lost[trial] = layout.attempt_file("trials", study, trial, attempt)
     for trial in lost.keys() - known - unfinished.keys():
         if lost[trial].parent not in damaged:
