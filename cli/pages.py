@@ -255,9 +255,8 @@ class StudyPlanPage(Page):
 
     A model's `memory` is the largest memory in bytes that a training step of any of its trials takes. The
     page's `memory` is the largest of all models, with its parts. `match` names the size that is computed for
-    each model so that costs match. `elsewhere` is the number of a search's points that other studies have
-    trained. `ladder` has the sizes of [ladder], and `rungs` has the rungs of a search whose fidelity is not
-    epochs.
+    each model so that costs match. `ladder` has the sizes of [ladder], and `rungs` has the rungs of a search
+    whose fidelity is not epochs.
     """
 
     study: str
@@ -266,7 +265,6 @@ class StudyPlanPage(Page):
     subset_size: int | None
     counts: Mapping[str, int]
     left: int
-    elsewhere: int
     estimate: TimeEstimate
     design: Mapping[str, Any]
     match: str | None
@@ -290,7 +288,7 @@ class StudyPlanPage(Page):
         """Return the page of a plan. `noise` describes the smallest differences that a search can detect."""
         study, machine = plan.study, plan.machine
         design = study.design
-        same = ("total", "subset_size", "counts", "elsewhere", "estimate", "models", "over_budget", "stale")
+        same = ("total", "subset_size", "counts", "estimate", "models", "over_budget", "stale")
         same = (*same, "reach_limits", "insufficient_reach", "data", "flops", "test")
         return cls(
             **{name: getattr(plan, name) for name in same},
