@@ -23,7 +23,6 @@ from ..engine.core.events import (
     Event,
     Listener,
     MachineFailed,
-    Relay,
     Started,
 )
 from ..studies.resolve.trial import Trial
@@ -166,22 +165,19 @@ class TrackerThread:
         self._lacks_data |= isinstance(update.event, EpochFinished | Ended | _NewTables)
 
 
-class Tracking(Relay):
-    """Listener that forwards events to trackers without waiting for them. It is in the driver's process."""
+class Tracking(Listener):
+    """Listener that sends events to trackers without waiting for them. It is in the driver's process."""
 
-    def __init__(self, listener: Listener, trackers: Mapping[str, Tracker]) -> None:
-        super().__init__(listener)
+    def __init__(self, trackers: Mapping[str, Tracker]) -> None:
         self._trials: dict[str, TrackedTrial] = {}
         self._threads = [TrackerThread(name, tracker) for name, tracker in trackers.items()]
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
         """Remember these trials. Events name trials only by their ids."""
         self._trials |= {trial.id: tracked_trial(trial) for trial in trials}
-        super().on_planned(trials)
 
     def on_event(self, event: Event) -> None:
-        """Pass an event to the wrapped listener, and add it to the queue of each tracker."""
-        super().on_event(event)
+        """Add an event to the queue of each tracker."""
         if not isinstance(event, MachineFailed) and event.trial in self._trials:
             self._send(_Update(event, self._trials[event.trial], time.time()))
 
@@ -200,11 +196,9 @@ class Tracking(Relay):
 
 
 @contextmanager
-def tracking(
-    listener: Listener, trackers: Mapping[str, Tracker], tell: Callable[[str], None]
-) -> Iterator[Tracking]:
+def tracking(trackers: Mapping[str, Tracker], tell: Callable[[str], None]) -> Iterator[Tracking]:
     """Track a study within a context. At the end, `tell` gets a line for each tracker that lacks data."""
-    tracked = Tracking(listener, trackers)
+    tracked = Tracking(trackers)
     try:
         yield tracked
     finally:

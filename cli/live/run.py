@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ...engine.core.events import Listener, initial_progress
+from ...engine.core.events import Listener, Listeners, initial_progress
 from ...reporting.added_seeds import asks_for_seeds
 from ...reporting.claims.verdicts import OPEN, count_verdicts
 from ...reporting.results import StudyResults
@@ -157,8 +157,8 @@ def _tracked(
     from ...tracking.export import tracked_tables
     from ...tracking.feed import tracking
 
-    with tracking(listener, trackers, print_stderr) as tracked:
-        yield tracked
+    with tracking(trackers, print_stderr) as tracked:
+        yield Listeners(listener, tracked)
         tracked.show_tables(study.name, tracked_tables(follow_rounds(study, store), store))
 
 

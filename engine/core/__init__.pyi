@@ -1,6 +1,7 @@
 from .events import NOBODY as NOBODY
 from .events import ClaimedElsewhere as ClaimedElsewhere
 from .events import ClusterNode as ClusterNode
+from .events import Listeners as Listeners
 from .events import MachineFailed as MachineFailed
 from .events import StudyProgress as StudyProgress
 from .models import ModelFile as ModelFile

@@ -129,32 +129,39 @@ class Listener:
         """Handle one event of a trial."""
 
 
-class Relay(Listener):
-    """Listener that forwards all events to another listener. Subclasses also handle some events."""
+class Listeners(Listener):
+    """Several listeners as one, which passes everything to each of them in turn."""
 
-    def __init__(self, listener: Listener) -> None:
-        self._listener = listener
+    def __init__(self, *listeners: Listener) -> None:
+        self._listeners = listeners
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        self._listener.on_planned(trials)
+        for each in self._listeners:
+            each.on_planned(trials)
 
     def training_here(self, trials: int, seconds: float) -> None:
-        self._listener.training_here(trials, seconds)
+        for each in self._listeners:
+            each.training_here(trials, seconds)
 
     def starting_ray(self, attempt: int) -> None:
-        self._listener.starting_ray(attempt)
+        for each in self._listeners:
+            each.starting_ray(attempt)
 
     def stopping(self) -> None:
-        self._listener.stopping()
+        for each in self._listeners:
+            each.stopping()
 
     def waiting(self, others: Sequence[ClaimedElsewhere]) -> None:
-        self._listener.waiting(others)
+        for each in self._listeners:
+            each.waiting(others)
 
     def on_nodes(self, nodes: Sequence[ClusterNode]) -> None:
-        self._listener.on_nodes(nodes)
+        for each in self._listeners:
+            each.on_nodes(nodes)
 
     def on_event(self, event: Event) -> None:
-        self._listener.on_event(event)
+        for each in self._listeners:
+            each.on_event(event)
 
 
 NOBODY = Listener()

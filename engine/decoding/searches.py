@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -59,27 +60,29 @@ def log_probabilities(logits: Tensor) -> Tensor:
     return torch.log_softmax(logits, -1, dtype=torch.promote_types(logits.dtype, torch.float32))
 
 
-class OutputCosts:
-    """Extra costs of outputs, in nats, which a search subtracts from their scores.
+class OutputCosts(ABC):
+    """Extra costs of outputs, in nats, which a search subtracts from their scores. No cost is below 0."""
 
-    No cost is below 0. In this class every cost is 0: outputs are compared only by their likelihood.
-    """
-
+    @abstractmethod
     def total(self, sentences: Tensor, symbols: Tensor) -> Tensor:
         """Return the cost (rows,) of each finished output, as float64.
 
         `symbols` is (rows, longest). `sentences` (rows,) has the index of each output's sentence. Each row
         has its end, and padding after it.
         """
-        return torch.zeros(len(symbols), dtype=torch.float64, device=symbols.device)
 
+    @abstractmethod
     def least(self, sentences: Tensor, symbols: Tensor, left: Bounds) -> Tensor:
         """Return a lower bound (rows,) on the cost of each unfinished output.
 
         `symbols` are (rows, written), and `left` bounds the number of symbols that may follow, end included.
-        A lower value is also correct (by default 0), but then the search drops hopeless outputs later.
+        A lower value, such as 0, is also correct, but then the search drops hopeless outputs later.
         """
-        return torch.zeros(len(symbols), dtype=torch.float64, device=symbols.device)
+
+
+def _worth(outputs: Outputs, costs: OutputCosts | None, sentences: Tensor) -> Tensor:
+    """Return the scores of finished outputs minus their costs, if there are any."""
+    return outputs.scores if costs is None else outputs.scores - costs.total(sentences, outputs.symbols)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,19 +95,18 @@ class Race:
 
     sentence: Tensor
     best: Tensor
-    costs: OutputCosts
+    costs: OutputCosts | None
 
     def record(self, rows: Tensor, outputs: Outputs) -> None:
         """Update the best score of each sentence with the finished outputs in these rows."""
         sentence = self.sentence[rows]
-        worth = outputs.scores - self.costs.total(sentence, outputs.symbols)
-        self.best.scatter_reduce_(0, sentence, worth, "amax")
+        self.best.scatter_reduce_(0, sentence, _worth(outputs, self.costs, sentence), "amax")
 
     def beaten(self, rows: Tensor, beginnings: Outputs, left: Bounds) -> Tensor:
         """Return a mask of the unfinished outputs that can no longer win."""
         sentence = self.sentence[rows]
-        worth = beginnings.scores - self.costs.least(sentence, beginnings.symbols, left)
-        return worth < self.best[sentence]
+        least = 0.0 if self.costs is None else self.costs.least(sentence, beginnings.symbols, left)
+        return beginnings.scores - least < self.best[sentence]
 
 
 def greedy_search(
@@ -455,7 +457,7 @@ def search_lengths(
     if costs is None:
         return widely
     everyone = torch.arange(len(sources), device=sources.device)
-    worth = [each.scores - costs.total(everyone, each.symbols) for each in (widely, found)]
+    worth = [_worth(each, costs, everyone) for each in (widely, found)]
     better = worth[0] >= worth[1]
     return Outputs(
         symbols=torch.where(better[:, None], widely.symbols, found.symbols[:, : widely.symbols.shape[1]]),
@@ -483,7 +485,7 @@ def _best_sizes(
     A size is dropped as soon as its likelihood so far, with its lowest possible cost, cannot beat another
     output.
     """
-    costs, lengths = sizes.costs or OutputCosts(), (sources != PAD).sum(1)
+    costs, lengths = sizes.costs, (sources != PAD).sum(1)
     least, most = sizes.tried(lengths, longest)
     tried = torch.arange(int((most - least).max()) + 1, device=sources.device)
     sentence, more = torch.nonzero(tried <= (most - least)[:, None], as_tuple=True)  # (outputs,)
@@ -497,13 +499,13 @@ def _best_sizes(
         race = Race(sentence=of, best=best, costs=costs)
         written = greedy_search(model, _trim_padding(sources[of]), bounds, race=race)
         scores[rows], symbols[rows, : written.symbols.shape[1]] = written.scores, written.symbols
-    worth = scores - costs.total(sentence, symbols)
+    outputs = Outputs(symbols=symbols, scores=scores)
     table = scores.new_full((len(sources), len(tried)), -torch.inf)
-    table[sentence, more] = worth
+    table[sentence, more] = _worth(outputs, costs, sentence)
     chosen = torch.zeros_like(table, dtype=torch.long)
     chosen[sentence, more] = torch.arange(len(lengths_tried), device=lengths_tried.device)
     chosen = chosen.gather(1, table.argmax(1, keepdim=True)).squeeze(1)
-    return lengths_tried[chosen], Outputs(symbols=symbols[chosen], scores=scores[chosen])
+    return lengths_tried[chosen], outputs.select(chosen)
 
 
 def _chunks(sizes: Tensor, positions: int) -> Iterator[Tensor]:

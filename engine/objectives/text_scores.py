@@ -23,15 +23,17 @@ class Likelihood:
     """Negative log-likelihood of a text, in nats.
 
     It also has the numbers of tokens, words and bytes that are covered. `bytes` counts the UTF-8 bytes of the
-    original text, line ends included; it is 0 if the tokens do not determine a text. A line end is a token
-    and a word. Vocabularies that spell rare words have more tokens than words, so only perplexities per word
-    can be compared across vocabularies.
+    original text, line ends included; it is 0 if the tokens do not determine a text. `nats_beside_text` is
+    the part of tokens that are no text, such as ends of documents. A line end is a token and a word.
+    Vocabularies that spell rare words have more tokens than words, so only perplexities per word can be
+    compared across vocabularies.
     """
 
     nats: float
     tokens: int
     words: int
     bytes: int = 0
+    nats_beside_text: float = 0.0
 
     @property
     def loss(self) -> float:
@@ -49,7 +51,7 @@ class Likelihood:
 
         Return None if the text cannot be restored from its tokens.
         """
-        return self.nats / math.log(2) / self.bytes if self.bytes else None
+        return (self.nats - self.nats_beside_text) / math.log(2) / self.bytes if self.bytes else None
 
     @property
     def word_perplexity(self) -> float:
@@ -64,18 +66,12 @@ class Likelihood:
 class TextScore(Likelihood):
     """The likelihood of a text.
 
-    `ends` is the part that belongs to the ends of lines or documents. Document ends have 0 bytes.
+    `ends` is the part that belongs to the ends of lines or documents.
     `padded_loss`, only for lines, is the mean over all positions of their batches, padding included.
     """
 
     ends: Likelihood
     padded_loss: float | None = None
-
-    @property
-    def bits_per_byte(self) -> float | None:
-        """Return the bits per byte of text. Ends of documents do not count, since they are not text."""
-        nats = self.nats if self.ends.bytes else self.nats - self.ends.nats
-        return nats / math.log(2) / self.bytes if self.bytes else None
 
     @property
     def without_ends(self) -> Likelihood:
@@ -168,7 +164,7 @@ def score_text(
 class _Total:
     """Running sums of losses and counts over a text.
 
-    `end` is the line-end symbol; each counts as `end_bytes` bytes of text.
+    `end` is the line-end symbol. It is text if `end_bytes`, the number of its bytes, is above 0.
     """
 
     def __init__(self, end: int, end_bytes: int) -> None:
@@ -201,9 +197,8 @@ class _Total:
             tokens=tokens,
             words=words,
             bytes=sizes,
-            ends=Likelihood(
-                nats=end_nats, tokens=ends, words=ends, bytes=self._end_bytes * ends if sizes else 0
-            ),
+            nats_beside_text=0.0 if self._end_bytes else end_nats,
+            ends=Likelihood(nats=end_nats, tokens=ends, words=ends),
             padded_loss=padded_loss,
         )
 

@@ -29,7 +29,15 @@ from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import TrialSettings
 from ...studies.study import Study, follow_rounds, has_more, study_fault
 from ...studies.text.units import plural
-from ..core.events import ClaimedElsewhere, Ended, Event, Listener, MachineFailed, Relay, notebook_listener
+from ..core.events import (
+    ClaimedElsewhere,
+    Ended,
+    Event,
+    Listener,
+    Listeners,
+    MachineFailed,
+    notebook_listener,
+)
 from ..core.process import Stop, on_interrupt, restored_process
 from ..core.resources import ONE_CPU, Machine
 from ..corpora.files import keep_files
@@ -202,20 +210,23 @@ def _run_round(
         at_once = left if max_trials is None else min(left, max_trials)
     with on_interrupt(listener.stopping) as stop:
         merge = partial(store.upkeep.merge_ended, study.name, at_least=MERGED_TOGETHER)
-        counter = _RunCounter(listener, stop, max_failures, merge)
+        counter = _RunCounter(stop, max_failures, merge)
+        everyone = Listeners(counter, listener)
         metric = study.search.objectives[0].name if study.search else None
 
         def run(source: CohortSource) -> list[str]:
             if local:
-                run_local(source, store, machine, counter, stop, metric=metric)
+                run_local(source, store, machine, everyone, stop, metric=metric)
                 return []
             from .ray_cluster import run_cohorts  # noqa: PLC0415 -- Ray is loaded only where it runs
 
             return run_cohorts(
-                source, store, machine, counter, stop, settings=settings, at_once=at_once, metric=metric
+                source, store, machine, everyone, stop, settings=settings, at_once=at_once, metric=metric
             )
 
-        rounds = _RunRounds(study, store, counter, stop, run, run_id=uuid4().hex, pack=machine.most_packed)
+        rounds = _RunRounds(
+            study, store, counter, everyone, run, run_id=uuid4().hex, pack=machine.most_packed
+        )
         given_up = rounds.train(missing, last, max_trials, retry_failed=retry_failed)
         if counter.machine_failure is not None:
             raise MachineError(counter.machine_failure)
@@ -256,18 +267,15 @@ def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) 
     rehearse_plugins(settings, machine.data)
 
 
-class _RunCounter(Relay):
+class _RunCounter(Listener):
     """Listener of a run that counts the ended trials.
 
     It requests a stop after too many failures. At intervals it merges the files of ended trials, so that a
     folder never holds thousands of files.
     """
 
-    def __init__(
-        self, listener: Listener, stop: Stop, max_failures: int | None, merge: Callable[[], object]
-    ) -> None:
-        super().__init__(listener)
-        self._stop, self._max_failures, self._merge = stop, max_failures, merge
+    def __init__(self, stop: Stop, max_failures: int | None, merge: Callable[[], object]) -> None:
+        self.stop, self._max_failures, self._merge = stop, max_failures, merge
         self.planned: set[str] = set()
         self.ended: dict[str, str] = {}
         self.machine_failure: str | None = None
@@ -289,7 +297,6 @@ class _RunCounter(Relay):
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
         self.planned.update(trial.id for trial in trials)
-        super().on_planned(trials)
 
     def on_event(self, event: Event) -> None:
         if isinstance(event, Ended):
@@ -303,8 +310,7 @@ class _RunCounter(Relay):
             self.taken[event.trial] = event
             # otherwise a clean stop would be recorded in a checkpoint of the other driver
             self.planned.discard(event.trial)
-        self._stop.requested |= self.machine_failure is not None or self.has_failed_too_often
-        super().on_event(event)
+        self.stop.requested |= self.machine_failure is not None or self.has_failed_too_often
 
 
 class _RunRounds:
@@ -319,7 +325,7 @@ class _RunRounds:
         study: Study,
         store: Store,
         counter: _RunCounter,
-        stop: Stop,
+        listener: Listener,
         run: Callable[[CohortSource], list[str]],
         *,
         run_id: str,
@@ -329,8 +335,8 @@ class _RunRounds:
 
         `run` trains groups of trials (cohorts) and returns an error for each group that it has given up.
         """
-        self._study, self._store, self._counter = study, store, counter
-        self._stop, self._run, self._id, self._pack = stop, run, run_id, pack
+        self._study, self._store, self._counter, self._listener = study, store, counter, listener
+        self._run, self._id, self._pack = run, run_id, pack
         self._leases = store.leases(run_id)
 
     def train(
@@ -363,9 +369,9 @@ class _RunRounds:
         free, elsewhere, given_up = self._jobs(missing, last), dict[str, ClaimedElsewhere](), list[str]()
         jobs = {job.trial.id: job for job in free}
         left = len(free) if max_trials is None else max_trials
-        while free and left > 0 and not self._stop.requested:
+        while free and left > 0 and not self._counter.stop.requested:
             now, free = free[:left], free[left:]
-            self._counter.on_planned([job.trial for job in now])
+            self._listener.on_planned([job.trial for job in now])
             given_up += self._run(GridCohorts(now, pack=self._pack))
             taken_now = self._counter.pop_claimed_elsewhere()
             # trials that other drivers have taken do not count against `max_trials`
@@ -412,7 +418,7 @@ class _RunRounds:
                 self._study,
                 self._store,
                 self._id,
-                self._counter,
+                self._listener,
                 max_trials=left,
                 retry_failed=retry_failed,
                 gone=gone,
@@ -423,7 +429,7 @@ class _RunRounds:
             if not taken_now or len(self._counter.ended) == max_trials:
                 return given_up
             gone = self._wait(taken_now)
-            if self._stop.requested:
+            if self._counter.stop.requested:
                 return given_up
 
     def _wait(self, trials: Mapping[str, ClaimedElsewhere]) -> dict[str, int]:
@@ -436,7 +442,7 @@ class _RunRounds:
         was no attempt.
         """
         waiting, shown = dict(trials), set[ClaimedElsewhere]()
-        while waiting and not self._stop.requested:
+        while waiting and not self._counter.stop.requested:
             found = {trial: self._leases.find(trial, each.attempt) for trial, each in waiting.items()}
             stored = self._store.last_numbers() if any(each and each.ended for each in found.values()) else {}
             free: dict[str, int] = {}
@@ -452,7 +458,7 @@ class _RunRounds:
             if free:
                 return free
             if waiting and shown != (now := set(waiting.values())):
-                self._counter.waiting(list(waiting.values()))
+                self._listener.waiting(list(waiting.values()))
                 shown = now
             time.sleep(self._leases.poll_s)
         return {}

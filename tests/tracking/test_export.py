@@ -1,6 +1,6 @@
 """Exports of stored results: complete, and without repetition."""
 
-from activemem.engine import EpochFinished, Listener, Started, run_study
+from activemem.engine import EpochFinished, Started, run_study
 from activemem.storage import Store
 from activemem.studies import load_study
 from activemem.tracking import StudyExport, Tracking, export_study, tracked_trial
@@ -22,7 +22,7 @@ def test_an_export_sends_all_epochs_and_ends_and_a_second_export_sends_nothing(t
 def test_an_export_adds_what_a_run_could_not_send(trained):
     study, store = trained
     recorder, trial = Recorder(), study.trials[0]
-    listener = Tracking(Listener(), {"recorder": recorder})
+    listener = Tracking({"recorder": recorder})
     listener.on_planned([trial])
     listener.on_event(Started(trial=trial.id, epoch=0))
     listener.on_event(EpochFinished(trial=trial.id, epoch=2, metrics={"loss": 0.5}))

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from activemem.engine import Ended, EpochFinished, Listener, Started
-from activemem.engine.core import ClaimedElsewhere
+from activemem.engine.core import ClaimedElsewhere, Listeners
 from activemem.tracking import Known, Tracking, feed, tracking
 
 from ..waiting import wait_for
@@ -31,7 +31,7 @@ def run(listener, trial, *, first=0, last=3, ends=True):
 def test_a_resumed_trial_continues_and_sends_no_epoch_twice(trial):
     recorder = Recorder()
     for first, last in ((0, 2), (1, 3)):  # the second process goes on from a checkpoint before the last epoch
-        listener = Tracking(Listener(), {"recorder": recorder})
+        listener = Tracking({"recorder": recorder})
         run(listener, trial, first=first, last=last, ends=last == 3)
         assert listener.close() == []
     assert recorder.told == [
@@ -48,7 +48,7 @@ def test_a_resumed_trial_continues_and_sends_no_epoch_twice(trial):
 
 
 def test_epochs_that_no_tracker_received_are_reported_at_the_end(trial):
-    listener = Tracking(Listener(), {"recorder": Recorder()})
+    listener = Tracking({"recorder": Recorder()})
     run(listener, trial, first=2)
     assert listener.close() == [
         "recorder has not received all data; activemem study export adds what is missing"
@@ -67,7 +67,7 @@ def test_a_failing_tracker_is_logged_once_tried_again_and_reported_at_the_end(tr
     recorder, told = Recorder(fails), []
     with (
         caplog.at_level(logging.WARNING),
-        tracking(Listener(), {"mlflow": recorder}, told.append) as listener,
+        tracking({"mlflow": recorder}, told.append) as listener,
     ):
         run(listener, trial, last=1, ends=False)
         wait_for(lambda: recorder.epochs)
@@ -98,7 +98,7 @@ def test_a_tracker_that_hangs_holds_up_neither_the_study_nor_its_end(trial, monk
         released.wait()
 
     slow, quick = Recorder(hang), Recorder()
-    listener = Tracking(Listener(), {"slow": slow, "quick": quick})
+    listener = Tracking({"slow": slow, "quick": quick})
     listener.on_planned([trial])
     listener.on_event(Started(trial=trial.id, epoch=0))
     assert hanging.wait(60)
@@ -117,7 +117,7 @@ def test_a_tracker_that_hangs_holds_up_neither_the_study_nor_its_end(trial, monk
 
 def test_a_trial_that_another_driver_has_taken_over_is_left_to_it(trial):
     recorder = Recorder()
-    listener = Tracking(Listener(), {"recorder": recorder})
+    listener = Tracking({"recorder": recorder})
     run(listener, trial, last=1, ends=False)
     listener.on_event(ClaimedElsewhere(trial=trial.id, attempt=1, ended=False))
     listener.close()
@@ -145,7 +145,7 @@ def test_everything_is_passed_on_to_the_display(trial):
             self.heard += (type(event).__name__,)
 
     display = Display()
-    listener = Tracking(display, {})
+    listener = Listeners(display, Tracking({}))
     run(listener, trial, last=0)
     listener.stopping()
     listener.waiting([])

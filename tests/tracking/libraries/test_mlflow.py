@@ -2,7 +2,7 @@
 
 import pytest
 
-from activemem.engine import EpochFinished, Listener, Started
+from activemem.engine import EpochFinished, Started
 from activemem.tracking import StudyExport, Tracking, TrackingError, export_study, open_trackers
 
 mlflow = pytest.importorskip("mlflow", reason="MLflow is not among what the tests install")
@@ -30,7 +30,7 @@ def test_an_export_completes_once_what_a_run_has_begun(trained, address):
     study, store = trained
     trial = study.trials[0]
     losses = store.metrics([trial.id]).filter(name="loss")["value"].to_list()
-    listener = Tracking(Listener(), open_trackers({"mlflow": address}))
+    listener = Tracking(open_trackers({"mlflow": address}))
     listener.on_planned([trial])
     listener.on_event(Started(trial=trial.id, epoch=0))
     listener.on_event(EpochFinished(trial=trial.id, epoch=1, metrics={"loss": losses[0], "bleu[1-2]": 3.0}))
@@ -55,7 +55,7 @@ def test_an_export_completes_once_what_a_run_has_begun(trained, address):
 def test_a_server_that_is_away_stops_no_training_and_its_export_breaks_off(trained, caplog):
     study, store = trained
     trial = study.trials[0]
-    listener = Tracking(Listener(), open_trackers({"mlflow": AWAY}))
+    listener = Tracking(open_trackers({"mlflow": AWAY}))
     listener.on_planned([trial])
     listener.on_event(Started(trial=trial.id, epoch=0))
     for epoch in (1, 2):

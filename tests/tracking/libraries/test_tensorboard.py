@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from activemem.engine import Ended, EpochFinished, Listener, Started
+from activemem.engine import Ended, EpochFinished, Started
 from activemem.tracking import Known, StudyExport, Tracking, export_study, open_trackers, tracked_trial
 
 pytest.importorskip("tensorboard", reason="TensorBoard is not among what the tests install")
@@ -74,7 +74,7 @@ def test_a_trial_that_was_killed_continues_in_its_folder_from_a_torn_file(traine
     trial = trained[0].trials[0]
 
     def run(first, last, *, ends):
-        listener = Tracking(Listener(), open_trackers({"tensorboard": str(tmp_path)}))
+        listener = Tracking(open_trackers({"tensorboard": str(tmp_path)}))
         listener.on_planned([trial])
         listener.on_event(Started(trial=trial.id, epoch=first))
         for epoch in range(first + 1, last + 1):

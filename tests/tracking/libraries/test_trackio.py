@@ -5,7 +5,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from activemem.engine import EpochFinished, Listener, Started
+from activemem.engine import EpochFinished, Started
 from activemem.tracking import (
     Known,
     StudyExport,
@@ -33,7 +33,7 @@ def test_an_export_completes_once_what_a_run_has_begun(trained, folder):
     study, store = trained
     trial = study.trials[0]
     losses = store.metrics([trial.id]).filter(name="loss")["value"].to_list()
-    listener = Tracking(Listener(), open_trackers({"trackio": folder}))
+    listener = Tracking(open_trackers({"trackio": folder}))
     listener.on_planned([trial])
     listener.on_event(Started(trial=trial.id, epoch=0))
     listener.on_event(EpochFinished(trial=trial.id, epoch=1, metrics={"loss": losses[0]}))

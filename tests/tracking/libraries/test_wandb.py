@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from activemem.engine import Ended, EpochFinished, Listener, Started
+from activemem.engine import Ended, EpochFinished, Started
 from activemem.tracking import (
     Known,
     StudyExport,
@@ -34,7 +34,7 @@ def read(folder, run):
 
 def run(folder, trial, first, last, end=None):
     """Log a trial's epochs from a process that may end without finishing."""
-    listener = Tracking(Listener(), open_trackers({"wandb": str(folder)}))
+    listener = Tracking(open_trackers({"wandb": str(folder)}))
     listener.on_planned([trial])
     listener.on_event(Started(trial=trial.id, epoch=first))
     for epoch in range(first + 1, last + 1):
