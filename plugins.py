@@ -288,7 +288,7 @@ def load_installed() -> None:
                 entry.load()
             _installed.append(owner)
         except PluginError as error:
-            note_broken(owner, str(error), entry.name)
+            note_broken(owner, f"entry point {entry.name} of {error}", entry.name)
 
 
 def _package_code(owner: str, entry: EntryPoint) -> str:

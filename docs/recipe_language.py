@@ -51,7 +51,16 @@ def costs() -> str:
         figures = (cost.parameters, cost.flops // 40, round(kept / 40), cost.state, cost.window)
         sees = (format_reach(spec.reach(settings, both)), format_reach(spec.reach(settings, causal)))
         rows.append((f"`{render(block)}`", *(f"{figure:,}" for figure in figures), *sees))
-    heads = ("block", "parameters", "FLOPs/token", "kept/token", "state/token", "window", "reach", "causal")
+    heads = (
+        "block",
+        "parameters",
+        "FLOPs/token",
+        "kept/token",
+        "cache/token",
+        "fixed state",
+        "reach",
+        "causal",
+    )
     return _table(heads, rows)
 
 

@@ -35,6 +35,21 @@ VOCAB = 5
 """The number of symbols of the models in tests."""
 
 
+def assert_close(found: Tensor, expected: Tensor, *, rtol: float, atol: float) -> None:
+    """Check that two tensors are nearly equal. An error names the first number that differs, with its place.
+
+    The place of an output is its batch entry, if there is a batch, its position and its channel, from 0.
+    """
+    wanted, given = ((tuple(each.shape), each.dtype) for each in (expected, found))
+    assert given == wanted, f"expected a shape and a type {wanted}, got {given}"
+    found, expected = found.detach(), expected.detach()
+    differs = ~torch.isclose(found, expected, rtol=rtol, atol=atol)
+    if differs.any():
+        place = tuple(differs.nonzero()[0].tolist())
+        values = f"expected {float(expected[place]):.6g} at {list(place)}, got {float(found[place]):.6g}"
+        raise AssertionError(f"{values}; {int(differs.sum())} of {differs.numel()} numbers differ")
+
+
 def parse_block(text: str) -> nodes.BlockNode:
     """Parse the text of a single block; raise ValueError for any other text."""
     root = parse(text).root

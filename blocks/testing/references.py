@@ -7,11 +7,18 @@ from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch.testing import assert_close
 
 from ...grammar import ModelConfig, Role, lookup, nodes
 from ...grammar.vocabulary.spec import CostContext, spec_of
-from .fixtures import WIDTH, make_block, parse_block, prefix_mask, random_sequences, valid_outputs
+from .fixtures import (
+    WIDTH,
+    assert_close,
+    make_block,
+    parse_block,
+    prefix_mask,
+    random_sequences,
+    valid_outputs,
+)
 
 Reference = Callable[..., Tensor]
 """`reference(block, x, *, causal, **settings)`: the outputs (length, width) of one sequence (length, width).

@@ -96,9 +96,9 @@ def show(
     """Show the cost of each part of a recipe, and its reach: how far back and ahead it sees.
 
     FLOPs are those of a forward pass. Memory is the size of the activations that a batch stores for its
-    backward pass, in 32-bit numbers. The columns `state` and `window` show what a model keeps in memory while
-    it generates, in 16-bit numbers. `state` is the memory for each token, such as the keys and values of
-    attention. `window` is memory of a fixed size, such as the last inputs of a convolution or the hidden
+    backward pass, in 32-bit numbers. The last two columns show what a model keeps in memory while it
+    generates, in 16-bit numbers. `cache` is the memory for each token, such as the keys and values of
+    attention. `fixed state` is memory of a fixed size, such as the last inputs of a convolution or the hidden
     vector of a recurrent layer.
     """
     from ...grammar import ModelConfig

@@ -168,9 +168,9 @@ def _figures(spec: Spec, block: nodes.BlockNode, context: CostContext) -> Iterat
     yield "parameters", f"{cost.parameters:,}{shared}"
     yield f"{unit}FLOPs/token", f"{cost.flops / context.length / size:,.1f}"
     yield "reach", format_reach(spec.reach(spec.settings(block), context))
-    yield "state/token", f"{format_bytes(cost.state * STATE_BYTES)} kept of each past token in a stream"
+    yield "cache/token", f"{format_bytes(cost.state * STATE_BYTES)} kept of each past token in a stream"
     if cost.window:
-        yield "window", f"{format_bytes(cost.window * STATE_BYTES)} kept in a stream of any length"
+        yield "fixed state", f"{format_bytes(cost.window * STATE_BYTES)} kept in a stream of any length"
 
 
 def _parameters(parameters: Sequence[Parameter]) -> Iterator[str]:

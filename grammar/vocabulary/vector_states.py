@@ -87,7 +87,11 @@ define(
             "whether candidates pass through g, which makes them positive",
             ("positive", "linear"),
         ),
-        SHORT_CONV,
+        replace(
+            SHORT_CONV,
+            meaning="kernel size of a causal depthwise convolution of W_z x and W_h x, before both are used; "
+            "0 for none",
+        ),
         _output_gate("none"),
         state=_channels,
         convolved=lambda settings: 2 * _channels(settings),

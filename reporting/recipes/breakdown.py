@@ -34,8 +34,8 @@ def render(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
     """Return the text of `recipe show`: the canonical text with its id, every part, and the total."""
     unit, size = si_prefix(analysis.flops_per_token)
     rows = [
-        ("part", "parameters", f"{unit}FLOPs", "memory", "reach", "state", "window"),
-        ("", "", "/token", "", "", "/token", ""),
+        ("part", "parameters", f"{unit}FLOPs", "memory", "reach", "cache", "fixed"),
+        ("", "", "/token", "", "", "/token", "state"),
     ]
     tree = analysis.tree_with_memory(sizes.batch)
     for label, part in (*_iter_tree(tree.parts), ("total", tree)):
@@ -173,7 +173,7 @@ def generation_memory(analysis: Analysis) -> str:
     """Return a text on the memory that generation needs for the model's state; "" without a state."""
     state, window = (format_bytes(STATE_BYTES * count) for count in (analysis.state, analysis.window))
     kept = [f"{state} for each token"] if analysis.state else []
-    kept += [f"a window of {window}"] if analysis.window else []
+    kept += [f"a fixed state of {window}"] if analysis.window else []
     return f"generation keeps {' and '.join(kept)}" if kept else ""
 
 

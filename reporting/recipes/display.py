@@ -181,8 +181,8 @@ def _compared_numbers(analyses: Sequence[Analysis], sizes: Sizes) -> list[_Compa
         ),
         _ComparedNumber("activations", lambda one: one.memory(sizes.batch).activations, format_bytes),
         _ComparedNumber("peak memory", lambda one: one.memory(sizes.batch).peak, format_bytes),
-        _ComparedNumber("state/token", lambda one: one.state, in_bytes_each),
-        _ComparedNumber("window", lambda one: one.window, in_bytes_each),
+        _ComparedNumber("cache/token", lambda one: one.state, in_bytes_each),
+        _ComparedNumber("fixed state", lambda one: one.window, in_bytes_each),
     )
     return [line for line in lines if any(line.value_of(one) for one in analyses)]
 

@@ -266,7 +266,7 @@ for _task in (
         settings=SymbolSettings,
         required_reach=_everything,
         unguessable_reach=_everything,
-        summary="x to x reversed",
+        summary="x to x reversed, in the places of x",
     ),
     AlgorithmicTask(
         name="sort",

@@ -63,7 +63,11 @@ class DegradationProblem(TaskSpec):
 
 
 for _problem in (
-    DegradationProblem(name="reverse_copy", min_length=3, summary="x to x reversed"),
+    DegradationProblem(
+        name="reverse_copy",
+        min_length=3,
+        summary="x to x reversed, which a decoder writes token by token",
+    ),
     DegradationProblem(
         name="reverse_copy_repeats",
         num_repeated_symbols=7,

@@ -1,6 +1,7 @@
 """`activemem block verify`: a passport in lines and as JSON, and the exit status."""
 
 import json
+import re
 
 import pytest
 
@@ -26,8 +27,42 @@ def test_a_block_that_differs_from_its_equation_fails(run, monkeypatch):
     )
     found = run("block", "verify", "activation")
     assert found.exit_code == 1
-    assert "  outputs          FAIL  Tensor-likes are not close!" in found.stdout
+    words = " ".join(found.stdout.split())
+    assert 'outputs FAIL "outputs equal the reference" does not hold: expected ' in words
+    assert re.search(r"expected \S+ at \[0, 0\], got \S+; \d of 6 numbers differ \(in a bidirec", words)
+    assert "gradients FAIL" in words
+    assert "(in a bidirectional model, length 1)" in words
     assert "  cost             pass" in found.stdout
+
+
+LEAKY = """
+import torch
+from activemem import Block, Reach, register_block
+
+@register_block("leaky", parameters=[], reach=lambda _settings, _context: Reach(left=0, right=0))
+class Leaky(Block):
+    \"\"\"Add the next input.\"\"\"
+
+    def __init__(self, *, width, causal):
+        super().__init__()
+
+    def forward(self, x, mask=None):
+        return x + torch.nn.functional.pad(x.mT, (0, 1)).mT[:, 1:]
+"""
+
+
+@pytest.mark.heavy
+def test_a_block_that_leaks_is_told_which_input_changes_which_output(run, tmp_path):
+    file = tmp_path / "leaky.py"
+    file.write_text(LEAKY, encoding="utf-8")
+    found = run("block", "verify", "leaky", "--plugin", str(file))
+    words = " ".join(found.stdout.split())
+    assert found.exit_code == 1
+    assert (
+        'no leak FAIL "future is hidden" does not hold: the input at position 1 changes the output at '
+        "position 0 (in a causal model)"
+    ) in words
+    assert "cost – not measured, because the stated reach is wrong" in words
 
 
 @pytest.mark.heavy

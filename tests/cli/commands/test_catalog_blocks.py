@@ -21,8 +21,8 @@ persistent_conv(k, act=relu)                                    mixer, activemem
     parameters    5,243,392, and 9,728 in the padding of persistent_conv(k=20)
     MFLOPs/token  10.5
     reach         19 ← · → 0
-    state/token   0 B kept of each past token in a stream
-    window        19.5 kB kept in a stream of any length
+    cache/token   0 B kept of each past token in a stream
+    fixed state   19.5 kB kept in a stream of any length
 """
 
 
@@ -62,10 +62,15 @@ def test_a_block_by_its_name_alone_gets_small_values_for_what_it_needs(run):
     assert at == "  conv(k=4) at width 128, 40 tokens, in a bidirectional model"
     assert parameters == "    parameters    65,664"
     assert (state, window) == (
-        "    state/token   0 B kept of each past token in a stream",
-        "    window        768 B kept in a stream of any length",
+        "    cache/token   0 B kept of each past token in a stream",
+        "    fixed state   768 B kept in a stream of any length",
     )
     assert "  sa at width 128, 40 tokens, in a bidirectional model\n" in run("show", "sa").stdout
+
+
+def test_the_short_convolution_of_a_block_is_explained_by_what_the_block_computes(run):
+    words = " ".join(run("show", "min_gru").stdout.split())
+    assert "short_conv kernel size of a causal depthwise convolution of W_z x and W_h x" in words
 
 
 @pytest.mark.parametrize("name", builtin_names())

@@ -18,12 +18,13 @@ def test_every_task_is_listed_with_its_whole_summary(run):
     assert " ".join(result.stdout.split()) == " ".join(
         f"{name} {lookup_task(name).summary}" for name in task_names()
     )
+    assert len({lookup_task(name).summary for name in task_names()}) == len(list(task_names()))
 
 
 def test_an_algorithmic_task_is_shown_with_its_lengths(run):
     shown = run("show", "reverse").stdout
     assert re.sub(OWN_PARTS, "", shown) == (
-        "reverse: x to x reversed\n"
+        "reverse: x to x reversed, in the places of x\n"
         "\n"
         "  needs    an output for each token of its input\n"
         "  symbols  100\n"

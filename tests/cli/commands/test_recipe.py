@@ -18,8 +18,8 @@ or load a plug-in: --plugin FILE
 TAKEN_APART = """\
 4 * (sa + conv(k=20) >> ff(512))                                     id e3b6a2bf
 
-  part                parameters  MFLOPs    memory  reach        state   window
-                                  /token                        /token
+  part                parameters  MFLOPs    memory  reach        cache    fixed
+                                  /token                        /token    state
   embedding                2,560     0.0   10.2 kB
   4 ×                  2,888,704     6.1   95.9 MB  all         8.2 kB  19.5 kB
   ├─ sa + conv(k=20)     590,208     1.3   14.1 MB  all         2.0 kB   4.9 kB
@@ -33,13 +33,13 @@ TAKEN_APART = """\
   bidirectional, pre-norm, 40 tokens, batch 32, dropout 0.1
   training holds 11.6 MB of parameters, 11.6 MB of gradients, 23.2 MB of Adam's,
   97.3 MB of activations and 102.4 kB of logits; about 134.2 MB at the peak
-  generation keeps 8.2 kB for each token and a window of 19.5 kB
+  generation keeps 8.2 kB for each token and a fixed state of 19.5 kB
 """
 
 WHOLE = """\
 seq2seq(gru(layers=2), gru(layers=2), attention=bahdanau)            id e6d51c0a
 
-  part                         parameters  kFLOPs    memory  reach         state
+  part                         parameters  kFLOPs    memory  reach         cache
                                            /token                         /token
   source embedding                  6,400     0.0   10.2 kB
   target embedding                  6,400     0.0   10.2 kB
@@ -57,7 +57,7 @@ seq2seq(gru(layers=2), gru(layers=2), attention=bahdanau)            id e6d51c0a
   training holds 533.1 kB of parameters, 533.1 kB of gradients, 1.1 MB of
   Adam's, 27.3 MB of activations and 512.0 kB of logits; about 53.8 MB at the
   peak
-  generation keeps 256 B for each token and a window of 256 B
+  generation keeps 256 B for each token and a fixed state of 256 B
 """
 
 SIZES = ("--d-model", "128", "--length", "40", "--vocab", "20")
@@ -108,8 +108,8 @@ def test_a_recipe_with_long_parts_is_broken_down_within_eighty_columns(run):
     assert max(map(len, lines)) == 80
     assert "  ├─ sa + highway_conv(k=20) …   1,245,824" in "\n".join(lines)
     assert (head.split()[-1], lines[-1]) == (
-        "state",
-        "  generation keeps 8.2 kB for each token and a window of 38.9 kB",
+        "cache",
+        "  generation keeps 8.2 kB for each token and a fixed state of 38.9 kB",
     )
 
 

@@ -13,8 +13,8 @@ SIDE_BY_SIDE = """\
   MFLOPs/token         3.5         6.1   +75 %           3.7  +5.7 %
   activations      90.8 MB     97.3 MB  +7.1 %       52.6 MB   −42 %
   peak memory     111.9 MB    134.2 MB   +20 %       60.3 MB   −46 %
-  state/token       8.2 kB      8.2 kB       =             0  −100 %
-  window                 0     19.5 kB               19.5 kB
+  cache/token       8.2 kB      8.2 kB       =             0  −100 %
+  fixed state            0     19.5 kB               19.5 kB
   reach                all         all           36 ← · → 40
   causal                no          no                    no
 
@@ -23,8 +23,8 @@ SIDE_BY_SIDE = """\
   MFLOPs/token       0.3   −92 %
   activations    11.3 MB   −88 %
   peak memory    15.1 MB   −87 %
-  state/token          0  −100 %
-  window               0       =
+  cache/token          0  −100 %
+  fixed state          0       =
   reach                0
   causal             yes
 
