@@ -617,7 +617,7 @@ def _check_data(diagnostics: Diagnostics, study: Study) -> None:
     seen = set[str]()
     for trial in study.trials or (study.boundary_trials() if study.search else ()):
         task, train = trial.settings.task, trial.settings.train
-        key = repr((task.model_dump_json(), train.batch_size, train.batch_tokens, train.accumulate))
+        key = repr((task.model_dump_json(), train.batch_size, train.accumulate))
         if key not in seen:
             seen.add(key)
             for fault in data_faults(trial.settings, summary):

@@ -102,7 +102,7 @@ def _tokens_clause(study: Study, request: Request) -> str:
     found: list[float] = []
     for cell in request.cells:
         train, length = cell.settings.train, sequence_tokens(cell.settings)
-        tokens = train.epochs * train.steps_per_epoch * train.sequences(length) * length
+        tokens = train.epochs * train.steps_per_epoch * train.batch_size * length
         found.append(tokens / parameter_count(cell.settings))
     asked = study.ladder.tokens_per_parameter
     if all(abs(each / asked - 1) < _SAME_TOKENS for each in found):

@@ -1,7 +1,6 @@
 from .sentence_pairs import PairCorpusSpec as PairCorpusSpec
 from .sentence_pairs import PairSplit as PairSplit
 from .sentence_pairs import collate as collate
-from .sentence_pairs import fill_batches as fill_batches
 from .sentence_pairs import iter_pair_batches as iter_pair_batches
 from .sentence_pairs import iter_pair_eval as iter_pair_eval
 from .sentence_pairs import iter_pairs as iter_pairs

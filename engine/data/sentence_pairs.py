@@ -326,7 +326,6 @@ def iter_pair_batches(
     split: PairSplit,
     *,
     batch_size: int,
-    batch_tokens: int | None = None,
     max_length: int,
     seed: int,
     width: int = 5,
@@ -337,64 +336,33 @@ def iter_pair_batches(
     A batch has pairs of similar length: their longer sides differ by less than `width`, unless the batch has
     pairs of two neighbouring buckets.
     The batches of each pass and their order depend on the seed and the number of the pass. A random remainder
-    that does not fill a batch is dropped. With `batch_tokens`, `fill_batches` sets the batch sizes, and a
-    pass has every pair. Pairs with a side of more than `max_length` tokens, not counting its end, are always
-    left out.
+    that does not fill a batch is dropped, and so is a pair with a side of more than `max_length` tokens, not
+    counting its end.
     """
     lengths = _max_side_lengths(split)
     fitting = torch.nonzero(lengths <= max_length + 1).flatten()
-    sizes = [batch_size] * (len(fitting) // batch_size)
-    if batch_tokens is not None:
-        sizes = fill_batches(lengths[fitting], batch_size, batch_tokens)
-        width = 1
-    if not sizes:
-        least = batch_size if batch_tokens is None else 1
-        raise DataError(f"expected at least {least} pairs of at most {max_length} tokens, got {len(fitting)}")
+    batches = len(fitting) // batch_size
+    if not batches:
+        raise DataError(
+            f"expected at least {batch_size} pairs of at most {max_length} tokens, got {len(fitting)}"
+        )
     drawn, chosen = -1, list[Tensor]()
     for number in count(position):
-        if number // len(sizes) != drawn:
-            drawn = number // len(sizes)
+        if number // batches != drawn:
+            drawn = number // batches
             # a seed for each pass, so that a resumed training gets the same batches as an uninterrupted one
             generator = torch.Generator().manual_seed(derive_seed(seed, f"pairs of pass {drawn}"))
-            kept = fitting[torch.randperm(len(fitting), generator=generator)[: sum(sizes)]]
+            kept = fitting[torch.randperm(len(fitting), generator=generator)[: batches * batch_size]]
             buckets = torch.div(lengths[kept], width, rounding_mode="floor")
-            rows = kept[torch.argsort(buckets, stable=True)].split(sizes)
-            chosen = [rows[place] for place in torch.randperm(len(sizes), generator=generator).tolist()]
-        yield collate(split, chosen[number % len(sizes)].tolist())
+            rows = kept[torch.argsort(buckets, stable=True)].split(batch_size)
+            chosen = [rows[place] for place in torch.randperm(batches, generator=generator).tolist()]
+        yield collate(split, chosen[number % batches].tolist())
 
 
-def fill_batches(lengths: Tensor, batch_size: int, batch_tokens: int) -> list[int]:
-    """Divide pairs into batches by length, and return the size of each batch.
-
-    The batch of the shortest pairs comes first. A batch has as many pairs as fit into `batch_tokens` if each
-    counts as long as the longest, but at least one and at most `batch_size`. The number of batches depends
-    only on the lengths, so all passes have equally many batches. Batches are filled from the longest pair on.
-    If a few short pairs are left over, the two batches of the shortest pairs share them evenly.
-    """
-    longest_first = torch.sort(lengths, descending=True).values.tolist()
-    sizes, place = list[int](), 0
-    while place < len(longest_first):
-        sizes.append(max(1, min(batch_size, batch_tokens // longest_first[place])))
-        place += sizes[-1]
-    if sizes:
-        sizes[-1] -= place - len(longest_first)
-    if len(sizes) > 1 and sizes[-1] < sizes[-2]:
-        both = sizes[-2] + sizes[-1]
-        sizes[-2:] = [both - both // 2, both // 2]
-    return sizes[::-1]
-
-
-def iter_pair_eval(
-    split: PairSplit, *, batch_size: int, batch_tokens: int | None = None
-) -> Iterator[PairBatch]:
-    """Yield batches that together have each pair once, ordered by length.
-
-    The last batch may be smaller. With `batch_tokens`, `fill_batches` sets the batch sizes.
-    """
-    lengths = _max_side_lengths(split)
-    order = torch.argsort(lengths, stable=True)
-    sizes = batch_size if batch_tokens is None else fill_batches(lengths[order], batch_size, batch_tokens)
-    for rows in order.split(sizes) if len(order) else ():
+def iter_pair_eval(split: PairSplit, *, batch_size: int) -> Iterator[PairBatch]:
+    """Yield batches that together have each pair once, ordered by length. The last may be smaller."""
+    order = torch.argsort(_max_side_lengths(split), stable=True)
+    for rows in order.split(batch_size) if len(order) else ():
         yield collate(split, rows.tolist())
 
 

@@ -273,16 +273,13 @@ class StreamedObjective(BatchObjective[ModelOf, BatchOf]):
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
         self._batches: Iterator[BatchOf] | None = None
-        self._drawn = self._sequences = self._symbols = 0
+        self._drawn = self._symbols = 0
 
     @property
     def step_shape(self) -> StepShape:
         """Return the mean size of the batches so far, padding included."""
-        tokens = self._symbols // max(self._sequences, 1)
         sequences = self.settings.train.batch_size
-        if self.settings.train.batch_tokens is not None:
-            sequences = round(self._sequences / max(self._drawn, 1))
-        return StepShape(sequences=sequences, tokens=tokens)
+        return StepShape(sequences=sequences, tokens=self._symbols // max(self._drawn * sequences, 1))
 
     def begin_batch(self, parts: int) -> None:
         del parts
@@ -290,25 +287,22 @@ class StreamedObjective(BatchObjective[ModelOf, BatchOf]):
             self._batches = self._iter_batches(self._drawn)
         self._drawn += 1
         self._batch = next(self._batches)
-        sequences, symbols = self._size_of(self._batch)
-        self._sequences += sequences
-        self._symbols += symbols
+        self._symbols += self._symbols_of(self._batch)
 
     def state(self) -> dict[str, Any]:
-        """Return the position in the stream, and the sums for `step_shape`."""
-        return {"position": self._drawn, "padded": self._symbols, "drawn": self._sequences}
+        """Return the position in the stream, and the number of symbols for `step_shape`."""
+        return {"position": self._drawn, "padded": self._symbols}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self._drawn, self._batches = state["position"], None
-        self._symbols, self._sequences = state["padded"], state["drawn"]
+        self._drawn, self._symbols, self._batches = state["position"], state["padded"], None
 
     @abstractmethod
     def _iter_batches(self, position: int) -> Iterator[BatchOf]:
         """Yield batches without end, beginning after the first `position` batches."""
 
     @abstractmethod
-    def _size_of(self, batch: BatchOf) -> tuple[int, int]:
-        """Return how many sequences and how many symbols a batch has, padding included."""
+    def _symbols_of(self, batch: BatchOf) -> int:
+        """Return how many symbols a batch has, padding included."""
 
 
 class RegisteredMetrics:

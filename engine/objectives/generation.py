@@ -221,8 +221,7 @@ def iter_scored_pairs(split: PairSplit, train: TrainSettings, parts: int = 1) ->
 
     A batch has the training batch size divided by `parts`.
     """
-    tokens = None if train.batch_tokens is None else train.batch_tokens // parts
-    return iter_pair_eval(split, batch_size=max(1, train.batch_size // parts), batch_tokens=tokens)
+    return iter_pair_eval(split, batch_size=max(1, train.batch_size // parts))
 
 
 def generate(

@@ -119,8 +119,8 @@ class LabelledObjective(StreamedObjective[Model, LabelledBatch]):
             position=position,
         )
 
-    def _size_of(self, batch: LabelledBatch) -> tuple[int, int]:
-        return len(batch.sequences), batch.sequences.numel()
+    def _symbols_of(self, batch: LabelledBatch) -> int:
+        return batch.sequences.numel()
 
     def _answers(self, model: Model, drawn: LabelledBatch) -> Answers:
         sequences, lengths = (on_device(rows, self.device) for rows in (drawn.sequences, drawn.lengths))

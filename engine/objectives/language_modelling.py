@@ -102,8 +102,8 @@ class LanguageObjective(StreamedObjective[Model, TextBatch]):
     def _losses(self, model: Model, inputs: Tensor, targets: Tensor) -> Tensor:
         """Return the negative log-likelihood of each target (rows, length), computed as in training."""
 
-    def _size_of(self, batch: TextBatch) -> tuple[int, int]:
-        return len(batch.inputs), batch.inputs.numel()
+    def _symbols_of(self, batch: TextBatch) -> int:
+        return batch.inputs.numel()
 
     def _truncate(self, split: Split, limit: int | None) -> Split:
         """Return the first lines of a split, with at most `limit` tokens in total.
@@ -189,7 +189,7 @@ class StreamObjective(LanguageObjective[StreamBatch]):
         return {**super().state(), "streams": streams}
 
     def restore(self, state: dict[str, Any]) -> None:
-        super().restore({"padded": 0, "drawn": 0, **state})  # checkpoints of earlier versions lack them
+        super().restore({"padded": 0, **state})  # checkpoints of earlier versions lack it
         streams = [StreamState(length, tuple(states)) for length, states in state["streams"]]
         # a retry after a lack of memory divides the batch into more parts than the checkpoint has
         self._streams = split_streams(streams, self.settings.train.accumulate)

@@ -48,10 +48,6 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
         self._guesses: GuessDraws | None = None  # for the current batch, if the decoder reads guesses
 
     def begin_batch(self, parts: int) -> None:
-        """Draw the batch of the next step.
-
-        A batch whose size is set in tokens may have fewer pairs than `parts`.
-        """
         super().begin_batch(parts)
         train = self.settings.train
         if train.sampling:
@@ -60,10 +56,7 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
             self._guesses = GuessDraws.of(self._current.targets, share, seed, together=_is_scheduled(train))
 
     def loss(self, model: TransductionModel, part: int, parts: int) -> Tensor:
-        """Return the mean loss over the target symbols of one micro-batch.
-
-        It is 0 if the part is empty.
-        """
+        """Return the mean loss over the target symbols of one micro-batch."""
         batch, train = self._current, self.settings.train
         drawn = _part_of(batch.targets, part, parts)
         sources = on_device(_part_of(batch.sources, part, parts), self.device)
@@ -75,9 +68,7 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
         loss = functional.cross_entropy(
             logits, scored, reduction="sum", label_smoothing=train.label_smoothing
         )
-        # an empty part was given the first row, which must not count twice
-        weight = 0 if part >= len(batch.pairs) else parts
-        return loss * weight / int(batch.target_lengths.sum())
+        return loss * parts / int(batch.target_lengths.sum())
 
     def evaluate(self, model: TransductionModel, *, last: bool) -> Metrics:
         """Return the scores of the dev split and, after the last epoch, of the test split.
@@ -160,15 +151,13 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
         return iter_pair_batches(
             self._pairs.train,
             batch_size=train.batch_size,
-            batch_tokens=train.batch_tokens,
             max_length=self._pairs.max_length,
             seed=derive_seed(self.settings.seed, "data"),
             position=position,
         )
 
-    def _size_of(self, batch: PairBatch) -> tuple[int, int]:
-        pairs = len(batch.sources)
-        return pairs, pairs * max(batch.sources.shape[1], batch.targets.shape[1])
+    def _symbols_of(self, batch: PairBatch) -> int:
+        return len(batch.sources) * max(batch.sources.shape[1], batch.targets.shape[1])
 
     def _sample_inputs(
         self, model: TransductionModel, sources: Tensor, targets: Tensor, part: int, parts: int
@@ -297,8 +286,7 @@ def draw_symbols(shares: Tensor, uniform: Tensor) -> Tensor:
 
 
 def _part_of(rows: Tensor, part: int, parts: int) -> Tensor:
-    found = rows[micro_batch_slice(len(rows), part, parts)]
-    return found if len(found) else rows[:1]
+    return rows[micro_batch_slice(len(rows), part, parts)]
 
 
 def _truncate(split: PairSplit, limit: int | None) -> PairSplit:

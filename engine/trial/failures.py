@@ -27,7 +27,6 @@ import torch
 
 from ...errors import ActivememError
 from ...studies.planning.memory_estimates import MAX_DOUBLINGS
-from ...studies.resolve.costs import longest_pair
 from ...studies.schema.settings import TrialSettings
 from ..core.models import PrecisionError
 from ..core.resources import Machine, gpu_fault
@@ -396,8 +395,6 @@ class OomRetries:
 
 def _can_be_split(settings: TrialSettings, parts: int) -> bool:
     train = settings.train
-    if train.batch_tokens is not None:
-        return train.sequences(longest_pair(settings)) >= parts
     return train.batch_size >= parts and not (train.loss_terms and train.batch_size % parts)
 
 

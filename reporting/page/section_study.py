@@ -344,7 +344,7 @@ def _diagram(trials: Sequence[Trial]) -> tuple[str, str]:
         settings.model.recipe,
         settings.model.config_for(interface),
         length=sequence_tokens(settings),
-        batch=settings.train.sequences(sequence_tokens(settings)),
+        batch=settings.train.batch_size,
         past=interface.past,
     )
     return settings.model.recipe, shown.render("svg")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Literal
 
 from ...grammar import ModelConfig, TrainingMemory, analyse
 from ..catalog.tasks import AlgorithmicSettings, require_algorithmic
-from ..resolve.costs import flops_of_test, longest_pair, longest_tokens
+from ..resolve.costs import flops_of_test, longest_tokens
 from ..schema.settings import TrialSettings, read_recipe
 
 GPU_CONTEXT = 600 * 2**20
@@ -123,18 +123,14 @@ def step_memory(
 ) -> StepMemory:
     """Return the memory of a training step on sequences of this length.
 
-    The default is the longest training sequence. Batches with a token budget are measured at the length that
-    needs most memory. Separate documents are counted twice, since they have less padding than tokens
-    (`group_by_length`). Frozen parameters have no gradient. Without a `state` nothing is frozen, and the
-    optimiser keeps its maximum for each parameter. With `checkpoints` each sub-layer keeps only its input.
+    The default is the longest training sequence. Separate documents are counted twice, since they have less
+    padding than tokens (`group_by_length`). Frozen parameters have no gradient. Without a `state` nothing is
+    frozen, and the optimiser keeps its maximum for each parameter. With `checkpoints` each sub-layer keeps
+    only its input.
     """
     train = settings.train
-    if tokens is None and train.batch_tokens is not None:
-        at = partial(step_memory, settings, state=state, checkpoints=checkpoints)
-        lengths = _fullest_lengths(settings, longest_pair(settings))
-        return max(map(at, lengths), key=lambda each: each.total)
     tokens = longest_tokens(settings) if tokens is None else tokens
-    sequences = -(-train.sequences(tokens) // train.accumulate)
+    sequences = -(-train.batch_size // train.accumulate)
     interface = settings.task.interface
     held = _memory(
         settings.model.recipe,
@@ -160,18 +156,6 @@ def step_memory(
         moving=gradients if train.clip_step_norm is not None else 0,
         called=held.parameters if train.callbacks else 0,
     )
-
-
-def _fullest_lengths(settings: TrialSettings, longest: int) -> set[int]:
-    """Return the lengths of sentence pairs at which a batch may need the most memory.
-
-    Shorter pairs allow more rows. So the candidates are the longest length, the length at which one more row
-    fits, and the length at which the maximum number of rows fits.
-    """
-    train = settings.train
-    assert train.batch_tokens is not None, "batch_tokens is set"
-    rows = {train.sequences(longest) + 1, train.batch_size}
-    return {longest} | {min(longest, max(1, train.batch_tokens // each)) for each in rows}
 
 
 def fits(held: int, device_bytes: int) -> bool:

@@ -523,7 +523,7 @@ def _step_key(settings: TrialSettings) -> tuple[object, ...]:
     """Return the settings that determine the cost of a model's training step, except the vocabulary."""
     train, task, tokens = settings.train, settings.task, sequence_tokens(settings)
     return (
-        *(tokens, train.sequences(tokens), train.batch_tokens, train.accumulate),
+        *(tokens, train.batch_size, train.accumulate),
         *(train.optimizer.state_per_weight, train.average is None, train.keep),
         *(train.clip_step_norm is None, bool(train.callbacks)),
         *(getattr(task, "separate_documents", False), task.interface.past),

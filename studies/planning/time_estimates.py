@@ -280,7 +280,7 @@ def steps_to_compare(all_settings: Sequence[TrialSettings]) -> list[TrialSetting
             small = (one for one in shorter if _flops_of_step(one) * _LEAST_PART <= _COMPARED_FLOPS)
             if (short := next(small, None)) is None:
                 return []
-        elif part < 1.0 and short.train.batch_tokens is None:
+        elif part < 1.0:
             train = {"batch_size": max(1, round(part * short.train.batch_size))}
             short = short.model_copy(update={"train": short.train.model_copy(update=train)})
         steps.append(short)
@@ -296,7 +296,7 @@ def positions_of_first_step(settings: TrialSettings) -> int:
     tokens = sequence_tokens(settings)
     if isinstance(task, AlgorithmicTask) and train.curriculum is not None:
         tokens = task.sequence_length(train.curriculum.start)
-    return train.sequences(tokens) * tokens // train.accumulate
+    return train.batch_size * tokens // train.accumulate
 
 
 def _flops_of_step(settings: TrialSettings) -> float:

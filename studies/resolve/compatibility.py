@@ -40,7 +40,7 @@ from ..schema.settings import D_MODEL_PATH, RECIPE_PATH, TrialSettings, read_rec
 from ..text.strict_model import ValidationProblem
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
-from .costs import longest_pair, most_tokens
+from .costs import most_tokens
 
 _NEEDS = {TaskKind.REGRESSION: VECTOR, TaskKind.CLASSIFICATION: VECTOR, TaskKind.TRANSDUCTION: OTHER_LENGTH}
 _REMEDIES = {
@@ -203,14 +203,13 @@ def _enough_text(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _enough_rows(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    task, train = settings.task, settings.train
-    expected = train.batch_size if train.batch_tokens is None else train.accumulate
+    task, expected = settings.task, settings.train.batch_size
     corpus = task.corpus if isinstance(task, LabelledSettings | TranslationSettings) else None
     if isinstance(corpus, OwnRows) and (found := corpus.rows.train) < expected:
         yield ValidationProblem(
             ("task", "corpus"),
             f"expected at least {expected:,} rows for a batch in the train split, got {found:,}: lower "
-            f"{'batch_size' if train.batch_tokens is None else 'accumulate'}, or add rows",
+            "batch_size, or add rows",
         )
 
 
@@ -293,19 +292,6 @@ def _for_pairs(key: str) -> Rule:
             )
 
     return rule
-
-
-def _room_for_longest(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    train = settings.train
-    if train.batch_tokens is None or settings.task.spec.kind is not TaskKind.TRANSDUCTION:
-        return
-    tokens, parts = longest_pair(settings), train.accumulate
-    if train.batch_tokens < parts * tokens:
-        each = f"a pair of {tokens} tokens" + (f" in each of accumulate = {parts} parts" if parts > 1 else "")
-        yield ValidationProblem(
-            ("train", "batch_tokens"),
-            f"expected at least {parts * tokens:,}, to hold {each}, got {train.batch_tokens:,}",
-        )
 
 
 def _one_vocabulary(settings: TrialSettings) -> Iterator[ValidationProblem]:
@@ -400,8 +386,6 @@ _RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
     ((_CURRICULUM, _LENGTHS), _lengths),
     ((("train", "sampling"),), _for_pairs("sampling")),
     ((("train", "label_smoothing"),), _for_pairs("label_smoothing")),
-    ((("train", "batch_tokens"),), _for_pairs("batch_tokens")),
-    ((("train", "batch_tokens"), ("train", "accumulate"), ("task",)), _room_for_longest),
     ((("model", "cutoffs"), ("model", "tied")), _one_vocabulary),
     ((("train", "schedule"), _LENGTHS), _plateau),
     (

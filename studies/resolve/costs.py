@@ -132,7 +132,7 @@ def blocks_compiled_for_each_length(settings: TrialSettings) -> list[str]:
 def step_flops(settings: TrialSettings) -> int:
     """Return the FLOPs of a training step on `sequence_tokens` tokens. Forward and backward passes count."""
     tokens = sequence_tokens(settings)
-    return settings.train.sequences(tokens) * analysis(settings, tokens).training_flops
+    return settings.train.batch_size * analysis(settings, tokens).training_flops
 
 
 def flops_per_token(settings: TrialSettings) -> float:
@@ -156,7 +156,7 @@ def state_bytes(settings: TrialSettings) -> int:
 def step_bytes(settings: TrialSettings) -> int:
     """Return the peak memory of a training step in bytes. The step uses Adam and single precision."""
     train = settings.train
-    return _whole(settings).memory(-(-train.sequences(sequence_tokens(settings)) // train.accumulate)).peak
+    return _whole(settings).memory(-(-train.batch_size // train.accumulate)).peak
 
 
 def reach(settings: TrialSettings) -> Reach:
@@ -190,7 +190,7 @@ def model_cost(name: str, settings: TrialSettings) -> float:
             return step_flops(settings)
         case "activation_mib":
             train = settings.train
-            batch = -(-train.sequences(sequence_tokens(settings)) // train.accumulate)
+            batch = -(-train.batch_size // train.accumulate)
             return _whole(settings).memory(batch).activations / 2**20
         case "state_per_token":
             return _whole(settings).state

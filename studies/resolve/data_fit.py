@@ -142,7 +142,7 @@ def data_faults(settings: TrialSettings, summary: CorpusSummary) -> Iterator[str
             )
     yield from _piece_faults(settings, summary)
     lengths = train_lengths(settings, summary)
-    rows = train.batch_size if train.batch_tokens is None else train.accumulate
+    rows = train.batch_size
     if lengths is None or lengths.cut or lengths.num_fitting >= rows:
         return
     unit, whole = summary.unit, len(next(iter(summary.lengths.values()))[0])

@@ -65,8 +65,7 @@ class TrainingBudget:
                 raise ValueError(fault)
             step = step_flops(settings)
         else:
-            length = sequence_tokens(settings)
-            step = settings.train.sequences(length) * length
+            step = settings.train.batch_size * sequence_tokens(settings)
         least = settings.train.epochs * step
         if self.amount < (half := -(-least // 2)):
             raise ValueError(

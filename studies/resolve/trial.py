@@ -215,12 +215,14 @@ def settings_to_json(settings: TrialSettings) -> str:
 def settings_from_json(text: str) -> TrialSettings:
     """Read the settings that `settings_to_json` wrote.
 
-    Raise `StoreError` for any other text. Keys that the task does not have are dropped: rows of earlier
-    versions have the keys of all tasks.
+    Raise `StoreError` for any other text. Rows of earlier versions have the keys of all tasks, and keys of
+    [train] that there are no longer. Those that the task does not have, or that are not set, are dropped.
     """
     try:
         record = json.loads(text)
-        return TrialSettings.model_validate_json(json.dumps({**record, "task": _known_keys(record["task"])}))
+        record["task"] = _known_keys(record["task"])
+        record["train"] = {key: value for key, value in record["train"].items() if value is not None}
+        return TrialSettings.model_validate_json(json.dumps(record))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise StoreError(f"expected the settings of a trial ({' '.join(str(error).split())})") from error
 

@@ -204,10 +204,7 @@ class TrainSettings(StrictModel, table="train"):
     span_loss: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """the weight of the learnt attention spans in the loss"""
     batch_size: int = Field(ge=1)
-    """the number of sequences in a training step; with batch_tokens the maximum number"""
-    batch_tokens: int | None = Field(default=None, ge=1)
-    """for pairs of sequences: the maximum number of tokens in a training step; pairs of similar length fill
-    it, each counted as long as the longer side of the longest pair"""
+    """the number of sequences in a training step"""
     accumulate: int = Field(default=1, ge=1)
     """the number of micro-batches of a step, computed one after the other (gradient accumulation)"""
     epochs: Annotated[
@@ -311,12 +308,6 @@ class TrainSettings(StrictModel, table="train"):
         for each in self.changes:
             found = changed_optimizer(found, each.values) if each.after <= epochs else found
         return found
-
-    def sequences(self, tokens: int) -> int:
-        """Return how many sequences of at most `tokens` tokens a training step takes."""
-        if self.batch_tokens is None:
-            return self.batch_size
-        return max(1, min(self.batch_size, self.batch_tokens // tokens))
 
     @field_validator("measure")
     @classmethod

@@ -2,7 +2,6 @@
 
 import pytest
 
-from ..study_texts import study_text
 from .fault_messages import TEXT, message
 
 
@@ -83,33 +82,3 @@ def test_a_key_that_a_task_does_not_take_is_a_fault_even_with_its_default():
     assert found.splitlines()[-1].strip() == (
         "[task] missing key 'corpus'; known: enwik8, paradise-lost, text8, text8-6m, wikitext-103, wikitext-2"
     )
-
-
-@pytest.mark.parametrize(
-    ("overrides", "told"),
-    [
-        (["train.batch_tokens=20"], "expected at least 61, to hold a pair of 61 tokens, got 20"),
-        (
-            ["train.batch_tokens=100", "train.accumulate=2"],
-            "expected at least 122, to hold a pair of 61 tokens in each of accumulate = 2 parts, got 100",
-        ),
-        (
-            ["train.batch_tokens=1000", "train.accumulate=100"],
-            "[train] expected batch_size of at least accumulate = 100, got 32",
-        ),
-    ],
-)
-def test_batches_of_tokens_without_room_are_reported(overrides, told):
-    text = study_text(
-        model={"recipe": "seq2seq(gru, gru)"},
-        task={
-            "name": "translation",
-            "corpus": "multi30k-en-fr",
-            "tokens": "words",
-            "pieces": 300,
-            "longest": 60,
-        },
-        train={"batch_size": 32, "curriculum": None},
-        factors={"seed": [0]},
-    )
-    assert message(text, *overrides).splitlines()[-1].strip().endswith(told)

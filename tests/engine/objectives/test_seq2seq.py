@@ -64,36 +64,13 @@ def test_a_restored_state_resumes_bit_for_bit(tmp_path, recipe, scheduled):
     assert [first, untimed(rest.advance())] == history
 
 
-@pytest.mark.parametrize("tokens", [None, 130], ids=["sequences", "tokens"])
-def test_a_batch_in_parts_gives_the_same_losses(tmp_path, tokens):
-    asked = {"task": "reverse_copy_repeats", "batch_tokens": tokens}
+def test_a_batch_in_parts_gives_the_same_losses(tmp_path):
+    asked = {"task": "reverse_copy_repeats"}
     whole, parts = (Training(settings(accumulate=count, **asked), CPU, tmp_path) for count in (1, 4))
     for _ in range(2):
         one, other = whole.advance(), parts.advance()
         for name in one.keys() - {TIMED}:
             assert other[name] == pytest.approx(one[name], rel=1e-4)
-
-
-def test_a_batch_with_fewer_pairs_than_parts_gives_the_same_losses_and_weights(tmp_path):
-    asked = {"batch_size": 7, "batch_tokens": 2000, "steps_per_epoch": 58, "clip_norm": 0.5}
-    whole, parts = (Training(settings(accumulate=count, **asked), CPU, tmp_path) for count in (1, 7))
-    sizes, drawn = set(), parts.objective
-    found = parts.advance(lambda: sizes.add(len(drawn._current.pairs)))
-    assert sizes == {7, 6}  # which are left over
-    assert untimed(found) == pytest.approx(untimed(whole.advance()), rel=1e-4)
-    for name, weight in whole.weights().items():
-        torch.testing.assert_close(parts.weights()[name], weight, rtol=1e-3, atol=1e-5)
-
-
-def test_batches_of_tokens_continue_where_they_were_and_count_what_they_had(tmp_path):
-    asked = settings(task="reverse_copy_repeats", batch_size=100, batch_tokens=130)
-    whole, half = Training(asked, CPU, tmp_path), Training(asked, CPU, tmp_path)
-    history = [untimed(whole.advance()) for _ in range(2)]
-    first = untimed(half.advance())
-    assert 2 <= half.objective.step_shape.sequences * half.objective.step_shape.tokens <= 130
-    rest = Training(asked, CPU, tmp_path)
-    rest.restore(pickle.loads(pickle.dumps(half.state())))
-    assert [first, untimed(rest.advance())] == history
 
 
 def test_models_of_one_seed_have_the_same_sequences(tmp_path):

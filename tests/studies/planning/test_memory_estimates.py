@@ -71,30 +71,6 @@ def test_a_length_that_grows_holds_what_the_last_holds_that_it_may_come_to(curri
     assert step_memory(load_study(text).trials[0].settings).tokens == tokens
 
 
-@pytest.mark.parametrize("recipe", ["seq2seq(gru, gru)", pytest.param("neural_gpu", marks=pytest.mark.heavy)])
-def test_batches_of_tokens_hold_what_the_fullest_of_all_lengths_holds(recipe):
-    task = {
-        "name": "translation",
-        "corpus": "multi30k-en-fr",
-        "tokens": "words",
-        "pieces": 300,
-        "longest": 60,
-    }
-    train = {"batch_size": 12, "batch_tokens": 400, "accumulate": 2, "curriculum": None}
-    text = study_text(model={"recipe": recipe, "d_model": 8}, task=task, train=train, factors={"seed": [0]})
-    settings = load_study(text).trials[0].settings
-    assert [settings.train.sequences(tokens) for tokens in (1, 40, 61, 400)] == [12, 10, 6, 1]
-    others = (step_memory(settings, each).total for each in (1, 20, 33, 40, 57, 61))
-    assert step_memory(settings).total >= max(others)
-    assert step_memory(settings, 61).activations == step_memory(alike(settings, 6), 61).activations
-
-
-def alike(settings, batch_size):
-    """Return the settings with this batch size."""
-    train = settings.train.model_copy(update={"batch_size": batch_size, "batch_tokens": None})
-    return settings.model_copy(update={"train": train})
-
-
 SHAPES = [
     *((mixer, 64, 100, 8, 0.0) for mixer in ("sa", "conv(k=5)", "lstm")),
     *((mixer, 256, 50, 16, 0.1) for mixer in ("sa", "cgru(k=3)", "gru")),

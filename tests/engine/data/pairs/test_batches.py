@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from activemem.engine import DataError
-from activemem.engine.data import PairSplit, Split, collate, fill_batches, iter_pair_batches, iter_pair_eval
+from activemem.engine.data import PairSplit, Split, collate, iter_pair_batches, iter_pair_eval
 
 END = 2
 
@@ -103,52 +103,3 @@ def test_evaluation_has_each_pair_once_the_short_ones_first():
     assert longer.tolist() == sorted(longer.tolist())
     assert [len(batch.pairs) for batch in batches] == [8, 8, 8, 8, 8, 8, 2]
     assert sum(batch.words for batch in batches) == SPLIT.target.words
-
-
-LONGER = torch.tensor([max(pair) + 1 for pair in LENGTHS])
-
-
-def tokens_of(batch):
-    return len(batch.pairs) * int(LONGER[batch.pairs].max())
-
-
-@pytest.mark.parametrize(("size", "tokens"), [(50, 60), (4, 60), (50, 24), (50, 5000)])
-def test_batches_of_tokens_are_full_and_have_each_pair_once_in_a_pass(size, tokens):
-    sizes = fill_batches(LONGER, size, tokens)
-    drawn = iter_pair_batches(SPLIT, batch_size=size, batch_tokens=tokens, max_length=30, seed=1)
-    passes = [list(islice(drawn, len(sizes))) for _ in range(2)]
-    for batches in passes:
-        assert sorted(torch.cat([batch.pairs for batch in batches]).tolist()) == list(range(50))
-        assert all(tokens_of(batch) <= tokens and len(batch.pairs) <= size for batch in batches)
-        in_order = sorted(batches, key=lambda batch: int(LONGER[batch.pairs].max()))
-        for batch in in_order[2:]:  # one pair more of its length would be too many
-            assert tokens_of(batch) + int(LONGER[batch.pairs].max()) > tokens or len(batch.pairs) == size
-    first, second = ([sorted(batch.pairs.tolist()) for batch in batches] for batches in passes)
-    assert len(first) == len(second)
-    assert first != second or len(first) == 1
-
-
-def test_a_few_short_pairs_that_are_left_over_share_two_batches():
-    assert fill_batches(torch.tensor([9, 3, 3, 3, 3, 3]), 50, 12) == [2, 3, 1]
-    assert fill_batches(torch.tensor([9, 3, 3, 3]), 50, 12) == [3, 1]
-    assert fill_batches(torch.tensor([2, 2]), 50, 12) == [2]
-    assert fill_batches(torch.tensor([20, 20]), 50, 12) == [1, 1]
-
-
-def test_any_batch_of_tokens_is_reached_at_once():
-    def numbers(position, count):
-        drawn = iter_pair_batches(
-            SPLIT, batch_size=9, batch_tokens=60, max_length=30, seed=3, position=position
-        )
-        return [batch.pairs.tolist() for batch in islice(drawn, count)]
-
-    whole = numbers(0, 40)
-    assert [numbers(position, 3) for position in (1, 11, 30)] == [whole[at : at + 3] for at in (1, 11, 30)]
-
-
-def test_evaluation_in_batches_of_tokens_has_each_pair_once():
-    batches = list(iter_pair_eval(SPLIT, batch_size=8, batch_tokens=60))
-    pairs = torch.cat([batch.pairs for batch in batches])
-    assert sorted(pairs.tolist()) == list(range(50))
-    assert LONGER[pairs].tolist() == sorted(LONGER.tolist())
-    assert all(tokens_of(batch) <= 60 for batch in batches)
