@@ -29,10 +29,10 @@ WIDTH, LENGTH, EPOCHS, STEPS, BATCH, TESTED = 64, 20, 2, 50, 32, 128
 POINTS = 10
 TURNS = 3
 
-STUDY = f"""
+SETTINGS = f"""
 [study]
 name = "by-hand"
-title = "A search by hand"
+title = "A study by hand"
 [model]
 recipe = "2 * (conv(k={{k}}) >> ff({4 * WIDTH}))"
 d_model = {WIDTH}
@@ -43,11 +43,16 @@ dropout = 0.1
 name = "reverse"
 dev_sequences = {TESTED}
 [train]
-optimizer = {{ name = "adam", lr = "{{lr}}" }}
+optimizer = {{ name = "adam", lr = RATE }}
 batch_size = {BATCH}
 epochs = {EPOCHS}
 steps_per_epoch = {STEPS}
 curriculum = {{ start = {LENGTH} }}
+"""
+"""The template of both studies; RATE stands for the learning rate."""
+
+STUDY = f"""\
+{SETTINGS.replace("RATE", '"{lr}"')}
 [factors]
 seed = [0]
 [search]
@@ -81,11 +86,15 @@ def search_by_hand(points: int, seed: int, folder: Path) -> None:
 
 def train_by_hand(trial: optuna.Trial) -> float:
     """Train a point with torch's own layers, and return its accuracy after the last epoch."""
-    torch.manual_seed(0)
-    k, rate = trial.suggest_int("k", 3, 20), trial.suggest_float("lr", 5e-4, 1e-2, log=True)
+    return train(trial.suggest_int("k", 3, 20), trial.suggest_float("lr", 5e-4, 1e-2, log=True))
+
+
+def train(k: int, rate: float, seed: int = 0) -> float:
+    """Train a model of convolutions in a plain loop, and return its accuracy after the last epoch."""
+    torch.manual_seed(seed)
     model = step.HandWrittenModel(partial(step.PlainConvolution, WIDTH, k), 2, WIDTH).train()
     optimizer = torch.optim.Adam(model.parameters(), lr=rate, fused=True)
-    data, generator = get_task("reverse"), torch.Generator().manual_seed(0)
+    data, generator = get_task("reverse"), torch.Generator().manual_seed(seed)
     tested, accuracy = data.batch(TESTED, LENGTH, torch.Generator().manual_seed(1)), 0.0
     for _ in range(EPOCHS):
         for _ in range(STEPS):
