@@ -75,27 +75,31 @@ def convolutions(width: int, k: int, length: int, *, batch: int = BATCH) -> None
 
 
 def attentions(text: str, length: int, *, batch: int = BATCH, width: int = 128) -> None:
-    """Compare torch's fused kernel and plain products for a block's heads."""
+    """Compare torch's fused kernel, plain products and tiles for a block's heads."""
     block = build_block(
         parse_block(text), Context(config=ModelConfig(d_model=width, causal=True, dropout=0.0))
     )
     initialise(block, torch.Generator().manual_seed(0))
     x = torch.randn(batch, length, width, requires_grad=True)
 
-    def by(unfused: int) -> Callable[[], Tensor]:
-        """Return a function that runs the block with plain products up to `unfused` keys."""
+    def by(unfused: int, whole: int) -> Callable[[], Tensor]:
+        """Return a function that runs the block with these values of two limits of the attention code.
+
+        Up to `unfused` keys, and up to `whole` scores per query, attention is computed by plain products.
+        """
 
         def step() -> Tensor:
             with (
                 patch.object(attention, "MAX_UNFUSED_LENGTH", unfused),
                 patch.object(window_attention, "MAX_UNFUSED_LENGTH", unfused),
+                patch.object(window_attention, "MAX_WHOLE_SCORES", whole),
             ):
                 return block(x)
 
         return step
 
-    ways = {"ours": lambda: block(x), "products": by(ALL), "fused": by(0)}
-    found = median_ms(ways, [x, *block.parameters()])
+    ways = {"products": by(ALL, ALL), "fused": by(0, ALL)} | ({"tiles": by(ALL, 0)} if "span" in text else {})
+    found = median_ms({"ours": lambda: block(x), **ways}, [x, *block.parameters()])
     report(f"{text} L {length} batch {batch}", found)
 
 

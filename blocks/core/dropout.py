@@ -33,12 +33,30 @@ class Dropout(nn.Module):
         """Return whether the layer zeroes numbers: in training mode, with a rate above 0."""
         return self.training and self.rate > 0.0
 
+    @property
+    def scale(self) -> float:
+        """Return the factor by which kept numbers are multiplied, 1 / (1 - rate)."""
+        return 1.0 / (1.0 - self.rate)
+
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.rate == 0.0:
             return x
         if _current is not None:
             return _current.drop(x, self.rate)
         return torch.dropout(x.contiguous(), self.rate, train=True)  # draws depend on strides
+
+    def draw_mask(self, shape: torch.Size, like: Tensor) -> Tensor | None:
+        """Draw a mask that is 1 where a number is kept and 0 where it is dropped; None without dropout.
+
+        In a packed step the mask has the scaled factors that were drawn in advance.
+        """
+        if not self.active:
+            return None
+        if _current is not None:
+            return _current.factors_of(shape, self.rate, like.dtype)
+        if like.is_cuda:
+            return torch.native_dropout(like.new_ones(shape), self.rate, train=True)[1]
+        return torch.empty(shape, dtype=torch.bool, device=like.device).bernoulli_(1.0 - self.rate)
 
 
 def draw_keys(count: int, device: torch.device) -> Tensor:
@@ -78,14 +96,21 @@ class _Recording:
     calls: list[RandomCall] = field(default_factory=list[RandomCall])
 
     def drop(self, x: Tensor, rate: float) -> Tensor:
-        """Return x times the factors drawn in advance for this call. While recording, return x itself."""
+        factors = self.factors_of(x.shape, rate, x.dtype)
+        return x if factors is None else x * factors
+
+    def factors_of(self, shape: torch.Size, rate: float, dtype: torch.dtype) -> Tensor | None:
+        """Return the dropout factors that were drawn in advance for this call.
+
+        While recording, record the call and return None.
+        """
         if self.drawn is None:
-            self.calls.append(DropoutCall(x.shape, rate, x.dtype))
-            return x
+            self.calls.append(DropoutCall(shape, rate, dtype))
+            return None
         factors = next(self.drawn)
-        if factors.shape != x.shape:
-            raise RuntimeError(f"expected dropout of shape {tuple(factors.shape)}, got {tuple(x.shape)}")
-        return x * factors
+        if factors.shape != shape:
+            raise RuntimeError(f"expected dropout of shape {tuple(factors.shape)}, got {tuple(shape)}")
+        return factors
 
     def keys(self, count: int, device: torch.device) -> Tensor:
         if self.drawn is not None:

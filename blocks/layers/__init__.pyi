@@ -15,6 +15,3 @@ from .recurrent import RecurrentState as RecurrentState
 from .recurrent import side_by_side as side_by_side
 from .window_attention import AdaptiveSpans as AdaptiveSpans
 from .window_attention import WindowedBlock as WindowedBlock
-from .window_pieces import MAX_UNFUSED_BF16_LENGTH as MAX_UNFUSED_BF16_LENGTH
-from .window_pieces import MAX_UNFUSED_LENGTH as MAX_UNFUSED_LENGTH
-from .window_pieces import window_products as window_products

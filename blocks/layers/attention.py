@@ -31,7 +31,7 @@ from .window_attention import (
     merge_heads,
     split_heads,
 )
-from .window_pieces import MAX_UNFUSED_BF16_LENGTH, MAX_UNFUSED_LENGTH, capped
+from .windows.pieces import MAX_UNFUSED_BF16_LENGTH, MAX_UNFUSED_LENGTH, capped
 
 LEAST_UNFUSED_ROWS = 1024
 """The number of rows of scores from which a CPU computes rows of fewer than 16 by plain products."""

@@ -19,9 +19,11 @@ from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, Linear, WeightRole, roles
 from ..core.linear_maps import linear
 from ..core.operations import are_operations_rewritten, without_autocast
-from .window_pieces import (
+from .windows.pieces import (
     MAX_UNFUSED_BF16_LENGTH,
     MAX_UNFUSED_LENGTH,
+    Kept,
+    QueryChunk,
     WindowForm,
     WindowInputs,
     can_be_fused,
@@ -30,9 +32,14 @@ from .window_pieces import (
     window_fused,
     window_products,
 )
+from .windows.tiles import window_tiles
 
 GRANULARITY = 64
 """Adaptive spans are rounded up to a multiple of this number of tokens."""
+
+MAX_WHOLE_SCORES = 512
+"""The number of scores per query up to which a CPU uses plain products of all heads; above it, it uses
+tiles."""
 
 
 class UniformLinear(Linear):
@@ -181,26 +188,39 @@ class WindowAttention(nn.Module):
             vectors = self.positions.weight[begin : begin + max(0, far - near + 1)]
         fading = None if self.spans is None or far < near else self.spans(far, near)
         given = WindowInputs(q, k, v, vectors, fading, *(extra or (None, None)), mask)
+        kept = self._draw(pieces, given)
         form = WindowForm(
             pieces=pieces,
             pos_values=self.window.pos_values,
             first_sees_nothing=extra is None and self.window.min_distance > 0,
             cap=self.cap,
+            # factors are scaled already
+            kept_scale=self.dropout.scale if kept and not kept[0].is_floating_point() else 1.0,
         )
-        return compute_window(form, given, self.dropout)
+        return compute_window(form, given, kept)
+
+    def _draw(self, pieces: Sequence[QueryChunk], given: WindowInputs) -> list[Tensor]:
+        """Draw a dropout mask for each piece's weights; return an empty list without dropout."""
+        heads, batch = given.q.shape[:2]
+        sizes = ((piece.query_count, piece.key_count + given.num_extra) for piece in pieces)
+        drawn = (self.dropout.draw_mask(torch.Size((heads, batch, *size)), like=given.q) for size in sizes)
+        return [each for each in drawn if each is not None]
 
 
-def compute_window(form: WindowForm, given: WindowInputs, dropout: Dropout) -> Tensor:
+def compute_window(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor:
     """Compute window attention by the fastest method.
 
     The result is the output for each query, (heads, batch, queries, head_width).
     """
-    if given.q.device.type in ("cpu", "meta") and not are_operations_rewritten() and not dropout.active:
+    if given.q.device.type in ("cpu", "meta") and not are_operations_rewritten():
+        most_scores = max(piece.key_count for piece in form.pieces) + given.num_extra  # scores of any query
         lowered = given.q.device.type == "cpu" and torch.is_autocast_enabled("cpu")
         most_unfused = MAX_UNFUSED_BF16_LENGTH if lowered else MAX_UNFUSED_LENGTH
-        if given.k.shape[2] > most_unfused and can_be_fused(form, given):
+        if given.k.shape[2] > most_unfused and can_be_fused(form, given, kept):
             return _fused_in_float32(form, given) if lowered else window_fused(form, given)
-    return window_products(form, given, dropout)
+        if not form.cap and most_scores > MAX_WHOLE_SCORES and not lowered:
+            return window_tiles(form, given, kept)
+    return window_products(form, given, kept)
 
 
 def _fused_in_float32(form: WindowForm, given: WindowInputs) -> Tensor:

@@ -9,7 +9,8 @@ from torch.nn import functional
 
 from activemem.blocks import build
 from activemem.blocks.core import Dropout
-from activemem.blocks.layers import MAX_UNFUSED_BF16_LENGTH, MAX_UNFUSED_LENGTH, attention
+from activemem.blocks.layers import attention
+from activemem.blocks.layers.windows import MAX_UNFUSED_BF16_LENGTH, MAX_UNFUSED_LENGTH
 
 
 def kernels():

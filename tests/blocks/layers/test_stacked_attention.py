@@ -5,7 +5,8 @@ import torch
 from torch.nn import functional
 
 from activemem.blocks.core import Dropout
-from activemem.blocks.layers import MAX_UNFUSED_LENGTH, attend
+from activemem.blocks.layers import attend
+from activemem.blocks.layers.windows import MAX_UNFUSED_LENGTH
 
 NEEDS_A_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 NONE = Dropout(0.0)

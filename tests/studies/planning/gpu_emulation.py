@@ -3,7 +3,8 @@
 import torch
 
 from activemem.blocks.core import Dropout, correlation
-from activemem.blocks.layers import attention, window_attention, window_products
+from activemem.blocks.layers import attention, window_attention
+from activemem.blocks.layers.windows import window_products
 
 
 def compute_as_a_gpu(monkeypatch):

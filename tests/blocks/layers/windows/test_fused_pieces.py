@@ -7,7 +7,8 @@ import torch
 from torch.testing import assert_close
 
 from activemem.blocks import build
-from activemem.blocks.layers import attend_unfused, window_attention, window_products
+from activemem.blocks.layers import attend_unfused, window_attention
+from activemem.blocks.layers.windows import window_products
 from activemem.blocks.testing import (
     conformance,
     make_block,

@@ -7,15 +7,13 @@ each query instead of its weights.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
-
-from ..core.dropout import Dropout
 
 CHUNK_LENGTH = 128
 """The number of queries in a piece."""
@@ -125,13 +123,15 @@ class WindowForm:
     """The pieces and the options of a window attention.
 
     `pos_values` adds vectors of distances to values; `cap` limits the products q · k, and 0 means no limit;
-    `first_sees_nothing` says that the first query of a sequence sees no key.
+    `first_sees_nothing` says that the first query of a sequence sees no key. With dropout, kept weights are
+    multiplied by `kept_scale`.
     """
 
     pieces: tuple[QueryChunk, ...]
     pos_values: bool
     first_sees_nothing: bool
     cap: float = 0.0
+    kept_scale: float = 1.0
 
     @property
     def max_distance(self) -> int:
@@ -151,14 +151,20 @@ class WindowForm:
         return self.first_sees_nothing and piece.start == 0
 
 
-def skew(by_distance: Tensor, piece: QueryChunk) -> Tensor:
+Kept = Sequence[Tensor]
+"""Dropout masks or factors for the weights of each piece (heads, batch, queries, keys and extra keys); empty
+for none."""
+
+
+def skew(by_distance: Tensor, piece: QueryChunk, padding: float | None = None) -> Tensor:
     """Reshape scores by distance (…, queries, distances) to scores by key (…, queries, keys).
 
-    Keys outside the window get a masked score. Row t of the result is shifted by t positions against row 0.
-    With rows one element longer than their stride this is a view; elements beyond a row's end are padding.
+    Keys outside the window get padding. Row t of the result is shifted by t positions against row 0. With
+    rows one element longer than their stride this is a view; elements beyond a row's end are padding, by
+    default a masked score.
     """
     rows, width = piece.query_count, piece.padded_width
-    value = masked_score(by_distance)
+    value = masked_score(by_distance) if padding is None else padding
     padded = functional.pad(by_distance, (0, width - piece.distance_count), value=value)
     flat = padded.flatten(-2).narrow(-1, piece.shift, rows * (width - 1))
     return flat.reshape(*padded.shape[:-1], width - 1)[..., : piece.key_count]
@@ -182,10 +188,10 @@ def masked_score(scores: Tensor) -> float:
     return torch.finfo(scores.dtype).min / 4
 
 
-def window_products(form: WindowForm, given: WindowInputs, dropout: Dropout | None = None) -> Tensor:
+def window_products(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor:
     """Return the output for each query, (heads, batch, queries, head_width), by plain products."""
     found: list[Tensor] = []
-    for piece in form.pieces:
+    for number, piece in enumerate(form.pieces):
         rows = slice(piece.start - given.past, piece.stop - given.past)
         keys = slice(piece.key_start, piece.key_stop)
         q = given.q[:, :, rows]
@@ -196,7 +202,9 @@ def window_products(form: WindowForm, given: WindowInputs, dropout: Dropout | No
         if given.extra_keys is not None:
             scores = torch.cat([scores, _of_heads(q, given.extra_keys.transpose(1, 2))], -1)
         weights = torch.softmax(scores, -1)
-        weights = weights if dropout is None else dropout(weights)
+        if kept:
+            weights = weights * kept[number]
+            weights = weights if form.kept_scale == 1.0 else weights * form.kept_scale
         found.append(_values(form, given, weights, piece))
     return found[0] if len(found) == 1 else torch.cat(found, 2)
 
@@ -239,13 +247,13 @@ def capped(scores: Tensor, cap: float) -> Tensor:
     return cap * torch.tanh(scores / cap) if cap else scores
 
 
-def can_be_fused(form: WindowForm, given: WindowInputs) -> bool:
-    """Return whether fused kernels can compute this window attention without dropout.
+def can_be_fused(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> bool:
+    """Return whether fused kernels can compute this window attention.
 
-    They support no distance vectors, fading, extra keys or cap, nor queries that see nothing.
+    They support no distance vectors, fading, extra keys, cap or dropout, nor queries that see nothing.
     """
     beside = (given.vectors, given.fading, given.extra_keys)
-    return not (form.cap or form.first_sees_nothing) and all(each is None for each in beside)
+    return not (form.cap or form.first_sees_nothing or kept) and all(each is None for each in beside)
 
 
 def window_fused(form: WindowForm, given: WindowInputs) -> Tensor:

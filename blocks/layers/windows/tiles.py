@@ -1,0 +1,390 @@
+"""Attention within a window, in tiles that fit in a processor's cache.
+
+A tile has the scores of some queries of a head, (rows, keys and extra keys). One product writes the scores by
+content, and another product the scores of the extra keys. The product with the vectors of distances adds to a
+view of the tile: each row of the view begins one place further right than the row before. Training keeps the
+weights and, with dropout, a byte for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from ...core.operations import SavedContext
+from .pieces import Kept, QueryChunk, WindowForm, WindowInputs, masked_score, skew, unskew
+
+_MAX_TILE = 2**17
+"""The maximum size of a tile with several sequences: half of a second-level cache."""
+
+_APART = 16
+"""The padding between columns of gradients, counted in elements."""
+
+_NUM_INPUTS = len(WindowInputs._fields)
+
+
+def window_tiles(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor:
+    """Return the output for each query, (heads, batch, queries, head_width), by tiles on a CPU.
+
+    `form.cap` is ignored.
+    """
+    return _Tiles.apply(form, torch.is_grad_enabled(), *given, *kept)[0]
+
+
+class _Tile(NamedTuple):
+    """A tile: the queries of one piece and one head, in some sequences of the batch."""
+
+    form: WindowForm
+    given: WindowInputs
+    piece: QueryChunk
+    head: int
+    batch: slice
+    outside_band: tuple[Tensor, Tensor]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Return the shape of the tile's scores: (sequences, queries, keys including extra keys)."""
+        keys = self.piece.key_count + self.given.num_extra
+        return self.batch.stop - self.batch.start, self.piece.query_count, keys
+
+    @property
+    def is_band(self) -> bool:
+        """Return whether each query has a key at every distance of the piece.
+
+        Then `band` can return a view with a column for each distance, and nothing is copied.
+        """
+        piece = self.piece
+        begins = piece.max_distance == piece.start - piece.key_start
+        return begins and piece.query_count - 1 + piece.distance_count <= piece.key_count
+
+    @property
+    def extra_keys(self) -> Tensor:
+        """Return the extra keys of the head, (n, head_width)."""
+        assert self.given.extra_keys is not None, "the caller checks that there are extra keys"
+        return self.given.extra_keys[self.head]
+
+    @property
+    def extra_values(self) -> Tensor:
+        """Return the extra values of the head, (n, head_width)."""
+        assert self.given.extra_values is not None, "the caller checks that there are extra keys"
+        return self.given.extra_values[self.head]
+
+    @property
+    def vectors(self) -> Tensor | None:
+        """Return the distance vectors of the piece, (sequences, distances, head_width), if any."""
+        vectors = self.given.vectors
+        return None if vectors is None else vectors[self.distances].expand(self.shape[0], -1, -1)
+
+    @property
+    def distances(self) -> slice:
+        """Return where the piece's distances are in the list of all distances, as a slice.
+
+        The list is in descending order.
+        """
+        return self.form.distances(self.piece)
+
+    def of_queries(self, numbers: Tensor) -> Tensor:
+        """Return the rows that belong to the tile's queries, (sequences, queries, width)."""
+        past = self.given.past
+        return numbers[self.head, self.batch, self.piece.start - past : self.piece.stop - past]
+
+    def of_keys(self, numbers: Tensor) -> Tensor:
+        """Return the rows that belong to the tile's keys, (sequences, keys, width)."""
+        return numbers[self.head, self.batch, self.piece.key_start : self.piece.key_stop]
+
+    def within(self, numbers: Tensor) -> Tensor:
+        """Return the columns of the window's keys, as a view of scores or weights.
+
+        `numbers` has the shape of the tile.
+        """
+        return numbers[:, :, : self.piece.key_count]
+
+    def outside(self, numbers: Tensor) -> Tensor:
+        """Return the columns of the extra keys, as a view (sequences · queries, n).
+
+        `numbers` are scores or weights in the shape of the tile.
+        """
+        return numbers.view(-1, numbers.shape[-1])[:, self.piece.key_count :]
+
+    def band(self, numbers: Tensor) -> Tensor:
+        """Return a view of a tile's scores or weights by distance, (sequences, queries, distances).
+
+        `numbers` has the shape of the tile, and `is_band` must be true.
+        """
+        sequences, rows, keys = numbers.shape
+        shape, strides = (sequences, rows, self.piece.distance_count), (rows * keys, keys + 1, 1)
+        return numbers.as_strided(shape, strides, numbers.storage_offset())
+
+    def by_distance(self, numbers: Tensor) -> Tensor:
+        """Return a tile's scores or weights by distance, as a view if possible. Extra keys are left out."""
+        return self.band(numbers) if self.is_band else unskew(self.within(numbers), self.piece)
+
+    def score(self, q: Tensor, scores: Tensor) -> None:
+        """Compute the scores of queries (sequences, queries, head_width), and write them into `scores`."""
+        within, mask = self.within(scores), self.given.mask
+        torch.bmm(q, self.of_keys(self.given.k).mT, out=within)
+        if self.given.num_extra:
+            torch.mm(q.flatten(0, 1), self.extra_keys.T, out=self.outside(scores))
+        self._add_distances(q, scores)
+        if mask is not None:
+            keys = mask[self.batch, None, self.piece.key_start : self.piece.key_stop]
+            within.masked_fill_(~keys, masked_score(scores))
+
+    def _add_distances(self, q: Tensor, scores: Tensor) -> None:
+        """Add the scores by distance to `scores`, and mask keys outside the window."""
+        vectors, fading = self.vectors, self.given.fading
+        remaining = None if fading is None else fading[self.head, 0, :, self.distances]
+        if not self.is_band:
+            shape = (1, self.piece.query_count, self.piece.distance_count)
+            found = q.new_zeros(shape) if vectors is None else torch.bmm(q, vectors.mT)
+            found = found if remaining is None else found + remaining
+            self.within(scores).add_(skew(found, self.piece))
+            return
+        band = self.band(scores)
+        if vectors is not None:
+            band.baddbmm_(q, vectors.mT)
+        if remaining is not None:
+            band.add_(remaining)
+        first, last = self.outside_band
+        scores[:, :, : first.shape[1]].add_(first)
+        scores[:, :, self.piece.distance_count : self.piece.key_count].add_(last)
+
+    def read(self, weights: Tensor) -> Tensor:
+        """Return the output of each query: its weighted sum of values, (sequences, queries, head_width)."""
+        values, inside = self.of_keys(self.given.v), self.within(weights)
+        if self.given.num_extra:
+            y = torch.mm(self.outside(weights), self.extra_values).view(*weights.shape[:2], -1)
+            y.baddbmm_(inside, values)
+        else:
+            y = torch.bmm(inside, values)
+        if self.form.pos_values and (vectors := self.vectors) is not None:
+            y.baddbmm_(self.by_distance(weights), vectors)
+        if self.form.keyless(self.piece):  # its softmax is over hidden keys only, so it is uniform, not zero
+            y[:, 0] = 0.0
+        return y
+
+
+def _outside(piece: QueryChunk, like: Tensor) -> tuple[Tensor, Tensor]:
+    """Return two masks that hide keys outside the window: for a piece's first and its last keys.
+
+    They are added to scores, in a tile whose `is_band` is true. Query t does not see the first t keys, nor
+    the keys after its nearest key.
+    """
+    rows, beyond = piece.query_count, piece.key_count - piece.distance_count
+    hidden = like.new_full((rows, max(rows, beyond)), masked_score(like))
+    return hidden[:, : min(rows, piece.key_count)].tril(-1), hidden[:, :beyond].triu()
+
+
+def _iter_tiles(
+    form: WindowForm, given: WindowInputs, piece: QueryChunk, *, one: bool
+) -> Iterator[tuple[_Tile, Tensor]]:
+    """Yield the tiles of a piece of the queries, each with memory for its scores.
+
+    All tiles use the same memory. With `one`, yield only the first tile, which is enough to measure memory on
+    the meta device.
+    """
+    heads, batch = given.q.shape[:2]
+    rows = (piece.query_count, piece.key_count + given.num_extra)
+    most = max(1, min(batch, _MAX_TILE // max(1, rows[0] * rows[1])))
+    buffer, outside = given.q.new_empty(most, *rows), _outside(piece, given.q)
+    for head in range(heads):
+        for start in range(0, batch, most):
+            here = slice(start, min(start + most, batch))
+            tile = _Tile(form, given, piece, head, here, outside)
+            yield tile, buffer[: tile.shape[0]]
+            if one:
+                return
+
+
+class _Tiles(torch.autograd.Function):
+    """Autograd function that computes the result of `window_tiles`, with its own backward pass."""
+
+    @staticmethod
+    def forward(form: WindowForm, keeps: bool, *tensors: Tensor) -> tuple[Tensor, ...]:
+        """Return the outputs (heads, batch, queries, head_width), and the attention weights of each piece.
+
+        In memory, the heads of each query lie side by side, so heads are merged without a copy. Weights are
+        returned only if `keeps`.
+        """
+        given, kept = WindowInputs(*tensors[:_NUM_INPUTS]), tensors[_NUM_INPUTS:]
+        heads, batch, length, head_width = given.q.shape
+        y = given.q.new_empty(batch, length, heads, head_width).permute(2, 0, 1, 3)
+        every: list[Tensor] = []
+        for number, piece in enumerate(form.pieces):
+            weights: Tensor | None = None
+            if keeps:
+                keys = piece.key_count + given.num_extra
+                weights = given.q.new_empty(heads, batch, piece.query_count, keys)
+                every.append(weights)
+            for tile, scores in _iter_tiles(form, given, piece, one=keeps and given.q.is_meta):
+                tile.score(tile.of_queries(given.q).contiguous(), scores)
+                found = scores.softmax(-1) if weights is None else weights[tile.head, tile.batch]
+                if weights is not None:
+                    torch.softmax(scores, -1, out=found)
+                if kept:
+                    found = torch.mul(found, kept[number][tile.head, tile.batch], out=scores)
+                seen = tile.read(found)
+                tile.of_queries(y).copy_(seen if not kept else seen.mul_(form.kept_scale))
+        return (y, *every)
+
+    @staticmethod
+    def setup_context(ctx: SavedContext, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        ctx.form, tensors = inputs[0], inputs[2:]
+        ctx.mark_non_differentiable(*output[1:])  # the weights are outputs only so that they can be saved
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*tensors, *output)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: SavedContext, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:  # pyright: ignore -- decorated
+        """Return the gradients of all tensors in the inputs of `window_tiles`.
+
+        The gradient of a score with weight p is p (dp − Σ p dp), where Σ p dp = y · dy.
+        """
+        form, pieces = ctx.form, len(ctx.form.pieces)
+        tensors, y, weights = (
+            ctx.saved_tensors[: -pieces - 1],
+            ctx.saved_tensors[-pieces - 1],
+            ctx.saved_tensors[-pieces:],
+        )
+        given, kept = WindowInputs(*tensors[:_NUM_INPUTS]), tensors[_NUM_INPUTS:]
+        by = gradients[0]
+        if by is None:
+            return (None,) * (2 + len(tensors))
+        into = _gradients_of(given)
+        for number, piece in enumerate(form.pieces):
+            for tile, buffer in _iter_tiles(form, given, piece, one=given.q.is_meta):
+                here = (tile.head, tile.batch)
+                one = kept[number][here] if kept else None
+                _add_gradients(tile, into, (by, y), (weights[number][here], one), buffer)
+        found = list(into)
+        del into  # so that only one tensor at a time exists twice
+        for place, each in enumerate(found):
+            found[place] = None if each is None else each.contiguous()
+        return (None, None, *found, *(None for _ in kept))
+
+
+def _gradients_of(given: WindowInputs) -> WindowInputs:
+    """Return zero gradients in the shapes of the inputs.
+
+    The backward pass adds to them. Their memory layout is the one that the matrix products need.
+    """
+    k, v, vectors, extra_keys, extra_values = map(
+        _zeros_by_column, (given.k, given.v, given.vectors, given.extra_keys, given.extra_values)
+    )
+    assert k is not None and v is not None, "keys and values are never None"
+    q = torch.zeros_like(given.q, memory_format=torch.contiguous_format)
+    fading = None if given.fading is None else torch.zeros_like(given.fading)
+    return WindowInputs(q, k, v, vectors, fading, extra_keys, extra_values)
+
+
+def _zeros_by_column(numbers: Tensor | None) -> Tensor | None:
+    """Return zeros in a tensor's shape, stored column by column.
+
+    The result is None for None. Columns a power of two apart would evict each other from a cache.
+    """
+    if numbers is None:
+        return None
+    *before, rows, width = numbers.shape
+    return numbers.new_zeros(*before, width, rows + _APART).mT[..., :rows, :]
+
+
+def _add_gradients(
+    tile: _Tile,
+    into: WindowInputs,
+    output: tuple[Tensor, Tensor],
+    weights: tuple[Tensor, Tensor | None],
+    buffer: Tensor,
+) -> None:
+    """Add a tile's contribution to the gradients of the inputs.
+
+    `output` has the output's gradient and the output, `weights` the tile's weights and its dropout mask.
+    """
+    given, (p, kept) = tile.given, weights
+    q, dy = tile.of_queries(given.q).contiguous(), tile.of_queries(output[0]).contiguous()
+    if tile.form.keyless(tile.piece):
+        # not in place, because dy may share memory with the gradient that autograd has passed
+        dy = dy.index_fill(1, dy.new_zeros(1, dtype=torch.int64), 0.0)
+    level = (dy * tile.of_queries(output[1])).sum(-1, keepdim=True)
+    read = p
+    if kept is not None:
+        dy, read = dy * tile.form.kept_scale, p * kept
+    _add_to_values(tile, into, dy, read)
+    ds = _by_weights(tile, dy, buffer)
+    if kept is not None:
+        ds.mul_(kept)
+    ds.sub_(level).mul_(p)
+    _add_to_scores(tile, into, q, ds)
+
+
+def _by_weights(tile: _Tile, dy: Tensor, buffer: Tensor) -> Tensor:
+    within = tile.within(buffer)
+    torch.bmm(dy, tile.of_keys(tile.given.v).mT, out=within)
+    if tile.given.num_extra:
+        torch.mm(dy.flatten(0, 1), tile.extra_values.T, out=tile.outside(buffer))
+    if tile.form.pos_values and (vectors := tile.vectors) is not None:
+        if tile.is_band:
+            tile.band(buffer).baddbmm_(dy, vectors.mT)
+        else:
+            within.add_(skew(torch.bmm(dy, vectors.mT), tile.piece, 0.0))
+    return buffer
+
+
+def _add_to_values(tile: _Tile, into: WindowInputs, dy: Tensor, weights: Tensor) -> None:
+    """Add a tile's contribution to the gradients of all values.
+
+    These are values, extra values and, with `pos_values`, distance vectors.
+    """
+    _add_by_key(tile, (into.v, into.extra_values), dy, weights)
+    if tile.form.pos_values and into.vectors is not None:
+        _add_by_distance(tile, into.vectors, dy, tile.by_distance(weights))
+
+
+def _add_to_scores(tile: _Tile, into: WindowInputs, q: Tensor, ds: Tensor) -> None:
+    """Add a tile's contribution to the gradients of everything that scores depend on.
+
+    These are queries, keys, extra keys, distance vectors and fading factors. `ds` is the gradient of the
+    scores.
+    """
+    _add_by_key(tile, (into.k, into.extra_keys), q, ds)
+    within, keys = tile.within(ds), tile.of_keys(tile.given.k)
+    if into.extra_keys is None:
+        dq = torch.bmm(within, keys)
+    else:
+        dq = torch.mm(tile.outside(ds), tile.extra_keys).view(q.shape)
+        dq.baddbmm_(within, keys)
+    if into.vectors is not None or into.fading is not None:
+        by_distance = tile.by_distance(ds)
+        if into.vectors is not None and (vectors := tile.vectors) is not None:
+            dq.baddbmm_(by_distance, vectors)
+            _add_by_distance(tile, into.vectors, q, by_distance)
+        if into.fading is not None:
+            into.fading[tile.head, 0, 0, tile.distances] += by_distance.sum((0, 1))
+    tile.of_queries(into.q).copy_(dq)
+
+
+def _add_by_key(tile: _Tile, into: tuple[Tensor, Tensor | None], rows: Tensor, numbers: Tensor) -> None:
+    """Add rowsᵀ · numbers to the gradients of the keys, or of their values.
+
+    `into` has these gradients and those of the extra keys. `rows` has a vector for each query, and `numbers`
+    a number for each query and key of the tile.
+    """
+    keys, extra = into
+    found = torch.bmm(rows.mT, numbers)
+    tile.of_keys(keys).mT.add_(tile.within(found))
+    if extra is not None:
+        extra[tile.head].mT.add_(found[:, :, tile.piece.key_count :].sum(0))
+
+
+def _add_by_distance(tile: _Tile, into: Tensor, rows: Tensor, by_distance: Tensor) -> None:
+    """Add rowsᵀ · by_distance to the gradients of the distance vectors.
+
+    `rows` has a vector for each query, and `by_distance` is (sequences, queries, distances).
+    """
+    across = into[tile.distances].mT
+    for row, numbers in zip(rows, by_distance, strict=True):
+        across.addmm_(row.mT, numbers)
