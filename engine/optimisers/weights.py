@@ -238,6 +238,13 @@ class Weights:
             for weight in group["params"]:
                 weight.grad = None
 
+    @property
+    def only_adam(self) -> bool:
+        """Return whether `move` is a step of Adam and nothing else."""
+        train = self._train
+        clips = train.clip_norm, train.clip_tensor_norm, train.clip_step_norm
+        return isinstance(self.optimizer, Adam) and clips == (None, None, None)
+
     def move(self) -> None:
         """Take one step of the optimiser. Gradients or steps are clipped as [train] sets it."""
         train = self._train

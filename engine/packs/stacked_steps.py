@@ -20,6 +20,7 @@ from ...errors import ActivememError
 from ..core.models import float32_products
 from ..objectives.base import Objective, Stackable, on_device
 from ..trial.training import Training
+from .joint_adam import JointAdam
 
 Weights = Mapping[str, Tensor]
 
@@ -116,6 +117,7 @@ class StackedSteps:
         self.weights = self._passes.weights
         self._own: list[dict[str, nn.Parameter]] = []
         self._homes: list[dict[str, Tensor]] = []  # the weights' own memory
+        self._joint: JointAdam | None = None
 
     def __enter__(self) -> Self:
         try:
@@ -132,6 +134,8 @@ class StackedSteps:
         trace: TracebackType | None,
     ) -> None:
         self._unstack_weights()
+        if self._joint is not None:
+            self._joint.give_back()
         for training, noise in zip(self._trainings, self._passes.noises, strict=True):
             training.noise.state = noise.get_state()
 
@@ -145,6 +149,7 @@ class StackedSteps:
             for place, (each, homes) in enumerate(zip(own, self._homes, strict=True)):
                 each[name].grad = None
                 each[name].data = stacked.detach()[place].copy_(homes[name])
+        self._joint = JointAdam.build(self._trainings, own, self.weights)
 
     def _unstack_weights(self) -> None:
         moved = list[tuple[Tensor, Tensor]]()
@@ -163,13 +168,17 @@ class StackedSteps:
             training.begin_step()
         with float32_products(self._trainings[0].settings.train.precision):
             losses = self._passes.take(self._draw())
-            self._move_weights()
+            if self._joint is None or not self._joint.step():
+                self._move_one_by_one()
         for training, loss in zip(self._trainings, losses.unbind(), strict=True):
             training.end_step(loss, packed=True)
         for stacked in self.weights.values():
             stacked.grad = None
 
-    def _move_weights(self) -> None:
+    def _move_one_by_one(self) -> None:
+        if self._joint is not None:  # the learning rates differ from now on
+            self._joint.give_back()
+            self._joint = None
         for place, (training, own) in enumerate(zip(self._trainings, self._own, strict=True)):
             for name, weight in own.items():
                 gradient = self.weights[name].grad

@@ -242,6 +242,11 @@ class Training:
         whole.backward()
         return loss.detach()
 
+    @property
+    def only_adam(self) -> bool:
+        """Return whether `move_weights` is a step of Adam and nothing else."""
+        return self.trained.only_adam and self.gradients is None
+
     def move_weights(self) -> None:
         """Update the weights from their gradients."""
         if self.gradients:
