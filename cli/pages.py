@@ -34,7 +34,6 @@ from ..storage.store_upkeep import Finding, Forgotten, StoreCheck
 from ..studies.catalog.datasets import KINDS, Corpus, ParallelCorpus, Treebank, dataset_owner
 from ..studies.expansions.ladder import PlannedRung, planned_rungs
 from ..studies.planning.data_facts import DataFacts
-from ..studies.planning.memory_estimates import TrialTest
 from ..studies.planning.plan import InsufficientReach, ModelCost, Plan, ReachLimit
 from ..studies.planning.reused_trials import ShorterTrial, StaleTrial
 from ..studies.planning.status import StudyStatus
@@ -278,7 +277,6 @@ class StudyPlanPage(Page):
     memory: Mapping[str, Any] | None
     data: DataFacts
     flops: float
-    test: TrialTest | None
     groups: Sequence[Mapping[str, Any]]
     trials: Sequence[PlannedTrialEntry]
     noise: Sequence[str]
@@ -289,7 +287,7 @@ class StudyPlanPage(Page):
         study, machine = plan.study, plan.machine
         design = study.design
         same = ("total", "subset_size", "counts", "estimate", "models", "over_budget", "stale")
-        same = (*same, "reach_limits", "insufficient_reach", "data", "flops", "test")
+        same = (*same, "reach_limits", "insufficient_reach", "data", "flops")
         return cls(
             **{name: getattr(plan, name) for name in same},
             study=study.name,

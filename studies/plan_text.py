@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..grammar.vocabulary.spec import uncounted_kernels
 from .claims.comparisons import looks
 from .expansions.ladder import format_rungs
-from .planning.memory_estimates import StepMemory, TrialTest
+from .planning.memory_estimates import StepMemory
 from .planning.plan import ModelCost, Plan
 from .planning.reused_trials import ShorterTrial, describe_stale
 from .planning.time_estimates import TimeEstimate
@@ -138,8 +138,6 @@ def _cost_notes(plan: Plan, width: int) -> Iterator[_Note]:
     recipes = dict.fromkeys(each.trial.common.model.recipe for each in plan.trials)
     kernels = (uncounted_kernels(read_recipe(each).root) for each in recipes)
     yield "flops", "; ".join(dict.fromkeys(filter(None, kernels)))
-    if plan.test is not None:
-        yield "test", _test(plan.test)
     yield "on", "; ".join(_resumed_trials(plan.resumed_from.values()))
 
 
@@ -182,21 +180,6 @@ def _memory(held: StepMemory) -> str:
     }
     text = ", ".join(f"{what} {format_bytes(count)}" for what, count in parts.items() if count)
     return f"{format_bytes(held.total)}: {text}"
-
-
-def _test(test: TrialTest) -> str:
-    """Describe a test: `1,000 sequences at each of 4 lengths, 50 to 500: 3.1 TFLOPs a trial, at most …`."""
-    unit, size = si_prefix(test.flops)
-    first, last = test.lengths[0], test.lengths[-1]
-    where = (
-        f"each of {len(test.lengths):,} lengths, {first:,} to {last:,}"
-        if last > first
-        else f"length {last:,}"
-    )
-    return (
-        f"{plural(test.sequences, 'sequence')} at {where}: {test.flops / size:.1f} {unit}FLOPs a trial, "
-        f"at most {format_bytes(test.bytes)} at once"
-    )
 
 
 def _resumed_trials(shorter_trials: Iterable[ShorterTrial]) -> Iterator[str]:
@@ -255,13 +238,11 @@ def _axis(name: str, count: int) -> str:
 def _models(study: Study, plan: Plan, width: int) -> Iterator[str]:
     """Yield the lines of the plan's table of models, one or two for each model.
 
-    A model has a row for each cost of its training step. If that makes too many rows, only the costliest one.
     Models whose sizes were solved at different levels, such as tasks, have a heading for each level.
     """
     order = list(dict.fromkeys(model.at for model in plan.models))
     models = sorted(plan.models, key=lambda model: order.index(model.at))
-    costliest = _costliest_of_each(models) if len(models) > _MAX_MODELS else models
-    shown = costliest[:_MAX_MODELS]
+    shown = models[:_MAX_MODELS]
     unit, size = si_prefix(max((model.step_flops for model in plan.models), default=0))
     matched = study.design.matched_size
     solved = () if matched is None else (matched.name, "residuals" if matched.costs[1:] else "residual")
@@ -282,18 +263,8 @@ def _models(study: Study, plan: Plan, width: int) -> Iterator[str]:
             yield f"  {heading}"
         costs = "".join(f"{text:>{gap + width}}" for text, width in zip(others, widths, strict=True))
         yield from (label + costs,) if has_room else (label.rstrip(), costs)
-    if len(costliest) > _MAX_MODELS:
-        yield f"  and {plural(len(costliest) - _MAX_MODELS, 'model')} more"
-    if len(costliest) < len(models):
-        yield f"  each at its costliest levels; --json has all {len(models):,} costs"
-
-
-def _costliest_of_each(models: Iterable[ModelCost]) -> list[ModelCost]:
-    found: dict[tuple[str, str], ModelCost] = {}
-    for model in models:
-        key = (model.at, model.model)
-        found[key] = max(found.get(key, model), model, key=lambda each: (each.step_flops, each.memory or 0))
-    return list(found.values())
+    if len(models) > _MAX_MODELS:
+        yield f"  and {plural(len(models) - _MAX_MODELS, 'model')} more"
 
 
 def _labels(texts: Sequence[str], max_width: int) -> list[str]:
@@ -344,9 +315,7 @@ def _label_column_name(study: Study, plan: Plan) -> str:
 def _time(estimate: TimeEstimate) -> str:
     if estimate.seconds is None:
         return NO_NUMBER
-    bound = f"{'≤ ' if estimate.basis == 'at most' else ''}{format_duration(estimate.seconds)}"
-    about = bound if estimate.expected is None else f"~{format_duration(estimate.expected)}, {bound}"
-    return bound if about == f"~{bound.removeprefix('≤ ')}, {bound}" else about
+    return f"{'≤ ' if estimate.basis == 'at most' else ''}{format_duration(estimate.seconds)}"
 
 
 def _group_notes(sizes: Sequence[GroupSize]) -> Iterator[_Note]:

@@ -117,8 +117,6 @@ def cost_words(costs: Sequence[RequestCost]) -> tuple[str, str, str]:
     prefix, scale = si_prefix(flops)
     if estimate.seconds is None:
         time = "time unknown"
-    elif estimate.expected is not None:
-        time = f"about {format_duration(estimate.expected)}"
     else:
         time = f"{'at most ' if estimate.basis == 'at most' else ''}{format_duration(estimate.seconds)}"
     trials = plural(sum(len(cost.trials) for cost in costs), "trial")

@@ -21,7 +21,6 @@ from ...studies.catalog.metrics import METRICS
 from ...studies.planning.plan import (
     SIZE_KEYS,
     ModelCost,
-    group_by_cost,
     group_by_model,
     make_plan,
     model_costs,
@@ -242,7 +241,7 @@ def _planned_models(inputs: Snapshot) -> Mapping[str, object] | None:
             inputs,
             [f"{each.at} · {each.label}" if each.at else each.label for each in plan.models],
             plan.models,
-            group_by_cost(inputs.study, inputs.study.trials, {}),
+            group_by_model(inputs.study, inputs.study.trials),
         ),
     }
 

@@ -11,7 +11,6 @@ from .final_values import uniform_losses as uniform_losses
 from .final_values import with_bits_per_byte as with_bits_per_byte
 from .memory_estimates import GPU_CONTEXT as GPU_CONTEXT
 from .memory_estimates import StepMemory as StepMemory
-from .memory_estimates import costliest_test as costliest_test
 from .memory_estimates import room_on_gpu as room_on_gpu
 from .memory_estimates import step_memory as step_memory
 from .status import study_outcomes as study_outcomes

@@ -1,11 +1,11 @@
-"""GPUs with their published peak speeds, and a plan's time on one."""
+"""GPUs with their published peak speeds and memory, and a plan's time on one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from ...errors import ActivememError, nearest_hint
-from ..text.units import format_duration
+from ..text.units import format_bytes, format_duration
 from .plan import Plan
 
 PEAK_TFLOPS: Mapping[str, Mapping[str, float]] = {
@@ -18,6 +18,9 @@ PEAK_TFLOPS: Mapping[str, Mapping[str, float]] = {
 """Peak TFLOPs per second by precision, without sparsity; of the SXM boards where there are several. Source:
 NVIDIA's data sheets."""
 
+MEMORY_GB: Mapping[str, int] = {"v100": 32, "a100": 80, "h100": 80, "h200": 141, "l4": 24}
+"""The memory of these GPUs in 10⁹ bytes; of the largest boards where there are several. Source: as above."""
+
 REACHED_SHARE = 0.3
 """The assumed fraction of a GPU's peak; small models reach less."""
 
@@ -28,6 +31,8 @@ class AcceleratorError(ActivememError):
 
 def time_on(plan: Plan, name: str) -> str:
     """Return a sentence with a plan's time on a GPU: `one H100 would take at most 49 min at 30 % …`.
+
+    It also says if the trial with the largest step does not fit into the GPU's memory.
 
     Raise AcceleratorError for an unknown GPU.
     """
@@ -41,11 +46,21 @@ def time_on(plan: Plan, name: str) -> str:
         )
     slowest = min(precisions, key=peaks.__getitem__)
     seconds = plan.flops / (REACHED_SHARE * peaks[slowest] * 1e12)
-    bound = f"at most {format_duration(seconds)}"
-    if plan.estimate.expected is not None and plan.estimate.seconds:
-        about = format_duration(seconds * plan.estimate.expected / plan.estimate.seconds)
-        bound = f"about {about}, {bound}"
+    bound = f"at most {format_duration(seconds)} at {100 * REACHED_SHARE:.0f} % of its peak"
     return (
-        f"one {name.upper()} would take {bound} at {100 * REACHED_SHARE:.0f} % of its peak, "
-        f"{peaks[slowest]:g} TFLOPs a second in {slowest}; small models reach less"
+        f"one {name.upper()} would take {bound}, {peaks[slowest]:g} TFLOPs a second in {slowest}; "
+        f"small models reach less{_memory_note(plan, name.lower())}"
     )
+
+
+def _memory_note(plan: Plan, name: str) -> str:
+    """Say that the trial with the largest step does not fit into a GPU's memory; "" if it fits."""
+    if plan.memory is None:
+        return ""
+    label, held = plan.memory
+    room = MEMORY_GB[name] * 10**9
+    parts = held.parts_that_fit(room)
+    if parts == 1:
+        return ""
+    how = f"only in {parts} parts of a batch" if parts else "not, in whatever parts of a batch"
+    return f"; {label} fits into its {format_bytes(room)} {how}: a step holds {format_bytes(held.total)}"

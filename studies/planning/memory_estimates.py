@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
 from ...grammar import ModelConfig, TrainingMemory, analyse
-from ..catalog.tasks import AlgorithmicSettings, require_algorithmic
-from ..resolve.costs import flops_of_test, longest_tokens
+from ..resolve.costs import longest_tokens
 from ..schema.settings import TrialSettings, read_recipe
 
 GPU_CONTEXT = 600 * 2**20
@@ -98,20 +97,6 @@ class StepMemory:
     @property
     def _of_weights(self) -> int:
         return self.weights + self.gradients + self.optimizer + self.average
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrialTest:
-    """The size and cost of a trial's test.
-
-    `sequences` is the number of sequences for each of the `lengths`. The memory is at most that of a training
-    step at the longest of these lengths.
-    """
-
-    sequences: int
-    lengths: tuple[int, ...]
-    flops: float
-    bytes: int
 
 
 def step_memory(
@@ -224,24 +209,6 @@ def trials_together(held: StepMemory, device_bytes: int) -> int:
     """
     each = held.total + 2 * (held.weights + held.optimizer) + held.average
     return max(0, int((0.9 * device_bytes - GPU_CONTEXT) / each))
-
-
-def costliest_test(all_settings: Iterable[TrialSettings]) -> TrialTest | None:
-    """Return the most expensive of the trials' tests, or None if no trial has a test."""
-    found: list[TrialTest] = []
-    for settings in all_settings:
-        task = settings.task
-        if isinstance(task, AlgorithmicSettings) and task.test_lengths:
-            # test lengths increase, so the last one is the longest
-            tokens = require_algorithmic(task.name).sequence_length(task.test_lengths[-1])
-            test = TrialTest(
-                sequences=task.test_sequences,
-                lengths=task.test_lengths,
-                flops=flops_of_test(settings),
-                bytes=step_memory(settings, tokens).total,
-            )
-            found.append(test)
-    return max(found, key=lambda each: each.flops, default=None)
 
 
 @lru_cache(maxsize=65536)

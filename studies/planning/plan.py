@@ -30,13 +30,12 @@ from ..resolve.costs import (
     max_trial_flops,
     parameter_count,
     reach,
-    sequence_tokens,
     step_flops,
 )
 from ..resolve.draft import report_cell_problem
 from ..resolve.trial import Kind, Trial, first_of_each_kind
 from ..schema.design import Design
-from ..schema.factors import ABSENT, SEED, filled_levels, level_key, level_name
+from ..schema.factors import ABSENT, filled_levels, level_key, level_name
 from ..schema.settings import RECIPE_PATH, TrialSettings, read_recipe
 from ..study import Study
 from ..text.document import Diagnostics, parse_document
@@ -45,7 +44,7 @@ from ..text.strict_model import ValidationProblem
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
 from .data_facts import DataFacts, Locate, find_data_facts
-from .memory_estimates import StepMemory, TrialTest, costliest_test, step_memory
+from .memory_estimates import StepMemory, step_memory
 from .reused_trials import ShorterTrial, ShorterTrials, StaleTrial, find_stale_trials
 from .status import (
     left_when_spent,
@@ -190,8 +189,6 @@ SIZE_KEYS = (
 _SIZE_PATHS = tuple(("model", key) for key in SIZE_KEYS)
 _POSITION_PATHS = (("model", "position"), ("model", "max_positions"))
 
-_MAX_LISTED = 3  # the levels that a label lists of trials whose steps cost the same
-
 TrialStatus = Literal["done", "failed", "pruned", "incomplete", "missing"]
 
 
@@ -208,19 +205,16 @@ class PlannedTrial:
 class ModelCost:
     """A model of the study, with its number of trials and its cost.
 
-    If its training steps differ in cost, such as with the batch size or the context, the model has several
-    results. `model` names the model alone; `label` adds the levels that tell these results apart.
-
     `at` names the level, such as the task, at which `match` solved the model's size; it is "" if the size is
     the same at all levels.
-    The cost is that with the largest vocabulary of these trials. `step_flops` counts a training step on
-    sequences of the task's length, or of REFERENCE_TOKENS tokens if the length grows. `memory` is the peak
-    memory of a step over its trials, None for a model over the budget. `estimate` is its trials' mean time;
-    `excess` says what exceeds the budget.
+
+    Costs are those of its costliest trial, as with the largest vocabulary or batch. `step_flops` counts a
+    training step on sequences of the task's length, or of REFERENCE_TOKENS tokens if the length grows.
+    `memory` is the peak memory of a step, None for a model over the budget. `estimate` is its trials' mean
+    time; `excess` says what exceeds the budget.
     """
 
     label: str
-    model: str
     at: str
     recipe: str
     trials: int
@@ -269,7 +263,6 @@ class Plan:
     models: tuple[ModelCost, ...]
     estimate: TimeEstimate
     memory: tuple[str, StepMemory] | None  # the model whose step needs the most memory, by its label
-    test: TrialTest | None  # the costliest test of a trial
     max_trial_s: float  # the time of the longest trial to run, 0 if unknown
     resumed_from: Mapping[str, ShorterTrial]  # by trial id, the shorter trial from which it continues
     reach_limits: tuple[ReachLimit, ...]
@@ -393,15 +386,14 @@ def make_plan(
         held_back=held_back & {trial.id for trial in trials},
         num_remaining=len(left),
         num_missing_weights=len(without_weights),
-        models=model_costs(study, group_by_cost(study, trials, steps), estimator, steps),
+        models=model_costs(study, group_by_model(study, trials), estimator, steps),
         estimate=total_time(left),
         memory=None if largest is None else (label(largest), steps[largest.id]),
-        test=costliest_test(settings for _, settings in labelled),
         resumed_from=ShorterTrials(store).find_all(each for each in to_run if each.id not in begun),
         max_trial_s=max((one.seconds or 0.0 for one in left), default=0.0),
         reach_limits=predict_reach_limits(labelled),
         insufficient_reach=_find_insufficient_reach(labelled),
-        over_budget=model_costs(study, group_by_cost(study, study.grid.over_budget, {}), estimator, {}),
+        over_budget=model_costs(study, group_by_model(study, study.grid.over_budget), estimator, {}),
         stale={trial: each for trial, each in stale.items() if only is None or trial in only},
         max_seeds_note=describe_max_seeds(study, store),
         timed_devices=timed_devices(study, outcomes),
@@ -495,42 +487,6 @@ def _learned_positions(trial: Trial) -> tuple[str, int] | None:
     return (model.position, model.max_positions) if learns else None
 
 
-def group_by_cost(
-    study: Study, trials: Iterable[Trial], steps: Mapping[str, StepMemory]
-) -> list[list[Trial]]:
-    """Group trials by model and by the cost of a training step.
-
-    A model's place is that of its first trial. Trials share a group if they differ only in their task's
-    vocabulary. `steps` has the step memory by trial id; without it only parameters and FLOPs count.
-    """
-    return [group for of_model in group_by_model(study, trials) for group in _split_by_cost(of_model, steps)]
-
-
-def _split_by_cost(trials: Sequence[Trial], steps: Mapping[str, StepMemory]) -> list[list[Trial]]:
-    by_step: dict[tuple[object, ...], list[Trial]] = {}
-    step_by_settings: dict[int, tuple[object, ...]] = {}  # the trials of a cell share their settings
-    for trial in trials:
-        if id(trial.common) not in step_by_settings:
-            step_by_settings[id(trial.common)] = _step_key(trial.common)
-        by_step.setdefault(step_by_settings[id(trial.common)], []).append(trial)
-    groups: dict[tuple[int, int, int | None], list[Trial]] = {}
-    for each in by_step.values():
-        groups.setdefault(_cost_of_group(each, steps), []).extend(each)
-    return list(groups.values())
-
-
-def _step_key(settings: TrialSettings) -> tuple[object, ...]:
-    """Return the settings that determine the cost of a model's training step, except the vocabulary."""
-    train, task, tokens = settings.train, settings.task, sequence_tokens(settings)
-    return (
-        *(tokens, train.batch_size, train.accumulate),
-        *(train.optimizer.state_per_weight, train.average is None, train.keep),
-        *(train.clip_step_norm is None, bool(train.callbacks)),
-        *(getattr(task, "separate_documents", False), task.interface.past),
-        *(value for name, value in settings.model if name != "recipe"),
-    )
-
-
 def _cost_of_group(trials: Sequence[Trial], steps: Mapping[str, StepMemory]) -> tuple[int, int, int | None]:
     settings = [trial.settings for trial in first_of_each_kind(trials)]
     return (
@@ -548,21 +504,8 @@ def model_costs(
     `steps` has the step memory by trial id; without it a model's memory is None.
     """
     label, budget, apart = _labeller(study), study.budget, factors_of_sizes(study)
-    places = [
-        " · ".join(level_name(group[0].levels[name]) for name in apart if name in group[0].levels)
-        for group in groups
-    ]
-    names = [label(group[0]) for group in groups]
-    labels = dict(enumerate(names))
-    for same in dict.fromkeys(zip(places, names, strict=True)):
-        numbers = [number for number, key in enumerate(zip(places, names, strict=True)) if key == same]
-        if len(numbers) > 1:
-            more = _distinguish_groups(study, [groups[number] for number in numbers])
-            labels |= {
-                number: f"{names[number]} · {text}" for number, text in zip(numbers, more, strict=True)
-            }
     models: list[ModelCost] = []
-    for number, group in enumerate(groups):
+    for group in groups:
         time = total_time(map(estimator.estimate, group))
         matches = [
             study.grid.size_matches[trial.id] for trial in group if trial.id in study.grid.size_matches
@@ -570,9 +513,8 @@ def model_costs(
         costliest = max((trial.settings for trial in first_of_each_kind(group)), key=budget.usage)
         parameters, flops, memory = _cost_of_group(group, steps)
         model = ModelCost(
-            label=labels[number],
-            model=names[number],
-            at=places[number],
+            label=label(group[0]),
+            at=" · ".join(level_name(group[0].levels[name]) for name in apart if name in group[0].levels),
             recipe=costliest.model.recipe,
             trials=len(group),
             parameters=parameters,
@@ -584,42 +526,6 @@ def model_costs(
         )
         models.append(model)
     return tuple(models)
-
-
-def _distinguish_groups(study: Study, groups: Sequence[Sequence[Trial]]) -> list[str]:
-    """Return labels for a model's groups of trials: `batch=8`, `dropout=0.1, 0.2` or `sort or reverse`."""
-    found = [(number, trial) for number, each in enumerate(groups) for trial in first_of_each_kind(each)]
-
-    def levels(trial: Trial, names: Sequence[str]) -> tuple[str, ...]:
-        known = [(name, trial.levels[name]) for name in names if name in trial.levels]
-        if len(names) == 1 and all(isinstance(level, str) for _, level in known):
-            return tuple(level_name(level) for _, level in known)
-        return tuple(f"{name}={level_name(level)}" for name, level in known)
-
-    def shared(names: Sequence[str]) -> int:
-        rows = {(number, levels(trial, names)) for number, trial in found}
-        return len(rows) - len({each for _, each in rows})
-
-    chosen: list[str] = []
-    others = [name for name in study.factors if name != SEED]
-    while others and shared(chosen):
-        chosen.append(min(others, key=lambda name: shared([*chosen, name])))
-        others.remove(chosen[-1])
-    texts = [
-        list(dict.fromkeys(", ".join(levels(trial, chosen)) for own, trial in found if own == number))
-        for number in range(len(groups))
-    ]
-    # a name that all texts of a group begin with is written once: dropout=0.1, 0.2
-    name = f"{chosen[0]}=" if len(chosen) == 1 else ""
-    return [
-        (
-            name + ", ".join(text.removeprefix(name) for text in each[:_MAX_LISTED])
-            if name and each[0].startswith(name)
-            else " or ".join(each[:_MAX_LISTED])
-        )
-        + (f" or {len(each) - _MAX_LISTED:,} more" * (len(each) > _MAX_LISTED))
-        for each in texts
-    ]
 
 
 def _distance(match: SizeMatch) -> tuple[float, float]:
