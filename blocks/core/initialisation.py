@@ -179,9 +179,9 @@ class Initialisable(nn.Module, ABC):
 class Linear(nn.Linear, Initialisable):
     """One or more linear maps of the same input, with their weights in one matrix.
 
-    Weights are initialised as N(0, std²), or by the model's rule if `std` is None. `outputs` is the size of
-    each of `maps` equal maps, or a list of sizes. Each map has its own initialisation bound, unless they are
-    `drawn_as_one`, as in programs with a single map.
+    Weights are initialised as N(0, std²) or, if `std` is None, by the rule `init`, by default the model's
+    rule. `outputs` is the size of each of `maps` equal maps, or a list of sizes. Each map has its own
+    initialisation bound, unless they are `drawn_as_one`, as in programs with a single map.
     """
 
     weight_roles = roles(weight=WeightRole.MATRIX, bias=WeightRole.BIAS)
@@ -195,12 +195,14 @@ class Linear(nn.Linear, Initialisable):
         maps: int = 1,
         drawn_as_one: bool = False,
         std: float | None = None,
+        init: Init | None = None,
         bias_init: BiasInit = "zero",
     ) -> None:
         sizes = (outputs,) * maps if isinstance(outputs, int) else tuple(outputs)
         super().__init__(inputs, sum(sizes), bias=bias)
         self.map_sizes, self.drawn_as_one = sizes, drawn_as_one
         self.std = std
+        self.init: Init | None = init
         self.bias_init: BiasInit = bias_init
 
     def reset_parameters(self) -> None:
@@ -215,12 +217,12 @@ class Linear(nn.Linear, Initialisable):
     def initialise(
         self, generator: torch.Generator | None, rule: Init = "glorot", *, uniform_bias: bool = False
     ) -> None:
-        """Draw the weight from N(0, `std`²) if `std` is set, else by `rule`; then draw the bias.
+        """Draw the weight from N(0, `std`²) if `std` is set, else by `init` or `rule`; then draw the bias.
 
         The bias follows `bias_init`, or is uniform with `uniform_bias`.
         """
         inputs, sizes = self.in_features, (self.out_features,) if self.drawn_as_one else self.map_sizes
-        match "given" if self.std is not None else rule:
+        match "given" if self.std is not None else self.init or rule:
             case "given":
                 nn.init.normal_(self.weight, std=self.std or 0.0, generator=generator)
             case "glorot":

@@ -17,12 +17,12 @@ from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, WeightRole, roles
 from .window_attention import (
-    UniformLinear,
     WindowedBlock,
     build_window_attention,
     map_heads,
     merge_heads,
     split_heads,
+    uniform_linear,
 )
 
 
@@ -75,12 +75,12 @@ class PersistentAttention(WindowedBlock):
         self.heads, self.head_width = as_int(settings, "heads"), window.head_width
         allocated = self._allocate_heads(self.heads, self.head_width, as_int(settings, "N"))
         self.window_heads, (heads, count, head_width) = allocated
-        self.query = UniformLinear(width, self.heads * self.head_width)
-        self.key_value = UniformLinear(width, self.window_heads * self.head_width, maps=2)
+        self.query = uniform_linear(width, self.heads * self.head_width)
+        self.key_value = uniform_linear(width, self.window_heads * self.head_width, maps=2)
         self.window = build_window_attention(window, self.window_heads, context)
         self.context_length = self.window.max_distance
         self.persistent = Persistent(heads=heads, vectors=count, head_width=head_width) if count else None
-        self.output = UniformLinear(self.heads * self.head_width, width)
+        self.output = uniform_linear(self.heads * self.head_width, width)
         self.dropout = Dropout(context.config.attention_dropout)
 
     @classmethod
@@ -181,9 +181,9 @@ class FeedForwardAttention(Block):
         super().__init__()
         width = context.width
         bare = as_bool(settings, "bare")
-        self.query = nn.Identity() if bare else UniformLinear(width, width)
+        self.query = nn.Identity() if bare else uniform_linear(width, width)
         self.persistent = Persistent(heads=1, vectors=as_int(settings, "N"), head_width=width)
-        self.output = nn.Identity() if bare else UniformLinear(width, width)
+        self.output = nn.Identity() if bare else uniform_linear(width, width)
         self.dropout = Dropout(context.config.attention_dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:

@@ -24,12 +24,12 @@ from ..core.short_rows import VECTOR, softmax
 from .head_parts import HeadNorm, turn
 from .pair_positions import PairPositions, build_distance_bias
 from .window_attention import (
-    UniformLinear,
     WindowedBlock,
     build_window_attention,
     map_heads,
     merge_heads,
     split_heads,
+    uniform_linear,
 )
 from .windows.pieces import MAX_UNFUSED_BF16_LENGTH, MAX_UNFUSED_LENGTH, capped
 
@@ -138,7 +138,7 @@ def temperature_of(config: ModelConfig, head_width: int, given: float = 1.0) -> 
 class WindowedSelfAttention(WindowedBlock):
     """Self-attention within a window: the block `sa` with a `span`.
 
-    With position vectors, its linear maps are UniformLinear.
+    With position vectors, its linear maps are those of `uniform_linear`.
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:
@@ -155,8 +155,8 @@ class WindowedSelfAttention(WindowedBlock):
             self.qkv = Linear(width, outputs, bias=False, std=config.attention_std)
             self.output = Linear(self.inner, width, bias=False, std=config.attention_output_std)
         else:
-            self.qkv = UniformLinear(width, outputs)
-            self.output = UniformLinear(self.inner, width)
+            self.qkv = uniform_linear(width, outputs)
+            self.output = uniform_linear(self.inner, width)
         normed = as_word(settings, "qk_norm") == "rms"
         self.query_norm, self.key_norm = (HeadNorm(head_width) if normed else None for _ in range(2))
         self.positions = PairPositions(config)

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from ...grammar.model_config import Init
 from ...grammar.vocabulary.attention import Window
 from ..core.block import Block, Context
 from ..core.dropout import Dropout
@@ -42,16 +41,9 @@ MAX_WHOLE_SCORES = 512
 tiles."""
 
 
-class UniformLinear(Linear):
-    """Linear maps without bias, always initialised as U(-a, a), a = 1 / sqrt(inputs)."""
-
-    def __init__(self, inputs: int, outputs: int | Sequence[int], *, maps: int = 1) -> None:
-        super().__init__(inputs, outputs, bias=False, maps=maps)
-
-    def initialise(
-        self, generator: torch.Generator | None, rule: Init = "uniform", *, uniform_bias: bool = False
-    ) -> None:
-        super().initialise(generator, "uniform")
+def uniform_linear(inputs: int, outputs: int | Sequence[int], *, maps: int = 1) -> Linear:
+    """Return linear maps without bias that are always initialised as U(-a, a), a = 1 / sqrt(inputs)."""
+    return Linear(inputs, outputs, bias=False, maps=maps, init="uniform")
 
 
 class PositionVectors(Initialisable):

@@ -134,23 +134,20 @@ def _next_state(k: Tensor, new: Tensor, total: Tensor | None, state: Tensor | No
 
 
 @register_block("delta")
+@register_block("delta_product")
 class DeltaRule(LinearRecurrence):
     """Block `delta`: the value stored under a key moves towards its new value (Yang et al. 2024).
 
-    S_t = a_t (I − β_t k_t k_tᵀ) S_{t−1} + β_t k_t v_tᵀ (a_t: Yang et al. 2025).
+    S_t = a_t (I − β_t k_t k_tᵀ) S_{t−1} + β_t k_t v_tᵀ (a_t: Yang et al. 2025). In the block `delta_product`
+    each position writes `n` keys and values, one after the other (Siems et al. 2025).
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:
-        super().__init__(settings, context, writes=self.count_writes(settings))
+        super().__init__(settings, context, writes=as_int(settings, "n") if "n" in settings else 1)
         std = context.config.attention_std
         self.beta = Linear(context.width, self.heads, bias=False, maps=self.writes, std=std)
         self.rates = HeadRates(context.width, self.heads, std) if as_bool(settings, "gate") else None
         self.most = 2.0 if as_bool(settings, "negative") else 1.0
-
-    @staticmethod
-    def count_writes(settings: Settings) -> int:
-        """Return how many keys and values each position writes."""
-        return 1
 
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
@@ -160,15 +157,6 @@ class DeltaRule(LinearRecurrence):
         q, k = qk[:, :, 0] * self.head_width**-0.5, qk[:, :, 1:].transpose(2, 3)
         v, beta = (each.unflatten(2, (self.writes, self.heads)).transpose(2, 3) for each in (v, beta))
         return run_delta_rule(q, k, v, beta, log_decay=log_decay, state=state, keep=keep)
-
-
-@register_block("delta_product")
-class DeltaProduct(DeltaRule):
-    """Block `delta_product`: the delta rule with several keys and values per position (Siems et al. 2025)."""
-
-    @staticmethod
-    def count_writes(settings: Settings) -> int:
-        return as_int(settings, "n")
 
 
 RWKV_RANK = 32

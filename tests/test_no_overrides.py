@@ -1,0 +1,119 @@
+"""No class overrides a method of a class that is itself in use: classes are abstract or final."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("blocks", "cli", "engine", "grammar", "reporting", "storage", "studies", "tracking")
+OPTIONAL = {"transformers"}
+"""Packages whose modules are left out if they are not installed."""
+
+KNOWN: dict[str, str] = {
+    "Display.on_planned < LineDisplay": "the live display prints lines where a terminal cannot be redrawn",
+    "Display.print_line < LineDisplay": "as above",
+    "Display.show_ended < LineDisplay": "as above",
+    "Display.stopping < LineDisplay": "as above",
+    "Display.waiting < LineDisplay": "as above",
+    "AlignedForm.columns < CellForm": "cells of siunitx are those of LaTeX in other columns",
+    "AlignedForm.head < CellForm": "as above",
+    "AlignedForm.ours < CellForm": "as above",
+    "Corpus.sources < Dataset": "a dataset of one's own is a Dataset without sources",
+    "ParallelCorpus.sources < Dataset": "as above",
+    "AlgorithmicTask.test_sets_title < TaskSpec": "a task of one's own is a TaskSpec with the title of most",
+    "SyntheticSpec.test_sets_title < TaskSpec": "as above",
+}
+"""Overrides of classes in use, each with its reason. Remove an entry once it has gone."""
+
+
+@cache
+def modules() -> dict[Path, ast.Module]:
+    paths = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    assert len(paths) > 200
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+
+
+def classes() -> set[type]:
+    """Return every class that is defined at the top of a module."""
+    found: set[type] = set()
+    for path in modules():
+        name = ".".join(("activemem", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(
+            ".__init__"
+        )
+        try:
+            module = import_module(name)
+        except ModuleNotFoundError as error:
+            assert error.name in OPTIONAL, error
+            continue
+        found |= {
+            each for each in vars(module).values() if isinstance(each, type) and each.__module__ == name
+        }
+    return found
+
+
+def names_in_use() -> set[str]:
+    """Return the names that are called anywhere, and those of classes that register themselves."""
+    found: set[str] = set()
+    for node in (node for tree in modules().values() for node in ast.walk(tree)):
+        match node:
+            case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+                found.add(name)
+            case ast.ClassDef() if any("register" in ast.unparse(each) for each in node.decorator_list):
+                found.add(node.name)
+    return found
+
+
+def does_something(cls: type, name: str) -> bool:
+    """Return whether a method is more than a hook, whose body is its docstring alone."""
+    code = getattr(vars(cls)[name], "__code__", None)
+    return code is None or code.co_code != hook.__code__.co_code or code.co_consts[1:] != (None,)
+
+
+def hook() -> None:
+    """Do nothing."""
+
+
+def overridden(own: set[type], in_use: set[str]) -> set[str]:
+    """Return the overrides of concrete methods of the classes in use, as "Class.method < Base"."""
+    found: set[str] = set()
+    for cls in own:
+        for name, value in vars(cls).items():
+            if name.startswith("__") or not (callable(value) or hasattr(value, "__get__")):
+                continue
+            for base in cls.__mro__[1:]:
+                if base not in own or base.__name__ not in in_use or name not in vars(base):
+                    continue
+                is_abstract = getattr(vars(base)[name], "__isabstractmethod__", False)
+                if not is_abstract and does_something(base, name):
+                    found.add(f"{cls.__name__}.{name} < {base.__name__}")
+    return found
+
+
+def test_no_class_overrides_a_method_of_a_class_in_use():
+    found = overridden(classes(), names_in_use())
+    assert found - KNOWN.keys() == set(), "share an abstract base, take a parameter, or compose"
+    assert KNOWN.keys() - found == set(), "these overrides have gone: remove them from KNOWN"
+
+
+class Base:
+    def listen(self) -> None:
+        """Do nothing."""
+
+    def act(self) -> int:
+        return 1
+
+
+class Derived(Base):
+    def listen(self) -> None:
+        self.act()
+
+    def act(self) -> int:
+        return 2
+
+
+def test_an_override_of_a_class_in_use_is_found_and_one_of_a_hook_is_not():
+    assert overridden({Base, Derived}, {"Base"}) == {"Derived.act < Base"}
+    assert overridden({Base, Derived}, set()) == set()
