@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 import ast
-from functools import cache
-from importlib import import_module
-from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-PACKAGES = ("blocks", "cli", "engine", "grammar", "reporting", "storage", "studies", "tracking")
-OPTIONAL = {"transformers"}
-"""Packages whose modules are left out if they are not installed."""
+from .product_classes import own_classes, syntax_trees
 
 KNOWN: dict[str, str] = {
     "Display.on_planned < LineDisplay": "the live display prints lines where a terminal cannot be redrawn",
@@ -29,35 +23,10 @@ KNOWN: dict[str, str] = {
 """Overrides of classes in use, each with its reason. Remove an entry once it has gone."""
 
 
-@cache
-def modules() -> dict[Path, ast.Module]:
-    paths = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
-    assert len(paths) > 200
-    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
-
-
-def classes() -> set[type]:
-    """Return every class that is defined at the top of a module."""
-    found: set[type] = set()
-    for path in modules():
-        name = ".".join(("activemem", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(
-            ".__init__"
-        )
-        try:
-            module = import_module(name)
-        except ModuleNotFoundError as error:
-            assert error.name in OPTIONAL, error
-            continue
-        found |= {
-            each for each in vars(module).values() if isinstance(each, type) and each.__module__ == name
-        }
-    return found
-
-
 def names_in_use() -> set[str]:
     """Return the names that are called anywhere, and those of classes that register themselves."""
     found: set[str] = set()
-    for node in (node for tree in modules().values() for node in ast.walk(tree)):
+    for node in (node for tree in syntax_trees().values() for node in ast.walk(tree)):
         match node:
             case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
                 found.add(name)
@@ -93,7 +62,7 @@ def overridden(own: set[type], in_use: set[str]) -> set[str]:
 
 
 def test_no_class_overrides_a_method_of_a_class_in_use():
-    found = overridden(classes(), names_in_use())
+    found = overridden(own_classes(), names_in_use())
     assert found - KNOWN.keys() == set(), "share an abstract base, take a parameter, or compose"
     assert KNOWN.keys() - found == set(), "these overrides have gone: remove them from KNOWN"
 
