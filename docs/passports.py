@@ -42,7 +42,7 @@ def row(passport: Passport) -> str:
 def _brief(finding: str) -> str:
     """Return a finding without what is the same for all blocks."""
     reference, pieces = (
-        r"equal to the slow reference at lengths [\d, to]+, ",
+        r"equal to the slow reference at lengths [\d, toand]+, ",
         r"in pieces as in one pass(; )?",
     )
     for same in (reference, pieces, ", as stated"):

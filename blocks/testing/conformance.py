@@ -53,6 +53,9 @@ from .references import outputs_equal_the_reference
 LENGTHS = (8, 1, 3, 7)
 """The valid lengths of a padded batch."""
 
+LONG_LENGTHS = (257, 64, 127, 128, 129, 130, 160)
+"""The lengths of long sequences, around the sizes of chunks and tiles; the first is the longest."""
+
 
 PIECES = ((1,) * 29, (7, 7, 7, 7, 1), (1, 2, 5, 21), (20, 6, 2, 1))
 """Lengths of pieces that add up to a sequence of 29 positions."""
@@ -88,8 +91,9 @@ def reach_is_as_stated(text: str, *, causal: bool) -> None:
 def future_is_hidden(text: str, *, causal: bool) -> None:
     """Check that each output depends on its own input, but not on later ones in a causal block.
 
-    The first two outputs need not depend on their own input: a block that sees only past inputs has no
-    input at the first position, and a single one at the second.
+    In short sequences one input changes at a time, in long ones all inputs from a position on. The first two
+    outputs need not depend on their own input: a block that sees only past inputs has no input at the first
+    position, and a single one at the second.
     """
     if is_pool(text):
         return
@@ -99,6 +103,8 @@ def future_is_hidden(text: str, *, causal: bool) -> None:
     leaks = touched.tril(-1).nonzero().tolist() if causal else []
     assert not leaks, f"the input at position {leaks[0][0]} changes the output at position {leaks[0][1]}"
     assert touched.diagonal()[2:].all(), "an output does not depend on its own input"
+    for length in LONG_LENGTHS if causal else ():
+        _assert_later_inputs_hidden(block, length)
 
 
 def stack_reaches_as_analysed(text: str, *, causal: bool) -> None:
@@ -117,17 +123,22 @@ def stack_reaches_as_analysed(text: str, *, causal: bool) -> None:
 
 
 def padding_changes_nothing(text: str, *, causal: bool) -> None:
-    """Check that padding of any content does not change the outputs."""
+    """Check that padding of any content does not change the outputs, in short and in long sequences."""
     block = make_block(parse_block(text), causal=causal)
-    x, mask = random_sequences(4, 8), prefix_mask(LENGTHS, 8)
-    y = block(x, mask)
-    for row, out, length in zip(x, y, LENGTHS, strict=True):
-        assert_close(valid_outputs(out, length), block(row[None, :length])[0], rtol=1e-11, atol=1e-11)
-    junk = torch.where(mask[..., None], x, 1e4 * random_sequences(4, 8, seed=9))
-    assert valid_outputs(y, mask).equal(valid_outputs(block(junk, mask), mask)), (
-        "the content of padding changes an output"
-    )
-    assert_close(block(x, prefix_mask([8] * 4, 8)), block(x), rtol=1e-12, atol=1e-12)
+    with torch.no_grad():
+        for lengths in (LENGTHS, LONG_LENGTHS):
+            count, longest = len(lengths), lengths[0]
+            x, mask = random_sequences(count, longest), prefix_mask(lengths, longest)
+            y = block(x, mask)
+            for row, out, length in zip(x, y, lengths, strict=True):
+                alone = block(row[None, :length])[0]
+                assert_close(valid_outputs(out, length), alone, rtol=1e-11, atol=1e-11)
+            junk = torch.where(mask[..., None], x, 1e4 * random_sequences(count, longest, seed=9))
+            assert valid_outputs(y, mask).equal(valid_outputs(block(junk, mask), mask)), (
+                "the content of padding changes an output"
+            )
+            whole = prefix_mask([longest] * count, longest)
+            assert_close(block(x, whole), block(x), rtol=1e-12, atol=1e-12)
 
 
 def sequences_are_independent(text: str, *, causal: bool) -> None:
@@ -434,6 +445,23 @@ def _dependency_matrix(function: Callable[[Tensor], Tensor], x: Tensor) -> Tenso
     repeated = x.repeat(length, 1, 1)  # a row's bits may depend on its place in a batch
     touched = (function(repeated + moved) != function(repeated)).any(-1)
     return touched.view(length, len(x), length).any(1)
+
+
+@torch.no_grad()
+def _assert_later_inputs_hidden(block: Block, length: int) -> None:
+    """Check that other inputs from a position on change no output before it.
+
+    The positions are 32 apart, with their neighbours.
+    """
+    ends = sorted({at + near for at in range(32, length, 32) for near in (-1, 0, 1)} & {*range(length)})
+    x, other = (random_sequences(1, length, seed=seed) for seed in (1, 9))
+    later = torch.arange(length) >= torch.tensor(ends)[:, None]
+    moved = block(torch.where(later[..., None], other, x)) != block(x.repeat(len(ends), 1, 1))
+    leaks = (moved.any(-1) & ~later).nonzero().tolist()
+    assert not leaks, (
+        f"inputs from position {ends[leaks[0][0]]} on change the output at position {leaks[0][1]} "
+        f"in a sequence of {length}"
+    )
 
 
 def _assert_reach(touched: Tensor, reach: Reach) -> None:

@@ -21,8 +21,9 @@ from .other_layers import (
     compare_with_layer,
 )
 from .references import (
+    ALL_LENGTHS_TO,
     GRADIENT_LENGTHS,
-    LONGEST,
+    LONGER_LENGTHS,
     has_reference,
     outputs_and_gradients_equal_the_reference,
     outputs_equal_the_reference,
@@ -178,7 +179,9 @@ def _outputs(node: nodes.BlockNode, text: str) -> Check:
             _run(outputs_equal_the_reference, text, causal=causal)
         run_at_lengths = partial(_run, outputs_equal_the_reference_at_lengths, text)
         most = max(run_at_lengths(causal=causal) for causal in (False, True))
-        return True, f"equal to the slow reference at lengths 1 to {LONGEST}, within {most:.0e}"
+        longer = " and ".join(map(str, LONGER_LENGTHS))
+        lengths = f"1 to {ALL_LENGTHS_TO}, {longer}"
+        return True, f"equal to the slow reference at lengths {lengths}, within {most:.0e}"
 
     return _check("outputs", run)
 

@@ -84,26 +84,30 @@ def outputs_equal_the_reference(text: str, *, causal: bool) -> None:
                 assert_close(valid_outputs(y, length), expected, rtol=1e-10, atol=1e-10)
 
 
-LONGEST = 130
-"""The longest sequence that is compared with a reference; it is longer than two chunks of any block."""
-
-GRADIENT_LENGTHS = (1, 2, 9, 33, LONGEST)
+GRADIENT_LENGTHS = (1, 2, 9, 33, 130)
 """The lengths at which gradients are compared with those of a reference."""
+
+ALL_LENGTHS_TO, LONGER_LENGTHS = 130, (160, 257)
+"""Outputs are compared with a reference at each length up to the first, and at these longer lengths.
+
+The first is longer than two chunks of any block, the last than two tiles.
+"""
 
 
 def outputs_equal_the_reference_at_lengths(text: str, *, causal: bool) -> float:
     """Compare outputs with the reference at many lengths.
 
-    The lengths go up to LONGEST. Return the largest difference. The reference of a block that sees no later
-    input is run once, on the longest sequence, for all lengths. The outputs of other blocks are compared at a
-    few lengths.
+    The lengths are those up to ALL_LENGTHS_TO, and LONGER_LENGTHS. Return the largest difference. The
+    reference of a block that sees no later input is run once, on the longest sequence, for all lengths. The
+    outputs of other blocks are compared at a few lengths.
     """
-    node = parse_block(text)
+    node, longest_length = parse_block(text), LONGER_LENGTHS[-1]
     block, spec = make_block(node, causal=causal), spec_of(node.name)
-    context = CostContext(config=ModelConfig(d_model=WIDTH, causal=causal), length=LONGEST)
-    x, most = random_sequences(1, LONGEST), 0.0
+    context = CostContext(config=ModelConfig(d_model=WIDTH, causal=causal), length=longest_length)
+    x, most = random_sequences(1, longest_length), 0.0
     hides_later = spec.role is not Role.POOL and spec.reach(spec.settings(node), context).right == 0
-    lengths = range(1, LONGEST + 1) if hides_later else (*GRADIENT_LENGTHS, 17, 65)
+    shorter = range(1, ALL_LENGTHS_TO + 1) if hides_later else (*GRADIENT_LENGTHS, 17, 64, 65)
+    lengths = (*shorter, *LONGER_LENGTHS)
     with torch.no_grad():
         longest = apply_reference(node, block, x[0], causal=causal) if hides_later else None
         for length in lengths:

@@ -171,6 +171,27 @@ class Leaking(Sound):
         return weights
 
 
+class LeakingFar(Sound):
+    """A block whose mask also shows the input 64 positions ahead."""
+
+    def weights(self, x, mask):
+        ahead = x.new_ones(x.shape[1] - 64).diag(64) if x.shape[1] > 64 else 0.0
+        return super().weights(x, mask) + ahead
+
+
+class Wrapping(Sound):
+    """A block that averages by transforms of 256 numbers, in which the sums of long sequences wrap around."""
+
+    def forward(self, x, mask=None):
+        x = x if mask is None else x.masked_fill(~mask.unsqueeze(-1), 0.0)
+        if x.shape[1] < 140:
+            return super().forward(x, mask)
+        taps = torch.fft.rfft(x.new_ones(x.shape[1]), 256).unsqueeze(-1)
+        sums = torch.fft.irfft(torch.fft.rfft(x, 256, 1) * taps, 256, 1)
+        counts = torch.arange(1, x.shape[1] + 1).unsqueeze(-1)
+        return self.map(torch.nn.functional.pad(sums, (0, 0, 0, 256))[:, : x.shape[1]] / counts)
+
+
 class Unmasked(Sound):
     """A block that ignores the padding mask."""
 
@@ -238,6 +259,9 @@ def failures(*, causal):
     ("cls", "causal", "among"),
     [
         (Leaking, True, "future_is_hidden"),
+        (LeakingFar, True, "future_is_hidden"),
+        (Wrapping, True, "future_is_hidden"),
+        (Wrapping, True, "padding_changes_nothing"),
         (Unmasked, False, "padding_changes_nothing"),
         (Mixing, True, "sequences_are_independent"),
         (Reckless, True, "seed_decides"),
