@@ -1,8 +1,8 @@
-"""Layers with matrix states beside the chunked form that an expert would write: forward and backward passes.
+"""Layers with matrix states beside the chunked form that an expert would write, forward and backward.
 
-The other layers use torch's products and autograd, in the chunked forms of the papers: Yang et al. 2024 (Gated
-Linear Attention Transformers, section 4), Yang et al. 2024 (Parallelizing Linear Transformers with the Delta
-Rule, section 3), Dao and Gu 2024 (Mamba-2, section 6). They have our weights and give the same outputs.
+The other layers use torch's products and autograd, in the chunked forms of the papers: Yang et al. 2024
+(Gated Linear Attention Transformers, section 4), Yang et al. 2024 (Parallelizing Linear Transformers with the
+Delta Rule, section 3), Dao and Gu 2024 (Mamba-2, section 6). They have our weights and give the same outputs.
 
 python bench/chunked.py [SECONDS a measurement]
 """

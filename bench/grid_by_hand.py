@@ -95,7 +95,7 @@ def measure_in_process() -> tuple[float, float]:
 
 
 def measure_on_ray() -> tuple[float, float]:
-    """Return the wall-clock milliseconds of a trial of our grid on Ray, and of Ray Tune's; medians of turns."""
+    """Return the milliseconds of a trial of our grid on Ray, and of Ray Tune's; medians of turns."""
     os.environ.update(RAY_ENVIRONMENT)
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
     ours, theirs = [], []
