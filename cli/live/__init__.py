@@ -2,8 +2,7 @@
 
 It is erased from a terminal at the end.
 
-`run` runs a study, adds seeds to it, and prints a summary. `watch` follows a run elsewhere, and `display`
-shows all of them.
+`run` runs a study, adds seeds to it, and prints a summary. `display` shows the running trials.
 """
 
 from ...lazy_exports import lazy_exports
