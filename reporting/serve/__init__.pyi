@@ -1,12 +1,11 @@
 from .http_server import Access as Access
 from .http_server import PageServer as PageServer
 from .http_server import ServeError as ServeError
-from .learning import metric_words as metric_words
-from .learning import own_metrics as own_metrics
-from .learning import trial_levels as trial_levels
-from .learning import trial_words as trial_words
 from .progress import study_progress as study_progress
-from .sections import StudyValues as StudyValues
 from .store_reader import BegunTrial as BegunTrial
 from .store_reader import StoreReader as StoreReader
 from .store_reader import StudyNow as StudyNow
+from .trials import metric_words as metric_words
+from .trials import own_metrics as own_metrics
+from .trials import trial_levels as trial_levels
+from .trials import trial_words as trial_words

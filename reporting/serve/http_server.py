@@ -1,37 +1,34 @@
 """The HTTP server for the web pages of a store.
 
-It sends changes to open pages as events. Pages need no script except for these updates. The events
-(server-sent events) contain parts of a page, each made once for all viewers.
+An open page asks for itself again while it is visible. Pages need no script except for this.
 """
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
-import hmac
 import ipaddress
-import json
 import secrets
 import socket
-import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import chain
-from typing import TYPE_CHECKING, Literal
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal
 from urllib.parse import urlencode
 
 import uvicorn
+from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 
 from ...errors import ActivememError
 from ...storage import Store
 from ..tables.render.html import STYLE_SOURCE
 from .site import Site
-
-if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
 
 MIN_TOKEN_LENGTH = 16
 
@@ -46,13 +43,17 @@ class ServeError(ActivememError):
 class Access:
     """Access rules of the server: which requests it answers.
 
-    A request needs a valid Host header and, if a token is set, this token. The Host header must name this
-    machine. Raises ServeError if other machines can reach the host without a token, or if the token is short.
+    Without a token, the Host header of a request must name this machine's loopback address. Otherwise a
+    foreign web site could read the pages by DNS rebinding. With a token, a request needs the token, or the
+    cookie that a browser gets for it. A foreign site has neither.
+
+    Raises ServeError if other machines can reach the host without a token, or if the token is short.
     """
 
     host: str
     token: str | None = None
-    _key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
+    cookie: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
+    """what a browser sends instead of the token; it becomes invalid when this process ends"""
 
     def __post_init__(self) -> None:
         if self.token is not None and len(self.token) < MIN_TOKEN_LENGTH:
@@ -67,43 +68,14 @@ class Access:
             )
 
     def check(self, headers: Mapping[str, str], query: Mapping[str, str], cookie: str) -> Verdict:
-        """Return whether a request is allowed, or the reason why it is not.
-
-        A browser with the token in its query gets a cookie instead.
-        """
-        if not self.names_this_machine(headers.get("Host", "")):
-            return "wrong host"
+        """Return whether a request is allowed, or the reason why it is not."""
         if self.token is None:
-            return "allowed"
+            return "allowed" if _is_loopback(_without_port(headers.get("Host", ""))) else "wrong host"
         if _equal(query.get("token", ""), self.token):
             return "allowed with a token"
         if _equal(headers.get("Authorization", "").removeprefix("Bearer "), self.token):
             return "allowed"
         return "allowed" if _equal(cookie, self.cookie) else "no token"
-
-    @property
-    def cookie(self) -> str:
-        """Return the cookie that a browser sends instead of the token.
-
-        It becomes invalid when this process ends.
-        """
-        return hmac.new(self._key, (self.token or "").encode(), hashlib.sha256).hexdigest()
-
-    def names_this_machine(self, host: str) -> bool:
-        """Return whether a Host header names this machine.
-
-        The port is ignored.
-
-        Without this check, a foreign web site could read the pages by DNS rebinding. With a token, the host
-        names of this machine are allowed, and all numeric addresses, since DNS cannot rebind these.
-        """
-        name = _without_port(host).lower().removesuffix(".")
-        if name == "localhost" or name.endswith(".localhost") or _is_loopback(name):
-            return True
-        if self.token is None:
-            return False
-        known = {self.host.lower(), socket.gethostname().lower(), socket.getfqdn().lower()}
-        return name in known or _is_address(name)
 
 
 def _without_port(host: str) -> str:
@@ -112,32 +84,20 @@ def _without_port(host: str) -> str:
     return host.rpartition(":")[0] if host.count(":") == 1 else host
 
 
-def _is_address(name: str) -> bool:
+def _is_loopback(host: str) -> bool:
+    name = host.lower().removesuffix(".")
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
     try:
-        ipaddress.ip_address(name)
+        return ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
-    return True
-
-
-def _is_loopback(name: str) -> bool:
-    return name == "localhost" or (_is_address(name) and ipaddress.ip_address(name).is_loopback)
 
 
 def _equal(given: str, expected: str) -> bool:
     # in constant time, so that the time of an answer does not reveal a part of the token
-    return hmac.compare_digest(given.encode(errors="surrogateescape"), expected.encode())
+    return secrets.compare_digest(given.encode(errors="surrogateescape"), expected.encode())
 
-
-EVENTS = "/events"
-
-MAX_STREAMS = 64
-"""The maximum number of open pages that receive updates."""
-
-MAX_QUERY_PARTS = 32
-
-HEARTBEAT_S = 15.0
-"""The seconds without an event after which a comment is sent, to detect closed browsers."""
 
 GRACE_S = 1
 """The seconds after which open requests are cut off when the server stops."""
@@ -147,12 +107,16 @@ _POLICY = (
     f"style-src 'self' {STYLE_SOURCE}; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 _HEADERS = {
+    "Cache-Control": "no-store",
     "Content-Security-Policy": _POLICY,
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
+
+_STATIC = Path(__file__).with_name("static")
+_PAGE_STYLE = Path(__file__).parents[1] / "page" / "templates" / "style.css"
 
 
 class PageServer:
@@ -168,11 +132,15 @@ class PageServer:
         # made here, not by uvicorn, so that a taken address raises an error at once
         self._socket = socket.create_server((access.host, port), family=family)
         self.port: int = self._socket.getsockname()[1]
-        self._streams = 0
+        routes = [
+            Route("/static/style.css", lambda _: Response(_PAGE_STYLE.read_bytes(), media_type="text/css")),
+            Mount("/static", StaticFiles(directory=_STATIC)),
+            Route("/{path:path}", self._page),
+        ]
+        guard = Middleware(BaseHTTPMiddleware, dispatch=self._guard)
         self._server = uvicorn.Server(
             uvicorn.Config(
-                self._answer,
-                interface="asgi3",
+                Starlette(routes=routes, middleware=[guard]),
                 lifespan="off",
                 ws="none",
                 log_config=None,
@@ -196,88 +164,32 @@ class PageServer:
     def _cookie_name(self) -> str:
         return f"activemem-{self.port}"  # all ports of a machine share cookies
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            response = await self._response(Request(scope))
-        except ActivememError as error:  # for example an unreadable store
-            response = _text(500, str(error))
-        await response(scope, receive, send)
-
-    async def _response(self, request: Request) -> Response:
-        path: str = request.scope["path"]
-        query = {name: value for name, value in request.query_params.items() if value}
-        if other := self._refusal(request, query):
-            return other
-        if path == EVENTS or path.startswith(f"{EVENTS}/"):
-            return await self._events(request.method, path.removeprefix(EVENTS) or "/", query)
-        answer = await run_in_threadpool(self.site.answer, path, query)
-        # The first piece is made here, so that an unreadable store still changes the status.
-        first = await run_in_threadpool(next, answer.content, b"")
-        caching = "max-age=31536000, immutable" if answer.fixed else "no-store"
-        return StreamingResponse(
-            chain([first], answer.content),
-            answer.status,
-            {"Content-Type": answer.kind, "Cache-Control": caching},
-        )
-
-    def _refusal(self, request: Request, query: dict[str, str]) -> Response | None:
-        if request.method not in ("GET", "HEAD"):
-            return _text(405, "Expected GET: these pages are read-only.", {"Allow": "GET, HEAD"})
-        if len(request.query_params.multi_items()) > MAX_QUERY_PARTS:
-            return _text(400, f"Expected an address with at most {MAX_QUERY_PARTS} parts in its query.")
-        match self.access.check(request.headers, query, request.cookies.get(self._cookie_name, "")):
+    async def _guard(self, request: Request, answer: RequestResponseEndpoint) -> Response:
+        query, cookie = request.query_params, request.cookies.get(self._cookie_name, "")
+        match self.access.check(request.headers, query, cookie):
             case "wrong host":
-                return _text(421, "Expected a name of this machine in the address, such as localhost.")
+                words = "Expected a name of this machine in the address, such as localhost.\n"
+                return PlainTextResponse(words, 421)
             case "no token":
-                return _text(401, "Expected the token in the address, as in ?token=…")
+                return PlainTextResponse("Expected the token in the address, as in ?token=…\n", 401)
             case "allowed with a token":  # set a cookie, and redirect to the address without the token
                 rest = urlencode({name: value for name, value in query.items() if name != "token"})
-                raw = request.scope["raw_path"].decode("ascii")
                 # with two slashes at its start, the address would name another server
-                where = "/" + raw.lstrip("/") + (f"?{rest}" if rest else "")
-                cookie = f"{self._cookie_name}={self.access.cookie}; HttpOnly; SameSite=Strict; Path=/"
-                return _text(303, "", {"Location": where, "Set-Cookie": cookie})
+                where = "/" + request.url.path.lstrip("/") + (f"?{rest}" if rest else "")
+                redirect = RedirectResponse(where, 303)
+                redirect.set_cookie(self._cookie_name, self.access.cookie, httponly=True, samesite="strict")
+                return redirect
             case "allowed":
-                return None
+                return await answer(request)
 
-    async def _events(self, method: str, path: str, query: dict[str, str]) -> Response:
-        """Stream changed parts of a page until the browser disconnects.
-
-        `have` in the query lists the versions of the parts that the browser already has.
-        """
-        parts = (each.partition(":") for each in query.pop("have", "").split(","))
-        have = {name: version for name, _, version in parts}
-        if await run_in_threadpool(self.site.live_page, path, query) is None:
-            return _text(404, "No page has this address.")
-        if self._streams >= MAX_STREAMS:
-            return _text(503, f"Expected at most {MAX_STREAMS} open pages.")
-        headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
-        if method == "HEAD":
-            return Response(headers=headers)
-        return StreamingResponse(self._changes(path, query, have), headers=headers)
-
-    async def _changes(self, path: str, query: Mapping[str, str], have: dict[str, str]) -> AsyncIterator[str]:
-        self._streams += 1
-        spoken = time.monotonic()
+    async def _page(self, request: Request) -> Response:
+        words = [word for word in request.path_params["path"].split("/") if word]
         try:
-            while not self._server.should_exit:
-                page = await run_in_threadpool(self.site.live_page, path, query)
-                if page is None:  # the study is gone
-                    return
-                for part in page.parts:
-                    version, markup = await run_in_threadpool(part.render)
-                    if have.get(part.id) != version:
-                        have[part.id] = version
-                        # JSON has no line breaks, which would end the event
-                        yield f"event: part\ndata: {json.dumps({'id': part.id, 'markup': markup})}\n\n"
-                        spoken = time.monotonic()
-                if time.monotonic() - spoken > HEARTBEAT_S:
-                    yield ":\n\n"
-                    spoken = time.monotonic()
-                await asyncio.sleep(self.site.look_s)
-        finally:
-            self._streams -= 1
-
-
-def _text(status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:
-    return PlainTextResponse(f"{text}\n", status, headers)
+            page = await run_in_threadpool(self.site.page, words, request.query_params)
+        except ActivememError as error:  # for example an unreadable store
+            return PlainTextResponse(f"{error}\n", 500)
+        # the time of reading, which is around the sections, is no change
+        version = f'"{sha256(repr(page).encode()).hexdigest()[:16]}"'
+        if request.headers.get("If-None-Match") == version:
+            return Response(status_code=304)
+        return HTMLResponse(self.site.render(page), page.status, {"ETag": version})

@@ -1,346 +1,184 @@
 """The web pages about a store.
 
-A page is divided into parts, and each part is made once for all viewers. Names in an address are only looked
-up in the store; they never become a path or are evaluated.
+Names in an address are only looked up in the store; they never become a path or are evaluated.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
-from html import escape
 from pathlib import Path
-from urllib.parse import urlencode
+from typing import NamedTuple
 
 from ... import __version__
 from ...storage import Store
 from ...studies.schema.factors import one_line
 from ...studies.text.errors import StudyError
-from ..page.section_results import shown_curves
+from ..page.report import make_environment
+from ..snapshot import Snapshot
 from .progress import study_progress
-from .sections import (
-    DRAWING,
-    SECTIONS,
-    TEMPLATES,
-    Section,
-    StudyValues,
-    View,
-    bar,
-    headline,
-    render_section,
-    trial_section,
-)
+from .sections import SECTIONS, Section, View, bar, headline, trial_section
 from .store_reader import LOOK_AT_BUCKET_S, LOOK_S, StoreNow, StoreReader, StudyNow
-from .trial_page import has_trial
+from .trials import trials_now
 
-_STATIC = Path(__file__).with_name("static")
-_PAGE_STYLE = Path(__file__).parents[1] / "page" / "templates" / "style.css"
-_KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_FOLDER = Path(__file__).parent
+_TEMPLATES = make_environment(_FOLDER / "templates", _FOLDER.parent / "page" / "templates")
+_TEMPLATES.filters["address"] = lambda view, **changes: view.address(**changes)
 
-MAX_KEPT = 256
-"""The maximum number of cached page parts."""
-
-MAX_HEADLINES = 4096
-"""The maximum number of cached headlines in the list of studies, which needs all of them at once."""
+MAX_KEPT = 4096
+"""The maximum number of cached texts: sections of pages, and headlines of studies."""
 
 HEADLINES_S = 1.0
 """The seconds after which the list of studies is sent with the headlines that are ready.
 
-An open page gets the others as events.
+An open page gets the others when it asks again.
 """
 
 REFRESH_FACTOR, MAX_AGE_S = 10, 60.0
-"""A part is kept for at least this multiple of the time that it took to make, up to a limit in seconds."""
+"""A text is kept for at least this multiple of the time that it took to make, up to a limit in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
-    """The response to a request: status, media type and content.
-
-    The content is an iterator, so that it can be sent while it is made. `fixed` means that the same address
-    always gives the same content.
-    """
-
-    content: Iterator[bytes]
-    kind: str = "text/html; charset=utf-8"
-    status: int = 200
-    fixed: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """A part of a page that can change. A function makes its HTML."""
-
-    id: str
-    render: Callable[[], tuple[str, str]]
-    """Returns the part's version and markup."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LivePage:
-    """A page that changes with the store, as a list of parts.
-
-    `title`, `name` and `sections` fill the frame around them.
-    """
+class Page:
+    """A page: its title, the name of its study, and the name, title and HTML of each section."""
 
     title: str
-    name: str
-    sections: tuple[Section, ...]
-    parts: tuple[Part, ...]
+    name: str = ""
+    sections: Sequence[tuple[str, str, str]]
+    status: int = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CachedText:
-    """A cached text.
-
-    `depends` are the inputs that it was made from. It is not made again before `fresh_until`.
-    """
-
+class _Kept(NamedTuple):
     text: str
-    version: str
     depends: object
     fresh_until: float
 
 
-class TextCache:
-    """A cache of texts, renewed when their inputs change.
-
-    Texts that take long to make are kept longer, so that pages slow down a machine that trains only a little.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most, self._lock = most, threading.Lock()
-        self._made: OrderedDict[Hashable, CachedText] = OrderedDict()
-
-    def get(
-        self, key: Hashable, depends: object, make: Callable[[], str], min_age_s: float = 0.0
-    ) -> CachedText:
-        """Return the text for a key.
-
-        If the inputs of the text have changed, make it again.
-
-        A text is made again at most every `min_age_s` seconds.
-        """
-        with self._lock:
-            known = self._made.get(key)
-        begun = time.monotonic()
-        # without the lock, so that other texts need not wait for this one
-        if known is None or (known.depends != depends and begun >= known.fresh_until):
-            text = make()
-            now = time.monotonic()
-            known = CachedText(
-                text=text,
-                version=sha256(text.encode()).hexdigest()[:12],
-                depends=depends,
-                fresh_until=now + max(min_age_s, min(REFRESH_FACTOR * (now - begun), MAX_AGE_S)),
-            )
-        with self._lock:
-            self._made[key] = known
-            self._made.move_to_end(key)
-            while len(self._made) > self._most:
-                self._made.popitem(last=False)
-        return known
-
-    def known(self, key: Hashable) -> str | None:
-        """Return the cached text for a key, even if its inputs have changed; None without one."""
-        with self._lock:
-            kept = self._made.get(key)
-        return kept and kept.text
-
-
 class Site:
-    """The web pages about one store."""
+    """The web pages about one store.
+
+    Texts are cached, and made one after the other, so that pages slow down a machine that trains only a
+    little. Texts that take long to make are kept longer.
+    """
 
     def __init__(self, store: Store, look_s: float | None = None) -> None:
         """Open a store, and read it at most every `look_s` seconds.
 
         By default, a store in a bucket is read less often than one in a folder.
         """
-        self.look_s = look_s or (LOOK_S if store.address is None else LOOK_AT_BUCKET_S)
-        self._store, self._reader = store, StoreReader(store, self.look_s)
-        self._kept, self._headlines = TextCache(MAX_KEPT), TextCache(MAX_HEADLINES)
-        self._values: dict[str, StudyValues] = {}
-        self._making: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
-        style = _PAGE_STYLE.read_bytes() + (_STATIC / "serve.css").read_bytes()
-        contents = {"serve.css": style} | {
-            name: (_STATIC / name).read_bytes() for name in ("live.js", "icon.svg")
-        }
-        self._files = {_address(name, data): (name, data) for name, data in contents.items()}
-        style_file, script, icon = self._files  # in the order of `contents`
-        self._file_addresses = {"style": style_file, "script": script, "icon": icon}
+        look_s = look_s or (LOOK_S if store.address is None else LOOK_AT_BUCKET_S)
+        self._store, self._reader = store, StoreReader(store, look_s)
+        self._making = threading.Lock()  # matplotlib draws one figure at a time
+        self._kept: dict[Hashable, _Kept] = {}
+        self._snapshots: dict[str, tuple[str, Snapshot]] = {}
 
-    def answer(self, path: str, query: Mapping[str, str]) -> Response:
-        """Return the response to a request for an address."""
-        if path in self._files:
-            name, data = self._files[path]
-            return Response(
-                content=iter([data]), kind=f"{_KINDS[Path(name).suffix]}; charset=utf-8", fixed=True
-            )
-        match path.strip("/").split("/"):
-            case ["study", study, "figure", figure] if figure.endswith(".svg"):
-                return self._figure(study, figure.removesuffix(".svg")) or self._missing(path)
-        page = self.live_page(path, query)
-        return self._missing(path) if page is None else Response(content=self._page(page, path, query))
-
-    def live_page(self, path: str, query: Mapping[str, str]) -> LivePage | None:
-        """Return the page at an address; None if the page does not change with the store."""
-        snapshot = self._reader.current()
-        match path.strip("/").split("/"):
-            case [""]:
-                part = Part(id="studies", render=lambda: self._studies(snapshot))
-                return LivePage(title="Studies", name="", sections=(), parts=(part,))
-            case ["study", name] if name in snapshot.studies:
-                found = snapshot.studies[name]
-                if isinstance(found, StudyError):
-                    return None
-                sections = tuple(each for each in SECTIONS if each.applies(found))
-                view = View.of_query(query)
-                parts = tuple(self._part(each, found, view) for each in sections)
-                return LivePage(title=found.study.title, name=name, sections=sections, parts=parts)
-            case ["study", name, "trial", trial]:
-                found = snapshot.studies.get(name)
-                if not isinstance(found, StudyNow) or not has_trial(found, trial):
-                    return None
-                section = trial_section(trial)
-                part = self._part(section, found, View.of_query(query))
-                return LivePage(title=section.title, name=name, sections=(), parts=(part,))
+    def page(self, words: Sequence[str], query: Mapping[str, str]) -> Page:
+        """Return the page at an address, which is given by the words of its path."""
+        now = self._reader.current()
+        view = View(metric=query.get("metric"), order=query.get("order"))
+        match words:
+            case []:
+                return Page(title="Studies", sections=[("studies", "Studies", self._studies(now))])
+            case ["study", name, *rest] if isinstance(found := now.studies.get(name), StudyNow):
+                if not rest:
+                    return Page(
+                        title=found.study.title, name=name, sections=self._sections(SECTIONS, found, view)
+                    )
+                if rest[0] == "trial" and rest[1:] and rest[1] in trials_now(found):
+                    section = trial_section(rest[1])
+                    return Page(
+                        title=section.title, name=name, sections=self._sections([section], found, view)
+                    )
+            case ["study", name] if isinstance(error := now.studies.get(name), StudyError):
+                shown = _TEMPLATES.get_template("missing.html").render(words=str(error))
+                return Page(
+                    title=f"{name} cannot be read", sections=[("missing", "Error", shown)], status=404
+                )
             case _:
-                return None
+                pass
+        shown = _TEMPLATES.get_template("missing.html").render(words="No page has this address.")
+        return Page(title="Not found", sections=[("missing", "Error", shown)], status=404)
 
-    def _part(self, section: Section, now: StudyNow, view: View) -> Part:
-        key = (now.study.name, section.name, section.title, view)
+    def render(self, page: Page) -> str:
+        """Return the HTML of a page, with the frame around its sections."""
+        return _TEMPLATES.get_template("shell.html").render(
+            page=page,
+            sections=page.sections,
+            place=self._store.place,
+            read_at=self._reader.current().read_at,
+            version=__version__,
+        )
 
-        def render() -> tuple[str, str]:
-            depends = section.depends(now, view)
-            kept = self._made(
-                self._kept,
-                key,
-                depends,
-                now,
-                lambda values: render_section(section, values, view),
-                min_age_s=section.min_age_s,
+    def _sections(self, sections: Sequence[Section], now: StudyNow, view: View) -> list[tuple[str, str, str]]:
+        made: list[tuple[str, str, str]] = []
+        for each in sections:
+
+            def make(section: Section = each) -> str:
+                values = section.values(now, self._snapshot(now), view)
+                return (
+                    "" if values is None else _TEMPLATES.get_template(f"{section.name}.html").render(values)
+                )
+
+            text = self._text(
+                (now.study.name, each.title, view), each.depends(now, view), make, each.min_age_s
             )
-            return kept.version, _in_section(section.name, section.title, kept.version, kept.text)
+            made += [(each.name, each.title, text)] if text else []
+        return made
 
-        return Part(id=section.name, render=render)
+    def _snapshot(self, now: StudyNow) -> Snapshot:
+        """Return the study's results, which are read again only if its outcomes have changed."""
+        known = self._snapshots.get(now.study.name)
+        if known is None or known[0] != now.rows:
+            known = self._snapshots[now.study.name] = (now.rows, Snapshot.of(now.study, now.store))
+        return known[1]
 
-    def _made(
-        self,
-        cache: TextCache,
-        key: Hashable,
-        depends: object,
-        now: StudyNow,
-        make: Callable[[StudyValues], str],
-        *,
-        min_age_s: float = 0.0,
-    ) -> CachedText:
-        """Return a cached text about a study.
+    def _text(self, key: Hashable, depends: object, make: Callable[[], str], min_age_s: float = 0.0) -> str:
+        """Return the cached text for a key. It is made again if what it depends on has changed."""
+        known = self._kept.get(key)
+        if known is not None and (known.depends == depends or time.monotonic() < known.fresh_until):
+            return known.text
+        with self._making:
+            known = self._kept.get(key)  # another thread may have made it while this one waited
+            if known is None or known.depends != depends:
+                begun = time.monotonic()
+                text, now = make(), time.monotonic()
+                rest = max(min_age_s, min(REFRESH_FACTOR * (now - begun), MAX_AGE_S))
+                known = self._kept[key] = _Kept(text, depends, now + rest)
+            while len(self._kept) > MAX_KEPT:
+                del self._kept[next(iter(self._kept))]
+        return known.text
 
-        Texts about one study are made one after the other, since they share their values.
-        """
-        name = now.study.name
-
-        def with_values() -> str:
-            values = self._values[name] = StudyValues(now, self._values.get(name))
-            return make(values)
-
-        with self._making[name]:
-            return cache.get(key, depends, with_values, min_age_s)
-
-    def _studies(self, snapshot: StoreNow) -> tuple[str, str]:
-        lines = [
-            {"name": name, "error": str(found), "last": None}
-            if isinstance(found, StudyError)
-            else _study_line(found)
-            for name, found in snapshot.studies.items()
-        ]
-        lines.sort(key=lambda each: str(each["last"] or ""), reverse=True)
+    def _studies(self, now: StoreNow) -> str:
+        lines: list[dict[str, object]] = []
+        for name, found in now.studies.items():
+            if isinstance(found, StudyError):
+                lines.append({"name": name, "error": str(found), "last": ""})
+                continue
+            moments = [each.note.saved_at for each in found.begun if each.note]
+            progress = study_progress(found)
+            lines.append(
+                {
+                    "name": name,
+                    "title": one_line(found.study.title),
+                    "error": "",
+                    "progress": progress,
+                    "bar": bar(progress),
+                    "last": max([*moments, *found.outcomes["finished"]], default=""),
+                }
+            )
+        lines.sort(key=lambda each: str(each["last"]), reverse=True)
         end = time.monotonic() + HEADLINES_S
         for line in lines:
-            found = snapshot.studies[str(line["name"])]
-            if not isinstance(found, StudyError):
+            found = now.studies[str(line["name"])]
+            if isinstance(found, StudyNow):
                 line["headline"] = self._headline(found, end)
-        body = TEMPLATES.get_template("studies.html").render(studies=lines)
-        version = sha256(body.encode()).hexdigest()[:12]
-        return version, _in_section("studies", "Studies", version, body)
+        return _TEMPLATES.get_template("studies.html").render(studies=lines)
 
     def _headline(self, now: StudyNow, end: float) -> str | None:
         """Return a study's headline; after the time `end` only if there is one, else None."""
         name = now.study.name
         if time.monotonic() >= end:
-            return self._headlines.known(name)
-        return self._made(self._headlines, name, now.rows, now, headline).text
-
-    def _page(self, page: LivePage, path: str, query: Mapping[str, str]) -> Iterator[bytes]:
-        """Yield the HTML of a page piece by piece. So a browser can show the first pieces early."""
-        asked = urlencode(dict(query))
-        yield self._head(
-            title=page.title,
-            name=page.name,
-            sections=page.sections,
-            events=f"/events{path if path != '/' else ''}{'?' if asked else ''}{asked}",
-        )
-        for part in page.parts:
-            yield part.render()[1].encode()
-        yield self._end()
-
-    def _head(self, **values: object) -> bytes:
-        given = {"name": "", "sections": (), "events": "", **values}
-        shell = TEMPLATES.get_template("shell.html")
-        read_at = self._reader.current().read_at
-        text = shell.render(files=self._file_addresses, place=self._store.place, read_at=read_at, **given)
-        return text.encode()
-
-    def _end(self) -> bytes:
-        return TEMPLATES.get_template("end.html").render(version=__version__).encode()
-
-    def _missing(self, path: str) -> Response:
-        match path.strip("/").split("/"):
-            case ["study", name] if isinstance(found := self._reader.current().studies.get(name), StudyError):
-                title, why = f"{name} cannot be read", f"<pre><code>{escape(str(found))}</code></pre>\n"
-            case _:
-                title, why = "Not found", "<p>No page has this address.</p>\n"
-        body = f'{why}<p><a href="/">All studies</a></p>\n'
-        return Response(content=iter([self._head(title=title), body.encode(), self._end()]), status=404)
-
-    def _figure(self, study: str, figure: str) -> Response | None:
-        now = self._reader.current().studies.get(study)
-        if not isinstance(now, StudyNow):
-            return None
-        spec = next((each for each in shown_curves(now.study) if each.name == figure), None)
-        if spec is None or not len(now.outcomes):
-            return None
-
-        def make() -> str:
-            (curve,) = StudyValues(now, self._values.get(study)).inputs.curves([spec])
-            with DRAWING:
-                return curve.render("svg").decode()
-
-        kept = self._kept.get((study, "figure", figure), now.rows, make)
-        return Response(content=iter([kept.text.encode()]), kind=_KINDS[".svg"])
-
-
-def _study_line(now: StudyNow) -> dict[str, object]:
-    found = study_progress(now)
-    moments = [each.note.saved_at for each in now.begun if each.note] + now.outcomes["finished"].to_list()
-    return {
-        "name": now.study.name,
-        "title": one_line(now.study.title),
-        "error": "",
-        "progress": found,
-        "bar": bar(found),
-        "last": max(moments, default=None),
-    }
-
-
-def _in_section(name: str, title: str, version: str, body: str) -> str:
-    section = TEMPLATES.get_template("section.html")
-    return section.render(name=name, title=title, version=version, body=body)
-
-
-def _address(name: str, data: bytes) -> str:
-    return f"/static/{sha256(data).hexdigest()[:12]}/{name}"
+            return known.text if (known := self._kept.get(name)) else None
+        return self._text(name, now.rows, lambda: headline(self._snapshot(now)))

@@ -10,18 +10,16 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any
 
 import polars as pl
 
 from ...storage import CheckpointNote, Store, StoreError, StoreState
 from ...storage.latest_attempts import LatestAttempts
 from ...studies.last_run import load_last_run
-from ...studies.planning.reused_trials import find_stale_trials
 from ...studies.planning.status import study_outcomes
 from ...studies.planning.trials_to_run import read_unfinished
 from ...studies.resolve.trial import Trial
@@ -33,12 +31,6 @@ LOOK_S, LOOK_AT_BUCKET_S = 1.0, 10.0
 
 REFRESH_FACTOR, MAX_AGE_S = 5, 10.0
 """The next read waits for this multiple of the last read's time, up to a limit in seconds."""
-
-LEASES_SKIPPED = 5
-"""The checks of a store between two readings of its leases, which name the process that trains a trial.
-
-When a trial begins, the leases are read at once.
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,39 +56,19 @@ class BegunTrial:
 class StudyNow:
     """A study at one moment, with its outcomes and its unfinished trials.
 
-    `rows` is a text that changes with the outcomes, and `begun_key` one that changes with the begun trials.
-    `added` are the trials of added seeds that have begun or ended. `others` has outcomes that are not of the
-    study's trials: those of added seeds, which decide claims and tables, and those from a different version
-    of a plug-in, which do not count. `probed` says that models of the store, of any study, have been probed
-    or tuned.
+    `every` is the study with the trials of all seeds that may be added, and `ended` are their outcomes, while
+    `outcomes` are those of the study alone. `rows` is a text that changes with the outcomes, and `key` one
+    that also changes with the unfinished trials.
     """
 
     study: Study
+    every: Study
     store: Store
     outcomes: pl.DataFrame
-    others: pl.DataFrame
-    added: tuple[Trial, ...]
+    ended: pl.DataFrame
     begun: tuple[BegunTrial, ...]
-    probed: bool
     rows: str
-    begun_key: str
-
-    @property
-    def key(self) -> str:
-        """Return a text that changes with the study's outcomes and unfinished trials."""
-        return f"{self.rows}-{self.begun_key}"
-
-    @property
-    def trials(self) -> tuple[Trial, ...]:
-        """Return all trials of a grid, with those of added seeds, or the unfinished trials of a search."""
-        if self.study.search is not None:
-            return tuple(each.trial for each in self.begun)
-        return (*self.study.trials, *self.added)
-
-    def rows_by_trial(self) -> dict[str, dict[str, Any]]:
-        """Return the row of each trial that has ended, including trials of added seeds."""
-        added = self.others.filter(pl.col("trial").is_in([trial.id for trial in self.added]))
-        return {row["trial"]: row for row in pl.concat([self.outcomes, added]).iter_rows(named=True)}
+    key: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,15 +92,12 @@ class StoreReader:
         """Prepare to read the store. `current` checks it at most every `look_s` seconds."""
         self._store, self._clock, self._look_s = store, clock, look_s
         self._reading = threading.Lock()
-        self._due, self._leases_due = -1.0, -1.0
+        self._due = -1.0
         self._leases = store.watched_leases()
-        self._state: StoreState | None = None
         self._latest: LatestAttempts | None = None
+        self._read_state: tuple[StoreState, frozenset[str]] | None = None
         self._loaded: dict[str, tuple[int, Study | StudyError]] = {}
-        self._notes: dict[str, tuple[int, CheckpointNote | None]] = {}
-        self._trials: dict[str, Trial | None] = {}
-        self._later: dict[str, tuple[Study, list[Trial]]] = {}
-        self._held: frozenset[str] = frozenset()
+        self._with_later: dict[str, tuple[Study, Study]] = {}
         self._snapshot: StoreNow | None = None
 
     def current(self) -> StoreNow:
@@ -151,108 +120,79 @@ class StoreReader:
         begun_at = self._clock()
         try:
             state = self._store.state()
-            held = self._held_trials(state)
-            if self._snapshot is None or state != self._state or held != self._held:
-                self._held = held
-                self._snapshot = self._read(state)
-                self._state = state
+            latest = self._follow(state)
+            leases = {trial: self._leases.find(trial, latest.last_number(trial) + 1) for trial in state.notes}
+            held = frozenset(
+                trial for trial, lease in leases.items() if lease and not (lease.ended or lease.gone)
+            )
+            if self._read_state != (state, held):
+                self._snapshot = self._read(state, latest, held)
+                self._read_state = state, held
         finally:
             now = self._clock()
             # also after an error, so that an unreadable store is not read in a loop
             self._due = now + max(self._look_s, min(REFRESH_FACTOR * (now - begun_at), MAX_AGE_S))
 
-    def _read(self, state: StoreState) -> StoreNow:
-        latest, before = self._latest, self._state
-        if latest is None or (before is not None and before.rows - state.rows):  # removed, or merged
-            latest = self._store.follow()
-        elif before is not None and state.rows != before.rows:
-            latest.refresh()
-        self._latest = latest
+    def _follow(self, state: StoreState) -> LatestAttempts:
+        """Return the latest attempts. Only new files are read, unless files were removed or merged."""
+        before = self._read_state[0].rows if self._read_state else frozenset[str]()
+        if self._latest is None or before - state.rows:
+            self._latest = self._store.follow()
+        elif state.rows != before:
+            self._latest.refresh()
+        return self._latest
+
+    def _read(self, state: StoreState, latest: LatestAttempts, held: frozenset[str]) -> StoreNow:
         outcomes = latest.trials()
-        begun = [
-            trial for trial in state.notes if trial not in latest or latest[trial]["status"] == "incomplete"
-        ]
-        notes = {trial: self._note(trial, state.notes[trial]) for trial in begun}
+        unfinished = {
+            trial: self._store.files.checkpoint_note(trial) if written else None
+            for trial, written in state.notes.items()
+            if trial not in latest or latest[trial]["status"] == "incomplete"
+        }
         studies: dict[str, StudyNow | StudyError] = {}
         for name in state.studies:
             study = self._load(name, state.records.get(name, 0))
             if isinstance(study, StudyError):
                 studies[name] = study
-            else:
-                studies[name] = self._now(study, outcomes, notes, state)
+                continue
+            every = self._all_seeds(study)
+            begun = tuple(
+                BegunTrial(trial=trial, note=unfinished[trial.id], held=trial.id in held)
+                for trial in (every.trials if study.search is None else self._searched(name, unfinished))
+                if trial.id in unfinished
+            )
+            ended = study_outcomes(every, outcomes)
+            ends = ended.select("trial", "attempt", "status").rows()
+            rows = _digest(ends, sorted(state.measured.items()), state.records.get(name, 0))
+            times = [(each.trial.id, state.notes[each.trial.id], each.held) for each in begun]
+            studies[name] = StudyNow(
+                study=study,
+                every=every,
+                store=self._store,
+                outcomes=study_outcomes(study, outcomes),
+                ended=ended,
+                begun=begun,
+                rows=rows,
+                key=f"{rows}-{_digest(times)}",
+            )
         return StoreNow(studies=studies, read_at=datetime.now(UTC))
 
-    def _now(
-        self,
-        study: Study,
-        outcomes: pl.DataFrame,
-        notes: Mapping[str, CheckpointNote | None],
-        state: StoreState,
-    ) -> StudyNow:
-        own = study_outcomes(study, outcomes)
-        stale = [each.stored for each in find_stale_trials(study, outcomes).values()]
-        later = self._later_trials(study)
-        others = outcomes.filter(pl.col("trial").is_in([*stale, *(trial.id for trial in later)]))
-        known = {*notes, *others["trial"]}
-        added = tuple(trial for trial in later if trial.id in known)
-        begun = [
-            BegunTrial(trial=trial, note=notes[trial.id], held=trial.id in self._held)
-            for trial in self._begun_trials(study, added, notes)
-        ]
-        ends = [each.select("trial", "attempt", "status").rows() for each in (own, others)]
-        times = [(each.trial.id, state.notes[each.trial.id], each.held) for each in begun]
-        return StudyNow(
-            study=study,
-            store=self._store,
-            outcomes=own,
-            others=others,
-            added=added,
-            begun=tuple(begun),
-            probed=bool(state.measured),
-            rows=_digest(ends, sorted(state.measured.items()), state.records.get(study.name, 0)),
-            begun_key=_digest(times),
-        )
-
-    def _later_trials(self, study: Study) -> list[Trial]:
-        known = self._later.get(study.name)
-        if known is None or known[0] is not study:
-            own = {trial.id for trial in study.trials}
-            later = [trial for trial in study.with_later_seeds().trials if trial.id not in own]
-            known = self._later[study.name] = (study, later)
-        return known[1]
-
-    def _begun_trials(
-        self, study: Study, added: Sequence[Trial], notes: Mapping[str, CheckpointNote | None]
-    ) -> Sequence[Trial]:
-        """Return the study's unfinished trials, including trials of added seeds.
-
-        The trials of a search are read from the folders of their checkpoints.
-        """
-        if study.search is None:
-            return [trial for trial in (*study.trials, *added) if trial.id in notes]
-        recorded = map(self._recorded_trial, notes)
-        return [trial for trial in recorded if trial is not None and trial.study == study.name]
-
-    def _recorded_trial(self, trial: str) -> Trial | None:
-        if trial not in self._trials:
+    def _searched(self, study: str, unfinished: Mapping[str, object]) -> list[Trial]:
+        """Return the unfinished trials of a search, which their checkpoints' folders describe."""
+        found: list[Trial] = []
+        for name in unfinished:
             try:
-                found = read_unfinished(self._store.files.checkpoint_dir(trial))
-            except (OSError, StoreError):
-                return None
-            self._trials[trial] = found and found.trial
-        return self._trials[trial]
+                begun = read_unfinished(self._store.files.checkpoint_dir(name))
+            except (OSError, StoreError):  # it has just ended
+                continue
+            if begun is not None and begun.trial.study == study:
+                found.append(begun.trial)
+        return found
 
-    def _note(self, trial: str, written: int) -> CheckpointNote | None:
-        """Return the progress of an unfinished trial.
-
-        The process that trains the trial writes it as a note.
-
-        The note's file is read again only if it has changed.
-        """
-        known = self._notes.get(trial)
-        if known is None or known[0] != written:
-            found = self._store.files.checkpoint_note(trial) if written else None
-            known = self._notes[trial] = (written, found)
+    def _all_seeds(self, study: Study) -> Study:
+        known = self._with_later.get(study.name)
+        if known is None or known[0] is not study:
+            known = self._with_later[study.name] = (study, study.with_later_seeds())
         return known[1]
 
     def _load(self, name: str, recorded: int) -> Study | StudyError:
@@ -272,23 +212,6 @@ class StoreReader:
             return found if isinstance(found, StudyError) else follow_rounds(found, self._store)
         except StudyError as error:
             return error
-
-    def _held_trials(self, state: StoreState) -> frozenset[str]:
-        now = self._clock()
-        if self._latest is None:
-            self._latest = self._store.follow()
-        if (
-            now < self._leases_due
-            and self._state is not None
-            and state.notes.keys() == self._state.notes.keys()
-        ):
-            return self._held
-        self._leases_due = now + LEASES_SKIPPED * self._look_s
-        latest = self._latest
-        found = {trial: self._leases.find(trial, latest.last_number(trial) + 1) for trial in state.notes}
-        return frozenset(
-            trial for trial, lease in found.items() if lease is not None and not (lease.ended or lease.gone)
-        )
 
 
 def _digest(*values: object) -> str:

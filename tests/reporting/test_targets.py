@@ -8,7 +8,6 @@ import pytest
 from activemem import StudyError, StudyResults, load_study
 from activemem.reporting import Verdict
 from activemem.reporting.claims import BoundedTest
-from activemem.reporting.serve import StoreReader, StudyValues
 from activemem.reporting.tables import iter_records
 from activemem.reporting.tables.render import rich
 from activemem.storage import Store
@@ -237,17 +236,6 @@ def test_a_target_has_no_course_to_draw():
     ]
     with pytest.raises(StudyError, match="is one number for each training: expected a factor as x"):
         study(curve=curve)
-
-
-def test_a_page_that_is_served_shows_targets(tmp_path):
-    courses = {"sa": [FAST] * 3, "conv(k=3)": [NEVER] * 3}
-    found = results(study(table=target_table("steps_to[dev_loss <= 1.5]")), tmp_path, courses)
-    found.store.records.save(
-        found.study.name, {"text": found.study.text, "overrides": [], "path": "tiny.toml"}
-    )
-    now = StoreReader(found.store, 0.0).current().studies[found.study.name]
-    (sa,), (conv,) = StudyValues(now).inputs.tables()[0].cells
-    assert (sa.text, conv.text) == ("200", "> 400")
 
 
 @pytest.mark.parametrize(

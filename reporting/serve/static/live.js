@@ -1,18 +1,10 @@
-// What changes while a page is open: its parts, which the server pushes, and how long ago a moment is.
+// What changes while a page is open: the page is asked for again, and only what differs is touched.
 "use strict";
 
 const SECOND = 1000;
 const AGO = [[60, "s"], [60, "min"], [48, "h"], [Infinity, "days"]];
-const places = () => document.querySelectorAll("[data-version]");
 const live = document.getElementById("live");
-let source = null;
-
-/** A part of the page as it has come, in place of what was there: only what differs is touched. */
-function put(id, markup) {
-  const old = document.getElementById(id);
-  const fresh = new DOMParser().parseFromString(markup, "text/html").body.firstElementChild;
-  if (old && fresh) become(old, document.importNode(fresh, true));
-}
+let version = "";
 
 /** Make a node like another one of the same kind: what is open stays open, what is scrolled stays scrolled. */
 function become(old, fresh) {
@@ -50,7 +42,7 @@ function become(old, fresh) {
 
 /** What a node is known by among its siblings, wherever it stands. */
 function key(node) {
-  return node.dataset?.key;
+  return node.dataset?.key ?? node.getAttribute?.("aria-labelledby");
 }
 
 function alike(one, other) {
@@ -73,36 +65,30 @@ function tell() {
   }
 }
 
-function state(text) {
-  if (live) live.textContent = text;
-}
-
-/** Ask for what changes, beginning with what differs from what is here. */
-function open() {
-  if (source) return;
-  const have = [...places()].map((each) => `${each.id}:${each.dataset.version}`).join(",");
-  const address = new URL(document.body.dataset.events, location.href);
-  address.searchParams.set("have", have);
-  source = new EventSource(address);
-  source.addEventListener("open", () => state("live"));
-  source.addEventListener("error", () => state("not connected: what is here may be old"));
-  source.addEventListener("part", (event) => {
-    const { id, markup } = JSON.parse(event.data);
-    put(id, markup);
-    tell();
-  });
-}
-
-function close() {
-  source?.close();
-  source = null;
-}
-
-if (document.body.dataset.events) {
-  // a page that nobody sees asks for nothing: browsers allow few connections
-  document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
-  addEventListener("pagehide", close);
+/** Ask for the page and put what has changed in its place, until it is closed. */
+async function look() {
+  try {
+    const answer = await fetch(location.href, { headers: { "If-None-Match": version } });
+    if (answer.ok) {
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      for (const part of ["nav", "main"]) {
+        become(document.querySelector(part), document.importNode(page.querySelector(part), true));
+      }
+      version = answer.headers.get("ETag");
+    }
+    live.textContent = answer.ok || answer.status === 304 ? "live" : "this page cannot be read now";
+  } catch {
+    live.textContent = "not connected: what is here may be old";
+  }
   tell();
-  setInterval(tell, 10 * SECOND);
-  if (!document.hidden) open();
+  setTimeout(() => whenSeen(look), 2 * SECOND);
 }
+
+/** Call a function once somebody sees the page. */
+function whenSeen(call) {
+  if (document.hidden) document.addEventListener("visibilitychange", () => whenSeen(call), { once: true });
+  else call();
+}
+
+tell();
+whenSeen(look);

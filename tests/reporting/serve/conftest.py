@@ -1,8 +1,9 @@
 """A store with a study with all outcomes, served from a thread, and its clients."""
 
 import http.client
-import json
+import re
 import threading
+import time
 from contextlib import closing, contextmanager
 
 import pytest
@@ -107,21 +108,20 @@ def get(server, path, method="GET", **headers):
         return answer, answer.read().decode()
 
 
-@contextmanager
-def listening(server, path):
-    """Yield the events of a page: each part's id and markup."""
-    with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=600)) as connection:
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        assert answer.getheader("Content-Type") == "text/event-stream"
-        yield _events(answer)
+def wait_for(server, path, name, text):
+    """Ask for a page until a section has a text. Return the HTML of the section."""
+    end = time.monotonic() + 600
+    while text not in (found := section(get(server, path)[1], name)):
+        assert time.monotonic() < end, f"expected {text!r} in {name}"
+        time.sleep(LOOK_S)
+    return found
 
 
-def _events(answer):
-    name = ""
-    while line := answer.readline():
-        if line.startswith(b"event: "):
-            name = line[7:].strip()
-        if line.startswith(b"data: ") and name == b"part":
-            part = json.loads(line[6:])
-            yield part["id"], part["markup"]
+def section(page, name):
+    """Return the HTML of a section of a page."""
+    return page.partition(f'<section aria-labelledby="{name}"')[2].partition("</section>")[0]
+
+
+def names(page):
+    """Return the names of the sections of a page."""
+    return re.findall('<section aria-labelledby="(.*?)"', page)

@@ -31,7 +31,7 @@ def wait_for(window, script):
 
 
 def text_of(part):
-    return f"document.getElementById('{part}').innerText"
+    return f"document.querySelector('[aria-labelledby={part}]').innerText"
 
 
 @pytest.mark.heavy
@@ -39,8 +39,12 @@ def test_a_row_appears_in_an_open_page_which_stays_as_it_is(window, server, stor
     window.open(f"http://127.0.0.1:{server.port}/study/everything", width=900, height=700)
     wait_for(window, "document.getElementById('live').textContent === 'live'")
     assert "19 of 36 trials done" in window.evaluate(text_of("progress"))
-    window.evaluate("document.querySelector('#failures details').open = true; window.same = document")
-    window.evaluate("window.first = document.querySelector('#failures tr[data-key]'); scrollTo(0, 300)")
+    window.evaluate(
+        "document.querySelector('[aria-labelledby=failures] details').open = true; window.same = document"
+    )
+    window.evaluate(
+        "window.first = document.querySelector('[aria-labelledby=failures] tr[data-key]'); scrollTo(0, 300)"
+    )
     missing = [trial for trial in drawn.trials if trial.id not in set(store.trials()["trial"])]
     write_end(store, missing[0], {"max_length": 77.25, "loss": 0.25})
     wait_for(window, f"{text_of('tables')}.includes('48.1')")
@@ -49,7 +53,7 @@ def test_a_row_appears_in_an_open_page_which_stays_as_it_is(window, server, stor
     # each part is renewed at its own time
     wait_for(window, f"{text_of('progress')}.includes('20 of 36 trials done · 6 failed')")
     assert window.evaluate("window.same === document && window.first.isConnected")
-    assert window.evaluate("document.querySelector('#failures details[open]') !== null")
+    assert window.evaluate("document.querySelector('[aria-labelledby=failures] details[open]') !== null")
     assert window.evaluate("scrollY") > 0
     assert window.console_messages() == []
 
@@ -83,7 +87,7 @@ def test_a_telephone_shows_the_numbers_of_a_claim_below_it(window, still):
     window.open(f"http://127.0.0.1:{still.port}/study/everything", width=390, height=800)
     assert window.evaluate("""
         (() => {
-          const box = document.querySelector('#claims .scroll');
+          const box = document.querySelector('[aria-labelledby=claims] .scroll');
           return [box.scrollWidth <= box.clientWidth, getComputedStyle(box.querySelector('thead')).display];
         })()
     """) == [True, "none"]
