@@ -26,7 +26,7 @@ def test_a_sound_store_is_reported_in_a_line(store, run):
     assert tail.endswith(" kB · all files intact\n")
 
 
-def test_damage_is_reported_repaired_and_then_not_reported_again(store, run):
+def test_damage_is_reported_and_repaired_and_the_lost_trial_is_named_until_it_is_trained(store, run):
     path, results = uncompacted_path(store.root, 1), ("--results", str(store.root))
     damage(path)
     result = run("store", "check", *results)
@@ -38,13 +38,15 @@ def test_damage_is_reported_repaired_and_then_not_reported_again(store, run):
     assert then == "Repair: activemem store repair"
     assert path.exists()
     result = run("store", "repair", *results)
-    assert result.exit_code == 0
+    assert result.exit_code == 1
     assert result.stdout.startswith(f"1 damaged file moved to {store.root / 'quarantine'}\n")
     assert not path.exists()
     result = run("store", "check", "--json", *results)
-    assert result.exit_code == 0
+    assert result.exit_code == 1
     found = json.loads(result.stdout)
-    assert (found["files"], found["findings"], found["quarantine"]["files"]) == (3, [], 1)
+    assert [each["path"] for each in found["findings"]] == [f"trials/alpha/{path.name}"]
+    assert found["findings"][0]["reason"] == "the row of this trial is lost; study run trains the trial again"
+    assert (found["files"], found["quarantine"]["files"]) == (3, 1)
 
 
 def test_an_incomplete_trial_is_a_fault_that_a_run_mends(store, run):
