@@ -23,9 +23,7 @@ from .checksums import verify_checksum as verify_checksum
 from .checksums import verify_seal as verify_seal
 from .errors import DamagedError as DamagedError
 from .errors import UnreadableError as UnreadableError
-from .files import is_other_than_file as is_other_than_file
 from .files import read_regular as read_regular
-from .files import temporary_name as temporary_name
 from .leases import KEPT_S as KEPT_S
 from .leases import LEASE_S as LEASE_S
 from .leases import SWEEPS as SWEEPS

@@ -20,8 +20,8 @@ from typing import Final, final
 
 from .bucket import Bucket, ObjectInfo, Version
 from .errors import StoreError
-from .files import replacing, temporary_name
-from .place import Place, unused_path
+from .files import replacing
+from .place import Place
 
 _DOWNLOADS: Final = 16
 _MAX_TRIES: Final = 100
@@ -51,80 +51,70 @@ class BucketPlace(Place):
     def __reduce__(self) -> tuple[Callable[[str], BucketPlace], tuple[str]]:
         return BucketPlace, (self.bucket.address,)
 
-    def fetch(self, folder: Path, name: str | None = None) -> None:
+    def list(self, *folders: Path, contents: bool = False) -> None:
+        """Give the local files in these folders the names, sizes and times of the bucket's objects.
+
+        Without `contents`, an object without a current local copy becomes a sparse file, which has only its
+        size and time.
+        """
+        with self._lock:
+            for folder in folders:
+                if contents:
+                    self._download_folder(folder)
+                    continue
+                for each in self._list(folder).values():
+                    path = self._path(each.key)
+                    if self._held.get(each.key) != _tag(each) and self._make_folder(path):
+                        self._held.pop(each.key, None)
+                        path.unlink(missing_ok=True)
+                        with path.open("wb") as file:
+                            file.truncate(each.size)
+                        os.utime(path, (each.changed, each.changed))
+
+    def _download_folder(self, folder: Path) -> None:
         """Download the objects of a folder that have no current local copy.
 
         A compaction adds the merged object before it removes the objects that it merged. A listing of several
         pages may have neither. So the folder is listed again if an object has vanished, or a merged one has
         appeared.
         """
-        with self._lock:
-            if name is not None:
-                self.list_names(folder)
-                self._download_all([self._key(path) for path in folder.rglob(name)])
+        for _ in range(_MAX_TRIES):
+            listed = self._list(folder)
+            new = [key for key, each in listed.items() if self._held.get(key) != _tag(each)]
+            fits = [key for key in new if self._make_folder(self._path(key))]
+            fetched = all(self._download_all(fits))
+            now = (each.key for each in self.bucket.list(self._key(folder)) if fetched)
+            merged = (key for key in now if PurePosixPath(key).name.startswith(_MERGED))
+            if fetched and all(key in listed for key in merged):
                 return
-            for _ in range(_MAX_TRIES):
-                listed = self._list(folder)
-                new = [key for key, each in listed.items() if self._held.get(key) != _tag(each)]
-                fits = [key for key in new if self._make_folder(self._path(key))]
-                fetched = all(self._download_all(fits))
-                now = (each.key for each in self.bucket.list(self._key(folder)) if fetched)
-                merged = (key for key in now if PurePosixPath(key).name.startswith(_MERGED))
-                if fetched and all(key in listed for key in merged):
-                    return
         raise StoreError(
             f"{self.address}: compactions have interrupted each attempt to read: try again later"
         )
 
-    def fetch_file(self, path: Path) -> None:
+    def fetch(self, *files: Path) -> None:
         with self._lock:
-            self._download_all([self._key(path)])
-
-    def list_names(self, *folders: Path) -> None:
-        """Give the local files in these folders the names, sizes and times of the bucket's objects.
-
-        No contents are downloaded. An object without a current local copy becomes a sparse file, which has
-        only its size and time.
-        """
-        with self._lock:
-            for each in (each for folder in folders for each in self._list(folder).values()):
-                path = self._path(each.key)
-                if self._held.get(each.key) != _tag(each) and self._make_folder(path):
-                    self._held.pop(each.key, None)
-                    path.unlink(missing_ok=True)
-                    with path.open("wb") as file:
-                        file.truncate(each.size)
-                    os.utime(path, (each.changed, each.changed))
+            self._download_all([self._key(path) for path in files])
 
     def get(self, path: Path) -> bytes:
         if (found := self.bucket.get(self._key(path))) is None:
             raise FileNotFoundError(path)
         return found.data
 
-    def exists(self, path: Path) -> bool:
-        return self.bucket.head(self._key(path)) is not None
-
     def put(self, path: Path, data: bytes | None = None) -> None:
         """Upload a local file as an object. With `data`, write these bytes to the file first."""
         if data is not None:
-            self._write_here(path, data)
+            with replacing(path, self.root / "unfinished") as temporary:
+                temporary.write_bytes(data)
         key = self._key(path)
         with self._lock:
             self._held.pop(key, None)  # if the upload fails, the local copy is not current
             self._held[key] = str(self.bucket.put(key, path).e_tag)
 
-    def put_new(self, path: Path, data: bytes) -> None:
-        """Create an object and its local copy. Raise `FileExistsError` if the object exists already."""
-        key = self._key(path)
-        with self._lock:
-            self._held[key] = str(self.bucket.create(key, data).e_tag)
-        self._write_here(path, data)
-
     def check_claims(self) -> None:
         """Raise `StoreError` if the server lacks the conditional writes that claims need."""
         self.bucket.require_conditions()
 
-    def claim(self, path: Path, data: bytes) -> bool:
+    def put_if_absent(self, path: Path, data: bytes) -> bool:
         key = self._key(path)
         try:
             self._claimed[key] = data, self.bucket.create(key, data)
@@ -167,43 +157,17 @@ class BucketPlace(Place):
                 else:
                     path.unlink(missing_ok=True)
 
-    def move(self, path: Path, target: Path) -> Path:
-        """Move an object within the bucket, and return its new path."""
+    def move(self, path: Path, target: Path) -> None:
+        """Move an object within the bucket, and its local copy."""
         with self._lock:
-            self.list_names(target.parent)
-            target = unused_path(target)
             if not self.bucket.copy(self._key(path), self._key(target)):
                 path.unlink(missing_ok=True)
                 raise FileNotFoundError(path)
+            self._held.pop(self._key(target), None)
             target.parent.mkdir(parents=True, exist_ok=True)
-            path.replace(target)
+            with suppress(FileNotFoundError):
+                path.replace(target)
             self.delete(path)
-            return target
-
-    def keep_previous(self, path: Path, target: Path) -> None:
-        """Copy the current version of an object to `target`. This happens before a new version is written."""
-        with self._lock:
-            if self.bucket.copy(self._key(path), self._key(target)):
-                self._held.pop(self._key(target), None)
-        with suppress(FileNotFoundError):
-            path.replace(target)
-
-    def now(self) -> float:
-        """Return the current time of the server.
-
-        It is the time of an object that is written for this purpose.
-        """
-        key = f"unfinished/{temporary_name('now')}"
-        self.bucket.put(key, b"")
-        info = self.bucket.head(key)
-        self.bucket.delete([key])
-        if info is None:
-            raise StoreError(f"{self.address}: expected the object {key}, got none")
-        return info.changed
-
-    def _write_here(self, path: Path, data: bytes) -> None:
-        with replacing(path, self.root / "unfinished") as temporary:
-            temporary.write_bytes(data)
 
     def _list(self, folder: Path) -> dict[str, ObjectInfo]:
         """Return the objects of a folder by key.
@@ -226,7 +190,7 @@ class BucketPlace(Place):
                 self._held.pop(key, None)
         return found
 
-    def _download_all(self, keys: Sequence[str]) -> list[bool]:
+    def _download_all(self, keys: Sequence[str]) -> Sequence[bool]:
         if len(keys) < 2:
             return [self._download(key) for key in keys]
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  only stores in a bucket need it

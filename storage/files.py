@@ -1,27 +1,22 @@
 """Local files with writes that survive a crash, and reads that never block.
 
-After a crash, a file is either complete or missing. The name of a temporary file identifies the process that
-writes it, so that other processes see whether it still runs. Reading a pipe, a folder or a broken link raises
-an error.
+After a crash, a file is either complete or missing. Reading a pipe, a folder or a broken link raises an
+error.
 """
 
 import errno
 import itertools
 import os
-import re
 import secrets
 import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from .errors import UnreadableError
-
-_WRITER: Final = re.compile(r"\.([0-9a-f]{12})-([0-9]{1,9})-([0-9]{1,19})\.[0-9a-f]{16}\Z", re.ASCII)
 
 
 @cache
@@ -64,27 +59,8 @@ def process_start(pid: int) -> str | None:
 
 
 def temporary_name(name: str) -> str:
-    """Return a new hidden name for a file that this process writes. The name identifies the process."""
-    machine, pid, chance = this_machine(), os.getpid(), secrets.token_hex(8)
-    started = process_start(pid)
-    if machine is None or not started:
-        return f".{name}.{chance}"
-    return f".{name}.{_short(machine)}-{pid}-{started}.{chance}"
-
-
-def writer_runs(name: str) -> bool | None:
-    """Return whether the process that made a temporary name still runs.
-
-    Return None if this is unknown here.
-    """
-    machine, found = this_machine(), _WRITER.search(name)
-    if machine is None or found is None or found[1] != _short(machine):
-        return None
-    return is_running(int(found[2]), found[3])
-
-
-def _short(machine: str) -> str:
-    return sha256(machine.encode()).hexdigest()[:12]
+    """Return a new hidden name for a file that is being written."""
+    return f".{name}.{secrets.token_hex(8)}"
 
 
 @contextmanager
@@ -95,19 +71,13 @@ def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
     a crash of the machine leaves the complete new version or the old one. The temporary path is in `folder`,
     by default the folder of `path`. After an exception the temporary file is removed.
     """
-    with writing_temporary(path, folder or path.parent) as temporary:
-        yield temporary
-        put_in_place(temporary, path)
-
-
-@contextmanager
-def writing_temporary(path: Path, folder: Path) -> Iterator[Path]:
-    """Yield a temporary path for a new version of `path`. After an exception, remove the file."""
+    folder = folder or path.parent
     _make_folder(path.parent)
     _make_folder(folder)
     temporary = folder / temporary_name(path.name)
     try:
         yield temporary
+        put_in_place(temporary, path)
     except BaseException:
         if temporary.is_dir():
             shutil.rmtree(temporary, ignore_errors=True)
@@ -183,18 +153,6 @@ def read_regular(path: Path) -> bytes:
         raise
     except OSError as error:
         raise _unreadable(error) from error
-
-
-def is_other_than_file(path: Path) -> bool:
-    """Return whether a path exists but is no file, such as a folder or a pipe.
-
-    Return False if the path vanishes meanwhile.
-    """
-    try:
-        kind = stat.S_IFMT(path.lstat().st_mode)
-    except OSError:
-        return False
-    return kind != stat.S_IFREG and not (kind == stat.S_IFLNK and path.is_file())
 
 
 def _unreadable(error: OSError) -> Exception:

@@ -15,7 +15,7 @@ import polars as pl
 
 from .place import DATA_ENDING, all_names, entries, is_compacted
 from .read import RANK, Quarantine, batches, latest_copies, read, read_verified, scan
-from .rows import MEASURED_LATER, TRIALS, check_stored_rows
+from .rows import MEASURED_LATER, TRIALS
 
 DONE: Final = "done"
 INCOMPLETE: Final = "incomplete"
@@ -108,7 +108,7 @@ def _studies_with_damaged_metrics(quarantine: Quarantine) -> set[str]:
         ):
             if any(each.name.endswith(DATA_ENDING) and not each.is_file() for each in found):
                 unread.append(partition)
-    layout.place.list_names(layout.quarantine / "metrics")
+    layout.place.list(layout.quarantine / "metrics")
     moved = entries(layout.quarantine / "metrics") if layout.quarantine.is_dir() else []
     return {folder.name for folder in (*unread, *moved) if folder.parent.name == "metrics"}
 
@@ -143,21 +143,6 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
                 paths = (partition / name for name in names - known if name.endswith(DATA_ENDING))
                 self._read(sorted(paths, key=lambda path: (not is_compacted(path), path.name)), known)
                 names = all_names(partition)
-
-    def find(self, study: str, trial: str, attempt: int) -> bool:
-        """Read the file of one attempt, if it exists; return whether this or a later attempt is known.
-
-        A caller that waits for one trial knows the name of the file, so the folder is not listed.
-        """
-        if self.last_number(trial) < attempt:
-            path = self._quarantine.layout.attempt_file("trials", study, trial, attempt)
-            self._quarantine.layout.place.fetch_file(path)
-            known = self._known.setdefault(path.parent, set())
-            if path.name not in known:
-                self._read([path], known)
-            if path.name in known and path.parent in self._listed:
-                self._listed[path.parent].add(path.name)
-        return self.last_number(trial) >= attempt
 
     def since(self, count: int) -> list[str]:
         """Return the trials whose valid attempts were read after the first `count`, in order of reading."""
@@ -195,7 +180,6 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
                 contents[path] = data
         for batch in batches(contents):
             rows = scan("trials", [batch], self._columns).drop(RANK).collect()
-            check_stored_rows(self._quarantine.layout, rows)
             for row in rows.iter_rows(named=True):
                 self._add(row)
 

@@ -32,7 +32,7 @@ from pydantic import Field
 from .checksums import Record, decode_record, encode_record
 from .errors import DamagedError, UnreadableError
 from .files import is_running, process_start, this_machine
-from .place import Layout, entries
+from .place import Layout, Place, entries, store_time
 
 LEASE_S: Final = 60.0
 """The silence of its owner, in seconds, after which a lease expires."""
@@ -128,7 +128,7 @@ class Lease:
             mine = self._place.get(self._path).startswith(self._header)
         except (FileNotFoundError, UnreadableError):
             return True
-        return not mine or self._place.exists(self._next)
+        return not mine or _exists(self._place, self._next)
 
     def beat(self) -> None:
         """Renew the lease. If that fails, the lease expires unless a later renewal succeeds."""
@@ -191,7 +191,7 @@ class Leases:
             # the token makes the first line unique, so that `is_lost` recognises this claim
             page = {"owner": asdict(self.owner), "lease_s": self.lease_s, "token": secrets.token_hex(8)}
             header = encode_record(page)
-            if self.layout.place.claim(self.layout.lease(trial, attempt), header):
+            if self.layout.place.put_if_absent(self.layout.lease(trial, attempt), header):
                 lease = Lease(self, trial, attempt, header)
                 self._keep(lease)
                 return lease
@@ -205,7 +205,7 @@ class Leases:
         place = self.layout.place
         while True:
             last = attempt
-            while place.exists(self.layout.lease(trial, last + 1)):
+            while _exists(place, self.layout.lease(trial, last + 1)):
                 last += 1
             try:
                 return self._as_seen(trial, last, place.get(self.layout.lease(trial, last)))
@@ -289,6 +289,16 @@ class Leases:
                     return
 
 
+def _exists(place: Place, path: Path) -> bool:
+    try:
+        place.get(path)
+    except FileNotFoundError:
+        return False
+    except UnreadableError:  # such as a folder, in whose place no lease can be created
+        return True
+    return True
+
+
 def this_process(run: str) -> Owner:
     """Return the calling process as an owner of leases in a run."""
     pid = os.getpid()
@@ -303,7 +313,7 @@ def remove_old_leases(layout: Layout) -> None:
     The store's clock measures this time.
     """
     by_trial: dict[str, list[tuple[Path, float]]] = {}
-    layout.place.list_names(layout.leases)
+    layout.place.list(layout.leases)
     for path in entries(layout.leases):
         if path.name == SWEEPS:
             continue
@@ -311,7 +321,7 @@ def remove_old_leases(layout: Layout) -> None:
             by_trial.setdefault(path.name.rpartition("-")[0], []).append((path, path.stat().st_mtime))
     if not by_trial:
         return
-    oldest = layout.place.now() - KEPT_S
+    oldest = store_time(layout.place) - KEPT_S
     for leases in by_trial.values():
         if all(written < oldest for _, written in leases):
             layout.place.delete(*(path for path, _ in leases))
@@ -326,7 +336,7 @@ def remove_ended_leases(layout: Layout, last_numbers: Mapping[str, int]) -> None
     folder is in the place of the file, all leases stay.
     """
     ended = list[Path]()
-    layout.place.list_names(layout.leases)
+    layout.place.list(layout.leases)
     for path in entries(layout.leases):
         trial, _, attempt = path.name.rpartition("-")
         if attempt.isdecimal() and int(attempt) <= last_numbers.get(trial, -1):

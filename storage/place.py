@@ -22,7 +22,6 @@ unfinished/                             files that are being written
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import secrets
@@ -30,22 +29,18 @@ import shutil
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection
-from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar, Final, final
 
 from .errors import StoreError
-from .files import read_regular, replacing, sync, temporary_name, writing_temporary
-
-_NO_LINKS: Final = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
+from .files import read_regular, replacing, temporary_name
 
 
 class Place(ABC):
     """The location of a store: a folder or a bucket.
 
-    On this machine, its files are below `root`. For a bucket, `root` is a copy: `fetch`, `fetch_file` and
-    `list_names` update it, and writes reach the bucket before a method returns. A write that has returned
-    survives a crash.
+    On this machine, its files are below `root`. For a bucket, `root` is a copy: `list` and `fetch` update it,
+    and writes reach the bucket before a method returns. A write that has returned survives a crash.
     """
 
     root: Path
@@ -58,67 +53,50 @@ class Place(ABC):
     lists_are_current: ClassVar[bool]
     """Whether every machine sees at once what another machine has stored."""
 
-    def fetch(self, folder: Path, name: str | None = None) -> None:  # noqa: B027 -- nothing to do in a folder
-        """Update the local copies of a folder's files. With `name`, update only files with this name."""
-
-    def fetch_file(self, path: Path) -> None:  # noqa: B027 -- nothing to do in a folder
-        """Update the local copy of one file."""
-
-    def list_names(self, *folders: Path) -> None:  # noqa: B027 -- nothing to do in a folder
+    def list(self, *folders: Path, contents: bool = False) -> None:  # noqa: B027 -- nothing to do in a folder
         """Update the names, sizes and times of the local copies of files in these folders.
 
-        The contents of local copies are not updated.
+        With `contents`, also update what the files contain.
         """
+
+    def fetch(self, *files: Path) -> None:  # noqa: B027 -- nothing to do in a folder
+        """Update the local copies of these files."""
 
     @abstractmethod
     def get(self, path: Path) -> bytes:
         """Return the current bytes of a file; raise `FileNotFoundError` or `UnreadableError`."""
 
     @abstractmethod
-    def exists(self, path: Path) -> bool:
-        """Return whether a file exists at this moment."""
-
-    @abstractmethod
     def put(self, path: Path, data: bytes | None = None) -> None:
         """Write or replace a file durably. If `data` is None, store the file that is already at `path`."""
 
     @abstractmethod
-    def put_new(self, path: Path, data: bytes) -> None:
-        """Create a file durably; raise `FileExistsError` if the file exists already."""
-
-    def check_claims(self) -> None:  # noqa: B027 -- nothing to do in a folder
-        """Raise `StoreError` if two processes could claim the same file at this location."""
-
-    @abstractmethod
-    def claim(self, path: Path, data: bytes) -> bool:
+    def put_if_absent(self, path: Path, data: bytes) -> bool:
         """Create a small file atomically; return False if another process has created it.
 
         The file is not flushed: a crash of the machine may lose it.
         """
 
+    def check_claims(self) -> None:  # noqa: B027 -- nothing to do in a folder
+        """Raise `StoreError` if two processes could both create the same file at this location."""
+
     @abstractmethod
     def touch(self, path: Path, mark: bytes) -> None:
-        """Renew a claim, unless another process owns it now. A mark is added to the claim's file."""
+        """Add a mark to a file that this process has created by `put_if_absent`.
+
+        Do nothing if another process owns the file now.
+        """
+
+    @abstractmethod
+    def move(self, path: Path, target: Path) -> None:
+        """Rename a file to `target`, and replace what is there.
+
+        Raise `FileNotFoundError` if the file is missing.
+        """
 
     @abstractmethod
     def delete(self, *paths: Path) -> None:
         """Delete files, and folders with their contents; missing paths are ignored."""
-
-    @abstractmethod
-    def move(self, path: Path, target: Path) -> Path:
-        """Rename a file to `target`, and return the new path.
-
-        If the name is taken, add a number to it. Raise `FileNotFoundError` if another process has moved the
-        file.
-        """
-
-    @abstractmethod
-    def keep_previous(self, path: Path, target: Path) -> None:
-        """Keep the current version of a file at `target`. This happens before a new version is written."""
-
-    @abstractmethod
-    def now(self) -> float:
-        """Return the current time, by the clock that sets the times of files."""
 
 
 @final
@@ -138,10 +116,6 @@ class FolderPlace(Place):
     def get(self, path: Path) -> bytes:
         return read_regular(path)
 
-    def exists(self, path: Path) -> bool:
-        # a broken link counts too, since no file can be created in its place
-        return os.path.lexists(path)
-
     def put(self, path: Path, data: bytes | None = None) -> None:
         """Write or replace a file durably.
 
@@ -152,33 +126,7 @@ class FolderPlace(Place):
             with replacing(path, self._unfinished) as temporary:
                 temporary.write_bytes(data)
 
-    def put_new(self, path: Path, data: bytes) -> None:
-        """Create a file durably.
-
-        The file is written in `unfinished/` and linked to `path`. Then the file and its new name are flushed
-        to disk. Only one process can create a hard link, on NFS as well. On a file system without links, a
-        file that another process writes at the same moment is replaced.
-        """
-        with writing_temporary(path, self._unfinished) as temporary:
-            temporary.write_bytes(data)
-            # the contents must be on the disk before the name is
-            sync(temporary)
-            try:
-                os.link(temporary, path)
-            except FileExistsError:
-                # with two links, this process has made the link: NFS may repeat a request
-                if temporary.stat().st_nlink == 1:
-                    raise
-            except OSError as error:
-                if error.errno not in _NO_LINKS:
-                    raise
-                if path.exists():
-                    raise FileExistsError from error
-                temporary.replace(path)
-            temporary.unlink(missing_ok=True)
-            sync(path.parent)
-
-    def claim(self, path: Path, data: bytes) -> bool:
+    def put_if_absent(self, path: Path, data: bytes) -> bool:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
@@ -194,12 +142,16 @@ class FolderPlace(Place):
         return True
 
     def touch(self, path: Path, mark: bytes) -> None:
-        """Append a mark to a claimed file with a single write."""
+        """Append a mark to a file with a single write."""
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)  # never wait for a pipe
         try:
             os.write(descriptor, mark)
         finally:
             os.close(descriptor)
+
+    def move(self, path: Path, target: Path) -> None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        path.replace(target)
 
     def delete(self, *paths: Path) -> None:
         for path in paths:
@@ -210,35 +162,19 @@ class FolderPlace(Place):
                     raise
                 shutil.rmtree(path, ignore_errors=True)
 
-    def move(self, path: Path, target: Path) -> Path:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        return path.rename(unused_path(target))
 
-    def keep_previous(self, path: Path, target: Path) -> None:
-        with suppress(FileNotFoundError):
-            path.replace(target)
+def store_time(place: Place) -> float:
+    """Return the current time by the clock that sets the times of files.
 
-    def now(self) -> float:
-        """Return the current time, as the time of a new file.
-
-        On a network file system, the clock of the server sets it.
-        """
-        self._unfinished.mkdir(parents=True, exist_ok=True)
-        probe = self._unfinished / temporary_name("now")
-        probe.touch()
-        try:
-            return probe.stat().st_mtime
-        finally:
-            probe.unlink()
-
-
-def unused_path(path: Path) -> Path:
-    """Return this path or, if something exists there, this path with a number added."""
-    target, count = path, 1
-    while target.exists():
-        count += 1
-        target = path.with_name(f"{path.name}.{count}")
-    return target
+    It is the time of a new file. The clock is that of a file server, a bucket or this machine.
+    """
+    probe = place.root / "unfinished" / temporary_name("now")
+    place.put(probe, b"")
+    place.fetch(probe)
+    try:
+        return probe.stat().st_mtime
+    finally:
+        place.delete(probe)
 
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
@@ -298,7 +234,7 @@ class Layout:
         By default, these are all studies. A dataset holds rows of one kind, such as `trials` or `metrics`.
         """
         for folder in [dataset] if studies is None else [f"{dataset}/{study}" for study in studies]:
-            self.place.fetch(self.root / folder)
+            self.place.list(self.root / folder, contents=True)
         found = [path for path in entries(self.root / dataset) if path.is_dir()]
         return tuple(path for path in found if studies is None or path.name in studies)
 

@@ -60,7 +60,10 @@ class Quarantine:
             return
         target = self.layout.quarantine / name
         try:
-            target = self.layout.place.move(path, target)
+            # a bucket's copies of quarantined files must be known before a name is chosen
+            self.layout.place.list(target.parent)
+            target = _unused_path(target)
+            self.layout.place.move(path, target)
             self._note(f"{name}: {reason}")
         except FileNotFoundError:  # another process has moved the file
             pass
@@ -86,10 +89,19 @@ class Quarantine:
     def _note(self, line: str) -> None:
         notes = self.layout.quarantine / "notes.txt"
         with contextlib.suppress(OSError):
-            self.layout.place.fetch_file(notes)
+            self.layout.place.fetch(notes)
             with notes.open("a", encoding="utf-8") as page:
                 page.write(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%SZ}  {line}\n")
             self.layout.place.put(notes)
+
+
+def _unused_path(path: Path) -> Path:
+    """Return this path or, if something exists there, this path with a number added."""
+    target, count = path, 1
+    while target.exists():
+        count += 1
+        target = path.with_name(f"{path.name}.{count}")
+    return target
 
 
 RANK: Final = "_rank"  # of several copies of an attempt, the one with the highest rank is valid
@@ -113,35 +125,6 @@ def read(
         for batch in batches(load_partition(partition, quarantine))
     ]
     return scan(dataset, file_batches, columns)
-
-
-def read_attempts(
-    quarantine: Quarantine, dataset: str, columns: Sequence[str], attempts: pl.DataFrame
-) -> pl.LazyFrame:
-    """Return these columns of a dataset's rows for the given attempts.
-
-    The column `RANK` is added (see `scan`). `attempts` has the columns study, trial and attempt. If each
-    attempt has its own file, only these files are opened.
-    """
-    loose, merged = list[bytes](), set[str]()
-    names = attempts.group_by("study").agg(pl.format("{}-{}.parquet", "trial", "attempt")).iter_rows()
-    wanted = {study: set(files) for study, files in names}
-    for partition in quarantine.layout.partitions(dataset, wanted.keys()):
-        paths = data_files(partition)
-        own = [path for path in paths if path.name in wanted[partition.name]]
-        try:
-            found = [read_verified(path, quarantine) for path in own]
-        except FileNotFoundError:  # another process has merged the files meanwhile
-            merged.add(partition.name)
-            continue
-        if len(own) < len(wanted[partition.name]) and not all(map(holds_one_attempt, data_files(partition))):
-            merged.add(partition.name)
-        else:
-            loose += [data for data in found if data is not None]
-    frames = [scan(dataset, [loose] if loose else [], columns)]
-    frames += [read(quarantine, dataset, columns, merged)] if merged else []
-    keys = ["trial", "attempt"]
-    return pl.concat(frames).join(attempts.lazy().select(keys), on=keys, how="semi")
 
 
 def scan(dataset: str, file_batches: Sequence[Sequence[bytes]], columns: Sequence[str]) -> pl.LazyFrame:

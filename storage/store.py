@@ -16,7 +16,6 @@ import polars as pl
 from ..errors import argument_fault, check_arguments
 from .checksums import encode
 from .errors import StoreError
-from .files import is_other_than_file
 from .latest_attempts import (
     LatestAttempts,
     last_numbers,
@@ -26,7 +25,7 @@ from .latest_attempts import (
     with_probes,
 )
 from .place import FolderPlace, Layout, entries, is_address, new_group_name, study_name_fault, trial_id_fault
-from .read import RANK, Quarantine, latest_copies, read, read_attempts
+from .read import RANK, Quarantine, latest_copies, read
 from .rows import (
     MEASURED_LATER,
     METRICS,
@@ -38,7 +37,6 @@ from .rows import (
     MetricRow,
     TrialRow,
     WrittenOutputs,
-    check_stored_rows,
     has_trial,
     metric_frame,
     output_frame,
@@ -172,20 +170,12 @@ class Store:
         Merged files are not checked; attempt numbers from `leases` are always new.
         """
         path = self._layout.attempt_file("trials", trial.study, trial.trial, trial.attempt)
-        refused = StoreError(
-            f"trial {trial.trial}: expected a new attempt, got {trial.attempt}, which is stored already"
-        )
-        self._make_way(path)
-        # checked first, so that the metrics of a stored attempt are never replaced
-        if path.exists():
-            raise refused
-        self._replace("outputs", trial, output_frame(trial, outputs) if outputs else None)
-        self._replace("metrics", trial, metric_frame(trial, metrics) if metrics else None)
-        try:
-            self._layout.place.put_new(path, encode(trial_frame(trial)))
-        # another process has stored this attempt since the check above
-        except FileExistsError:
-            raise refused from None
+        self._layout.place.fetch(path)
+        if path.is_file():
+            raise StoreError(
+                f"trial {trial.trial}: expected a new attempt, got {trial.attempt}, which is stored already"
+            )
+        self.write_together([AttemptRows(trial, metrics, outputs)])
 
     def write_together(self, attempts: Sequence[AttemptRows]) -> None:
         """Store several attempts at once, as durably as `write`.
@@ -193,15 +183,16 @@ class Store:
         Each dataset gets one file for all attempts of a study.
         """
         for study in dict.fromkeys(each.trial.study for each in attempts):
-            group, name = [each for each in attempts if each.trial.study == study], new_group_name()
+            group = [each for each in attempts if each.trial.study == study]
+            first = group[0].trial
+            name = f"{first.trial}-{first.attempt}.parquet" if len(group) == 1 else new_group_name()
             outputs = [output_frame(each.trial, each.outputs) for each in group if each.outputs]
             metrics = [metric_frame(each.trial, each.metrics) for each in group if each.metrics]
             rows = [trial_frame(*(each.trial for each in group))]
             # in this order, so that a trial with a row has its outputs and metrics
             for dataset, frames in {"outputs": outputs, "metrics": metrics, "trials": rows}.items():
                 if frames:
-                    path = self._layout.group_file(dataset, study, name)
-                    self._layout.place.put(path, encode(pl.concat(frames)))
+                    self._put(self._layout.group_file(dataset, study, name), pl.concat(frames))
 
     def write_probes(self, trial: TrialRow, probes: Sequence[MetricRow]) -> None:
         """Store the values that probes have measured in a trained model.
@@ -213,12 +204,21 @@ class Store:
         replaced = {row.name.partition("[")[0] for row in probes}
         earlier = self._latest_rows(["probes"], [trial.trial]).filter(~family.is_in(list(replaced)))
         kept = [MetricRow(**row) for row in earlier.select(*MetricRow.__slots__).iter_rows(named=True)]
-        self._replace("probes", trial, metric_frame(trial, [*kept, *probes]))
+        self._put(
+            self._layout.attempt_file("probes", trial.study, trial.trial, trial.attempt),
+            metric_frame(trial, [*kept, *probes]),
+        )
 
     def write_tuning(self, trial: TrialRow, metrics: Sequence[MetricRow], outputs: WrittenOutputs) -> None:
         """Store a model's results with tuned decoding settings. They are as durable as a trial's row."""
-        self._replace("tuned_outputs", trial, output_frame(trial, outputs))
-        self._replace("tuning", trial, metric_frame(trial, metrics))
+        self._put(
+            self._layout.attempt_file("tuned_outputs", trial.study, trial.trial, trial.attempt),
+            output_frame(trial, outputs),
+        )
+        self._put(
+            self._layout.attempt_file("tuning", trial.study, trial.trial, trial.attempt),
+            metric_frame(trial, metrics),
+        )
 
     def adopt(self, trial: str, study: str, factors: str) -> None:
         """Record that a study adopts the result of another study's trial.
@@ -228,7 +228,7 @@ class Store:
         """
         row = {"trial": trial, "attempt": 0, "study": study, "factors": factors, "at": datetime.now(UTC)}
         path = self._layout.attempt_file("taken", study, trial, 0)
-        self._layout.place.put(path, encode(pl.DataFrame([row], schema=TAKEN)))
+        self._put(path, pl.DataFrame([row], schema=TAKEN))
 
     def adopted(self, study: str) -> pl.DataFrame:
         """Return the trials of other studies that this study has adopted.
@@ -272,7 +272,7 @@ class Store:
         """
         layout = self._layout
         trials, later = layout.root / "trials", [layout.root / name for name in (*MEASURED_LATER, "taken")]
-        layout.place.list_names(trials, *later, layout.studies, layout.checkpoints_folder)
+        layout.place.list(trials, *later, layout.studies, layout.checkpoints_folder)
         records = ((path.stem, path) for path in entries(layout.studies, _RECORD))
         return StoreState(
             rows=frozenset(f"{each.parent.name}/{each.name}" for each in _files(trials)),
@@ -305,7 +305,6 @@ class Store:
         the times.
         """
         frame = read_latest(self._quarantine, columns)
-        check_stored_rows(self._layout, frame)
         if probes:
             frame = with_probes(self._quarantine, frame, probes)
         return with_adopters(self._quarantine, frame)
@@ -329,10 +328,13 @@ class Store:
         """Return the values of a metric after each epoch, for the given attempts.
 
         If `name` is None, return all metrics. The columns are those of `metrics`. `attempts` are rows of
-        `trials`. A file with a single attempt is read only if it is one of these attempts.
+        `trials`. Only their studies are read.
         """
         columns = [each for each in METRICS.names() if each != "study"]
-        rows = latest_copies(read_attempts(self._quarantine, "metrics", columns, attempts))
+        studies = attempts["study"].unique().to_list()
+        rows = latest_copies(read(self._quarantine, "metrics", columns, studies))
+        keys = ["trial", "attempt"]
+        rows = rows.join(attempts.lazy().select(keys), on=keys, how="semi")
         chosen = rows.drop(RANK) if name is None else rows.drop(RANK).filter(pl.col("name") == name)
         return chosen.sort(SORT_KEYS["metrics"], maintain_order=True).collect()
 
@@ -344,18 +346,10 @@ class Store:
         """
         return self._latest_rows(("tuned_outputs" if tuned else "outputs",), trials)
 
-    def _replace(self, dataset: str, trial: TrialRow, frame: pl.DataFrame | None) -> None:
-        """Replace the rows of an attempt in a dataset. If `frame` is None, remove them."""
-        path = self._layout.attempt_file(dataset, trial.study, trial.trial, trial.attempt)
-        self._make_way(path)
-        if frame is None:
-            self._layout.place.delete(path)
-        else:
-            self._layout.place.put(path, encode(frame))
-
-    def _make_way(self, path: Path) -> None:
-        if is_other_than_file(path):
+    def _put(self, path: Path, frame: pl.DataFrame) -> None:
+        if os.path.lexists(path) and not path.is_file():  # such as a folder, which no file can replace
             self._quarantine.move(path, "expected a file", "it blocked the file of a trial")
+        self._layout.place.put(path, encode(frame))
 
     def _latest_rows(self, datasets: Sequence[str], trials: Collection[str] | None) -> pl.DataFrame:
         """Return the rows of valid attempts in these datasets, without the column `study`.

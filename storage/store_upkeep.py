@@ -3,7 +3,6 @@
 A check reads every file to its end. Leftovers are files that nothing reads any more.
 """
 
-import random
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -19,7 +18,7 @@ import polars as pl
 from ..errors import nearest_hint
 from .checksums import encode, read_model, verify_seal
 from .errors import DamagedError, StoreError, UnreadableError
-from .files import open_regular, read_regular, sync, writer_runs
+from .files import open_regular, read_regular, sync
 from .latest_attempts import INCOMPLETE, last_numbers, read_latest
 from .leases import Lease, Leases, remove_ended_leases, remove_old_leases, this_process
 from .place import (
@@ -31,6 +30,7 @@ from .place import (
     holds_one_attempt,
     is_compacted,
     new_compacted_path,
+    store_time,
     trial_id_fault,
     validate_study_name,
 )
@@ -38,9 +38,6 @@ from .read import RANK, Quarantine, batches, latest_copies, load_partition, read
 from .rows import MEASURED_LATER, SCHEMAS, SORT_KEYS
 from .study_records import StudyRecords, read_page, rename_in_record
 from .trial_files import NOTE_FILE, STARTS_FILE, read_begun, verify_note
-
-_MAX_TURNS: Final = 6
-_FIRST_PAUSE_S: Final = 0.1
 
 _OF_ENDED: Final = ("metrics", "outputs")
 """Datasets that are written before an attempt's row, and never changed."""
@@ -53,32 +50,13 @@ def compact(quarantine: Quarantine, dataset: str, partition: Path) -> int:
     """Merge a partition's intact files into one new file, and remove the old files.
 
     Return the number of files that were merged. Two simultaneous compactions leave two merged files with the
-    same rows. At its end, each compaction checks for this, and merges both files after a random pause, so
-    that usually only one of them does it. A crash may also leave duplicate rows. Readers count duplicate rows
-    once, and the next compaction merges them.
+    same rows, and a crash may also leave duplicate rows. Readers count duplicate rows once, and the next
+    compaction merges them.
     """
-    place = quarantine.layout.place
-
-    def merge_files() -> int:
-        contents = load_partition(partition, quarantine)
-        if not contents or (len(contents) == 1 and is_compacted(next(iter(contents)))):
-            return 0
-        return _replace(place, dataset, partition, contents)
-
-    def has_several_merged() -> bool:
-        place.fetch(partition)
-        return sum(map(is_compacted, data_files(partition))) > 1
-
-    merged = merge_files()
-    for turn in range(_MAX_TURNS if merged else 0):
-        if not has_several_merged():
-            break
-        time.sleep(random.uniform(0, _FIRST_PAUSE_S * 2**turn))
-        # nothing was merged, so another turn would not help
-        if not has_several_merged() or not (again := merge_files()):
-            break
-        merged += again
-    return merged
+    contents = load_partition(partition, quarantine)
+    if not contents or (len(contents) == 1 and is_compacted(next(iter(contents)))):
+        return 0
+    return _replace(quarantine.layout.place, dataset, partition, contents)
 
 
 def _replace(place: Place, dataset: str, partition: Path, contents: Mapping[Path, bytes]) -> int:
@@ -158,7 +136,7 @@ def _size_bytes(path: Path) -> int:
 
 
 STALE_AFTER_S: Final = 24 * 3600
-"""The age after which files of an unobservable writer count as leftovers."""
+"""The age after which unfinished files count as leftovers."""
 
 QUIET_S: Final = 3600.0
 """The time without change after which an ended trial's checkpoint counts as a leftover."""
@@ -178,26 +156,22 @@ def find_leftovers(quarantine: Quarantine, now: float | None = None) -> list[Fin
     machine. Raise `StoreError` for an unknown schema version.
     """
     now, layout = time.time() if now is None else now, quarantine.layout
-    layout.place.list_names(layout.weights_folder, layout.final_checkpoints_folder, layout.checkpoints_folder)
+    layout.place.list(layout.weights_folder, layout.final_checkpoints_folder, layout.checkpoints_folder)
     ended = list(_ended_checkpoints(quarantine, now))
     folders = {leftover.path for leftover in ended}
     return [*(each for each in _unfinished_files(layout, now) if each.path.parent not in folders), *ended]
 
 
 def _unfinished_files(layout: Layout, now: float) -> Iterator[Finding]:
-    """Yield unfinished files of dead processes, and damaged checkpoints that were renamed.
-
-    If this machine cannot tell whether the process still runs, its files count as leftovers after a day.
-    """
+    """Yield files that were left unfinished a day ago, and damaged checkpoints that were renamed."""
     oldest = now - STALE_AFTER_S
     kept = [layout.weights_folder, layout.final_checkpoints_folder]
     folders = [*kept, *entries(layout.checkpoints_folder)]
     begun = [path for folder in folders if folder.is_dir() for path in entries(folder)]
     temporary = [path for path in begun if path.name.startswith(".") or path.name.endswith(".tmp")]
     for path in (*entries(layout.unfinished), *temporary):
-        runs = writer_runs(path.name)
-        if runs is False or (runs is None and _last_change(path, now) < oldest):
-            yield _finding(FindingKind.LEFTOVER, path, "the process that wrote it has died")
+        if _last_change(path, now) < oldest:
+            yield _finding(FindingKind.LEFTOVER, path, "it was left unfinished a day ago")
     for path in begun:
         if path.name.endswith(".damaged"):
             yield _finding(FindingKind.LEFTOVER, path, "a damaged checkpoint that its trial no longer needs")
@@ -445,8 +419,8 @@ class StoreUpkeep:
         layout = self._layout
         kept = (layout.weights_folder, layout.final_checkpoints_folder, layout.checkpoints_folder)
         for folder in (layout.studies, *kept):
-            layout.place.fetch(folder)
-        layout.place.list_names(layout.quarantine)
+            layout.place.list(folder, contents=True)
+        layout.place.list(layout.quarantine)
         partitions = (path for dataset in SCHEMAS for path in layout.partitions(dataset))
         read = [path for partition in partitions for path in data_files(partition)]
         read += [*entries(layout.studies, ".json"), *_sealed_paths(layout)]
@@ -483,7 +457,7 @@ class StoreUpkeep:
         layout, now = self._layout, None
         if not dry and layout.unfinished.is_dir():  # otherwise nothing has been written yet
             with suppress(OSError):
-                now = layout.place.now()
+                now = store_time(layout.place)
         found = find_leftovers(Quarantine(layout, dry=True), now)
         if not dry:
             layout.place.delete(*(leftover.path for leftover in found))
@@ -501,7 +475,7 @@ class StoreUpkeep:
         others = [each.name for each in layout.partitions("trials") if each.name != study]
         elsewhere = {trial for other in others for trial in self._rows("trials", other)["trial"]}
         kept = (layout.weights_folder, layout.final_checkpoints_folder, layout.checkpoints_folder)
-        layout.place.list_names(*kept)
+        layout.place.list(*kept)
         paths = (layout.weights, layout.final_checkpoint, layout.checkpoints)
         named = [path(trial) for trial in sorted(set(trials) - elsewhere) for path in paths]
         files = tuple(path for path in named if path.exists())
@@ -522,7 +496,7 @@ class StoreUpkeep:
                         self._rewrite(dataset, study, wanted)
                 layout.place.delete(*files)
                 # the leases say that attempts have ended, but the next attempt is number 0 again
-                layout.place.list_names(layout.leases)
+                layout.place.list(layout.leases)
                 gone = there - elsewhere
                 leases = (path for path in entries(layout.leases) if path.name.rpartition("-")[0] in gone)
                 layout.place.delete(*leases)
@@ -590,7 +564,7 @@ class StoreUpkeep:
         if not isinstance(claimed, Lease):
             return False
         weights = self._layout.weights(trial)
-        place.fetch_file(weights)
+        place.fetch(weights)
         if weights.is_file():
             place.put(self._layout.weights(to), read_regular(weights))
         for dataset in (*(each for each in SCHEMAS if each != "trials"), "trials"):
@@ -600,7 +574,7 @@ class StoreUpkeep:
                 number = pl.lit(claimed.attempt, found["attempt"].dtype)
                 data = encode(found.with_columns(trial=pl.lit(to), attempt=number))
                 path = self._layout.attempt_file(dataset, study, to, claimed.attempt)
-                (place.put_new if dataset == "trials" else place.put)(path, data)
+                place.put(path, data)
         claimed.end()
         return True
 
@@ -635,7 +609,7 @@ class StoreUpkeep:
                 lease.release()
 
     def _with_leases(self, trials: Collection[str]) -> set[str]:
-        self._layout.place.list_names(self._layout.leases)
+        self._layout.place.list(self._layout.leases)
         return {path.name.rpartition("-")[0] for path in entries(self._layout.leases)} & set(trials)
 
     def _rows(self, dataset: str, study: str) -> pl.DataFrame:

@@ -89,21 +89,21 @@ class StudyRecords:
         `StudyRecord` that were saved.
         """
         path = self._layout.study(name)
-        self._layout.place.fetch_file(path)
+        self._layout.place.fetch(path)
         page = self._read(path)
         return None if page is None else page.record.model_dump(exclude_unset=True)
 
     def find_damaged(self, name: str) -> Path | None:
         """Return the path of a study's damaged record in quarantine, or None."""
         folder = self._layout.quarantine / "studies"
-        self._layout.place.list_names(folder)
+        self._layout.place.list(folder)
         found = [path for path in entries(folder) if path.name.startswith(f"{name}.json")]
         return found[-1] if found else None
 
     def latest(self) -> str | None:
         """Return the name of the most recently recorded study."""
         times: dict[str, str] = {}
-        self._layout.place.fetch(self._layout.studies)
+        self._layout.place.list(self._layout.studies, contents=True)
         for path in entries(self._layout.studies, ".json"):
             if study_name_fault(path.stem) is None and (page := self._read(path)):
                 times[path.stem] = page.remembered

@@ -212,12 +212,15 @@ class TrialFiles:
 
     def checkpoints_folder(self, name: str) -> Path:
         """Return the folder of all checkpoints. The local copies of the files called `name` are updated."""
-        self.place.fetch(self._layout.checkpoints_folder, name)
-        return self._layout.checkpoints_folder
+        folder = self._layout.checkpoints_folder
+        self.place.list(folder)
+        if self.place.address is not None:
+            self.place.fetch(*folder.rglob(name))
+        return folder
 
     def trials_with_checkpoint(self, trials: Iterable[str]) -> set[str]:
         """Return the given trials that have a checkpoint to resume from."""
-        self.place.list_names(self._layout.checkpoints_folder)
+        self.place.list(self._layout.checkpoints_folder)
         folders = {each.name: each for each in entries(self._layout.checkpoints_folder)}
         return {
             each
@@ -228,18 +231,18 @@ class TrialFiles:
     def checkpoint_note(self, trial: str) -> CheckpointNote | None:
         """Return the progress of an unfinished trial; None before the end of its first epoch."""
         folder = self.checkpoint_dir(trial)
-        self.place.fetch_file(folder / NOTE_FILE)
+        self.place.fetch(folder / NOTE_FILE)
         return read_note(folder)
 
     def weights_file(self, trial: str) -> Path:
         """Return the file for a trial's trained weights. It may not exist."""
         path = self._layout.weights(trial)
-        self.place.fetch_file(path)
+        self.place.fetch(path)
         return path
 
     def trials_with_weights(self, trials: Iterable[str]) -> set[str]:
         """Return the given trials whose trained weights are stored."""
-        self.place.list_names(self._layout.weights_folder)
+        self.place.list(self._layout.weights_folder)
         return {trial for trial in trials if self._layout.weights(trial).is_file()}
 
     def final_checkpoint_file(self, trial: str) -> Path:
@@ -248,6 +251,6 @@ class TrialFiles:
 
     def trials_with_final_checkpoint(self) -> frozenset[str]:
         """Return the trials whose last state is stored."""
-        self.place.list_names(self._layout.final_checkpoints_folder)
+        self.place.list(self._layout.final_checkpoints_folder)
         files = entries(self._layout.final_checkpoints_folder, ".pt")
         return frozenset(path.stem for path in files if not path.name.startswith("."))

@@ -98,7 +98,7 @@ class Checkpoint:
 
         Return False if its folder already has a record. `trial` is the trial as JSON.
         """
-        self._place.fetch_file(self._starts)
+        self._place.fetch(self._starts)
         if trial_files.is_begun(self.folder):
             return False
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -115,7 +115,7 @@ class Checkpoint:
     def record_stop(self) -> None:
         """Record that the process stops on purpose. Otherwise it counts as a process that died."""
         with suppress(OSError):  # a start without this line counts as a death
-            self._place.fetch_file(self._starts)
+            self._place.fetch(self._starts)
             if self._starts.is_file():
                 with self._starts.open("a", encoding="utf-8") as starts:
                     starts.write(f"{STOPPED}\n")
@@ -126,7 +126,8 @@ class Checkpoint:
         with replacing(self._state) as temporary:
             _write(temporary, saved)
             # the new state is complete before the old one moves, so that one of them is always intact
-            self._place.keep_previous(self._state, self._previous)
+            with suppress(FileNotFoundError):
+                self._place.move(self._state, self._previous)
         self._place.put(self._state)
         if saved.metrics:
             last, totals = last_epoch_metrics(saved.metrics), saved.totals
@@ -136,7 +137,7 @@ class Checkpoint:
 
     def load(self, device: torch.device) -> CheckpointData | None:
         """Return the last intact state, or None if there is none. Damaged files are logged and renamed."""
-        self._place.fetch(self.folder)
+        self._place.list(self.folder, contents=True)
         for path in (self._state, self._previous):
             try:
                 return _read(path, device)
@@ -158,7 +159,7 @@ class Checkpoint:
         if self._shorter is None:
             return None
         shorter, path = self._shorter
-        self._place.fetch_file(path)
+        self._place.fetch(path)
         try:
             saved = _read(path, device)
         except FileNotFoundError:

@@ -1,17 +1,13 @@
-import errno
-import os
-
 import polars as pl
 import pytest
 
-from activemem.storage import Store, StoreError
+from activemem.storage import Store
 
 from .factories import (
     copy_store,
     fill_store,
     finish_script,
     make_trial_id,
-    make_trial_row,
     start_script,
     store_contents,
     uncompacted_path,
@@ -59,30 +55,3 @@ def test_two_processes_that_meet_one_damaged_file_quarantine_it_once(root):
     stores = [Store(root), Store(root)]
     assert [store.latest_attempts() for store in stores] == [{make_trial_id(2): ("done", 0)}] * 2
     assert [len(store.damaged) for store in stores] == [1, 0]
-
-
-def test_one_of_two_simultaneous_writes_of_an_attempt_is_rejected(root, monkeypatch):
-    first, second = Store(root), Store(root)
-    real_link = os.link
-
-    def write_first(source, target):
-        monkeypatch.setattr(os, "link", real_link)
-        first.write(make_trial_row(1, host="first"), [])
-        real_link(source, target)
-
-    monkeypatch.setattr(os, "link", write_first)
-    with pytest.raises(StoreError, match="expected a new attempt, got 0, which is stored already"):
-        second.write(make_trial_row(1, host="second"), [])
-    assert pl.read_parquet(root / "trials")["host"].to_list() == ["first"]
-    assert list((root / "unfinished").iterdir()) == []
-
-
-def test_where_there_are_no_hard_links_attempts_are_written_all_the_same(root, monkeypatch):
-    def refuse(*_):
-        raise OSError(errno.EPERM, "no hard links")
-
-    monkeypatch.setattr(os, "link", refuse)
-    store = fill_store(root, [1])
-    with pytest.raises(StoreError):
-        store.write(make_trial_row(1), [])
-    assert store.latest_attempts() == {make_trial_id(1): ("done", 0)}

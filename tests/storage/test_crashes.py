@@ -111,14 +111,14 @@ def test_a_study_record_killed_at_any_step_is_the_old_or_the_new(root, tmp_path)
 def test_a_file_is_flushed_before_it_gets_its_name_and_the_name_before_the_next_file(root, tmp_path):
     fill_store(root, [1]).write(make_trial_row(2), make_metric_rows(2), make_outputs())
     *_, steps = deaths(root, tmp_path / "dead", "write")
-    replaced = ["open", "open", "fsync", "rename", "open", "fsync"]
-    assert steps == [*replaced * 2, "open", "open", "fsync", "link", "remove", "open", "fsync"]
+    assert steps == ["open", "open", "fsync", "rename", "open", "fsync"] * 3
 
 
 @pytest.mark.heavy
 def test_originals_are_removed_only_when_the_merged_file_has_its_name_for_good(root, tmp_path):
     fill_store(root, [1, 2])
     *_, steps = deaths(root, tmp_path / "dead", "compact")
+    del steps[: steps.index("remove") + 1]  # of a new file, whose time is the current time
     for _ in ("trials", "metrics"):
         flushed = steps.index("rename") + 2
         assert steps[flushed - 4 : flushed + 1] == ["open", "fsync", "rename", "open", "fsync"]

@@ -43,34 +43,6 @@ def test_a_file_is_read_once_and_a_merged_one_as_a_new_one(tmp_path, monkeypatch
     assert same(latest, store)
 
 
-def test_one_attempt_is_found_by_the_name_of_its_file_as_a_look_at_all_would_find_it(tmp_path, monkeypatch):
-    store, read, paths = Store(tmp_path), latest_attempts.read_verified, []
-
-    def noted(path, quarantine):
-        paths.extend([path] if path.exists() else [])
-        return read(path, quarantine)
-
-    monkeypatch.setattr(latest_attempts, "read_verified", noted)
-    latest, study = store.follow(), make_trial_row(0).study
-    assert not latest.find(study, make_trial_id(0), 0)
-    for number in range(4):
-        store.write(make_trial_row(number), make_metric_rows(number))
-        assert latest.find(study, make_trial_id(number), 0)
-        assert not latest.find(study, make_trial_id(number), 1)
-        assert same(latest, store)
-        if number % 2:
-            latest.refresh()
-            assert same(latest, store)
-    assert len(paths) == len(set(paths)) == 4
-    assert latest.since(0) == [make_trial_id(number) for number in range(4)]
-    store.write(make_trial_row(4), make_metric_rows(4))
-    store.upkeep.compact()
-    assert not latest.find(study, make_trial_id(4), 0), "expected its own file to be gone"
-    latest.refresh()
-    assert latest.find(study, make_trial_id(4), 0)
-    assert same(latest, store)
-
-
 def test_a_file_that_a_compaction_takes_away_meanwhile_is_found_in_the_merged_one(tmp_path, monkeypatch):
     store, read = Store(tmp_path), latest_attempts.read_verified
     for number in range(3):

@@ -3,11 +3,10 @@
 import errno
 import os
 import socket
-from pathlib import Path
 
 import pytest
 
-from activemem.storage import UnreadableError, is_other_than_file, read_regular
+from activemem.storage import UnreadableError, read_regular
 
 
 def make_pipe(path):
@@ -67,26 +66,3 @@ def test_errors_of_the_machine_are_not_those_of_a_file(tmp_path, monkeypatch, co
     with pytest.raises(kind) as caught:
         read_regular(tmp_path / "file")
     assert type(caught.value) is (kind if kind is UnreadableError else OSError)
-
-
-def test_other_things_with_the_name_of_a_file_are_distinguished_from_files(tmp_path):
-    (tmp_path / "file").write_bytes(b"text")
-    (tmp_path / "folder").mkdir()
-    for name in ("file", "folder", "nothing"):
-        (tmp_path / f"link to {name}").symlink_to(name)
-    names = ["folder", "link to folder", "link to nothing", "file", "link to file", "nothing"]
-    assert [is_other_than_file(tmp_path / name) for name in names] == [True] * 3 + [False] * 3
-
-
-def test_a_file_that_others_remove_while_it_is_looked_at_is_no_other(tmp_path, monkeypatch):
-    path = tmp_path / "file"
-    path.write_bytes(b"text")
-    lstat = Path.lstat
-
-    def look_and_remove(self):
-        found = lstat(self)
-        path.unlink()
-        return found
-
-    monkeypatch.setattr(Path, "lstat", look_and_remove)
-    assert not is_other_than_file(path)

@@ -3,8 +3,6 @@
 import io
 import os
 import shutil
-import subprocess
-import sys
 import time
 import zipfile
 from datetime import UTC, datetime, timedelta
@@ -20,7 +18,6 @@ from activemem.storage import (
     add_model_checksum,
     encode_metadata,
     sealing,
-    temporary_name,
 )
 
 from .factories import (
@@ -153,7 +150,7 @@ def test_a_check_reports_every_fault_and_changes_nothing(root, sound, caplog):
         ),
         UNFINISHED,
         (*UNFINISHED[:1], f"checkpoints/{make_trial_id(301)}", *UNFINISHED[2:]),
-        ("leftover", "weights/.0.safetensors.0", "the process that wrote it has died"),
+        ("leftover", "weights/.0.safetensors.0", "it was left unfinished a day ago"),
     ]
     assert found.has_faults
     assert names(root) == before
@@ -251,7 +248,7 @@ def leftovers(root):
 
 def test_leftovers_are_reported_with_their_sizes_and_removed(root, leftovers):
     expected = [
-        (f"checkpoints/{make_trial_id(6)}/.state.pt.0", "the process that wrote it has died", 1000),
+        (f"checkpoints/{make_trial_id(6)}/.state.pt.0", "it was left unfinished a day ago", 1000),
         (f"checkpoints/{make_trial_id(1)}", "its trial is done", 7),
         (f"checkpoints/{make_trial_id(2)}", "its trial is failed", 7),
         (f"checkpoints/{make_trial_id(5)}", "its trial is done", 7),
@@ -274,54 +271,6 @@ def test_current_files_are_kept_by_a_machine_whose_clock_is_days_fast(root, soun
     monkeypatch.setattr(time, "time", lambda: now() + 3 * DAY_S)
     assert sound.upkeep.clean() == ()
     assert begun.exists()
-
-
-WRITER = """
-import sys, time
-from pathlib import Path
-from activemem.storage.files import replacing
-from activemem.storage.store import open_layout
-layout = open_layout(sys.argv[1])
-weights = layout.weights("0" * 16)
-with replacing(layout.study("a"), layout.unfinished) as record, replacing(weights) as folder:
-    record.write_bytes(b"half")
-    folder.mkdir()
-    print("begun", flush=True)
-    time.sleep(600)
-"""
-
-
-def test_a_compaction_removes_at_once_what_a_killed_process_was_writing(root):
-    store = fill_store(root, [1])
-    writer = subprocess.Popen([sys.executable, "-c", WRITER, str(root)], stdout=subprocess.PIPE, text=True)
-    try:
-        assert writer.stdout.readline() == "begun\n"
-        begun = list(root.rglob(".*"))
-        assert sorted(path.parent.name for path in begun) == ["unfinished", "weights"]
-        for path in begun:
-            age(path)
-        assert store.upkeep.clean() == ()  # it is slow, but it lives
-    finally:
-        writer.kill()
-        writer.communicate()
-    store.upkeep.compact()
-    assert list(root.rglob(".*")) == []
-
-
-def test_a_temporary_name_of_a_dead_process_is_not_taken_for_that_of_its_successor(root):
-    store = fill_store(root, [1])
-    own = root / "unfinished" / temporary_name("row")
-    machine_and_pid, _, rest = own.name.rpartition("-")
-    started, _, chance = rest.partition(".")
-    earlier = own.with_name(f"{machine_and_pid}-{int(started) - 1}.{chance}")
-    stranger = own.with_name(f".row.{'0' * 12}-{own.name.split('-')[1]}-1.{chance}")
-    for path in (own, earlier, stranger):
-        path.write_bytes(b"half")
-    age(own)
-    assert [each.path for each in store.upkeep.clean()] == [earlier.relative_to(root)]
-    age(stranger)
-    assert [each.path for each in store.upkeep.clean()] == [stranger.relative_to(root)]
-    assert own.exists()
 
 
 def test_files_of_a_machine_whose_clock_was_days_slow_are_leftovers(root):

@@ -374,13 +374,13 @@ class Search:
         tracked = self._tracked.running_here(name)
         jobs, events = tracked.jobs, list[Event]()
         if not completed:
-            self._points.read_ends(jobs)
+            self._stored.refresh()
             events += [
                 store_pruned(job, self._store, self._reason)
                 for job in jobs
                 if self._stored.last_number(job.trial.id) < job.attempt
             ]
-        self._points.read_ends(jobs)
+        self._stored.refresh()
         # the next seed of the point follows, if the race allows it
         if self._race is not None and all(job.trial.id in self._stored for job in jobs):
             self._tracked.move(tracked, PointState.PROPOSED)

@@ -28,7 +28,6 @@ from ....studies.schema.settings import Level
 from ....studies.study import Study
 from ...trial.checkpoints import checkpoint_of
 from ...trial.failures import storing
-from ...trial.outcome import Job
 
 COLUMNS = (
     *("trial", "attempt", "study", "task", "seed", "status", "reason", "factors", "settings"),
@@ -96,14 +95,6 @@ class StoredPoints:
         self._last: SearchPoint | None = None
         needs_devices = study.search.budget is not None and study.search.budget.gpu_hours is not None
         self.attempts = store.follow((*COLUMNS, *(DEVICE_COLUMNS if needs_devices else ())))
-
-    def read_ends(self, jobs: Iterable[Job]) -> None:
-        """Read the stored outcomes of jobs that have just ended.
-
-        If possible, do not list the whole store. If a job has no such file, read all new rows of the store.
-        """
-        if not all(self.attempts.find(job.trial.study, job.trial.id, job.attempt) for job in jobs):
-            self.attempts.refresh()
 
     def of_values(self, values: dict[str, Level], rung: int | None = None) -> SearchPoint:
         """Return the search point with these values, by default on the last rung."""

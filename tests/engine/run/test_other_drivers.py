@@ -26,7 +26,7 @@ from activemem.engine.trial import (
     MachineError,
     store_pruned,
 )
-from activemem.storage import Store, leases, place
+from activemem.storage import Store, files, leases
 from activemem.studies.planning import select_shard
 
 from ...waiting import wait_for
@@ -86,14 +86,14 @@ def test_an_outcome_whose_last_flush_failed_is_no_other_drivers_to_train(tiny, s
     attempt = Attempt(Job(trial=first, attempt=0, run="one"), store, CPU, claims=claims)
     while not attempt.trained:
         attempt.advance()
-    real = place.sync
+    real = files.sync
 
     def fail(path):
         if path.parent.name == "trials":
             raise OSError(errno.EIO, "Input/output error")
         real(path)
 
-    monkeypatch.setattr(place, "sync", fail)
+    monkeypatch.setattr(files, "sync", fail)
     assert attempt.advance() == MachineFailed(reason="Input/output error")
     attempt.release()
     taken = others.claim(Job(trial=first, attempt=0, run="other", gone=0))  # its owner has ended
