@@ -47,9 +47,6 @@ if TYPE_CHECKING:
 _PLANNED_FLOPS = 3e10
 """The maximum FLOPs of a measured step: a slow core takes a few seconds for it."""
 
-_COMPARED_FLOPS = 3e9
-"""The maximum FLOPs of a step of which two precisions are compared."""
-
 _CORE_FLOPS = 5e10
 """The peak FLOP/s of a CPU core; few trainings reach it."""
 
