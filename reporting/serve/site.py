@@ -41,7 +41,7 @@ REFRESH_FACTOR, MAX_AGE_S = 10, 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class SitePage:
     """A page: its title, the name of its study, and the name, title and HTML of each section."""
 
     title: str
@@ -74,34 +74,34 @@ class Site:
         self._kept: dict[Hashable, _Kept] = {}
         self._snapshots: dict[str, tuple[str, Snapshot]] = {}
 
-    def page(self, words: Sequence[str], query: Mapping[str, str]) -> Page:
+    def page(self, words: Sequence[str], query: Mapping[str, str]) -> SitePage:
         """Return the page at an address, which is given by the words of its path."""
         now = self._reader.current()
         view = View(metric=query.get("metric"), order=query.get("order"))
         match words:
             case []:
-                return Page(title="Studies", sections=[("studies", "Studies", self._studies(now))])
+                return SitePage(title="Studies", sections=[("studies", "Studies", self._studies(now))])
             case ["study", name, *rest] if isinstance(found := now.studies.get(name), StudyNow):
                 if not rest:
-                    return Page(
+                    return SitePage(
                         title=found.study.title, name=name, sections=self._sections(SECTIONS, found, view)
                     )
                 if rest[0] == "trial" and rest[1:] and rest[1] in trials_now(found):
                     section = trial_section(rest[1])
-                    return Page(
+                    return SitePage(
                         title=section.title, name=name, sections=self._sections([section], found, view)
                     )
             case ["study", name] if isinstance(error := now.studies.get(name), StudyError):
                 shown = _TEMPLATES.get_template("missing.html").render(words=str(error))
-                return Page(
+                return SitePage(
                     title=f"{name} cannot be read", sections=[("missing", "Error", shown)], status=404
                 )
             case _:
                 pass
         shown = _TEMPLATES.get_template("missing.html").render(words="No page has this address.")
-        return Page(title="Not found", sections=[("missing", "Error", shown)], status=404)
+        return SitePage(title="Not found", sections=[("missing", "Error", shown)], status=404)
 
-    def render(self, page: Page) -> str:
+    def render(self, page: SitePage) -> str:
         """Return the HTML of a page, with the frame around its sections."""
         return _TEMPLATES.get_template("shell.html").render(
             page=page,
