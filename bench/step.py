@@ -28,7 +28,10 @@ from activemem.studies.schema.settings import TrialSettings
 RECIPES = ("4 * (sa >> ff(512))", "4 * (conv(k=20) >> ff(512))", "4 * (sa + highway_conv(k=20) >> ff(512))")
 WIDTH, BATCH, LENGTH, STEPS = 128, 32, 20, 10
 
-SIZES = ((8, 5), (16, 5), (16, 10), (64, 5), (64, 10), (128, 5), (512, 20), (64, 256), (64, 1024))
+SIZES = (
+    *((8, 5), (16, 5), (16, 10), (32, 20), (64, 5), (64, 10), (128, 5), (256, 20), (512, 20)),
+    *((64, 256), (128, 256), (64, 1024)),
+)
 """Widths and lengths; at the smallest, function calls take much of a step, and at the largest products do."""
 
 
@@ -122,10 +125,10 @@ class PlainAttention(nn.Module):
 class PlainConvolution(nn.Module):
     """A convolution along the sequence with torch's `Conv1d`, followed by ReLU."""
 
-    def __init__(self, width: int, k: int) -> None:
+    def __init__(self, width: int, k: int, *, causal: bool = False) -> None:
         super().__init__()
         self.convolution = nn.Conv1d(width, width, k)
-        self.padding = (k - 1) // 2, k // 2
+        self.padding = (k - 1, 0) if causal else ((k - 1) // 2, k // 2)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (batch, length, width) to the same shape."""

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import attention
+import chunked
 import hfta
 import packs
 import step
@@ -99,18 +100,33 @@ def step_row(what: step.Comparison, seconds: float, device: torch.device) -> Ite
     yield Row(what.what, what.beside, *step.compare(what, seconds, device))
 
 
-def convolution_name(batch: int, length: int) -> str:
-    """Return the name of a convolution's forward and backward pass."""
-    return f"`conv(k=20)`, width {step.WIDTH}, batch {batch}, length {length}"
+class ConvolutionSize(NamedTuple):
+    """The size of a convolution over long sequences."""
+
+    batch: int
+    length: int
+    causal: bool
+
+    @property
+    def what(self) -> str:
+        """Return what is measured, in Markdown."""
+        kind = "causal, " if self.causal else ""
+        return f"`conv(k=20)`, {kind}width {step.WIDTH}, batch {self.batch}, length {self.length}"
 
 
-def convolution_rows(batch: int, length: int, seconds: float, device: torch.device) -> Iterator[Row]:
-    """Measure the forward and backward pass of a convolution over long sequences."""
-    ours = attention.make_block("conv(k=20)", device.type, width=step.WIDTH, causal=False)
-    theirs = step.PlainConvolution(step.WIDTH, 20).to(device)
-    x = torch.randn(batch, length, step.WIDTH, device=device, requires_grad=True)
+def convolution_rows(size: ConvolutionSize, seconds: float, device: torch.device) -> Iterator[Row]:
+    """Measure the forward and backward pass of a convolution."""
+    ours = attention.make_block("conv(k=20)", device.type, width=step.WIDTH, causal=size.causal)
+    theirs = step.PlainConvolution(step.WIDTH, 20, causal=size.causal).to(device)
+    x = torch.randn(size.batch, size.length, step.WIDTH, device=device, requires_grad=True)
     found = attention.median_ms({"ours": lambda: ours(x), "theirs": lambda: theirs(x)}, seconds, device)
-    yield Row(convolution_name(batch, length), "torch's `Conv1d`", found["ours"], found["theirs"])
+    yield Row(size.what, "torch's `Conv1d`", found["ours"], found["theirs"])
+
+
+def chunked_rows(form: chunked.Form, seconds: float, device: torch.device) -> Iterator[Row]:
+    """Measure the forward and backward pass of a layer with matrix states."""
+    beside = "its chunked form, written by hand"
+    yield Row(form.what, beside, *chunked.compare(form, seconds, device))
 
 
 def layer_size(device: torch.device) -> attention.Size:
@@ -187,6 +203,15 @@ def search_rows() -> Iterator[Row]:
     yield Row(what, "Optuna with SQLite and plain loops, by hand", *optuna_by_hand.measure())
 
 
+def grid_rows() -> Iterator[Row]:
+    """Measure a trial of a whole study, in this process and on Ray."""
+    import grid_by_hand  # noqa: PLC0415 -- Ray, which nothing else needs
+
+    what = f"a trial of a grid of {grid_by_hand.TRIALS}"
+    yield Row(f"{what}, in one process", "a plain loop that writes a row", *grid_by_hand.measure_in_process())
+    yield Row(f"{what}, on Ray", "Ray Tune, by hand", *grid_by_hand.measure_on_ray())
+
+
 def machine(device: torch.device) -> str:
     """Return one line with the machine and versions."""
     now, place = datetime.now(UTC).date(), outcome.device_name(device)
@@ -224,8 +249,11 @@ def tables(measurements: Iterable[tuple[str, Measure]], device: torch.device) ->
 def all_there_is(seconds: float, device: torch.device, *, tiny: bool) -> Iterator[tuple[str, Measure]]:
     """Yield the name and function of each measurement that needs only torch; `tiny` selects small sizes."""
     yield from step_measures(step.comparisons(), seconds, device)
-    for batch, length in product((8, 32), (256, 1024)):
-        yield convolution_name(batch, length), partial(convolution_rows, batch, length, seconds, device)
+    for causal, length, batch in product((False, True), (256, 1024), (8, 32)):
+        size = ConvolutionSize(batch, length, causal)
+        yield size.what, partial(convolution_rows, size, seconds, device)
+    for form in chunked.FORMS:
+        yield form.what, partial(chunked_rows, form, seconds, device)
     yield LAYER, partial(layer_rows, seconds, device)
     for kind, adaptive, dropout in (
         ("", False, 0.0),
@@ -254,6 +282,7 @@ def beside_packages(seconds: float, device: torch.device) -> Iterator[tuple[str,
     yield from step_measures(step.beside_packages(), seconds, device)
     if device.type == "cpu":
         yield "a point of a search", search_rows
+        yield "a trial of a grid", grid_rows
         yield "an empty trial", trial_rows
 
 
