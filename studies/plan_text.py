@@ -90,6 +90,7 @@ def format_plan(
         *(("warning", text) for text in plan.data.warnings),
         ("where", where),
         ("packs", machine.packs if machine else ""),
+        ("bf16", machine.bf16 if machine else ""),
         *_design_notes(study, plan),
         *_cost_notes(plan, width),
         *_search_notes(study, plan),

@@ -86,6 +86,15 @@ def find_gpus() -> list[Gpu]:
     return found
 
 
+def cpu_has_bf16() -> bool:
+    """Return whether this machine's CPU has bfloat16 instructions, according to Linux."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return any(flag in text.split() for flag in ("avx512_bf16", "amx_bf16", "bf16"))
+
+
 def gpu_here() -> tuple[Gpu, int] | None:
     """Return the GPU with the least free memory, and the number of GPUs. Return None if there is no GPU."""
     found = find_gpus() if has_gpu() else []

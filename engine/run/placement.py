@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 import torch
@@ -172,15 +173,62 @@ def measure_speed(steps: Mapping[float, TrialSettings], machine: Machine) -> Spe
     The result has pairs of FLOPs and seconds. Return None if `steps` is empty or a step fails. `steps` has
     one trial for each number of FLOPs.
     """
+    with _measuring(machine):
+        return sorted((flops, _measure_step(each, machine)) for flops, each in steps.items()) or None
+    return None
+
+
+@contextmanager
+def _measuring(machine: Machine) -> Iterator[None]:
+    """Within this context, compute with as many threads as a trial.
+
+    Torch's random generator stays as it is. Exceptions end the context: whatever fails here fails in the
+    trial, which reports it.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(machine.threads)
     try:
-        # whatever fails here fails in the trial, which reports it
         with suppress(Exception), torch.random.fork_rng(devices=[]):
-            return sorted((flops, _measure_step(each, machine)) for flops, each in steps.items()) or None
-        return None
+            yield
     finally:
         torch.set_num_threads(threads)
+
+
+COMPARED_S = 0.15
+"""The seconds of measurement for each step of which two precisions are compared."""
+
+
+def measure_bf16(steps: Sequence[TrialSettings], machine: Machine) -> tuple[float, float] | None:
+    """Return the total seconds of these steps in float32 and in bf16.
+
+    Return None if a step fails.
+
+    The two precisions are measured alternately.
+    """
+    with _measuring(machine):
+        pairs = [_measure_both(each, machine) for each in steps]
+        return sum(full for full, _ in pairs), sum(half for _, half in pairs)
+    return None
+
+
+def _measure_both(settings: TrialSettings, machine: Machine) -> tuple[float, float]:
+    """Return the seconds of a training step in float32 and in bf16. Each is the fastest of several steps."""
+    device, spent = torch.device(machine.device), 0.0
+    trainings = list[Training]()
+    for precision in ("float32", "bf16"):
+        # so many steps that no epoch ends during the measurement
+        train = settings.train.model_copy(update={"precision": precision, "steps_per_epoch": sys.maxsize})
+        trainings.append(Training(settings.model_copy(update={"train": train}), device, machine.data))
+        # the first step is slower than all others, so it is not measured
+        trainings[-1].take_steps()
+    fastest = [math.inf, math.inf]
+    while spent < COMPARED_S:
+        for place, training in enumerate(trainings):
+            began = time.thread_time()
+            training.take_steps()
+            seconds = time.thread_time() - began
+            fastest[place], spent = min(fastest[place], seconds), spent + seconds
+    return fastest[0], fastest[1]
 
 
 def _measure_step(settings: TrialSettings, machine: Machine) -> float:

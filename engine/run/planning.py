@@ -17,11 +17,13 @@ from ...studies.planning.memory_estimates import GpuRoom, StepMemory, room_on_gp
 from ...studies.planning.plan import MachineNotes, Plan, make_plan, most_at_once
 from ...studies.planning.time_estimates import (
     max_seconds_in_process,
+    positions_of_first_step,
     steps_to_measure,
     trial_seconds,
 )
 from ...studies.planning.trials_to_run import trials_to_run
-from ...studies.resolve.trial import settings_to_json
+from ...studies.resolve.costs import gains_from_bf16
+from ...studies.resolve.trial import first_of_each_kind, settings_to_json
 from ...studies.schema.search_settings import RACE
 from ...studies.study import Study
 from ...studies.text.units import format_bytes, format_duration, plural, si_prefix
@@ -31,6 +33,7 @@ from ..core.resources import (
     Gpus,
     Machine,
     count_gpus_of_processes,
+    cpu_has_bf16,
     cpus_here,
     gpu_fault,
     gpu_here,
@@ -47,10 +50,23 @@ if TYPE_CHECKING:
 _PLANNED_FLOPS = 3e10
 """The maximum FLOPs of a measured step: a slow core takes a few seconds for it."""
 
+_COMPARED_FLOPS = 3e9
+"""The maximum FLOPs of a step of which two precisions are compared."""
+
 _CORE_FLOPS = 5e10
 """The peak FLOP/s of a CPU core; few trainings reach it."""
 
 _MAX_CPU_DAYS = 21
+
+_MOSTLY_FLOAT32 = "most of its steps are so small that they are computed in float32"
+
+_EMULATED = "this CPU only emulates it, so steps take longer than in float32"
+
+_TOLD_SHARE = 0.9
+"""The maximum time in bf16, as a share of that in float32, that a plan mentions unasked."""
+
+_NEARLY_ONE = 1.05
+"""The share above which a plan advises float32; below it, a short measurement sees no difference."""
 
 
 def plan_study(
@@ -90,6 +106,7 @@ def on_machine(plan: Plan, machine: Machine, *, at_once: int | None = None) -> P
         total=_total_time(plan, machine),
         where=describe_device(plan, machine, at_once),
         packs=_describe_packs(plan, machine),
+        bf16=_describe_bf16(plan, machine),
         activation_checkpointing=machine.activation_checkpointing,
         groups=_group_sizes(plan.study),
     )
@@ -133,6 +150,39 @@ def _can_measure(trials: Sequence[TrialSettings], machine: Machine) -> bool:
     trains_on_gpu = machine.gpus and (machine.gpus != "auto" or has_gpu())
     drawn = all(isinstance(each.task, AlgorithmicSettings | GeneratedTask) for each in trials)
     return drawn and machine.address is None and not trains_on_gpu
+
+
+def _describe_bf16(plan: Plan, machine: Machine) -> str:
+    """Describe how much faster bf16 is: `would take 0.66 of the time here`.
+
+    Return "" if bf16 is not much faster than float32. For a study that sets bf16, the time is described
+    in any case, with a warning where float32 is faster. The measurement is cached.
+    """
+    left = [each.trial for each in plan.trials if each.status != "done"]
+    left = plan.study.boundary_trials() if plan.study.search else left
+    trials = [each.settings for each in first_of_each_kind(left)]
+    used = {each.train.precision for each in trials}
+    if not trials or "tf32" in used or not _can_measure(trials, machine):
+        return ""
+    if not cpu_has_bf16():
+        return _EMULATED if "bf16" in used else ""
+    steps = [each for flops, each in steps_to_measure(trials).items() if flops <= _COMPARED_FLOPS]
+    if not any(gains_from_bf16(each.model, positions_of_first_step(each)) for each in steps):
+        return _MOSTLY_FLOAT32 if steps and "bf16" in used else ""
+    key = (platform.node(), [settings_to_json(each) for each in steps])
+
+    def nanoseconds() -> dict[str, int]:
+        from .placement import measure_bf16  # noqa: PLC0415 -- loads torch
+
+        found = measure_bf16(steps, replace(ONE_CPU, data=machine.data)) or ()
+        return dict(zip(("float32", "bf16"), (round(1e9 * seconds) for seconds in found), strict=False))
+
+    found = remember("bf16", key, nanoseconds)
+    share = found["bf16"] / found["float32"] if found else 1.0
+    if "bf16" in used and found:
+        advice = ': `precision = "float32"` is faster on this CPU' if share > _NEARLY_ONE else ""
+        return f"takes {share:.2f} of the time of float32 here{advice}"
+    return f"would take {share:.2f} of the time here" if share <= _TOLD_SHARE else ""
 
 
 def _group_sizes(study: Study) -> list[GroupSize]:

@@ -230,13 +230,14 @@ class ModelCost:
 class MachineNotes:
     """Sentences about the machine that will train, for a plan.
 
-    `total` is the time of all trials, `where` the device, and `packs` how many trials train together in one
-    process. `groups` has the sizes of groups of weights.
+    `total` is the time of all trials, `where` the device, `packs` how many trials train together in one
+    process, and `bf16` what reduced precision saves. `groups` has the sizes of groups of weights.
     """
 
     total: str
     where: str
     packs: str
+    bf16: str
     activation_checkpointing: bool
     groups: Sequence[GroupSize]
 

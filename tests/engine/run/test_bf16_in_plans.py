@@ -1,0 +1,74 @@
+"""A plan says what bf16 would take of the time here, where the CPU has it and it gains."""
+
+import pytest
+
+from activemem import load_study
+from activemem.engine import Machine
+from activemem.engine.run import placement, plan_study, planning
+from activemem.storage import Store
+
+CPU = Machine(gpus=0.0)
+WIDE = ["model.d_model=128", "train.curriculum.start=20"]
+
+
+@pytest.fixture(name="takes")
+def _takes(tiny, tmp_path, monkeypatch):
+    """Return a function for the plan's text on a CPU with bf16, where it takes this share of the time."""
+    monkeypatch.setattr(planning, "cpu_has_bf16", lambda: True)
+    monkeypatch.setattr(planning, "remember", lambda what, of, measure: measure())
+
+    def takes(share, *changes, machine=CPU):
+        monkeypatch.setattr(placement, "measure_bf16", lambda *_: (1.0, share))
+        return " ".join(str(plan_study(load_study(tiny, [*changes]), Store(tmp_path), machine)).split())
+
+    return takes
+
+
+def test_what_bf16_would_take_is_said_where_it_gains(takes):
+    assert "bf16 would take 0.66 of the time here" in takes(0.66, *WIDE)
+    assert "bf16" not in takes(0.95, *WIDE)
+
+
+def test_a_study_that_sets_bf16_is_always_told(takes):
+    assert "bf16 takes 0.66 of the time of float32 here" in takes(0.66, "train.precision=bf16", *WIDE)
+    assert "faster" not in takes(1.0, "train.precision=bf16", *WIDE)
+    told = takes(1.36, "train.precision=bf16", *WIDE)
+    assert "bf16 takes 1.36 of the time of float32 here" in told
+    assert '`precision = "float32"` is faster on this CPU' in told
+
+
+def test_steps_that_are_computed_in_float32_are_not_measured(takes):
+    assert "bf16" not in takes(0.5)
+    assert "bf16 most of its steps are so small that they are computed in float32" in takes(
+        0.5, "train.precision=bf16"
+    )
+
+
+def test_steps_too_large_to_be_measured_in_a_plan_are_not_compared(tmp_path, monkeypatch):
+    compared = []
+    monkeypatch.setattr(planning, "cpu_has_bf16", lambda: True)
+    monkeypatch.setattr(planning, "remember", lambda what, of, measure: measure() if what == "bf16" else {})
+    monkeypatch.setattr(placement, "measure_bf16", lambda steps, _: compared.extend(steps) or (1.0, 0.66))
+    study = load_study("algorithmic", ["train.precision=bf16"])
+    text = plan_study(study, Store(tmp_path), CPU).machine.bf16
+    assert text == "takes 0.66 of the time of float32 here"
+    assert {each.train.curriculum.start for each in compared} == {5}  # not at the longest length
+
+
+def test_nothing_is_said_of_clusters(takes):
+    assert "bf16" not in takes(0.5, "train.precision=bf16", *WIDE, machine=Machine(address="elsewhere:6379"))
+
+
+def test_a_cpu_that_only_emulates_bf16_is_told_to_a_study_that_sets_it(takes, monkeypatch):
+    monkeypatch.setattr(planning, "cpu_has_bf16", lambda: False)
+    assert "bf16" not in takes(0.5, *WIDE)
+    assert "bf16 this CPU only emulates it" in takes(0.5, "train.precision=bf16", *WIDE)
+
+
+def test_both_precisions_are_measured_once_and_then_remembered(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(planning, "cpu_has_bf16", lambda: True)
+    study = load_study(tiny, ["train.precision=bf16", *WIDE])
+    first = plan_study(study, Store(tmp_path), CPU).machine.bf16
+    assert "of the time of float32 here" in first
+    monkeypatch.setattr(placement, "measure_bf16", lambda *_: (1.0, 9.0))
+    assert plan_study(study, Store(tmp_path), CPU).machine.bf16 == first
