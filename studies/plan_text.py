@@ -315,7 +315,9 @@ def _label_column_name(study: Study, plan: Plan) -> str:
 def _time(estimate: TimeEstimate) -> str:
     if estimate.seconds is None:
         return NO_NUMBER
-    return f"{'≤ ' if estimate.basis == 'at most' else ''}{format_duration(estimate.seconds)}"
+    bound = f"{'≤ ' if estimate.basis == 'at most' else ''}{format_duration(estimate.seconds)}"
+    about = bound if estimate.expected is None else f"~{format_duration(estimate.expected)}, {bound}"
+    return bound if about == f"~{bound.removeprefix('≤ ')}, {bound}" else about
 
 
 def _group_notes(sizes: Sequence[GroupSize]) -> Iterator[_Note]:

@@ -18,6 +18,7 @@ from ...studies.planning.plan import MachineNotes, Plan, make_plan, most_at_once
 from ...studies.planning.time_estimates import (
     max_seconds_in_process,
     positions_of_first_step,
+    steps_to_compare,
     steps_to_measure,
     trial_seconds,
 )
@@ -49,9 +50,6 @@ if TYPE_CHECKING:
 
 _PLANNED_FLOPS = 3e10
 """The maximum FLOPs of a measured step: a slow core takes a few seconds for it."""
-
-_COMPARED_FLOPS = 3e9
-"""The maximum FLOPs of a step of which two precisions are compared."""
 
 _CORE_FLOPS = 5e10
 """The peak FLOP/s of a CPU core; few trainings reach it."""
@@ -166,7 +164,7 @@ def _describe_bf16(plan: Plan, machine: Machine) -> str:
         return ""
     if not cpu_has_bf16():
         return _EMULATED if "bf16" in used else ""
-    steps = [each for flops, each in steps_to_measure(trials).items() if flops <= _COMPARED_FLOPS]
+    steps = steps_to_compare(trials)
     if not any(gains_from_bf16(each.model, positions_of_first_step(each)) for each in steps):
         return _MOSTLY_FLOAT32 if steps and "bf16" in used else ""
     key = (platform.node(), [settings_to_json(each) for each in steps])
@@ -351,13 +349,16 @@ def _total_time(plan: Plan, machine: Machine) -> str:
     if seconds is None:
         return "" if trains_on_gpu else _cpu_months(plan)
     bound = "at most " if plan.estimate.basis == "at most" else ""
+    expected = plan.estimate.expected
     if trains_on_gpu:
-        return f"{bound}{format_duration(seconds)} of training, one trial after the other"
+        about = "" if expected is None else f"about {format_duration(expected)}, "
+        return f"{about}{bound}{format_duration(seconds)} of training, one trial after the other"
     workers = max(1, int(cpus_here() / machine.cpus))
     is_alone = plan.study.search is None and machine.address is None
     if is_alone and seconds <= max_seconds_in_process(workers):
         workers = 1  # such a short grid trains in one process
-    return f"{bound}{_on_cpus(plan, machine, seconds, workers)} on this machine"
+    about = "" if expected is None else f"about {_on_cpus(plan, machine, expected, workers)}; "
+    return f"{about}{bound}{_on_cpus(plan, machine, seconds, workers)} on this machine"
 
 
 def _on_cpus(plan: Plan, machine: Machine, seconds: float, workers: int) -> str:

@@ -46,10 +46,14 @@ def time_on(plan: Plan, name: str) -> str:
         )
     slowest = min(precisions, key=peaks.__getitem__)
     seconds = plan.flops / (REACHED_SHARE * peaks[slowest] * 1e12)
-    bound = f"at most {format_duration(seconds)} at {100 * REACHED_SHARE:.0f} % of its peak"
+    bound = f"at most {format_duration(seconds)}"
+    if plan.estimate.expected is not None and plan.estimate.seconds:
+        about = format_duration(seconds * plan.estimate.expected / plan.estimate.seconds)
+        bound = f"about {about}, {bound}"
     return (
-        f"one {name.upper()} would take {bound}, {peaks[slowest]:g} TFLOPs a second in {slowest}; "
-        f"small models reach less{_memory_note(plan, name.lower())}"
+        f"one {name.upper()} would take {bound} at {100 * REACHED_SHARE:.0f} % of its peak, "
+        f"{peaks[slowest]:g} TFLOPs a second in {slowest}; small models reach less"
+        f"{_memory_note(plan, name.lower())}"
     )
 
 

@@ -6,6 +6,7 @@ They come from stored outcomes on this machine, or from a few measured steps.
 from __future__ import annotations
 
 import platform
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,15 +19,10 @@ from typing import Literal, get_args
 import polars as pl
 
 from ..catalog.tasks import AlgorithmicTask
-from ..resolve.costs import (
-    flops_of_test,
-    highest_length,
-    max_training_flops,
-    max_trial_flops,
-    sequence_tokens,
-)
+from ..resolve.costs import flops_of_test, highest_length, max_training_flops, sequence_tokens
 from ..resolve.trial import CellKey, Kind, Trial, first_of_each_kind
 from ..schema.settings import TrialSettings, read_recipe
+from .final_values import final_value
 
 EstimateBasis = Literal["measured", "at most", "unknown"]
 """The basis of a time: "measured" on finished trials that differ only in the seed, or set by [train]
@@ -41,15 +37,19 @@ MeasureSteps = Callable[[Sequence[TrialSettings]], Callable[[TrialSettings], flo
 class TimeEstimate:
     """An estimate of a training time in seconds.
 
-    `basis` says how it was made. `seconds` is None if the time is unknown.
+    `basis` says how it was made. `seconds` is None if the time is unknown. For an upper bound, `expected` is
+    the time if the length grows as far as in similar stored models.
     """
 
     seconds: float | None
     basis: EstimateBasis
+    expected: float | None = None
 
     def per(self, count: int) -> TimeEstimate:
         """Divide an estimate by a number of trials."""
-        return TimeEstimate(None if self.seconds is None else self.seconds / count, self.basis)
+        parts = (None if each is None else each / count for each in (self.seconds, self.expected))
+        seconds, expected = parts
+        return TimeEstimate(seconds, self.basis, expected)
 
 
 MIN_INFORMATIVE_FLOPS = 1e8
@@ -72,7 +72,7 @@ class TimeEstimator:
         Speeds come from all outcomes, and training times from the outcomes of these trials. If no outcome
         gives a speed, `measure` measures it.
         """
-        self._trials, self._measure = trials, measure
+        self._outcomes, self._trials, self._measure = outcomes, trials, measure
         rows = _outcomes_on_this_device(outcomes)
         speed = pl.col("flops").sum() / pl.col("seconds").sum()
         self._speeds: Mapping[str, float] = dict(rows.group_by("recipe_id").agg(speed).iter_rows())
@@ -108,11 +108,17 @@ class TimeEstimator:
             return TimeEstimate(settings.train.seconds, "measured")
         known = self._task_speeds.get(settings.task.name, self._speed)
         speed = self._speeds.get(read_recipe(settings.model.recipe).id, known)
+        flops = max_training_flops(settings)
         if speed is not None:
-            return TimeEstimate(max_trial_flops(settings) / speed, "at most")
-        if self._measured is not None:
-            return TimeEstimate(self._measured(settings), "at most")
-        return UNKNOWN_TIME
+            seconds = (flops + flops_of_test(settings)) / speed
+        elif self._measured is not None:
+            seconds = self._measured(settings)
+        else:
+            return UNKNOWN_TIME
+        reached = self._reached.get((settings.task.name, _blocks(settings.model.recipe)))
+        if reached is None:
+            return TimeEstimate(seconds, "at most")
+        return TimeEstimate(seconds, "at most", expected=seconds * _flops_to(settings, reached) / flops)
 
     @cached_property
     def _measured(self) -> Callable[[TrialSettings], float] | None:
@@ -122,6 +128,20 @@ class TimeEstimator:
             else None
         )
 
+    @cached_property
+    def _reached(self) -> Mapping[tuple[str, frozenset[str]], float]:
+        """The mean `max_length` of finished trials, by task and block names.
+
+        The metric is the longest length that a trial has learned. Trials of all machines count, because the
+        reached length does not depend on the machine's speed.
+        """
+        done = self._outcomes.filter(pl.col("status") == "done")
+        lengths = done.select("task", "recipe", length=final_value("max_length")).drop_nulls()
+        found: dict[tuple[str, frozenset[str]], list[float]] = {}
+        for task, recipe, length in lengths.iter_rows():
+            found.setdefault((task, _blocks(recipe)), []).append(length)
+        return {key: fmean(each) for key, each in found.items()}
+
 
 def total_time(estimates: Iterable[TimeEstimate]) -> TimeEstimate:
     """Add the estimated times of trials. The sum is as certain as the least certain estimate (`basis`)."""
@@ -130,7 +150,28 @@ def total_time(estimates: Iterable[TimeEstimate]) -> TimeEstimate:
     basis = max(bases, key=get_args(EstimateBasis).index)
     if basis == "unknown":
         return UNKNOWN_TIME
-    return TimeEstimate(sum(one.seconds or 0.0 for one in found), basis)
+    expected = sum(one.seconds or 0.0 if one.expected is None else one.expected for one in found)
+    is_bounded = any(one.expected is not None for one in found)
+    return TimeEstimate(sum(one.seconds or 0.0 for one in found), basis, expected if is_bounded else None)
+
+
+def _blocks(recipe: str) -> frozenset[str]:
+    # arguments are removed first: models with the same blocks in other sizes count as similar
+    return frozenset(re.findall(r"[a-z_]\w*", re.sub(r"(?<=\w)\([^()]*\)", "", recipe)))
+
+
+def _flops_to(settings: TrialSettings, length: float) -> float:
+    """Return the training FLOPs of a trial that reaches this length but not the next one.
+
+    A model that has learnt `length` trains on the next length until the end of the trial.
+    """
+    train, task = settings.train, settings.task.spec
+    if not isinstance(task, AlgorithmicTask) or train.curriculum is None:
+        return max_training_flops(settings)
+    end = max(train.curriculum.start, int(length) + task.length_step)
+    curriculum = train.curriculum.model_copy(update={"end": min(end, highest_length(settings))})
+    ended = train.model_copy(update={"curriculum": curriculum})
+    return max_training_flops(settings.model_copy(update={"train": ended}))
 
 
 def _outcomes_on_this_device(outcomes: pl.DataFrame) -> pl.DataFrame:
@@ -212,6 +253,40 @@ def steps_to_measure(all_settings: Sequence[TrialSettings]) -> dict[float, Trial
     return {_flops_of_step(each): each for each in tried}
 
 
+_COMPARED_FLOPS = 3e9
+"""The FLOPs of a step of which two precisions are compared: less than a tenth of a second on most cores."""
+
+_LEAST_PART = 1 / 4
+"""The smallest part of a larger batch that still has the speed of the whole batch."""
+
+_LENGTH_SHARES = (1 / 2, 1 / 4, 1 / 8, 0)
+"""The shares of the mean progress at which two precisions are compared, if the mean is too long."""
+
+
+def steps_to_compare(all_settings: Sequence[TrialSettings]) -> list[TrialSettings]:
+    """Choose the cheapest and the most expensive of these trials to compare precisions.
+
+    A growing length has its probable mean. Larger batches are reduced to a part. If that leaves a step too
+    large to be measured in a plan, the step has the whole batch at a shorter length. The list is empty if
+    even the first length is too long.
+    """
+    kinds = sorted(all_settings, key=max_training_flops)
+    steps = list[TrialSettings]()
+    for each in kinds if len(kinds) == 1 else (kinds[0], kinds[-1]):
+        short = _short(each, _MEAN_PROGRESS)
+        part = min(1.0, _COMPARED_FLOPS / _flops_of_step(short))
+        if part < _LEAST_PART:
+            shorter = (_short(each, share * _MEAN_PROGRESS) for share in _LENGTH_SHARES)
+            small = (one for one in shorter if _flops_of_step(one) * _LEAST_PART <= _COMPARED_FLOPS)
+            if (short := next(small, None)) is None:
+                return []
+        elif part < 1.0:
+            train = {"batch_size": max(1, round(part * short.train.batch_size))}
+            short = short.model_copy(update={"train": short.train.model_copy(update=train)})
+        steps.append(short)
+    return steps
+
+
 def positions_of_first_step(settings: TrialSettings) -> int:
     """Return the number of positions (sequences × tokens) in the first batch that a trial computes.
 
@@ -257,6 +332,10 @@ def _interpolate(flops: float, speed: Speed) -> float:
         if low <= flops <= high:
             return low_s + (high_s - low_s) * (flops - low) / max(high - low, 1.0)
     return speed[0][1]
+
+
+_MEAN_PROGRESS = 0.25
+"""The mean length of a trial, between its first and its longest, if it grows in every second epoch."""
 
 
 def _short(settings: TrialSettings, progress: float) -> TrialSettings:

@@ -44,7 +44,7 @@ def test_steps_that_are_computed_in_float32_are_not_measured(takes):
     )
 
 
-def test_steps_too_large_to_be_measured_in_a_plan_are_not_compared(tmp_path, monkeypatch):
+def test_large_steps_are_compared_at_a_shorter_length_with_their_whole_batch(tmp_path, monkeypatch):
     compared = []
     monkeypatch.setattr(planning, "cpu_has_bf16", lambda: True)
     monkeypatch.setattr(planning, "remember", lambda what, of, measure: measure() if what == "bf16" else {})
@@ -52,7 +52,8 @@ def test_steps_too_large_to_be_measured_in_a_plan_are_not_compared(tmp_path, mon
     study = load_study("algorithmic", ["train.precision=bf16"])
     text = plan_study(study, Store(tmp_path), CPU).machine.bf16
     assert text == "takes 0.66 of the time of float32 here"
-    assert {each.train.curriculum.start for each in compared} == {5}  # not at the longest length
+    sizes = [(each.train.curriculum.start, each.train.batch_size) for each in compared]
+    assert sizes == [(30, 9), (5, 32)]  # the cheapest at its mean length, the most expensive at its first
 
 
 def test_nothing_is_said_of_clusters(takes):

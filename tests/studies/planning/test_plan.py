@@ -221,6 +221,20 @@ def test_a_time_is_bounded_by_the_speed_of_the_same_recipe_or_of_all(store):
     assert found.models[0].estimate.seconds == pytest.approx((10 + by_cell["sa", "remember"].seconds) / 2)
 
 
+def test_a_time_is_expected_by_the_length_that_like_models_reached_anywhere(store):
+    study = load_study(SMALL)
+    keep(store, study.trials[0], seconds=10.0, flops=1e9)
+    assert make_plan(study, store).trials[3].estimate.expected is None  # `sa` has run on another task alone
+    keep(store, study.trials[2], host="elsewhere", recipe="1 * (sa(heads=2) >> ff(8))")  # reached length 5
+    found = make_plan(study, store)
+    estimate = found.trials[3].estimate
+    ended = load_study(SMALL, ["train.curriculum={ start = 5, end = 6 }"]).trials[3].settings
+    share = max_training_flops(ended) / max_training_flops(study.trials[3].settings)
+    assert estimate.expected == pytest.approx(estimate.seconds * share)
+    assert share < 1
+    assert found.estimate.expected < found.estimate.seconds
+
+
 def test_steps_are_measured_once_if_the_store_has_no_speed(store):
     study, asked = load_study(SMALL), []
 
