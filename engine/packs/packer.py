@@ -80,7 +80,6 @@ def alone_reason(settings: TrialSettings) -> str | None:
         "its optimizer changes during training ([train] changes)": bool(train.changes),
         'the weights of its best epoch are kept ([train] keep = "best")': train.keep == "best",
         "it has callbacks ([train] callbacks)": bool(train.callbacks),
-        "it trains for a fixed time ([train] seconds)": train.seconds is not None,
     }
     return next((reason for reason, holds in reasons.items() if holds), None)
 
