@@ -28,7 +28,7 @@ from ...blocks.models.base_model import BaseModel
 from ...errors import ActivememError
 from ...studies.catalog.optimisers import OptimizerSettings, OwnOptimizerSettings, PluginOptimizer
 from ...studies.planning.memory_estimates import NUMBER, WeightState
-from ...studies.schema.settings import CHANGEABLE, ParameterGroupSettings, TrialSettings
+from ...studies.schema.settings import ParameterGroupSettings, TrialSettings
 from ..core.models import meta_model
 
 
@@ -426,23 +426,6 @@ def _check_covers(name: str, made: object, model: nn.Module) -> None:
     if left or len(moved) != len(list(model.parameters())):
         got = f"none of {', '.join(left)}" if left else f"{len(moved)} weights"
         raise OptimizerError(f"{name}: expected every weight of the model once, got {got}")
-
-
-def change_settings(
-    optimizer: torch.optim.Optimizer,
-    settings: OptimizerSettings,
-    model: nn.Module,
-    groups: Sequence[ParameterGroupSettings],
-) -> list[float]:
-    """Change an optimiser's settings during training, but leave its learning rates to the schedule.
-
-    Return the new highest learning rate of each group. All other settings of the groups become those of a new
-    optimiser.
-    """
-    begun = build_optimizer(settings, model, groups)
-    for group, other in zip(optimizer.param_groups, begun.param_groups, strict=True):
-        group.update({key: other[key] for key in CHANGEABLE if key != "lr" and key in other})
-    return [group["lr"] for group in begun.param_groups]
 
 
 def scale_rates(optimizer: torch.optim.Optimizer, model: torch.nn.Module) -> None:

@@ -30,7 +30,7 @@ from ...studies.catalog.tasks import ModelInterface
 from ...studies.schema.settings import Compile, TrainSettings, TrialSettings
 from ..core.models import AnyModel, build_model
 from ..core.process import derive_seed, raise_if_stopped
-from .build import Adam, build_optimizer, change_settings, keep_steps_on_cpu
+from .build import Adam, build_optimizer, keep_steps_on_cpu
 
 NO_COMPILER = (
     "Failed to find C compiler",
@@ -218,16 +218,6 @@ class Weights:
         swap, the model may have some weights of each kind.
         """
         return not self._replaced and (self._average is None or self._average.settled)
-
-    def begin_epoch(self, epoch: int) -> list[float] | None:
-        """Change the optimiser's settings, if [train] has a change after this number of epochs.
-
-        Return the highest learning rates if they change.
-        """
-        if all(each.after != epoch for each in self._train.changes):
-            return None
-        settings = self._train.optimizer_after(epoch)
-        return change_settings(self.optimizer, settings, self.model, self._train.groups)
 
     def clear_gradients(self) -> None:
         """Remove the gradients of all weights.

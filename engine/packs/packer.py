@@ -77,7 +77,6 @@ def alone_reason(settings: TrialSettings) -> str | None:
         "its model is compiled ([train] compile)": train.compile,
         "its loss has a penalty on learnt spans ([train] span_loss)": bool(train.span_loss),
         "its loss has other terms ([train] loss_terms)": bool(train.loss_terms),
-        "its optimizer changes during training ([train] changes)": bool(train.changes),
         'the weights of its best epoch are kept ([train] keep = "best")': train.keep == "best",
         "it has callbacks ([train] callbacks)": bool(train.callbacks),
     }

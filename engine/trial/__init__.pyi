@@ -41,6 +41,4 @@ from .training_parts import Callbacks as Callbacks
 from .training_parts import LossTermError as LossTermError
 from .training_parts import Schedule as Schedule
 from .training_parts import factor as factor
-from .training_parts import own_states as own_states
-from .training_parts import own_states_on as own_states_on
 from .training_parts import to_device as to_device

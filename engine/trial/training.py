@@ -235,8 +235,6 @@ class Training:
         self._is_torn = False
 
     def _begin_epoch(self) -> None:
-        if (rates := self.trained.begin_epoch(self.epoch)) is not None:
-            self.schedule.change_highest(rates)
         self._taken, self.work.epoch_seconds = 0, 0.0
         self._loss = torch.zeros((), device=self.device)  # the sum over the steps, still on the device
         if self.gradients:

@@ -6,7 +6,7 @@ Other parts are loss terms, callbacks, and the norm of gradients.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from fnmatch import fnmatchcase
@@ -62,12 +62,6 @@ class Schedule:
         """Pass an epoch's dev loss to a plateau schedule. The warm-up and all other schedules ignore it."""
         if self._settings.name == "plateau" and not self._warming_up:
             self._plateau.step(measured["dev_loss"])
-
-    def change_highest(self, rates: Sequence[float]) -> None:
-        """Set the new peak learning rate of each group. The current rates are scaled in proportion."""
-        for group, rate in zip(self._optimizer.param_groups, rates, strict=True):
-            if rate != group["initial_lr"]:
-                group["lr"], group["initial_lr"] = group["lr"] * (rate / group["initial_lr"]), rate
 
     @property
     def _warming_up(self) -> bool:
@@ -160,52 +154,16 @@ def _own_share(settings: OwnScheduleSettings, step: int, total_steps: int) -> fl
             return 1.0
 
 
-Path = tuple[Any, ...]
-"""The keys and indices that lead to a tensor in nested containers."""
-
-
-def to_device(state: Any, device: torch.device, but: Collection[Path] = (), path: Path = ()) -> Any:  # noqa: ANN401 -- whatever a state is made of
-    """Copy nested containers, with their tensors moved to a device.
-
-    Tensors at the paths in `but` stay where they are.
-    """
+def to_device(state: Any, device: torch.device) -> Any:  # noqa: ANN401 -- whatever a state is made of
+    """Copy nested containers, with their tensors moved to a device."""
     if isinstance(state, Tensor):
-        return state if path in but else state.to(device)
+        return state.to(device)
     if isinstance(state, dict):
-        items = cast("dict[Any, Any]", state).items()
-        return {name: to_device(each, device, but, (*path, name)) for name, each in items}
+        return {name: to_device(each, device) for name, each in cast("dict[Any, Any]", state).items()}
     # not isinstance, because a named tuple cannot be built from one iterable
     if type(state) in (list, tuple):
-        places = enumerate(cast("list[Any]", state))
-        return type(state)(to_device(each, device, but, (*path, place)) for place, each in places)
+        return type(state)(to_device(each, device) for each in cast("list[Any]", state))
     return state
-
-
-def own_states(states: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
-    """Return the states of plug-ins for a checkpoint, with a list of their tensors on the CPU.
-
-    A checkpoint is read onto the CPU, so only this list shows which tensors belong there. It is left out if
-    the device is the CPU.
-    """
-    on_cpu = [] if device.type == "cpu" else list(_paths_on_cpu(states, ()))
-    return {"states": states, **({"on_cpu": on_cpu} if on_cpu else {})}
-
-
-def own_states_on(saved: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
-    """Return the states that `own_states` saved, on a device. Tensors that were on the CPU stay there."""
-    return to_device(saved["states"], device, frozenset(map(tuple, saved.get("on_cpu", ()))))
-
-
-def _paths_on_cpu(state: Any, path: Path) -> Iterator[Path]:  # noqa: ANN401 -- as above
-    if isinstance(state, Tensor):
-        if state.device.type == "cpu":
-            yield path
-    elif isinstance(state, dict):
-        for name, each in cast("dict[Any, Any]", state).items():
-            yield from _paths_on_cpu(each, (*path, name))
-    elif type(state) in (list, tuple):
-        for place, each in enumerate(cast("list[Any]", state)):
-            yield from _paths_on_cpu(each, (*path, place))
 
 
 Hook = Callable[[TrainingMoment], Mapping[str, float] | None]
@@ -263,11 +221,11 @@ class Callbacks:
 
     def state(self) -> dict[str, Any]:
         """Return everything needed to resume."""
-        return {"started": self.started, **own_states(self._states, self._device)}
+        return {"started": self.started, "states": self._states}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Resume from a state, whose tensors may be on any device."""
-        self.started, self._states = state["started"], own_states_on(state, self._device)
+        self.started, self._states = state["started"], to_device(state["states"], self._device)
 
     def _call(
         self, name: str, hook: Hook, model: nn.Module, place: TrainingPosition, state: dict[str, Any]
@@ -379,12 +337,12 @@ class LossTerms:
 
     def state(self) -> dict[str, Any]:
         """Return the sums and the terms' states, for a checkpoint."""
-        return {"sums": self._sums, **own_states(self._states, self._device)}
+        return {"sums": self._sums, "states": self._states}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Resume from a state, whose tensors may be on any device."""
         self._sums = to_device(state["sums"], self._device)
-        self._states = own_states_on(state, self._device)
+        self._states = to_device(state["states"], self._device)
 
     def _compute(self, term: LossTerm, scored: Scored, step: int) -> Tensor:
         watched = self._watched[term.name]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Generic, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -307,16 +307,3 @@ def register_optimizer(name: str, *, source: str) -> Callable[[type[SettingsT]],
     and for keys without a meaning or a default.
     """
     return register_settings(PluginOptimizer, name, source=source, required=("name", "lr"))
-
-
-def changed_optimizer(settings: OptimizerSettings, changes: Mapping[str, Any]) -> OptimizerSettings:
-    """Return a copy of an optimiser's settings with these changes.
-
-    Raise ValueError for an unknown key. Only the learning rate of a plug-in's optimiser can change, because
-    the meaning of its other keys is unknown.
-    """
-    if others := [key for key in changes if key != "lr"] if isinstance(settings, PluginOptimizer) else []:
-        raise ValueError(
-            f"expected only lr, because {settings.name} is from a plug-in, got {', '.join(others)}"
-        )
-    return type(settings).model_validate({**settings.model_dump(), **changes})

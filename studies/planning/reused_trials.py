@@ -175,9 +175,8 @@ class ShorterTrials:
             return None
         fitting = [
             each
-            for last, settings in _beginnings(trial.settings)
-            for each in self._found.get(_without_epochs(settings), ())
-            if each.epochs <= last
+            for each in self._found.get(_without_epochs(trial.settings), ())
+            if each.epochs < train.epochs
             and not rates_depend_on_length(train.schedule, each.epochs * train.steps_per_epoch)
         ]
         return max(fitting, key=lambda each: each.epochs, default=None)
@@ -186,22 +185,6 @@ class ShorterTrials:
         """Return the trials that can continue a shorter trial, each with that shorter trial."""
         found = ((trial.id, self.find(trial)) for trial in trials)
         return {trial: shorter for trial, shorter in found if shorter is not None}
-
-
-def _beginnings(settings: TrialSettings) -> Iterator[tuple[int, TrialSettings]]:
-    """Yield the settings of shorter trials that train exactly like the beginning of a trial.
-
-    Each comes with the last epoch up to which this holds.
-
-    A shorter trial may have ended before some of the `[[train.changes]]` took effect. So the settings are
-    those with only the first 0, 1, 2, … changes. Until the last valid epoch, training with them equals
-    training with the complete settings.
-    """
-    train = settings.train
-    for count in range(len(train.changes) + 1):
-        last = train.changes[count].after if count < len(train.changes) else train.epochs - 1
-        begun = train.model_copy(update={"changes": train.changes[:count]})
-        yield last, settings.model_copy(update={"train": begun})
 
 
 def _without_epochs(settings: TrialSettings) -> str:

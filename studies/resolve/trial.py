@@ -221,7 +221,7 @@ def settings_from_json(text: str) -> TrialSettings:
     try:
         record = json.loads(text)
         record["task"] = _known_keys(record["task"])
-        record["train"] = {key: value for key, value in record["train"].items() if value is not None}
+        record["train"] = {key: value for key, value in record["train"].items() if value not in (None, [])}
         return TrialSettings.model_validate_json(json.dumps(record))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise StoreError(f"expected the settings of a trial ({' '.join(str(error).split())})") from error

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
-from itertools import pairwise
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -36,11 +35,9 @@ from ...grammar import (
 from ...grammar.norms import NORMS
 from ...grammar.positions import MAX_POSITIONS, POSITIONS, SizedPosition
 from ..catalog.optimisers import (
-    Betas,
     OptimizerSettings,
     OwnScheduleSettings,
     ScheduleSettings,
-    changed_optimizer,
 )
 from ..catalog.tasks import ModelInterface, SizeChoice, TaskSettings, read_task_settings
 from ..catalog.tasks.algorithmic import Length
@@ -128,32 +125,6 @@ class ParameterGroupSettings(StrictModel):
         return self
 
 
-class OptimizerChangeSettings(StrictModel):
-    """`[[train.changes]]`: new values of optimizer keys from a certain epoch on."""
-
-    after: int = Field(ge=1)
-    """the number of epochs before the change"""
-    lr: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """the peak learning rate from then on (default: unchanged)"""
-    weight_decay: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    """the strength of weight decay; groups with their own weight decay keep it"""
-    betas: Betas | None = None
-    """the decay rates of the moments"""
-    eps: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """the constant added to the denominator"""
-    momentum: float | None = Field(default=None, ge=0, lt=1)
-    """the momentum"""
-
-    @property
-    def values(self) -> dict[str, Any]:
-        """The changed keys with their values."""
-        return self.model_dump(exclude={"after"}, exclude_none=True)
-
-
-CHANGEABLE = tuple(name for name in OptimizerChangeSettings.model_fields if name != "after")
-"""The keys of `train.optimizer` that may change during a training, because no state's shape depends on them.
-"""
-
 GradientMeasure = Literal["gradient_norm"]
 """A metric of the gradients of an epoch."""
 
@@ -192,8 +163,6 @@ class TrainSettings(StrictModel, table="train"):
     """the learning rate over the steps"""
     groups: Annotated[tuple[ParameterGroupSettings, ...], Field(strict=False)] = ()
     """weights with their own training settings, by name patterns"""
-    changes: Annotated[tuple[OptimizerChangeSettings, ...], Field(strict=False)] = ()
-    """optimizer settings that change during the training"""
     clip_norm: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """the maximum norm of all gradients together; larger ones are clipped"""
     clip_tensor_norm: float | None = Field(default=None, gt=0, allow_inf_nan=False)
@@ -268,45 +237,12 @@ class TrainSettings(StrictModel, table="train"):
             raise ValueError(f"expected lengths = [shortest, longest], got {list(self.lengths)}")
         return self
 
-    @field_validator("changes")
-    @classmethod
-    def _omit_without_change(
-        cls, changes: tuple[OptimizerChangeSettings, ...], info: ValidationInfo
-    ) -> tuple[OptimizerChangeSettings, ...]:
-        """Omit keys that a change sets to their present values. Equal trainings then have the same id."""
-        if any(first.after >= second.after for first, second in pairwise(changes)):
-            got = ", ".join(str(each.after) for each in changes)
-            raise ValueError(f"expected increasing epochs, got {got}")
-        now, found = info.data.get("optimizer"), list[OptimizerChangeSettings]()
-        if not isinstance(now, OptimizerSettings):
-            return changes
-        for each in changes:
-            before, now = now, changed_optimizer(now, each.values)
-            new = {key: value for key, value in each.values.items() if getattr(before, key) != value}
-            found += [OptimizerChangeSettings(after=each.after, **new)] if new else []
-        return tuple(found)
-
-    @model_validator(mode="after")
-    def _check_changes(self) -> TrainSettings:
-        if self.changes and (last := self.changes[-1].after) >= self.epochs:
-            raise ValueError(
-                f"changes: expected the last change before the last epoch ({self.epochs}), got {last}"
-            )
-        return self
-
     @property
     def best_metric(self) -> str | None:
         """Return the metric whose best epoch is kept; None if the last epoch is kept."""
         if self.keep == "last":
             return None
         return self.early_stopping.metric if self.early_stopping else "dev_loss"
-
-    def optimizer_after(self, epochs: int) -> OptimizerSettings:
-        """Return the settings of the optimizer after this many epochs."""
-        found = self.optimizer
-        for each in self.changes:
-            found = changed_optimizer(found, each.values) if each.after <= epochs else found
-        return found
 
     @field_validator("measure")
     @classmethod
