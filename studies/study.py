@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, islice, product
+from itertools import islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -26,7 +26,7 @@ from .presentation.kinds import (
 from .resolve.draft import Draft, check_holes, check_levels, check_recipes, read_fragments, recipe_dimensions
 from .resolve.grid import GridBuilder, StudyBudget, TrialGrid
 from .resolve.search_points import Suggest, count_points, resolve_point
-from .resolve.template import TRIAL_TABLES, InvalidSettingsError, Template, resolve_settings
+from .resolve.template import TRIAL_TABLES, Template, resolve_settings
 from .resolve.trial import Trial
 from .schema.design import Design, DesignReader, Expansion, read_expansions
 from .schema.factors import SEED
@@ -47,7 +47,7 @@ from .schema.source_sheet import SourceSheet, read_source_sheet
 from .text.document import Diagnostics, parse_document, read_document
 from .text.errors import StudyError, StudyFault
 from .text.parts import report_moved_keys
-from .text.strict_model import KEY_OWNERS, InvalidTableError
+from .text.strict_model import KEY_OWNERS
 from .text.units import plural
 
 if TYPE_CHECKING:
@@ -441,11 +441,12 @@ def _read_study(
     decode = _read_decode(diagnostics, header)
     check_tuned_metrics(diagnostics, tables, curves)
     template = _read_template(diagnostics, design, own_corpus)
-    dimensions = _check_draft(diagnostics, template, design, search, space)
+    dimensions, tried = _check_draft(diagnostics, template, design, search, space)
     shown = Shown(tables, curves, claims)
     if header is None or diagnostics.faults:
-        if not diagnostics.has_search:
-            _check_metrics_beside_faults(diagnostics, template, design, shown)
+        # the other faults may change which metrics exist
+        if tried is not None and not diagnostics.has_search and not diagnostics.invalid:
+            _check_metrics(diagnostics, design, shown, tried)
         for expansion in expansions.values():
             expansion.check(diagnostics, design, claims)
         return None
@@ -483,8 +484,6 @@ def _read_study(
     if not diagnostics.faults:
         trials = study.boundary_trials() if study.search else [*study.cells, *study.grid.over_budget]
         _check_metrics(diagnostics, design, shown, trials)
-    elif search is None:
-        _check_metrics_beside_faults(diagnostics, template, design, shown)
     return study
 
 
@@ -597,16 +596,17 @@ def _check_draft(
     design: Design,
     search: SearchSettings | None,
     space: Mapping[str, Dimension],
-) -> dict[str, Dimension]:
+) -> tuple[dict[str, Dimension], list[Trial] | None]:
+    """Check recipes, placeholders and levels. Return the dimensions of a search, and the tried trials."""
     draft = Draft(diagnostics=diagnostics, template=template, design=design, space=space)
     check_holes(draft, check_recipes(draft))
-    check_levels(draft)
+    tried = check_levels(draft)
     if search is None:
-        return {}
+        return {}, tried
     given = (*search.across, search.fidelity)
     dimensions = search_dimensions(design.factors, space, recipe_dimensions(draft), given)
     check_search(diagnostics, search, design.factors, dimensions)
-    return dimensions
+    return dimensions, tried
 
 
 def _check_data(diagnostics: Diagnostics, study: Study) -> None:
@@ -632,9 +632,6 @@ class Shown(NamedTuple):
     claims: Sequence[Claim]
 
 
-_MAX_TRIED = 200  # cells; in a larger study with other faults, metrics are not checked
-
-
 def _check_metrics(diagnostics: Diagnostics, design: Design, shown: Shown, trials: Sequence[Trial]) -> None:
     """Report each shown or claimed metric that no trial will have.
 
@@ -649,30 +646,6 @@ def _check_metrics(diagnostics: Diagnostics, design: Design, shown: Shown, trial
         from .claims.reader import check_claimed_metrics  # noqa: PLC0415 -- as above
 
         check_claimed_metrics(diagnostics, shown.claims, trials)
-
-
-def _check_metrics_beside_faults(
-    diagnostics: Diagnostics, template: Template, design: Design, shown: Shown
-) -> None:
-    """Report shown or claimed metrics that no trial will have, in a study with other faults.
-
-    Nothing is reported if the other faults may change which metrics exist.
-    """
-    if diagnostics.invalid or design.count() > _MAX_TRIED * len(design.factors[SEED]):
-        return
-    size = {design.matched_size.name: design.matched_size.size} if design.matched_size else {}
-    trials: list[Trial] = []
-    for levels in chain.from_iterable(design.blocks()):
-        try:
-            settings = resolve_settings(template, {**levels, **size})
-        except InvalidSettingsError as error:
-            settings = error.known
-        except InvalidTableError:
-            return
-        if settings is None:
-            return
-        trials.append(Trial(study="", levels=levels, settings=settings))
-    _check_metrics(diagnostics, design, shown, trials)
 
 
 MAX_BESIDE = 1000

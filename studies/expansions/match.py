@@ -14,7 +14,7 @@ from ...grammar.checker import MAX_BLOCKS
 from ...grammar.nodes import BlockNode, HoleNode, RepeatNode, walk
 from ...grammar.vocabulary.spec import uncounted_kernels
 from ..resolve.costs import flops_per_token, parameter_count, state_bytes, step_bytes
-from ..resolve.draft import report_cell_problem
+from ..resolve.draft import report_problem
 from ..resolve.grid import GridBuilder
 from ..resolve.template import Template, resolve_settings
 from ..resolve.trial import CellKey
@@ -341,7 +341,7 @@ class Match(Expansion):
         except InvalidTableError as error:
             baseline = grid.design.baseline_of(levels)
             for problem in error.problems:
-                report_cell_problem(grid.diagnostics, grid.template, problem, baseline, {})
+                report_problem(grid.diagnostics, grid.template, problem, levels=baseline, paths={})
             return None
         if abs(nearest.largest.relative_residual) <= grid.tolerance:
             size = matched.size if nearest.size is None else nearest.size

@@ -32,7 +32,7 @@ from ..resolve.costs import (
     reach,
     step_flops,
 )
-from ..resolve.draft import report_cell_problem
+from ..resolve.draft import report_problem
 from ..resolve.trial import Kind, Trial, first_of_each_kind
 from ..schema.design import Design
 from ..schema.factors import ABSENT, filled_levels, level_key, level_name
@@ -317,7 +317,7 @@ def check_layers(study: Study, trials: Sequence[Trial]) -> None:
                 if level in own.get(name, ())
             }
             problem = ValidationProblem(RECIPE_PATH, str(error))
-            report_cell_problem(diagnostics, study.template, problem, levels, paths)
+            report_problem(diagnostics, study.template, problem, levels=levels, paths=paths)
     if diagnostics.faults:
         raise StudyError(diagnostics.document.source, diagnostics.faults)
 

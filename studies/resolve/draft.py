@@ -10,22 +10,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from itertools import chain, islice
 from typing import Any
 
 from ...errors import hint, nearest
 from ...grammar import Recipe, RecipeError
 from ...grammar.nodes import Dimension
-from ..schema.design import BASELINE_PATH, Design
-from ..schema.factors import ABSENT, SEED, has_level, is_name, level_key
+from ..schema.design import BASELINE_PATH, MAX_TRIALS, Design
+from ..schema.factors import ABSENT, SEED, is_name, level_key
 from ..schema.search import representative_values
 from ..schema.settings import D_MODEL_PATH, RECIPE_PATH, Level, read_recipe
 from ..text.document import Diagnostics
 from ..text.errors import path_prefix
-from ..text.strict_model import InvalidTableError, ValidationProblem, format_value
+from ..text.strict_model import ValidationProblem, format_value
 from ..text.toml_positions import KeyPath
-from .template import HOLE_PATTERN, TRIAL_TABLES, Template, iter_texts, resolve_settings, value_holes
+from .template import (
+    HOLE_PATTERN,
+    TRIAL_TABLES,
+    InvalidSettingsError,
+    Template,
+    iter_texts,
+    resolve_settings,
+    value_holes,
+)
+from .trial import Trial
 
 PlacedLevels = tuple[tuple[KeyPath, Level], ...]
 """Levels, each with its path in the file."""
@@ -70,16 +80,23 @@ class Draft:
         return {*filler_kinds(self.diagnostics.data), *_named_fragments(self.diagnostics.data)} - {SEED}
 
     def axes(self) -> dict[str, PlacedLevels]:
-        """Return the values that may fill each placeholder, with their paths in the file.
+        """Return the values that may fill each placeholder, with their first paths in the file.
 
-        The values are a factor's levels, representative values of a search dimension, or a size. A factor has
-        the levels in [factors] first, then the levels that only [[cells]] have.
+        The values are a factor's levels, representative values of a search dimension, or a size. A level that
+        [[cells]] does not state has its path in the baseline.
         """
-        listed = list(dict.fromkeys(item for cell in self.listed_cells() for item in cell.items()))
-        listed = [item for item in listed if item[1][1] != ABSENT]
+        places: dict[tuple[str, str], KeyPath] = {}
+        for name, levels in self.design.combined_factors.items():
+            for index, level in enumerate(levels):
+                places.setdefault((name, level_key(level)), ("factors", name, index))
+        tables = self.diagnostics.data.get("cells", [])
+        for index, cell in self.design.listed_cells.items():
+            for name, level in cell.items():
+                path = ("cells", index, name) if name in tables[index] else (*BASELINE_PATH, name)
+                places.setdefault((name, level_key(level)), path)
         factors = {
-            name: (*self.combined_levels(name), *(placed for factor, placed in listed if factor == name))
-            for name in self.design.factors
+            name: tuple((places[name, level_key(level)], level) for level in levels)
+            for name, levels in self.design.factors.items()
             if name != SEED
         }
         space = {
@@ -89,41 +106,6 @@ class Draft:
         size = self.design.matched_size
         sizes = {size.name: (((*BASELINE_PATH, size.name), size.size),)} if size else {}
         return {**factors, **space, **sizes}
-
-    def combined_levels(self, factor: str) -> PlacedLevels:
-        """Return the levels of a factor in [factors], with their paths in the file."""
-        levels = self.design.combined_factors.get(factor, ())
-        return tuple((("factors", factor, index), level) for index, level in enumerate(levels))
-
-    def combined_cells(self) -> Iterator[dict[str, tuple[KeyPath, Level]]]:
-        """Yield the design's cells, with the path of each level in the file.
-
-        A cell maps each factor to its level and path.
-        """
-        paths = {
-            name: {level_key(level): path for path, level in reversed(self.combined_levels(name))}
-            for name in self.design.crossed
-        }
-        for cell in self.design.combined_cells():
-            yield {
-                name: (paths[name].get(level_key(level), (*BASELINE_PATH, name)), level)
-                for name, level in cell.items()
-            }
-
-    def listed_cells(self) -> list[dict[str, tuple[KeyPath, Level]]]:
-        """Return the cells of [[cells]], with the path of each level in the file.
-
-        A level that [[cells]] does not state has its path in the baseline. Cells that lack a factor or name
-        an unknown factor are left out.
-        """
-        tables = self.diagnostics.data.get("cells", [])
-        return [
-            {
-                name: (("cells", index, name) if name in tables[index] else (*BASELINE_PATH, name), level)
-                for name, level in cell.items()
-            }
-            for index, cell in self.design.listed_cells.items()
-        ]
 
 
 _FRAGMENTS = "recipes"
@@ -174,34 +156,22 @@ def _check_cycles(diagnostics: Diagnostics, texts: Mapping[str, str]) -> None:
 
     Each cycle is reported once, at the placeholder where it begins.
     """
-    reported: set[str] = set()
-    for name, text in texts.items():
-        for hole in HOLE_PATTERN.finditer(text):
-            cycle = _shortest_path(hole[1], name, texts)
-            if not cycle:
-                continue
-            if not reported.intersection(cycle):  # one report for a cycle; `cycle` ends with `name`
-                through = f" through {', '.join(cycle[:-1])}" if cycle[:-1] else ""
-                diagnostics.report(
-                    (_FRAGMENTS, name), f"'{name}' contains itself{through}", within=hole.span()
-                )
-            reported.update(cycle)
-            diagnostics.invalid.add((_FRAGMENTS, name))
-
-
-def _shortest_path(start: str, goal: str, texts: Mapping[str, str]) -> list[str]:
-    """Return a shortest chain of fragments from `start` to `goal`.
-
-    Both ends are included. Empty if there is no chain.
-    """
-    paths, seen = [[start]], {start}
-    for path in paths:  # the loop appends to this list
-        if path[-1] == goal:
-            return path
-        steps = [hole for hole in HOLE_PATTERN.findall(texts.get(path[-1], "")) if hole not in seen]
-        paths += [[*path, hole] for hole in dict.fromkeys(steps)]
-        seen.update(steps)
-    return []
+    holes = {
+        name: [each for each in HOLE_PATTERN.findall(text) if each in texts] for name, text in texts.items()
+    }
+    while True:
+        try:
+            return TopologicalSorter(holes).prepare()
+        except CycleError as error:
+            cycle = error.args[1][:0:-1]  # an entry, then what it contains
+        first = min(range(len(cycle)), key=lambda place: list(texts).index(cycle[place]))
+        name, *inner = [*cycle[first:], *cycle[:first]]
+        through = f" through {', '.join(inner)}" if inner else ""
+        hole = next(each for each in HOLE_PATTERN.finditer(texts[name]) if each[1] == [*inner, name][0])
+        diagnostics.report((_FRAGMENTS, name), f"'{name}' contains itself{through}", within=hole.span())
+        for each in cycle:
+            diagnostics.invalid.add((_FRAGMENTS, each))
+            del holes[each]
 
 
 def _fillable_fragments(texts: dict[str, str], others: Collection[str]) -> dict[str, str]:
@@ -388,120 +358,91 @@ def _texts(draft: Draft) -> Iterator[tuple[KeyPath, str]]:
             yield from ((path, text) for _, text in iter_texts(value) if isinstance(level, str))
 
 
-_FREE = ("grid", "one_at_a_time")  # designs in which each level is checked alone, not in whole cells
-_MAX_TRIED = 200  # cells; faults of further cells are reported without the level that causes them
+def check_levels(draft: Draft) -> list[Trial] | None:
+    """Try each level of the study in some cell, and report faults.
 
-
-def check_levels(draft: Draft) -> None:
-    """Try each level of the study in the recipe and the settings, and report faults.
-
-    Freely combined levels are tried one by one. Cells that are paired, drawn or listed are tried whole: a
-    combination that never occurs is not a fault.
+    A fault is reported at the level that no earlier cell has, if there is only one. So a grid of any size
+    needs about one try a level, and a combination that never occurs is not a fault. Return the tried cells as
+    trials, or None if some settings are not known.
     """
-    axes, design = _valid_axes(draft), draft.design
-    combined = {name: _combined_levels(draft, name, levels) for name, levels in axes.items()}
-    if design.kind not in _FREE:
-        for cell in islice(draft.combined_cells(), _MAX_TRIED):
-            _try_cell(draft, axes, cell)
-    elif design.crossed or not design.listed_cells:
-        _try_levels(draft, {name: levels for name, levels in combined.items() if levels})
-    for cell in draft.listed_cells():
-        _try_cell(draft, axes, cell)
+    axes = _valid_axes(draft)
+    paths = {
+        (name, level_key(level)): path for name, levels in axes.items() for path, level in reversed(levels)
+    }
+    seen, known, tried = set[tuple[str, str]](), set[ValidationProblem](), list[Trial]()
+    first: dict[str, Level] = {}
+    cures: dict[ValidationProblem, set[str]] = {}  # the factors whose other levels remove a first problem
+    is_known = True
+    unfilled = {name: f"{{{name}}}" for name in draft.template.hole_names}
+    for cell in _covering_cells(draft, axes, frozenset(paths)):
+        places = {name: (name, level_key(level)) for name, level in cell.items()}
+        own = {name: paths[place] for name, place in places.items() if place in paths}
+        new = [name for name in own if places[name] not in seen]
+        problems: list[ValidationProblem] = []
+        try:
+            settings = resolve_settings(draft.template, {**unfilled, **cell, SEED: 0})
+        except InvalidSettingsError as error:
+            settings = error.known
+            problems = [each for each in error.problems if each.path]
+            problems = [each for each in problems if not draft.diagnostics.already_reported(each.path)]
+        if not seen:
+            first, cures = cell, {problem: set() for problem in problems}
+        elif len(new) == 1:
+            for problem in cures.keys() - problems:
+                cures[problem].add(new[0])
+        for problem in problems:
+            if problem not in {*known, *cures}:
+                cause = new[0] if len(new) == 1 else None
+                report_problem(
+                    draft.diagnostics, draft.template, problem, levels=cell, paths=own, cause=cause
+                )
+        known.update(problems)
+        seen.update(places.values())
+        is_known = is_known and settings is not None
+        if settings is not None:
+            tried.append(Trial(study="", levels=cell, settings=settings))
+    own = {
+        name: paths[name, level_key(level)]
+        for name, level in first.items()
+        if (name, level_key(level)) in paths
+    }
+    for problem, causes in cures.items():
+        cause = causes.pop() if len(causes) == 1 else None
+        report_problem(draft.diagnostics, draft.template, problem, levels=first, paths=own, cause=cause)
+    return tried if is_known else None
 
 
-def _try_levels(draft: Draft, axes: Mapping[str, PlacedLevels]) -> None:
-    """Try each level once in the settings, and report faults.
+def _covering_cells(
+    draft: Draft, axes: Mapping[str, PlacedLevels], placed: frozenset[tuple[str, str]]
+) -> Iterator[dict[str, Level]]:
+    """Yield cells that together have all valid values; only the first yielded cell has several new ones.
 
-    The first levels of all factors are tried together, then each other level with the first levels of the
-    other factors. A problem of the first levels is attributed to an axis if only its other levels remove it.
-    So faults are reported for levels, not for cells, and a grid of any size needs one try per level.
+    A grid has every combination, so each value is tried beside the first values. Other designs have their own
+    cells, of which those without a new level are left out. Placeholders that are no factors, such as
+    dimensions of a search, have their first value in all other cells.
     """
-    values = {name: [level for _, level in levels] for name, levels in axes.items()}
-    first = {name: levels[0][1] for name, levels in axes.items()}
-    first_problems = _problems(draft, draft.design.with_absent(first))
-    cured_by: dict[ValidationProblem, set[str]] = {problem: set() for problem in first_problems}
-    for name, levels in axes.items():
-        # a conditional factor may be absent from the cell of all first levels, which then does not try it
-        first_too = name in draft.design.conditions
-        for path, level in levels if first_too else levels[1:]:
-            cell = _required_levels(draft.design, {**first, name: level}, name)
-            if not all(
-                placed == ABSENT or has_level(values[other], placed) for other, placed in cell.items()
-            ):
-                continue  # a condition requires a level that has a fault
-            problems = _problems(draft, cell)
-            for problem in problems:
-                if problem not in first_problems:
-                    report_problem(
-                        draft.diagnostics, problem, path, draft.template.names_at(problem.path, values)
-                    )
-            for problem in first_problems:
-                if problem not in problems:
-                    cured_by[problem].add(name)
-    for problem in first_problems:
-        names = draft.template.names_at(problem.path, values)
-        causes = cured_by[problem] or set(names) & axes.keys()
-        origin = axes[causes.pop()][0][0] if len(causes) == 1 else None
-        report_problem(draft.diagnostics, problem, origin, names)
-
-
-def _required_levels(design: Design, levels: Mapping[str, Level], name: str) -> dict[str, Level]:
-    """Return a cell's levels, changed so that the factor `name` exists in it.
-
-    A factor may have a condition on other factors. Factors that then do not exist have the level ABSENT.
-    """
-    asked = list(design.conditions.get(name, {}).items())
-    found = dict(levels)
-    for other, of in asked:  # the loop appends to this list
-        if of and not has_level(of, found[other]):  # `read_conditions` reports a condition without levels
-            found[other] = of[0]
-        asked += design.conditions.get(other, {}).items()
-    return design.with_absent(found)
-
-
-def _try_cell(
-    draft: Draft, axes: Mapping[str, PlacedLevels], cell: Mapping[str, tuple[KeyPath, Level]]
-) -> None:
-    levels = {name: level for name, (_, level) in cell.items()}
-    paths = {name: path for name, (path, _) in cell.items()}
-    tried = ((name, level) for name, level in levels.items() if level != ABSENT)
-    if not all(level in [valid for _, valid in axes.get(name, ())] for name, level in tried):
-        return
-    others = {name: placed[0][1] for name, placed in axes.items() if name not in draft.design.factors}
-    for problem in _problems(draft, {**others, **levels}):
-        report_cell_problem(draft.diagnostics, draft.template, problem, levels, paths)
-
-
-def report_cell_problem(
-    diagnostics: Diagnostics,
-    template: Template,
-    problem: ValidationProblem,
-    levels: Mapping[str, Level],
-    paths: Mapping[str, KeyPath],
-) -> None:
-    """Report an invalid setting of a cell at the level that causes it.
-
-    If there is no single such level, report it at the invalid key, together with the levels of the cell.
-    `paths` has the known paths of levels in the file.
-    """
-    values = {name: [level] for name, level in levels.items()}
-    names = [name for name in template.names_at(problem.path, values) if name in levels]
-    if len(names) == 1 and names[0] in paths:
-        report_problem(diagnostics, problem, paths[names[0]], names)
-        return
-    where = ", ".join(f"{name}={format_value(levels[name])}" for name in names)
-    message = f"{problem.message}, where {where}" if where else problem.message
-    report_problem(diagnostics, replace(problem, message=message))
-
-
-def _combined_levels(draft: Draft, name: str, levels: PlacedLevels) -> PlacedLevels:
-    listed, baseline = ("cells", "study") if name in draft.design.factors else (), draft.design.baseline
-    return tuple(
-        sorted(
-            ((path, level) for path, level in levels if path[0] not in listed),
-            key=lambda placed: name in baseline and level_key(placed[1]) != level_key(baseline[name]),
-        )
-    )
+    design = draft.design
+    others = {name: levels[0][1] for name, levels in axes.items() if name not in design.factors}
+    free = {name: levels for name, levels in axes.items() if name not in design.factors}
+    cells = chain(design.combined_cells(), design.listed_cells.values())
+    if design.kind == "grid" and not design.conditions and (design.crossed or not design.listed_cells):
+        combined = {
+            name: tuple(each for each in levels if each[0][0] not in ("cells", "study"))
+            for name, levels in axes.items()
+            if name in design.factors
+        }
+        free = {**{name: levels for name, levels in combined.items() if levels}, **free}
+        others = {name: levels[0][1] for name, levels in free.items()}
+        cells = chain([{}], design.listed_cells.values())
+    left = {(name, key) for name, key in placed if name in design.factors}
+    for number, levels in enumerate(islice(cells, MAX_TRIALS)):
+        keys = {(name, level_key(level)) for name, level in levels.items() if level != ABSENT}
+        if keys <= placed and (number == 0 or keys & left):
+            yield {**others, **levels}
+            left -= keys
+            if number == 0:
+                values = ((name, level) for name, each in free.items() for _, level in each[1:])
+                yield from ({**others, **levels, name: level} for name, level in values)
 
 
 _KEY = re.compile(r"[\w.]+: ")
@@ -509,21 +450,35 @@ _KEY = re.compile(r"[\w.]+: ")
 
 def report_problem(
     diagnostics: Diagnostics,
+    template: Template,
     problem: ValidationProblem,
-    origin: KeyPath | None = None,
-    names: Collection[str] = (),
+    *,
+    levels: Mapping[str, Level],
+    paths: Mapping[str, KeyPath],
+    cause: str | None = None,
 ) -> None:
-    """Report an invalid setting at the level that causes it, or at its key.
+    """Report an invalid setting of a cell at the level that causes it.
 
-    `origin` is the path of the level.
+    `paths` has the known paths of levels in the file, and `cause` the factor of that level if it is known. If
+    there is no single such level, the fault is reported at the invalid key, with the levels of the cell.
     """
-    if origin is None or origin == problem.path:
+    values = {name: [level] for name, level in levels.items()}
+    names = [name for name in template.names_at(problem.path, values) if name in levels]
+    if cause is None and len(names) == 1 and names[0] in paths:
+        cause = names[0]
+    if cause is None:
+        where = ", ".join(f"{name}={format_value(levels[name])}" for name in names)
+        message = f"{problem.message}, where {where}" if where else problem.message
+        diagnostics.report(problem.path, message, key=problem.key)
+        return
+    origin = paths[cause]
+    if origin == problem.path:
         diagnostics.report(problem.path, problem.message, key=problem.key)
     elif problem.path == RECIPE_PATH:
         diagnostics.report(origin, problem.message)
     else:
-        name = next(part for part in reversed(origin) if isinstance(part, str))
-        verb = f"{', used as' if name in names else ' does not fit'} {path_prefix(problem.path)}".rstrip()
+        verb = ", used as" if cause in names else " does not fit"
+        verb = f"{verb} {path_prefix(problem.path)}".rstrip()
         if not verb.endswith(":") and not _KEY.match(problem.message):
             verb += ":"
         diagnostics.report(origin, problem.message, verb=verb)
@@ -562,20 +517,3 @@ def _valid_axes(draft: Draft) -> dict[str, PlacedLevels]:
         name: tuple((RECIPE_PATH, level) for level in representative_values(dimension))
         for name, dimension in recipe_dimensions(draft).items()
     }
-
-
-def _problems(draft: Draft, values: Mapping[str, Level]) -> list[ValidationProblem]:
-    """Return the faults of the settings that these values of the placeholders give.
-
-    Faults that are already reported are left out.
-    """
-    unfilled = {name: f"{{{name}}}" for name in draft.template.hole_names}
-    try:
-        resolve_settings(draft.template, {**unfilled, **values, SEED: 0})
-    except InvalidTableError as error:
-        return [
-            problem
-            for problem in error.problems
-            if problem.path and not draft.diagnostics.already_reported(problem.path)
-        ]
-    return []

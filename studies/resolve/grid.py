@@ -19,7 +19,7 @@ from ..text.document import Diagnostics
 from ..text.strict_model import InvalidTableError
 from ..text.toml_positions import KeyPath
 from .costs import model_cost, parameter_count, step_flops
-from .draft import report_cell_problem
+from .draft import report_problem
 from .template import Template, resolve_settings
 from .trial import Kind, Trial
 
@@ -157,7 +157,7 @@ class GridBuilder:
             settings = resolve_settings(self.template, values)
         except InvalidTableError as error:
             for problem in error.problems:
-                report_cell_problem(self.diagnostics, self.template, problem, levels, {})
+                report_problem(self.diagnostics, self.template, problem, levels=levels, paths={})
             return None
         for each in self.expansions:
             settings = each.change(settings, levels)
