@@ -42,11 +42,11 @@ from .schema.search import (
     search_dimensions,
 )
 from .schema.search_settings import SearchSettings, is_known_before
-from .schema.settings import DESIGNS, DecodeSettings, Level, StudySettings, find_design
+from .schema.settings import DecodeSettings, Level, StudySettings
 from .schema.source_sheet import SourceSheet, read_source_sheet
 from .text.document import Diagnostics, parse_document, read_document
 from .text.errors import StudyError, StudyFault
-from .text.parts import report_moved_keys
+from .text.key_synonyms import SYNONYMS
 from .text.strict_model import KEY_OWNERS
 from .text.units import plural
 
@@ -531,7 +531,11 @@ def _check_tables(diagnostics: Diagnostics) -> None:
         if name not in _TABLES:
             owner = next((table for table, model in KEY_OWNERS.items() if name in model.model_fields), None)
             is_key = owner is not None and not isinstance(data[name], Mapping | list)
-            place = f"; [{owner}] has this key: {owner}.{name}" if is_key else nearest_hint(name, _TABLES)
+            place = (
+                f"; [{owner}] has this key: {owner}.{name}"
+                if is_key
+                else nearest_hint(SYNONYMS.get(name, name), _TABLES)
+            )
             message = f"unknown table '{name}'{place}"
             diagnostics.report((name,), message, key=True)
     for name in _NEEDED_TABLES:
@@ -557,10 +561,6 @@ def _read_design(diagnostics: Diagnostics) -> tuple[dict[str, Expansion], StudyS
     faulty.
     """
     expansions, data = read_expansions(diagnostics), diagnostics.data
-    given = data.get("study")
-    if isinstance(given, Mapping) and not given.keys() <= StudySettings.model_fields.keys():
-        designs = {name: find_design(name).settings_class for name in DESIGNS}
-        report_moved_keys(diagnostics, "study", "design", designs)
     header = diagnostics.validate(StudySettings, ("study",), data["study"]) if "study" in data else None
     reader = DesignReader(diagnostics, header or StudySettings(name="unread", title="unread"))
     return expansions, header, reader.design(expansions.values())

@@ -22,8 +22,13 @@ from ...studies.presentation.kinds import Role, kinds_of
 from ...studies.resolve.training_budget import BudgetSettings
 from ...studies.schema import search_settings, settings
 from ...studies.text.key_synonyms import ELSEWHERE, SYNONYMS
-from ...studies.text.parts import PartSettings
-from ...studies.text.strict_model import StrictModel, default_words, key_descriptions, type_words
+from ...studies.text.strict_model import (
+    PartSettings,
+    StrictModel,
+    default_words,
+    key_descriptions,
+    type_words,
+)
 from ...studies.text.units import WIDTH
 
 _MODELS: Mapping[str, tuple[type[StrictModel], ...]] = {

@@ -12,7 +12,7 @@ from ...errors import nearest_hint
 from ..schema.design import Design
 from ..schema.factors import NamedLevels, level_key
 from ..schema.settings import Level
-from ..text.parts import PartSettings
+from ..text.strict_model import PartSettings
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
 

@@ -19,7 +19,7 @@ from typing import ClassVar, Literal
 from ..schema.design import Design
 from ..schema.factors import level_key
 from ..schema.settings import Level
-from ..text.parts import PartSettings
+from ..text.strict_model import PartSettings
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
 

@@ -17,7 +17,7 @@ from pydantic import Field
 from ..schema.design import Design
 from ..schema.factors import level_key
 from ..schema.settings import Level
-from ..text.parts import PartSettings
+from ..text.strict_model import PartSettings
 from ..text.toml_positions import KeyPath
 
 Row = tuple[int, ...]

@@ -21,8 +21,7 @@ from ..schema.search import read_dimension
 from ..schema.search_settings import DATA, EPOCHS, LENGTH, REDUCTIONS
 from ..schema.settings import BUDGET_KEYS, Level
 from ..text.document import Diagnostics
-from ..text.parts import part_table
-from ..text.strict_model import format_value
+from ..text.strict_model import format_value, part_table
 from ..text.toml_positions import KeyPath
 
 

@@ -17,8 +17,7 @@ from ..schema.design import Expansion
 from ..schema.factors import SEED, level_name, short_level_names
 from ..schema.settings import BUDGET_KEYS, Level, TrialSettings
 from ..text.document import Diagnostics
-from ..text.parts import part_table
-from ..text.strict_model import StrictModel, format_value
+from ..text.strict_model import StrictModel, format_value, part_table
 from ..text.toml_positions import KeyPath, KeyValueSpan
 from ..text.units import WIDTH, abbreviate_all, labelled_lines
 

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ...errors import nearest_hint
 from ..text.document import Diagnostics
-from ..text.parts import PartSettings, part_table
-from ..text.strict_model import format_value
+from ..text.strict_model import PartSettings, format_value, part_table
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
 from .factors import (

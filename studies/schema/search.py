@@ -14,8 +14,7 @@ from ...grammar.parser import ArgumentSyntax, CallSyntax, NumberSyntax, parse_sy
 from ..catalog.metrics import COSTS, MODEL_COSTS
 from ..catalog.samplers import NUMBERS_ALONE, ONE_OBJECTIVE, WITHOUT_CONDITIONS, WITHOUT_LIMITS
 from ..text.document import Diagnostics
-from ..text.parts import PartSettings, report_moved_keys
-from ..text.strict_model import format_value
+from ..text.strict_model import PartSettings, format_value
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
 from .factors import SEED, NamedLevels
@@ -24,8 +23,6 @@ from .search_settings import (
     EPOCHS,
     NONE,
     RACE,
-    SAMPLER_KEYS,
-    SCHEDULER_KEYS,
     RungSettings,
     SearchSettings,
     TpeSettings,
@@ -48,9 +45,6 @@ def read_search(diagnostics: Diagnostics) -> tuple[SearchSettings | None, dict[s
     """
     if not diagnostics.has_search:
         return None, {}
-    if isinstance(diagnostics.data["search"], Mapping):
-        report_moved_keys(diagnostics, "search", "sampler", SAMPLER_KEYS)
-        report_moved_keys(diagnostics, "search", "scheduler", SCHEDULER_KEYS)
     given = diagnostics.data["search"]
     settings = diagnostics.validate(SearchSettings, ("search",), given)
     if settings is None:

@@ -12,8 +12,14 @@ from pydantic import BeforeValidator, Field, SerializeAsAny, field_validator, mo
 
 from ..catalog.metrics import COSTS, METRICS, MODEL_COSTS, Metric, is_target, unknown_metric
 from ..catalog.samplers import SAMPLERS, SCHEDULERS
-from ..text.parts import PartSettings, read_part
-from ..text.strict_model import InvalidTableError, StrictModel, ValidationProblem, format_value
+from ..text.strict_model import (
+    InvalidTableError,
+    PartReader,
+    PartSettings,
+    StrictModel,
+    ValidationProblem,
+    format_value,
+)
 from ..text.units import plural
 from .settings import Names
 
@@ -181,12 +187,12 @@ SCHEDULER_KEYS: dict[str, type[PartSettings]] = {
 """The settings classes of schedulers with their own keys."""
 
 
-def _read_sampler(given: object) -> object:
-    return read_part(given, lambda name: SAMPLER_KEYS.get(SAMPLERS.check(name), PartSettings))
-
-
-def _read_scheduler(given: object) -> object:
-    return read_part(given, lambda name: SCHEDULER_KEYS.get(SCHEDULERS.check(name), PartSettings))
+_SAMPLER = PartReader(
+    "sampler", PartSettings, SAMPLERS, lambda name: SAMPLER_KEYS.get(name, PartSettings), is_short=True
+)
+_SCHEDULER = PartReader(
+    "scheduler", PartSettings, SCHEDULERS, lambda name: SCHEDULER_KEYS.get(name, PartSettings), is_short=True
+)
 
 
 def _read_dimension(given: object) -> object:
@@ -246,7 +252,7 @@ class SearchSettings(StrictModel, table="search"):
     `space` defines dimensions that fill holes, in the recipe language.
     """
 
-    sampler: Annotated[SerializeAsAny[PartSettings] | None, BeforeValidator(_read_sampler)] = None
+    sampler: Annotated[SerializeAsAny[PartSettings] | None, _SAMPLER] = None
     """the sampler: gp_trees, tpe, evolution, random, quasi_random, cmaes, gp, nsga2, or grid (all points in
     order); a name, or a table with the keys below (default: gp_trees, or tpe for several metrics or for
     limits on trained values)"""
@@ -258,9 +264,7 @@ class SearchSettings(StrictModel, table="search"):
     direction: Directions = ()
     """whether the highest or the lowest values are the best; a list for several metrics (default: as usual
     for each metric)"""
-    scheduler: Annotated[SerializeAsAny[PartSettings], BeforeValidator(_read_scheduler)] = PartSettings(
-        name=NONE
-    )
+    scheduler: Annotated[SerializeAsAny[PartSettings], _SCHEDULER] = PartSettings(name=NONE)
     """when points that fall behind are pruned: asha, hyperband and median after some epochs, race after some
     seeds, or none; a name, or a table with the keys below"""
     budget: SearchBudget | None = None

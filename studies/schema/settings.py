@@ -42,8 +42,15 @@ from ..catalog.optimisers import (
 from ..catalog.tasks import ModelInterface, SizeChoice, TaskSettings, read_task_settings
 from ..catalog.tasks.algorithmic import Length
 from ..catalog.train_parts import Callback, LossTerm
-from ..text.parts import PartSettings, read_part
-from ..text.strict_model import KnownNames, Purpose, StrictModel, format_value, read_named
+from ..text.strict_model import (
+    KnownNames,
+    PartReader,
+    PartSettings,
+    Purpose,
+    StrictModel,
+    format_value,
+    read_named,
+)
 from ..text.toml_positions import KeyPath
 
 if TYPE_CHECKING:
@@ -287,8 +294,9 @@ def find_design(name: str) -> type[Design]:
     return import_module(f"...studies.designs.{name}", __package__).DESIGN
 
 
-def _read_design(given: object) -> object:
-    return read_part(given, lambda name: find_design(name).settings_class)
+_DESIGN = PartReader(
+    "design", PartSettings, DESIGNS, lambda name: find_design(name).settings_class, is_short=True
+)
 
 
 Order = Literal["seeds_last", "decide", "file", "shuffled"]
@@ -364,7 +372,7 @@ class StudySettings(StrictModel, table="study"):
     small: bool = False
     """whether its models or trainings are smaller than the paper's; verdicts on the paper's claims then read
     `confirmed in small`"""
-    design: Annotated[SerializeAsAny[PartSettings], BeforeValidator(_read_design)] = PartSettings(name="grid")
+    design: Annotated[SerializeAsAny[PartSettings], _DESIGN] = PartSettings(name="grid")
     """how levels of factors are combined: grid (all combinations), one_at_a_time (around the baseline), zip
     (first with first, second with second, …), cumulative (one change after the other), path (the best change
     first), fractional (a fraction of a two-level grid), plackett_burman (few two-level runs), or random and

@@ -1,5 +1,5 @@
-from .parts import PartSettings as PartSettings
 from .strict_model import InvalidTableError as InvalidTableError
+from .strict_model import PartSettings as PartSettings
 from .strict_model import StrictModel as StrictModel
 from .toml_positions import locate as locate
 from .units import abbreviate_all as abbreviate_all

@@ -31,6 +31,12 @@ SYNONYMS: Mapping[str, str] = {
         "metric": ("objective", "target_metric"),
         "title": ("question", "description"),
         "seed": ("design_seed",),
+        # earlier names of keys and tables
+        "curve": ("figure",),
+        "max_step_flops": ("max_flops",),
+        "min_fidelity": ("min_epochs",),
+        "context": ("block",),
+        "within": ("change",),
     }.items()
     for name in names
 }
@@ -41,6 +47,7 @@ _HEADS = "write the heads in the recipe, as in sa(heads=4)"
 _SEEDS = "list the seeds in [factors], as in seed = [0, 1, 2]"
 _VOCAB = "the task decides the number of symbols; some tasks have [task] vocab"
 _LENGTHS = "lengths belong to the task, or to [train] as curriculum or lengths: see activemem show TASK"
+_CLAIMS = 'differences are decided by claims: write [[claim]] with holds = "loss[mixer=sa] < loss[mixer=gru]"'
 _DEVICE = "this belongs to the machine, not to a study: see activemem config show"
 
 ELSEWHERE: Mapping[str, str] = {
@@ -49,6 +56,7 @@ ELSEWHERE: Mapping[str, str] = {
     **dict.fromkeys(("seed", "seeds", "num_seeds", "n_seeds"), _SEEDS),
     **dict.fromkeys(("vocab_size", "num_tokens", "n_tokens"), _VOCAB),
     **dict.fromkeys(("seq_len", "sequence_length", "context_length", "max_len", "max_length"), _LENGTHS),
+    **dict.fromkeys(("significance", "smallest_difference"), _CLAIMS),
     **dict.fromkeys(("device", "devices", "gpu", "gpus", "cpus", "num_workers"), _DEVICE),
 }
 """For each name that has no key, a sentence on where to set it."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import datetime
 import inspect
+import json
 import re
 import textwrap
 import types
@@ -18,9 +19,10 @@ from functools import cache
 from itertools import chain, pairwise
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError, field_validator
 from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
+from pydantic_core import CoreSchema, ErrorDetails
+from pydantic_core.core_schema import no_info_before_validator_function
 
 from ...errors import ActivememError, nearest, nearest_hint
 from ...errors import hint as near_hint
@@ -219,7 +221,7 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
         match error["type"]:
             case "extra_forbidden":
                 table = _model_at(model, path[:-1])
-                hint = _unknown_key_hint(str(path[-1]), table)
+                hint = _unknown_key_hint(str(path[-1]), table, error["input"])
                 yield ValidationProblem(path, f"unknown key '{path[-1]}'{hint}", True)
             case "missing" if isinstance(path[-1], int):
                 yield ValidationProblem(path[:-1], f"expected {path[-1] + 1} values, got {path[-1]}")
@@ -273,41 +275,107 @@ def _is_quoted(kind: str, got: object) -> bool:
     return pattern is not None and re.fullmatch(pattern, got) is not None
 
 
-class NamedSettings(StrictModel):
-    """A table, such as an optimizer's, whose `name` selects its class of settings."""
+class PartSettings(StrictModel):
+    """Settings of a part of a study whose `name` selects its other keys, such as the sampler.
 
-    registry: ClassVar[Registry[Any]]
+    A part without keys of its own may be written as a name, such as `sampler = "random"`.
+    """
 
     name: str
+    """its name"""
+
+
+class NamedSettings(PartSettings):
+    """A part of a study, such as the optimizer, whose names and classes are in a registry."""
+
+    registry: ClassVar[Registry[Any]]
 
     @field_validator("name")
     @classmethod
     def _check_name(cls, name: str) -> str:
         if name not in cls.registry:
-            hint = nearest_hint(name, cls.registry) if cls.registry else ": no plug-in has registered any"
-            raise ValueError(f"unknown {cls.registry.kind} '{name}'{hint}")
+            raise ValueError(_unknown_name(cls.registry.kind, name, cls.registry))
         if not issubclass(cls.registry[name].settings, cls):
             raise ValueError(f"the {cls.registry.kind} {name} has other settings")
         return name
 
 
-def read_named(base: type[NamedSettings]) -> BeforeValidator:
-    """Return a Pydantic validator for tables whose `name` selects their class.
+def _unknown_name(kind: str, name: str, names: Collection[str]) -> str:
+    return (
+        f"unknown {kind} '{name}'{nearest_hint(name, names) if names else ': no plug-in has registered any'}"
+    )
 
-    A table without a known name keeps only the keys of `base`, since its other keys cannot be checked.
+
+@dataclass(frozen=True, slots=True)
+class PartReader:
+    """Pydantic annotation of a part of a study: its `name` selects the class that checks its keys.
+
+    `names` are the valid names, `find` returns the class of a name. With `is_short`, a name alone stands for
+    a table with only that name. If the name is misspelt, the other keys are checked as those of the nearest.
     """
 
-    def read(table: object) -> object:
-        if isinstance(table, str):
-            raise ValueError(f'expected a table such as {{ name = "{table}" }}, got {format_value(table)}')
-        if not isinstance(table, Mapping):
-            return table
-        name = table.get("name", base.model_fields["name"].default)
-        if isinstance(name, str) and name in base.registry:
-            return validate(base.registry[name].settings, table)
-        return {key: value for key, value in table.items() if key in base.model_fields}
+    kind: str
+    base: type[PartSettings]
+    names: Collection[str]
+    find: Callable[[str], type[PartSettings]]
+    is_short: bool = False
 
-    return BeforeValidator(read)
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return Pydantic's schema of the base class, after this reader."""
+        return no_info_before_validator_function(self.read, handler(source))
+
+    def read(self, given: object) -> object:
+        """Return the settings of a part; raise ValueError with every fault."""
+        if given is None or isinstance(given, self.base):
+            return given
+        if isinstance(given, str) and not self.is_short:
+            raise ValueError(f'expected a table such as {{ name = "{given}" }}, got {format_value(given)}')
+        table = part_table(given)
+        if not isinstance(given, str | Mapping):
+            raise ValueError(f"expected {'a text or ' * self.is_short}a table, got {format_value(given)}")
+        if "kind" in table and "name" not in table:
+            raise ValueError(f"unknown key 'kind': write name = {json.dumps(table['kind'], default=str)}")
+        name = table.get("name", self.base.model_fields["name"].default)
+        if not isinstance(name, str):
+            return {key: value for key, value in table.items() if key in self.base.model_fields}
+        if name in self.names:
+            model = self.find(name)
+            needed = [
+                key for key, field in model.model_fields.items() if field.is_required() and key != "name"
+            ]
+            if isinstance(given, str) and needed:
+                keys = "".join(f", {key} = …" for key in needed)
+                raise ValueError(f'{name} needs more keys: write {{ name = "{name}"{keys} }}')
+            return validate(model, table)
+        place = () if isinstance(given, str) else ("name",)
+        problems = [ValidationProblem(place, _unknown_name(self.kind, name, self.names))]
+        if isinstance(given, Mapping) and (like := nearest(name, self.names)):
+            try:
+                validate(self.find(like), {**table, "name": like})
+            except InvalidTableError as error:
+                problems += error.problems
+        raise InvalidTableError(tuple(problems))
+
+    def example(self, key: str, value: object) -> str:
+        """Return this part as a table that has a key, or "" if the part has no such key."""
+        shown = json.dumps(value) if isinstance(value, str | int | float) else "…"
+        owners = (name for name in self.names if key != "name" and key in self.find(name).model_fields)
+        return next((f'{{ name = "{name}", {key} = {shown} }}' for name in owners), "")
+
+
+def part_table(given: object) -> Mapping[str, Any]:
+    """Return a part of a study as a table: `{name = "tpe"}` for `"tpe"`.
+
+    Return an empty table for a value that is neither a name nor a table.
+    """
+    if isinstance(given, str):
+        return {"name": given}
+    return given if isinstance(given, Mapping) else {}
+
+
+def read_named(base: type[NamedSettings]) -> PartReader:
+    """Return the reader of a part whose names are in the registry of its class."""
+    return PartReader(base.registry.kind, base, base.registry, lambda name: base.registry[name].settings)
 
 
 def format_value(value: object) -> str:
@@ -346,7 +414,7 @@ def _meant_key(key: str, table: type[BaseModel]) -> str | None:
     return synonym if synonym in table.model_fields else nearest(key, table.model_fields)
 
 
-def _unknown_key_hint(key: str, table: type[BaseModel]) -> str:
+def _unknown_key_hint(key: str, table: type[BaseModel], value: object) -> str:
     """Return a hint at the key that is probably meant.
 
     It may be in this table, in its inner tables, or in another table.
@@ -356,6 +424,12 @@ def _unknown_key_hint(key: str, table: type[BaseModel]) -> str:
     fields = (*table.model_fields, *others)
     if synonym in fields:
         return f"; nearest: {synonym}"
+    if key.lower() not in ELSEWHERE:
+        for name, field in table.model_fields.items():
+            for reader in field.metadata:
+                is_part = isinstance(reader, PartReader) and reader.is_short
+                if is_part and (example := reader.example(synonym, value)):
+                    return f": write {name} = {example}"
     owners = [
         name
         for name, field in table.model_fields.items()

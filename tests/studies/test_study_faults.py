@@ -48,6 +48,26 @@ def test_a_key_by_the_name_of_another_program_leads_to_ours(key, told):
     assert message(TEXT, f"{key}=2").endswith(f"[{table}] unknown key '{name}'; {told}")
 
 
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("study.max_flops=1e9", "unknown key 'max_flops'; nearest: max_step_flops"),
+        ("train.stop={ change = 1e-3, epochs = 2 }", "unknown key 'change'; nearest: within"),
+        ("study.significance=star", "unknown key 'significance'; differences are decided by claims: "),
+        ("figure=3", "unknown table 'figure'; nearest: curve"),
+    ],
+)
+def test_an_earlier_name_of_a_key_leads_to_the_present_one(change, told):
+    assert told in message(TEXT, change)
+
+
+def test_the_keys_of_a_misspelt_optimizer_are_checked_as_those_of_the_nearest():
+    told = message(TEXT, 'train.optimizer={ name = "adamm", lrr = 1 }')
+    assert told.startswith("study: 2 faults\n")
+    assert "[train] optimizer.name: unknown optimizer 'adamm'; nearest: adam\n" in told
+    assert told.endswith("[train] optimizer: unknown key 'lrr'; nearest: lr")
+
+
 def test_only_the_first_of_very_many_faults_are_shown():
     text = study_text(
         model={"recipe": "{mixer} >> conv(k={k})"},
