@@ -1,6 +1,6 @@
 """Tokeniser and parser of claims: one method for each grammar rule, with the rule in its docstring.
 
-Nothing is evaluated, and brackets nest at most MAX_DEPTH deep. Names are not looked up: `resolver` decides
+Nothing is evaluated, and brackets nest at most MAX_DEPTH deep. Names are not looked up: `reader` decides
 whether `loss` is a metric and `m` a variable. A level is read token by token up to a comma or bracket of the
 claim itself, so that it may be any recipe.
 """
@@ -8,12 +8,14 @@ claim itself, so that it may be any recipe.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 from ...errors import FaultCollector, describe_character
 from ...grammar.parser import Token, Tokenizer, TokenReader
+from ..catalog.metrics import METRICS_AND_COSTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +66,6 @@ class ForClause:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SyntaxErrorNode(Spanned):
-    """A part of a claim's text that could not be parsed; its fault is already recorded."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NumberLiteral(Spanned):
     """A number in a claim's text."""
 
@@ -89,18 +86,18 @@ class MetricReference(Spanned):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SumExpression(Spanned):
-    """A sum of terms, each added (1) or subtracted (−1)."""
+class Operation(Spanned):
+    """Parts joined by an operator, which decides what they are.
 
-    terms: tuple[tuple[int, SyntaxNode], ...]
+    Statements are joined by `and`, `or` and `not`; numbers by `+` (each added with the sign `+` or `-`) and
+    by `/`. Numbers are compared by `compare`, a chain such as `a > b >= c` with one more part than signs, and
+    by `within`, which needs a margin.
+    """
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotientExpression(Spanned):
-    """The quotient `numerator / denominator`."""
-
-    numerator: SyntaxNode
-    denominator: SyntaxNode
+    operator: str
+    parts: tuple[SyntaxNode, ...]
+    signs: tuple[str, ...] = ()
+    margin: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,23 +119,6 @@ class FunctionCall(Spanned):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComparisonChain(Spanned):
-    """A chain of comparisons such as `a > b >= c`, with one more operand than signs."""
-
-    operands: tuple[SyntaxNode, ...]
-    signs: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WithinExpression(Spanned):
-    """The statement `left within margin of right`."""
-
-    left: SyntaxNode
-    margin: float
-    right: SyntaxNode
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MembershipTest(Spanned):
     """The statement `best(…) is level` or `best(…) in set`."""
 
@@ -146,35 +126,7 @@ class MembershipTest(Spanned):
     candidates: LevelSet
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BooleanOperation(Spanned):
-    """Statements joined by `and`, or by `or`."""
-
-    operator: str
-    parts: tuple[SyntaxNode, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Negation(Spanned):
-    """The negation `not statement`."""
-
-    part: SyntaxNode
-
-
-SyntaxNode = (
-    SyntaxErrorNode
-    | NumberLiteral
-    | MetricReference
-    | SumExpression
-    | QuotientExpression
-    | SpeedupExpression
-    | FunctionCall
-    | ComparisonChain
-    | WithinExpression
-    | MembershipTest
-    | BooleanOperation
-    | Negation
-)
+SyntaxNode = NumberLiteral | MetricReference | SpeedupExpression | FunctionCall | MembershipTest | Operation
 
 
 KEYWORDS = frozenset(
@@ -227,20 +179,62 @@ _LEVEL_KEYWORDS = (
 RuleResult = TypeVar("RuleResult")
 
 
-class _ParseError(Exception):
-    """Exception for a fault that is already recorded.
-
-    The parser then skips the text up to the next closing bracket.
-    """
+class ClaimFaultError(Exception):
+    """Exception for a fault of a claim that is already recorded."""
 
 
 def parse_claim(text: str, faults: FaultCollector) -> SyntaxNode:
-    """Parse a claim into a tree. Unreadable parts become SyntaxErrorNodes and are added to `faults`."""
-    parser = _ClaimParser(text, faults)
-    try:
-        return parser.claim()
-    except _ParseError:
-        return SyntaxErrorNode(start=0, end=len(text))
+    """Parse a claim into a tree. Raise ClaimFaultError for its first fault, which is added to `faults`."""
+    if (phrase := _find_phrase(text)) is not None:
+        faults.add(*phrase.span(), _explain_phrase(text, phrase))
+        raise ClaimFaultError
+    return _ClaimParser(text, faults).claim()
+
+
+_NUMBER = r"[0-9.]+(?:[eE][+-]?[0-9]+)?"
+_PHRASES: Mapping[str, str] = {
+    r"\bis\s+(?:greater|higher|larger|bigger|more)\s+than\b": ">",
+    r"\bis\s+(?:less|lower|smaller|fewer)\s+than\b": "<",
+    r"\bis\s+equal\s+to\b": "==",
+    r"\bbeats\b": "best",
+    r"(?<![<>=!])=(?!=)": "==",
+    rf"\bby\s+{_NUMBER}": "+",
+}
+"""Phrases and signs that a claim lacks outside brackets, with what the language has instead."""
+
+
+def _find_phrase(text: str) -> re.Match[str] | None:
+    found = [match for pattern in _PHRASES for match in re.finditer(pattern, text)]
+    outside = (each for each in found if _is_outside(text[: each.start()]))
+    return min(outside, key=lambda match: match.start(), default=None)
+
+
+def _is_outside(before: str) -> bool:
+    """Return whether a text ends outside brackets and quotes, so that a claim's own signs may follow."""
+    is_closed = all(before.count(sign) == before.count(end) for sign, end in _OPEN.items())
+    return is_closed and not any(before.count(quote) % 2 for quote in "\"'")
+
+
+def _explain_phrase(text: str, phrase: re.Match[str]) -> str:
+    """Return a message on a phrase that the language lacks, with the corrected claim."""
+    words = phrase.group()
+    signs = 'a claim has the signs > >= < <= == !=, and margins as in "a > b + 0.1"'
+    corrected = text
+    while (each := _find_phrase(corrected)) is not None:
+        sign = next(sign for pattern, sign in _PHRASES.items() if re.fullmatch(pattern, each.group()))
+        before, after = corrected[: each.start()].rstrip(), corrected[each.end() :].lstrip()
+        if sign == "best":
+            family = next((word for word in re.findall(r"\w+", before) if word in METRICS_AND_COSTS), None)
+            if family is None:
+                return (
+                    f"{signs}, got '{words}': compare a metric of two cells, or write best(METRIC) is LEVEL"
+                )
+            sign = "<" if METRICS_AND_COSTS[family].higher_is_better is False else ">"
+        elif sign == "+":
+            compared = re.findall(r"[<>]", re.sub(r"[\[(][^\])]*[\])]", "", before))
+            sign = f"{'-' if compared[-1:] == ['<'] else '+'} {each.group()[2:].strip()}"
+        corrected = f"{before} {sign} {after}".strip()
+    return f"{signs}, got '{words}': write {corrected}"
 
 
 _EXPECTED_FOR = {
@@ -254,11 +248,7 @@ _EXPECTED_FOR = {
 
 
 class _ClaimParser(TokenReader):
-    """Recursive-descent parser of one claim.
-
-    A rule that cannot continue records the fault and raises _ParseError. The rule of the enclosing brackets
-    catches it, skips to their end and returns a SyntaxErrorNode, so that later faults are reported as well.
-    """
+    """Recursive-descent parser of one claim. A rule that cannot continue raises ClaimFaultError."""
 
     def __init__(self, text: str, faults: FaultCollector) -> None:
         super().__init__(tokenize(text))
@@ -288,7 +278,7 @@ class _ClaimParser(TokenReader):
             self._advance()
             denied = not denied
         part = self.relation()
-        return Negation(start=start, end=self._end(), part=part) if denied else part
+        return Operation(start=start, end=self._end(), operator="not", parts=(part,)) if denied else part
 
     def relation(self) -> SyntaxNode:
         """Parse `relation = sum { sign sum } | sum "within" NUMBER "of" sum | sum ( "is" level | "in" set )`.
@@ -313,21 +303,21 @@ class _ClaimParser(TokenReader):
             operands.append(self.sum())
         if not signs:
             return first
-        return ComparisonChain(start=start, end=self._end(), operands=tuple(operands), signs=tuple(signs))
+        return Operation(
+            start=start, end=self._end(), operator="compare", parts=tuple(operands), signs=tuple(signs)
+        )
 
     def sum(self) -> SyntaxNode:
         """Parse `sum = [ "-" ] quotient { ( "+" | "-" ) quotient }`."""
-        start, sign = self.token.start, 1
-        if self.token.kind == "-":
-            self._advance()
-            sign = -1
-        terms = [(sign, self.quotient())]
+        start = self.token.start
+        signs = [self._advance().kind if self.token.kind == "-" else "+"]
+        terms = [self.quotient()]
         while self.token.kind in ("+", "-"):
-            sign = 1 if self._advance().kind == "+" else -1
-            terms.append((sign, self.quotient()))
-        if terms[0][0] == 1 and len(terms) == 1:
-            return terms[0][1]
-        return SumExpression(start=start, end=self._end(), terms=tuple(terms))
+            signs.append(self._advance().kind)
+            terms.append(self.quotient())
+        if signs == ["+"]:
+            return terms[0]
+        return Operation(start=start, end=self._end(), operator="+", parts=tuple(terms), signs=tuple(signs))
 
     def quotient(self) -> SyntaxNode:
         """Parse `quotient = term { "/" term }`."""
@@ -335,18 +325,15 @@ class _ClaimParser(TokenReader):
         while self.token.kind == "/":
             self._advance()
             below = self.term()
-            found = QuotientExpression(start=start, end=self._end(), numerator=found, denominator=below)
+            found = Operation(start=start, end=self._end(), operator="/", parts=(found, below))
         return found
 
     def term(self) -> SyntaxNode:
         """Parse `term = NUMBER | call | speedup | quantity | VARIABLE | "(" either ")"`."""
         kind = self.token.kind
         if kind == "number":
-            token = self.token
-            value = self._value()
-            if value is None:
-                return SyntaxErrorNode(start=token.start, end=token.end)
-            return NumberLiteral(start=token.start, end=token.end, value=value)
+            start, value = self.token.start, self._value()
+            return NumberLiteral(start=start, end=self._end(), value=value)
         if kind == "name":
             return self.quantity()
         if kind == "(":
@@ -362,10 +349,7 @@ class _ClaimParser(TokenReader):
     def call(self) -> SyntaxNode:
         """Parse `call = FUNCTION "(" either { "," either } { "for" VARIABLE "in" set } ")"`."""
         function = self._word()
-        inside = self._called(function, self._arguments)
-        if isinstance(inside, SyntaxErrorNode):
-            return inside
-        arguments, loops = inside
+        arguments, loops = self._called(function, self._arguments)
         return FunctionCall(
             start=function.start, end=self._end(), function=function, arguments=arguments, loops=loops
         )
@@ -373,21 +357,15 @@ class _ClaimParser(TokenReader):
     def speedup(self) -> SyntaxNode:
         """Parse `speedup = "speedup" "(" level "over" level "," quantity ")"`."""
         word = self._word()
-        inside = self._called(word, self._speedup)
-        if isinstance(inside, SyntaxErrorNode):
-            return inside
-        fast, slow, target = inside
+        fast, slow, target = self._called(word, self._speedup)
         return SpeedupExpression(start=word.start, end=self._end(), fast=fast, slow=slow, target=target)
 
-    def quantity(self) -> SyntaxNode:
+    def quantity(self) -> MetricReference:
         """Parse `quantity = METRIC [ "[" selectors "]" ]`; for `selectors`, see `_selectors`."""
         word = self._word()
         if self.token.kind != "[":
             return MetricReference(start=word.start, end=word.end, word=word)
-        inside = self._bracketed(self._selectors)
-        if isinstance(inside, SyntaxErrorNode):
-            return SyntaxErrorNode(start=word.start, end=self._end())
-        index, selectors = inside
+        index, selectors = self._bracketed(self._selectors)
         if self.token.kind == "[":
             self._report_second_brackets(word.start)
         return MetricReference(
@@ -454,7 +432,7 @@ class _ClaimParser(TokenReader):
         start, parts = self.token.start, self._separated(word, part)
         if len(parts) == 1:
             return parts[0]
-        return BooleanOperation(start=start, end=self._end(), operator=word, parts=parts)
+        return Operation(start=start, end=self._end(), operator=word, parts=parts)
 
     def _nearness(self, start: int, left: SyntaxNode) -> SyntaxNode:
         """Parse `sum "within" NUMBER "of" sum`, after the first sum."""
@@ -464,9 +442,9 @@ class _ClaimParser(TokenReader):
         margin = self._value()
         self._skip("of", "'of' after the margin")
         right = self.sum()
-        if margin is not None and margin <= 0:
-            self._faults.add(token.start, token.end, f"expected a margin above 0, got {token.text}")
-        return WithinExpression(start=start, end=self._end(), left=left, margin=margin or 1.0, right=right)
+        if margin <= 0:
+            raise self._error(f"expected a margin above 0, got {token.text}", token)
+        return Operation(start=start, end=self._end(), operator="within", parts=(left, right), margin=margin)
 
     def _arguments(self) -> tuple[tuple[SyntaxNode, ...], tuple[ForClause, ...]]:
         """Parse `either { "," either } { "for" VARIABLE "in" set }`."""
@@ -484,10 +462,7 @@ class _ClaimParser(TokenReader):
         slow = self.level()
         self._skip(",", "', ' and a target, as flops_to[loss <= 1]")
         self._require("name", "a target, as flops_to[loss <= 1]")
-        target = self.quantity()
-        if not isinstance(target, MetricReference):
-            raise _ParseError
-        return fast, slow, target
+        return fast, slow, self.quantity()
 
     def _loop(self) -> ForClause:
         """Parse `VARIABLE "in" set`, after "for"."""
@@ -519,8 +494,7 @@ class _ClaimParser(TokenReader):
     def _listed(self, expected: str) -> tuple[LevelLiteral, ...]:
         """Parse `"[" level { "," level } "]"`."""
         self._require("[", expected)
-        inside = self._bracketed(lambda: self._separated(",", self.level))
-        return () if isinstance(inside, SyntaxErrorNode) else inside
+        return self._bracketed(lambda: self._separated(",", self.level))
 
     def _separated(self, sign: str, rule: Callable[[], RuleResult]) -> tuple[RuleResult, ...]:
         """Parse `rule { sign rule }`."""
@@ -530,34 +504,21 @@ class _ClaimParser(TokenReader):
             found.append(rule())
         return tuple(found)
 
-    def _called(self, word: Identifier, rule: Callable[[], RuleResult]) -> RuleResult | SyntaxErrorNode:
+    def _called(self, word: Identifier, rule: Callable[[], RuleResult]) -> RuleResult:
         """Parse `"(" rule ")"` after the name of a function."""
         self._require("(", f"'(' after '{word.text}'")
-        inside = self._bracketed(rule)
-        if isinstance(inside, SyntaxErrorNode):
-            return SyntaxErrorNode(start=word.start, end=self._end())
-        return inside
+        return self._bracketed(rule)
 
-    def _bracketed(self, rule: Callable[[], RuleResult]) -> RuleResult | SyntaxErrorNode:
-        """Parse `rule` between brackets, and return its node.
-
-        For a faulty node, return a SyntaxErrorNode and resume parsing after the brackets. If the brackets are
-        never closed, pass the fault on to the enclosing brackets.
-        """
-        opened, depth = self._advance(), self._depth
-        if depth > MAX_DEPTH:
+    def _bracketed(self, rule: Callable[[], RuleResult]) -> RuleResult:
+        """Parse `rule` between brackets, and return its node."""
+        opened = self._advance()
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
             raise self._error(f"expected at most {MAX_DEPTH} open brackets, got more", opened)
-        try:
-            inside = rule()
-            if self.token.kind != _OPEN[opened.kind]:
-                raise self._unclosed(opened)
-        except _ParseError:
-            # skip to the matching bracket, so that faults after it are reported in the same run
-            while self.token.kind != "end" and self._depth >= depth:
-                self._advance()
-            if self._depth >= depth:
-                raise
-            return SyntaxErrorNode(start=opened.start, end=self._end())
+        inside = rule()
+        if self.token.kind != _OPEN[opened.kind]:
+            raise self._unclosed(opened)
+        self._depth -= 1
         self._advance()
         return inside
 
@@ -569,22 +530,21 @@ class _ClaimParser(TokenReader):
         self._require(kind, expected)
         self._advance()
 
-    def _unclosed(self, opened: Token) -> _ParseError:
+    def _unclosed(self, opened: Token) -> ClaimFaultError:
         close = _OPEN[opened.kind]
         if self.token.kind == "end":
             return self._error("this bracket is never closed", opened)
         return self._error(f"expected '{close}' or ',', got {self._found()}")
 
-    def _value(self) -> float | None:
+    def _value(self) -> float:
         token = self._advance()
         try:
             value = float(token.text)
         except ValueError:
-            self._error(f"expected a number, got '{self._faults.quote(token.start, token.end)}'", token)
-            return None
+            got = self._faults.quote(token.start, token.end)
+            raise self._error(f"expected a number, got '{got}'", token) from None
         if math.isinf(value):
-            self._error(f"expected a finite number, got {token.text}", token)
-            return None
+            raise self._error(f"expected a finite number, got {token.text}", token)
         return value
 
     def _found(self, token: Token | None = None) -> str:
@@ -599,17 +559,11 @@ class _ClaimParser(TokenReader):
         token = self._advance()
         return Identifier(start=token.start, end=token.end, text=token.text)
 
-    def _advance(self) -> Token:
-        """Consume and return the next token, and count open brackets. The end token is never consumed."""
-        token = super()._advance()
-        self._depth += (token.kind in _OPEN) - (token.kind in _OPEN.values())
-        return token
-
-    def _error(self, message: str, token: Token | None = None) -> _ParseError:
+    def _error(self, message: str, token: Token | None = None) -> ClaimFaultError:
         """Record a fault and return an exception for the caller to raise.
 
         `token` is by default the next one.
         """
         token = token or self.token
         self._faults.add(token.start, token.end, message)
-        return _ParseError()
+        return ClaimFaultError()

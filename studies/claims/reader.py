@@ -5,8 +5,8 @@ result only has comparisons of numbers in known cells, to be tested on results:
 
 all(loss[mixer=m] > loss[mixer=sa] > 1 for m in [conv(k=3), cgru(k=3)])
 
-is an AllOf of two AllOf, of two comparisons each. A faulty part is reported and becomes None, and so does
-every expression that contains it. The other parts are still resolved, so that their faults are reported too.
+is an AllOf of two AllOf, of two comparisons each. A part with a fault raises ClaimFaultError; the parts
+beside it are still resolved, so that their faults are reported too.
 
 A quantity stands for the cells with the levels in its brackets. Factors that are not named are left open.
 That is valid if exactly one cell has the named levels. Each other factor then has only one level, or follows
@@ -20,8 +20,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, permutations
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from ...errors import FaultCollector, nearest_hint
 from ...grammar import RecipeError, lookup
@@ -65,7 +66,7 @@ from .comparisons import (
     iter_quantities,
     number_parts,
 )
-from .parser import parse_claim
+from .parser import ClaimFaultError, parse_claim
 
 if TYPE_CHECKING:
     from ..resolve.trial import CellKey, Trial
@@ -291,20 +292,26 @@ Candidate = tuple[str, Number]
 
 
 def resolve_claim(
-    scope: Scope, faults: FaultCollector, said: syntax.SyntaxNode, each: str | None = None
+    scope: Scope, faults: FaultCollector, text: str, each: str | None = None
 ) -> Statement | None:
-    """Resolve a parsed claim (`said`) to a statement about cells; return None if it has faults.
+    """Parse a claim and resolve it to a statement about cells; return None if it has faults.
 
     If the claim is made at each level of a factor, `each` is that factor and `scope` has one level of it.
     """
     resolver = _Resolver(scope, faults, each)
-    found = resolver.statement(said, {})
-    if found is None or faults:
+    try:
+        said = parse_claim(text, faults)
+        found = resolver.statement(said, {})
+        count = sum(1 for _ in iter_comparisons(found))
+        if count > _MAX_COMBINATIONS:
+            raise resolver.fail(said, f"expected at most {_MAX_COMBINATIONS:,} comparisons, got {count:,}")
+    except ClaimFaultError:
         return None
-    count = sum(1 for _ in iter_comparisons(found))
-    if count > _MAX_COMBINATIONS:
-        return resolver.fail(said, f"expected at most {_MAX_COMBINATIONS:,} comparisons, got {count:,}")
     return found
+
+
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
 
 
 class _Resolver:
@@ -312,59 +319,70 @@ class _Resolver:
 
     def __init__(self, scope: Scope, faults: FaultCollector, each: str | None) -> None:
         self._scope, self._faults, self._each = scope, faults, each
-        self._unknown_levels = set[int]()  # where a level with variables has a fault
         self._num_rounds = 0  # counted over all loops of the claim, so that nested loops stay bounded
 
-    def fail(self, place: syntax.Spanned, message: str) -> None:
+    def fail(self, place: syntax.Spanned, message: str) -> ClaimFaultError:
+        """Record a fault and return an exception for the caller to raise."""
         known = ((fault.start, fault.end, fault.message) for fault in self._faults)
         if (place.start, place.end, message) not in known:
             self._faults.add(place.start, place.end, message)
+        return ClaimFaultError()
 
-    def statement(self, node: syntax.SyntaxNode, bound: Bindings) -> Statement | None:  # noqa: PLR0911 -- one return for each kind
+    def each(self, resolve: Callable[[ItemT], ResultT], items: Iterable[ItemT]) -> list[ResultT]:
+        """Resolve every item, also those after a faulty one. Raise ClaimFaultError if any is faulty."""
+        found, is_faulty = list[ResultT](), False
+        for item in items:
+            try:
+                found.append(resolve(item))
+            except ClaimFaultError:
+                is_faulty = True
+        if is_faulty:
+            raise ClaimFaultError
+        return found
+
+    def statement(self, node: syntax.SyntaxNode, bound: Bindings) -> Statement:
         """Resolve a node to a statement: a comparison, a combination of statements, or a loop.
 
         A number, or a `best` without `is` or `in`, is a fault.
         """
         match node:
-            case syntax.BooleanOperation():
-                parts = [self.statement(part, bound) for part in node.parts]
-                return _joined(AllOf if node.operator == "and" else AnyOf, parts)
-            case syntax.Negation():
-                part = self.statement(node.part, bound)
-                return None if part is None else NotOf(part)
-            case syntax.ComparisonChain():  # holds if all comparisons of neighbouring operands do
-                operands = [self._operand(each, bound) for each in node.operands]
+            case syntax.Operation(operator="and" | "or" as operator):
+                parts = self.each(lambda part: self.statement(part, bound), node.parts)
+                return _joined(AllOf if operator == "and" else AnyOf, parts)
+            case syntax.Operation(operator="not"):
+                return NotOf(self.statement(node.parts[0], bound))
+            case syntax.Operation(operator="compare"):  # holds if all comparisons of neighbouring operands do
+                operands = self.each(lambda part: self._operand(part, bound), node.parts)
                 pairs = zip(operands, node.signs, operands[1:], strict=False)
-                return _joined(AllOf, [self._compared(node, *pair) for pair in pairs])
-            case syntax.WithinExpression():
-                left, right = self._number(node.left, bound), self._number(node.right, bound)
+                return _joined(AllOf, self.each(lambda pair: self._compared(node, *pair), pairs))
+            case syntax.Operation(operator="within"):
+                left, right = self.each(lambda part: self._number(part, bound), node.parts)
                 return self._compared(node, left, "within", right, node.margin)
             case syntax.MembershipTest():
                 return self._membership(node, bound)
             case syntax.FunctionCall() if node.function.text in ("all", "any"):
-                rounds = self._rounds(node, bound)
-                parts = [self.statement(each, inner) for inner in rounds for each in node.arguments]
+                rounds = [(inner, each) for inner in self._rounds(node, bound) for each in node.arguments]
+                parts = self.each(lambda one: self.statement(one[1], one[0]), rounds)
                 return _joined(AllOf if node.function.text == "all" else AnyOf, parts)
             case syntax.FunctionCall() if node.function.text in RANKING_FUNCTIONS:
                 message = f"expected 'is' or 'in' and a level after {node.function.text}(…)"
-                return self.fail(node, f"{message}, as in {self._ranking_example(node)}")
-            case syntax.SyntaxErrorNode():
-                return None
+                raise self.fail(node, f"{message}, as in {self._ranking_example(node)}")
             case _:
-                return self.fail(
+                raise self.fail(
                     node, f"expected a comparison, such as {self._example()} > 3, got only a number"
                 )
 
-    def number(self, node: syntax.SyntaxNode) -> Comparison | None:
+    def number(self, node: syntax.SyntaxNode) -> Comparison:
         """Resolve an expression to a comparison whose effect is the value of the expression.
 
         It compares the expression with 0, or with 1 if the expression is a speedup.
         """
         left = self._operand(node, {})
         found = self._compared(node, left, ">", Constant(float(isinstance(left, Speedup))))
-        return found if isinstance(found, Comparison) else None
+        assert isinstance(found, Comparison), "only != gives another statement"
+        return found
 
-    def _operand(self, node: syntax.SyntaxNode, bound: Bindings) -> Number | None:
+    def _operand(self, node: syntax.SyntaxNode, bound: Bindings) -> Number:
         """Resolve one side of a comparison to a number or a speedup.
 
         Speedups are valid only here, and not inside other expressions.
@@ -373,57 +391,51 @@ class _Resolver:
             return self._speedup(node, bound)
         return self._number(node, bound)
 
-    def _number(self, node: syntax.SyntaxNode, bound: Bindings) -> Number | None:  # noqa: PLR0911 -- as above
+    def _number(self, node: syntax.SyntaxNode, bound: Bindings) -> Number:
         match node:
             case syntax.NumberLiteral():
                 return Constant(node.value)
             case syntax.MetricReference():
                 return self._named_number(node, bound)
-            case syntax.SumExpression():
-                terms = [(sign, self._number(term, bound)) for sign, term in node.terms]
-                known = tuple((sign, term) for sign, term in terms if term is not None)
-                return SignedSum(known) if len(known) == len(terms) else None
-            case syntax.QuotientExpression():
-                above, below = self._number(node.numerator, bound), self._number(node.denominator, bound)
-                return None if above is None or below is None else Quotient(above, below)
+            case syntax.Operation(operator="+"):
+                terms = self.each(lambda part: self._number(part, bound), node.parts)
+                signs = (-1 if sign == "-" else 1 for sign in node.signs)
+                return SignedSum(tuple(zip(signs, terms, strict=True)))
+            case syntax.Operation(operator="/"):
+                above, below = self.each(lambda part: self._number(part, bound), node.parts)
+                return Quotient(above, below)
             case syntax.FunctionCall() if node.function.text in _FOLDS:
                 return self._fold(node, bound)
             case syntax.FunctionCall() if node.function.text == "law":
                 return self._law(node, bound)
             case syntax.FunctionCall() if node.function.text in RANKING_FUNCTIONS:
                 message = f"expected a number, but {node.function.text}(…) gives a level: compare it with one"
-                return self.fail(node, f"{message}, for example `{self._ranking_example(node)}`")
+                raise self.fail(node, f"{message}, for example `{self._ranking_example(node)}`")
             case syntax.SpeedupExpression():
-                return self.fail(node, "a speedup can only be compared, as in speedup(a over b, …) > 1.5")
-            case syntax.SyntaxErrorNode():
-                return None
+                raise self.fail(node, "a speedup can only be compared, as in speedup(a over b, …) > 1.5")
             case _:
-                return self.fail(node, "expected a number, got a comparison")
+                raise self.fail(node, "expected a number, got a comparison")
 
     def _compared(
-        self, node: syntax.Spanned, left: Number | None, sign: str, right: Number | None, margin: float = 0.0
-    ) -> Statement | None:
+        self, node: syntax.Spanned, left: Number, sign: str, right: Number, margin: float = 0.0
+    ) -> Statement:
         """Return the comparison `left sign right`.
 
         For `!=`, return the negation of `left == right`. A comparison in which no side has a metric is a
         fault, and so is one of costs to different targets, or of sides in different units.
         """
-        if left is None or right is None:
-            return None
         if isinstance(right, Speedup) and not isinstance(left, Speedup):
             left, sign, right = right, _MIRRORED[sign], left
         if isinstance(left, Speedup):
             right = self._beside_speedup(node, left, right)
-            if right is None:
-                return None
         found = Comparison(left, "==" if sign == "!=" else sign, right, margin)
         if not any(iter_quantities(found)):
-            return self.fail(node, f"expected a metric, such as {self._example()}, got only numbers")
+            raise self.fail(node, f"expected a metric, such as {self._example()}, got only numbers")
         if fault := _different_targets(found) or _different_units(found, self._scope.metrics):
-            return self.fail(node, fault)
+            raise self.fail(node, fault)
         return NotOf(found) if sign == "!=" else found
 
-    def _beside_speedup(self, node: syntax.Spanned, left: Speedup, right: Number) -> Number | None:
+    def _beside_speedup(self, node: syntax.Spanned, left: Speedup, right: Number) -> Number:
         """Return the right side of a comparison whose left side is a speedup, or report a fault.
 
         The right side must be a number above 0, or a speedup in the same kind of cost.
@@ -432,12 +444,12 @@ class _Resolver:
             ours, theirs = (metric_family(each.fast.metric) for each in (left, right))
             if ours == theirs:
                 return right
-            return self.fail(node, f"expected speedups by the same kind of cost, got {ours} and {theirs}")
+            raise self.fail(node, f"expected speedups by the same kind of cost, got {ours} and {theirs}")
         if isinstance(right, Constant) and right.value > 0:
             return Ratio(right.value)
-        return self.fail(node, "expected a number above 0 or another speedup to compare with a speedup")
+        raise self.fail(node, "expected a number above 0 or another speedup to compare with a speedup")
 
-    def _speedup(self, node: syntax.SpeedupExpression, bound: Bindings) -> Speedup | None:
+    def _speedup(self, node: syntax.SpeedupExpression, bound: Bindings) -> Speedup:
         """Return the speedup of one level over another level of the same factor.
 
         It must be the only factor with several levels that the brackets of the target leave open.
@@ -445,23 +457,19 @@ class _Resolver:
         family = node.target.word.text
         if family not in CURRENCIES:
             expected = ", ".join(f"{name}[…]" for name in CURRENCIES)
-            return self.fail(node.target.word, f"expected one of {expected} in a speedup, got {family}")
+            raise self.fail(node.target.word, f"expected one of {expected} in a speedup, got {family}")
         found = self._quantities(node.target, bound)
-        if found is None:
-            return None
         open_factors = list(self._scope.varying_factors(each.cell for each in found))
         if len(open_factors) != 1:
-            return self.fail(node.target, self._open_factors_fault("speedup", found[0].cell, open_factors))
+            raise self.fail(node.target, self._open_factors_fault("speedup", found[0].cell, open_factors))
         factor = open_factors[0]
-        levels = [self._level(factor, each, bound) for each in (node.fast, node.slow)]
-        if None in levels:
-            return None
+        levels = self.each(lambda level: self._level(factor, level, bound), (node.fast, node.slow))
         fast, slow = (next(each for each in found if dict(each.cell)[factor] == level) for level in levels)
         if fast == slow:
-            return self.fail(node.slow, "expected two different levels, got the same level twice")
+            raise self.fail(node.slow, "expected two different levels, got the same level twice")
         return Speedup(fast=fast, slow=slow)
 
-    def _fold(self, node: syntax.FunctionCall, bound: Bindings) -> Number | None:
+    def _fold(self, node: syntax.FunctionCall, bound: Bindings) -> Number:
         """Resolve a call of min, max or mean.
 
         The call combines its arguments, in each round of its loops. A single metric without a loop stands for
@@ -469,20 +477,15 @@ class _Resolver:
         """
         function, first = _FOLDS[node.function.text], node.arguments[0]
         if not node.loops and len(node.arguments) == 1:
-            is_metric = isinstance(first, syntax.MetricReference)
-            found = self._quantities(first, bound) if is_metric else None
-            if not is_metric or (found and len(found) == 1):
-                message = (
-                    f"expected several numbers, such as {function}(a, b) or {function}(a for m in mixer)"
-                )
-                return self.fail(node, message)
-            return Reduction(function, found) if found else None
-        rounds = self._rounds(node, bound)
-        parts = [self._number(each, inner) for inner in rounds for each in node.arguments]
-        known = tuple(part for part in parts if part is not None)
-        return Reduction(function, known) if known and len(known) == len(parts) else None
+            found = self._quantities(first, bound) if isinstance(first, syntax.MetricReference) else ()
+            if len(found) < 2:
+                example = f"{function}(a, b) or {function}(a for m in mixer)"
+                raise self.fail(node, f"expected several numbers, such as {example}")
+            return Reduction(function, found)
+        rounds = [(inner, each) for inner in self._rounds(node, bound) for each in node.arguments]
+        return Reduction(function, tuple(self.each(lambda one: self._number(one[1], one[0]), rounds)))
 
-    def _named_number(self, node: syntax.MetricReference, bound: Bindings) -> Number | None:
+    def _named_number(self, node: syntax.MetricReference, bound: Bindings) -> Number:
         """Resolve a name to a variable's number or to a metric in one cell.
 
         If several cells match, the message says which level must be named.
@@ -491,11 +494,12 @@ class _Resolver:
             text = bound[node.word.text].text
             try:
                 return Constant(float(text))
-            except ValueError:
-                return self.fail(node, f"expected a number, got '{text}' for '{node.word.text}'")
+            except ValueError as error:
+                message = f"expected a number, got '{text}' for '{node.word.text}'"
+                raise self.fail(node, message) from error
         found = self._quantities(node, bound)
-        if found is None or len(found) == 1:
-            return found and found[0]
+        if len(found) == 1:
+            return found[0]
         varying = self._scope.varying_factors(each.cell for each in found)
         ways = " and ".join(
             f"{factor} ({', '.join(map(level_text, levels))})" for factor, levels in varying.items()
@@ -504,55 +508,49 @@ class _Resolver:
         message = (
             f"'{node.word.text}' matches {len(found)} cells here; expected one level of {ways}: add {first}"
         )
-        return self.fail(node.word, message)
+        raise self.fail(node.word, message)
 
-    def _quantities(self, node: syntax.MetricReference, bound: Bindings) -> tuple[Quantity, ...] | None:
-        word, sound = node.word, True
-        if word.text not in self._scope.metrics:
-            what = "unknown metric" if not node.bare or not bound else "unknown metric or variable"
-            hint = nearest_hint(word.text, (*self._scope.metrics, *(bound if node.bare else ())))
-            self.fail(word, f"{what} '{word.text}'{hint}")
-            sound = False
+    def _quantities(self, node: syntax.MetricReference, bound: Bindings) -> tuple[Quantity, ...]:
+        """Return a metric of all cells that its brackets select, which are some."""
+        checks: list[Callable[[], object]] = [lambda: self._check_metric(node, bound)]
+        met = list[str]()
+        for word, level in node.selectors:
+            checks.append(partial(self._selected, word, level, bound, tuple(met)))
+            met.append(word.text)
+        _, *levels = self.each(lambda check: check(), checks)
         named = {} if self._each is None else {self._each: self._scope.factors[self._each][0]}
-        for factor, level in self._selectors(node):
-            known = self._level(factor, level, bound) if factor in self._scope.factors else None
-            if known is None:
-                sound = False
-            else:
-                named[factor] = known
-        if not sound:
-            return None
+        named |= dict(zip(met, cast("list[Level]", levels), strict=True))
         cells = self._scope.select(named)
         if not cells:
             text = ", ".join(f"{factor}={level_text(level)}" for factor, level in named.items())
-            return self.fail(node, f"the study has no cell with {text}")
+            raise self.fail(node, f"the study has no cell with {text}")
         index = ",".join(node.index)
-        metric = f"{word.text}[{index}]" if index else word.text
+        metric = f"{node.word.text}[{index}]" if index else node.word.text
         return tuple(Quantity(metric, cell) for cell in cells)
 
-    def _selectors(self, node: syntax.MetricReference) -> Iterator[tuple[str, syntax.LevelLiteral]]:
-        """Yield the factors and levels in a metric's brackets.
+    def _check_metric(self, node: syntax.MetricReference, bound: Bindings) -> None:
+        word = node.word
+        if word.text not in self._scope.metrics:
+            what = "unknown metric" if not node.bare or not bound else "unknown metric or variable"
+            hint = nearest_hint(word.text, (*self._scope.metrics, *(bound if node.bare else ())))
+            raise self.fail(word, f"{what} '{word.text}'{hint}")
 
-        Unknown and repeated factors are reported, but still yielded. The seed and the factor `each` are only
-        reported.
-        """
-        met: set[str] = set()
-        for word, level in node.selectors:
-            whole = syntax.Spanned(start=word.start, end=level.end)
-            if word.text == SEED:
-                self.fail(whole, "remove the seed: cells are compared seed by seed")
-                continue
-            if word.text == self._each:
-                name = word.text
-                self.fail(whole, f'remove {name}: each = "{name}" checks the claim at every level of {name}')
-                continue
-            if word.text in met:
-                self.fail(word, f"'{word.text}' is named twice")
-            elif word.text not in self._scope.factors:
-                hint = nearest_hint(word.text, self._scope.factors)
-                self.fail(word, f"unknown factor '{word.text}'{hint}")
-            met.add(word.text)
-            yield word.text, level
+    def _selected(
+        self, word: syntax.Identifier, level: syntax.LevelLiteral, bound: Bindings, before: Sequence[str]
+    ) -> Level:
+        """Return the level of a factor in a metric's brackets. `before` are the factors before it."""
+        name, whole = word.text, syntax.Spanned(start=word.start, end=level.end)
+        if name == SEED:
+            raise self.fail(whole, "remove the seed: cells are compared seed by seed")
+        if name == self._each:
+            raise self.fail(
+                whole, f'remove {name}: each = "{name}" checks the claim at every level of {name}'
+            )
+        if name in before:
+            raise self.fail(word, f"'{name}' is named twice")
+        if name not in self._scope.factors:
+            raise self.fail(word, f"unknown factor '{name}'{nearest_hint(name, self._scope.factors)}")
+        return self._level(name, level, bound)
 
     # examples in messages, with a metric, factors and levels of the study
 
@@ -603,19 +601,19 @@ class _Resolver:
             text = read_recipe(text).text if text != level.text else text
         return BoundLevel(start=level.start, end=level.end, text=text)
 
-    def _level(self, factor: str, level: syntax.LevelLiteral, bound: Bindings) -> Level | None:
+    def _level(self, factor: str, level: syntax.LevelLiteral, bound: Bindings) -> Level:
         found = self._substituted(level, bound)
         try:
             return self._scope.level(factor, found.text)
         except ValueError as error:
             named = [token.text for token in level.tokens if token.kind == "name" and token.text in bound]
             if not named or len(level.tokens) == 1:  # a variable alone: the fault is at its value
-                return self.fail(found, str(error))
-            if level.start not in self._unknown_levels:  # the first values of the variables show the fault
-                self._unknown_levels.add(level.start)
+                raise self.fail(found, str(error)) from error
+            # the first values of the variables show the fault
+            if all((fault.start, fault.end) != (level.start, level.end) for fault in self._faults):
                 values = ", ".join(f"{name} = {bound[name].text}" for name in dict.fromkeys(named))
-                self.fail(level, f"with {values}: {error}")
-            return None
+                raise self.fail(level, f"with {values}: {error}") from error
+            raise ClaimFaultError from error
 
     def _level_set(self, level_set: syntax.LevelSet, bound: Bindings) -> tuple[BoundLevel, ...]:
         listed = tuple(self._substituted(level, bound) for level in level_set.levels)
@@ -624,8 +622,7 @@ class _Resolver:
             levels = self._scope.factors.get(factor.text)
             if levels is None:
                 hint = nearest_hint(factor.text, self._scope.factors)
-                self.fail(factor, f"unknown factor '{factor.text}'{hint}")
-                return ()
+                raise self.fail(factor, f"unknown factor '{factor.text}'{hint}")
             listed = tuple(
                 BoundLevel(start=factor.start, end=factor.end, text=level_text(level)) for level in levels
             )
@@ -633,17 +630,19 @@ class _Resolver:
         less = set(self._find_all(excluded, (other.text for other in listed), "of the loop"))
         kept = tuple(one for one in listed if one.text not in less)
         if less and not kept:
-            self.fail(level_set, "'except' leaves no level: list fewer levels after it")
+            raise self.fail(level_set, "'except' leaves no level: list fewer levels after it")
         return kept
 
-    def _find_all(self, named: list[BoundLevel], known: Iterator[str], where: str) -> list[Level]:
-        names, found = NamedLevels(dict.fromkeys(known), where), list[Level]()
-        for one in named:
+    def _find_all(self, named: Iterable[BoundLevel], known: Iterator[str], where: str) -> list[Level]:
+        names = NamedLevels(dict.fromkeys(known), where)
+
+        def find(one: BoundLevel) -> Level:
             try:
-                found.append(names.find(one.text))
+                return names.find(one.text)
             except ValueError as error:
-                self.fail(one, str(error))
-        return found
+                raise self.fail(one, str(error)) from error
+
+        return self.each(find, named)
 
     def _rounds(self, call: syntax.FunctionCall, bound: Bindings) -> list[Bindings]:
         """Return every combination of values of a call's loop variables.
@@ -662,15 +661,14 @@ class _Resolver:
             if len(found) > _MAX_COMBINATIONS:
                 whole = syntax.Spanned(start=loop.variable.start, end=loop.iterates.end)
                 most = f"expected at most {_MAX_COMBINATIONS:,} combinations of levels"
-                self.fail(whole, f"{most}, got {len(found):,}")
-                return []
+                raise self.fail(whole, f"{most}, got {len(found):,}")
         before = self._num_rounds
         self._num_rounds += len(found)
         if self._num_rounds > _MAX_ROUNDS:
             if before <= _MAX_ROUNDS:  # reported once, at the call that exceeds the limit
                 most = f"the `for` clauses of a claim may repeat its conditions at most {_MAX_ROUNDS:,} times"
-                self.fail(call, most)
-            return []
+                raise self.fail(call, most)
+            raise ClaimFaultError
         return found
 
     def _check_variable(self, call: syntax.FunctionCall, loop: syntax.ForClause) -> None:
@@ -684,16 +682,16 @@ class _Resolver:
         elif lookup(name) is not None:
             taken = "a block"
         if taken:
-            self.fail(loop.variable, f"'{name}' is {taken}; expected another name for the variable")
-        elif len(re.findall(rf"\b{re.escape(name)}\b", self._faults.text[call.start : call.end])) < 2:
-            self.fail(
+            raise self.fail(loop.variable, f"'{name}' is {taken}; expected another name for the variable")
+        if len(re.findall(rf"\b{re.escape(name)}\b", self._faults.text[call.start : call.end])) < 2:
+            raise self.fail(
                 loop.variable,
                 f"the variable '{name}' is not used: use it in {call.function.text}(…), or remove its 'for'",
             )
 
     # which level of a factor comes first
 
-    def _membership(self, node: syntax.MembershipTest, bound: Bindings) -> Statement | None:
+    def _membership(self, node: syntax.MembershipTest, bound: Bindings) -> Statement:
         """Resolve `best(…) is level` or `best(…) in set`.
 
         Of the levels a, b, c and d, `best(x) is a` says that a beats b, c and d. `best(x) in [a, b]` says
@@ -702,28 +700,22 @@ class _Resolver:
         """
         winner = node.ranking
         if not isinstance(winner, syntax.FunctionCall) or winner.function.text not in RANKING_FUNCTIONS:
-            if isinstance(winner, syntax.SyntaxErrorNode):
-                return None
             calls = ", ".join(f"{name}(…)" for name in RANKING_FUNCTIONS)
-            return self.fail(winner, f"expected one of {calls} before 'is' and 'in', as in best(loss) is sa")
+            raise self.fail(winner, f"expected one of {calls} before 'is' and 'in', as in best(loss) is sa")
         candidates = self._candidates(winner, bound)
         named = self._level_set(node.candidates, bound)
-        if candidates is None or self._faults:
-            return None
         sign = self._sign(winner, candidates)
-        levels = self._find_all(list(named), (level for level, _ in candidates), "of the comparison")
-        if sign is None or len(levels) < len(named):
-            return None
+        levels = self._find_all(named, (level for level, _ in candidates), "of the comparison")
         ahead = [value for name in levels for level, value in candidates if level == name]
         others = [value for level, value in candidates if level not in levels]
         if not others:
-            return self.fail(
+            raise self.fail(
                 node.candidates, "this list has every compared level, so it is always true: name fewer"
             )
         ways = [_joined(AllOf, [Comparison(one, sign, other) for other in others]) for one in ahead]
         return _joined(AnyOf, ways)
 
-    def _candidates(self, winner: syntax.FunctionCall, bound: Bindings) -> list[Candidate] | None:
+    def _candidates(self, winner: syntax.FunctionCall, bound: Bindings) -> list[Candidate]:
         """Return the levels that a call such as `best(…)` compares, each with its number.
 
         The levels are those of its loop, or else those of the only factor that its metric leaves open.
@@ -733,24 +725,20 @@ class _Resolver:
             rounds = self._rounds(winner, bound)
             loop, *more = winner.loops
             if more or len(winner.arguments) > 1:
-                return self.fail(winner, f"expected one number and one 'for' in {function}(…)")
+                raise self.fail(winner, f"expected one number and one 'for' in {function}(…)")
             variable = loop.variable.text
-            values = [(inner[variable].text, self._number(first, inner)) for inner in rounds]
-            known = [(level, value) for level, value in values if value is not None]
-            return known if known and len(known) == len(values) else None
+            return self.each(lambda inner: (inner[variable].text, self._number(first, inner)), rounds)
         if not isinstance(first, syntax.MetricReference) or len(winner.arguments) > 1:
-            return self.fail(
+            raise self.fail(
                 winner, f"expected one metric in {function}(…), as in {self._ranking_example(winner)}"
             )
         found = self._quantities(first, bound)
-        if found is None:
-            return None
         open_factors = list(self._scope.varying_factors(each.cell for each in found))
         if len(open_factors) != 1:
-            return self.fail(first, self._open_factors_fault(function, found[0].cell, open_factors))
+            raise self.fail(first, self._open_factors_fault(function, found[0].cell, open_factors))
         return [(level_text(dict(each.cell)[open_factors[0]]), each) for each in found]
 
-    def _sign(self, winner: syntax.FunctionCall, candidates: list[Candidate]) -> str | None:
+    def _sign(self, winner: syntax.FunctionCall, candidates: list[Candidate]) -> str:
         """Return > if the winner must have the higher number, or < for the lower one.
 
         `best` and `worst` follow the metrics' direction. Metrics without a better direction, or with opposite
@@ -764,20 +752,18 @@ class _Resolver:
         if len(sides) > 1 or None in sides:
             listed = ", ".join(sorted(names))
             message = f"{function}(…) needs to know whether higher or lower {listed} is better"
-            return self.fail(winner.function, f"{message}: use argmax(…) or argmin(…)")
+            raise self.fail(winner.function, f"{message}: use argmax(…) or argmin(…)")
         return ">" if (True in sides) == (function == "best") else "<"
 
     # a power law through the smaller sizes of a ladder predicts a number
 
-    def _law(self, node: syntax.FunctionCall, bound: Bindings) -> Number | None:
+    def _law(self, node: syntax.FunctionCall, bound: Bindings) -> Number:
         sizes = self._scope.ladder
         if not sizes:
-            return self.fail(node, "law(…) needs the sizes of a [ladder], but the study has none")
+            raise self.fail(node, "law(…) needs the sizes of a [ladder], but the study has none")
         if node.loops or len(node.arguments) != 1:
-            return self.fail(node, "expected one number, such as law(test_loss[width=64])")
+            raise self.fail(node, "expected one number, such as law(test_loss[width=64])")
         number = self._number(node.arguments[0], bound)
-        if number is None:
-            return None
         rungs = list(zip(*sizes.values(), strict=True))
         cells = [each.cell for each in iter_quantities(number)]
         places = {rungs.index(tuple(dict(cell)[name] for name in sizes)) for cell in cells}
@@ -786,7 +772,7 @@ class _Resolver:
                 f"expected cells of one size that has at least {_FEWEST_SIZES} smaller sizes in [ladder]"
             )
             words = [", ".join(map("{}={}".format, sizes, rungs[each])) for each in sorted(places)]
-            return self.fail(node, f"{message}, got {' and '.join(words) or 'none'}")
+            raise self.fail(node, f"{message}, got {' and '.join(words) or 'none'}")
         smaller = [dict(zip(sizes, rung, strict=True)) for rung in rungs[:place]]
         parts = tuple((_resized(cells[0], size), _moved(number, size)) for size in smaller)
         return Extrapolation(of=number, cell=cells[0], parts=parts)
@@ -810,11 +796,8 @@ def _moved(number: Number, size: Mapping[str, Level]) -> Number:
             return number
 
 
-def _joined(kind: type[AllOf] | type[AnyOf], parts: list[Statement | None]) -> Statement | None:
-    known = tuple(part for part in parts if part is not None)
-    if not known or len(known) < len(parts):
-        return None
-    return known[0] if len(known) == 1 else kind(known)
+def _joined(kind: type[AllOf] | type[AnyOf], parts: list[Statement]) -> Statement:
+    return parts[0] if len(parts) == 1 else kind(tuple(parts))
 
 
 TABLE = "claim"
@@ -857,12 +840,11 @@ def _read(
     """
     for scope in scopes:
         faults = FaultCollector(spec.holds)
-        said = parse_claim(spec.holds, faults)
         if scope is not None and spec.each is not None and spec.each not in scope.factors:
             hint = nearest_hint(spec.each, scope.factors)
             diagnostics.report((*path, "each"), f"unknown factor '{spec.each}'{hint}")
             return []
-        claims = _resolve(spec, said, scope, faults) if scope else None
+        claims = _resolve(spec, scope, faults) if scope else None
         if claims:
             return claims
         if scope is scopes[-1]:
@@ -872,9 +854,7 @@ def _read(
     return []
 
 
-def _resolve(
-    spec: ClaimSpec, said: syntax.SyntaxNode, scope: Scope, faults: FaultCollector
-) -> list[Claim] | None:
+def _resolve(spec: ClaimSpec, scope: Scope, faults: FaultCollector) -> list[Claim] | None:
     """Resolve a `[[claim]]` table to claims about the cells of a scope.
 
     With `each`, there is one claim for each level of that factor, and otherwise a single claim. None after
@@ -882,7 +862,7 @@ def _resolve(
     """
     claims: list[Claim] = []
     for made, within in _at_each_level(spec, scope):
-        statement = resolve_claim(within, faults, said, spec.each)
+        statement = resolve_claim(within, faults, spec.holds, spec.each)
         if statement is None:
             return None
         claims.append(_claim(made, statement, scope))
@@ -905,8 +885,9 @@ def read_number(name: str, text: str, scope: Scope, faults: FaultCollector) -> C
     that compares nothing, such as `loss[mixer=sa]`, uses the seeds of the last look. Report faults and return
     None if it is invalid.
     """
-    found = _Resolver(scope, faults, None).number(parse_claim(text, faults))
-    if found is None or faults:
+    try:
+        found = _Resolver(scope, faults, None).number(parse_claim(text, faults))
+    except ClaimFaultError:
         return None
     alone = not isinstance(found.left, (SignedSum, Quotient, Speedup))
     return replace(_claim(ClaimSpec(name=name, holds=text), found, scope), uses_last_look=alone)
