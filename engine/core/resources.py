@@ -285,3 +285,8 @@ class Machine:
 
 ONE_CPU = Machine(gpus=0.0)
 """The resources of a trial that trains on one CPU core and no GPU."""
+
+
+def memory_here() -> int:
+    """Return the bytes of this machine's main memory."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ...grammar.analysis.measured_costs import remember
 from ...storage import Store
 from ...studies.catalog.tasks import AlgorithmicSettings, GeneratedTask
-from ...studies.planning.memory_estimates import GpuRoom, StepMemory, room_on_gpu, step_memory
+from ...studies.planning.memory_estimates import GpuRoom, StepMemory, fits, room_on_gpu, step_memory
 from ...studies.planning.plan import MachineNotes, Plan, make_plan, most_at_once
 from ...studies.planning.time_estimates import (
     max_seconds_in_process,
@@ -39,6 +39,7 @@ from ..core.resources import (
     gpu_fault,
     gpu_here,
     has_gpu,
+    memory_here,
 )
 from ..corpora.availability import check_availability
 
@@ -222,12 +223,12 @@ def describe_device(plan: Plan, machine: Machine, at_once: int | None = None) ->
 def _where_here(plan: Plan, machine: Machine, at_once: int | None, *, local: bool = False) -> str:
     gpus = machine.gpus
     if not gpus:
-        return "this machine's CPU, because gpus = 0"
+        return f"this machine's CPU, because gpus = 0{_shortage(plan)}"
     if (found := gpu_here()) is None:
         if (fault := gpu_fault()) is not None:
             return f"nowhere: torch finds no GPU here, because CUDA fails: {fault}"
         if gpus == "auto":
-            return "this machine's CPU: torch finds no GPU here"
+            return f"this machine's CPU: torch finds no GPU here{_shortage(plan)}"
         return f"nowhere: gpus = {gpus:g}, and torch finds no GPU here"
     gpu, count = found
     held = gpu.bytes - gpu.free
@@ -263,12 +264,25 @@ def _shared(
     return f"{text}; with --local, one trial at a time"
 
 
+def _shortage(plan: Plan) -> str:
+    """Return that a step needs more than the memory of this machine, or ""."""
+    if plan.memory is None or fits(plan.memory[1].total, memory_here()):
+        return ""
+    return (
+        f"; {_no_trial_fits(plan.memory[1], memory_here())}: lower batch_size, or set accumulate in [train]"
+    )
+
+
+def _no_trial_fits(held: StepMemory, device_bytes: int) -> str:
+    parts = held.parts_that_fit(device_bytes)
+    split = "" if parts is None else f", but one with gradient accumulation over {parts} parts"
+    return f"no such trial fits into {format_bytes(device_bytes)}{split}"
+
+
 def _at_once(held: StepMemory, device_bytes: int, found: GpuRoom, gpus: Gpus, place: str) -> str:
     size = format_bytes(device_bytes)
     if not found.by_memory:
-        parts = held.parts_that_fit(device_bytes)
-        split = "" if parts is None else f", but one with gradient accumulation over {parts} parts"
-        return f"no such trial fits into {size}{split}"
+        return _no_trial_fits(held, device_bytes)
     why = {
         "memory": "as many as fit",
         "CPUs": "limited by the CPUs",

@@ -307,7 +307,7 @@ def resolve_claim(
             raise resolver.fail(said, f"expected at most {_MAX_COMBINATIONS:,} comparisons, got {count:,}")
     except ClaimFaultError:
         return None
-    return found
+    return None if faults else found
 
 
 ItemT = TypeVar("ItemT")
@@ -672,6 +672,7 @@ class _Resolver:
         return found
 
     def _check_variable(self, call: syntax.FunctionCall, loop: syntax.ForClause) -> None:
+        """Record a fault of a loop's variable; the statement is still resolved with it."""
         name, factors = loop.variable.text, self._scope.factors
         owners = [factor for factor, levels in factors.items() if name in map(level_text, levels)]
         taken = None
@@ -682,9 +683,9 @@ class _Resolver:
         elif lookup(name) is not None:
             taken = "a block"
         if taken:
-            raise self.fail(loop.variable, f"'{name}' is {taken}; expected another name for the variable")
-        if len(re.findall(rf"\b{re.escape(name)}\b", self._faults.text[call.start : call.end])) < 2:
-            raise self.fail(
+            self.fail(loop.variable, f"'{name}' is {taken}; expected another name for the variable")
+        elif len(re.findall(rf"\b{re.escape(name)}\b", self._faults.text[call.start : call.end])) < 2:
+            self.fail(
                 loop.variable,
                 f"the variable '{name}' is not used: use it in {call.function.text}(…), or remove its 'for'",
             )
@@ -888,6 +889,8 @@ def read_number(name: str, text: str, scope: Scope, faults: FaultCollector) -> C
     try:
         found = _Resolver(scope, faults, None).number(parse_claim(text, faults))
     except ClaimFaultError:
+        return None
+    if faults:
         return None
     alone = not isinstance(found.left, (SignedSum, Quotient, Speedup))
     return replace(_claim(ClaimSpec(name=name, holds=text), found, scope), uses_last_look=alone)

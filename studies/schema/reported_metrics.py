@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import get_args
 
 from ...grammar.vocabulary.spec import uncounted_kernels
@@ -124,13 +124,13 @@ def missing_metric(name: str, trials: Iterable[TrialSettings]) -> str:
         return _target_fault(name, trials)
     if family in {*COSTS, *MODEL_COSTS, *TUNED_METRICS} or family not in METRICS or METRICS[family].is_probe:
         return ""
+    if any(_reports(name, each) for each in trials) or not trials:
+        return ""
     lacking: dict[str, TrialSettings] = {}
     for each in trials:
-        if _reports(name, each):
-            return ""
         lacking.setdefault(each.task.name, each)
-    if not lacking:
-        return ""
+    if name != family and any(family in final_metrics(each) for each in lacking.values()):
+        return _index_fault(name, family, lacking.values())
     known = dict.fromkeys(metric for each in lacking.values() for metric in final_metrics(each))
     tasks_by_way: dict[str, list[str]] = {}
     for task, each in lacking.items():
@@ -228,9 +228,24 @@ def _reports(name: str, settings: TrialSettings) -> bool:
         return False
     if not index or not family.startswith("test_"):
         return True
+    return not isinstance(task, AlgorithmicSettings | GeneratedTask) or index in _test_sets(settings)
+
+
+def _index_fault(name: str, family: str, trials: Collection[TrialSettings]) -> str:
+    index = name.removeprefix(family).strip("[]")
+    known = dict.fromkeys(each for settings in trials for each in _test_sets(settings))
+    expected = f"one of {', '.join(known)}" if known else f"no index, as in {family}"
+    has_lengths = any("test_lengths" in type(settings.task).model_fields for settings in trials)
+    more = f", or add [task] test_lengths = […, {index}]" if has_lengths and index.isdecimal() else ""
+    return f"unknown index '{index}' of {family}: expected {expected}{more}"
+
+
+def _test_sets(settings: TrialSettings) -> tuple[str, ...]:
+    """Return the indices of a trial's test metrics, such as `40` of `test_loss[40]`, as far as known."""
+    task = settings.task
     if isinstance(task, AlgorithmicSettings):
-        return index in map(str, task.test_lengths)
-    return not isinstance(task, GeneratedTask) or index in task.test_sets()
+        return tuple(map(str, task.test_lengths))
+    return tuple(task.test_sets()) if isinstance(task, GeneratedTask) else ()
 
 
 def _missing_key(name: str, settings: TrialSettings) -> str:

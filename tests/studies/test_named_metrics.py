@@ -135,3 +135,16 @@ def test_impossible_metrics_are_not_reported_while_the_metrics_are_unknown():
     assert not any("test_accuracy" in each for each in faults(table, **in_task))
     in_train = {"epochs = 1": 'epochs = 1\nkep = "best"'}
     assert not any("best_epoch" in each for each in faults(TABLE + 'value = "best_epoch"', **in_train))
+
+
+def test_an_unknown_index_of_a_metric_is_reported_with_the_known_ones():
+    lengths = {
+        '["induction_heads", "mqar"]': '["sort"]',
+        "batch_size = 4": "batch_size = 4\nlengths = [1, 9]",
+    }
+    lengths['name = "{task}"'] = 'name = "{task}"\ntest_lengths = [40, 80]'
+    told = faults('[[table]]\nname = "t"\nrows = "mixer"\nvalue = "test_accuracy[64]"\n', **lengths)
+    expected = (
+        "unknown index '64' of test_accuracy: expected one of 40, 80, or add [task] test_lengths = […, 64]"
+    )
+    assert told == [f"[[table]] value: {expected}"]

@@ -140,7 +140,19 @@ def test_memory_that_other_processes_hold_is_not_available_to_trials(told):
 def test_a_gpu_that_cuda_fails_with_trains_nothing(monkeypatch):
     monkeypatch.setattr(planning, "gpu_here", lambda: None)
     monkeypatch.setattr(planning, "gpu_fault", lambda: "Error 805")
+    monkeypatch.setattr(planning, "memory_here", lambda: 10**11)
     plan = SimpleNamespace(memory=("sa", STEP))
     told = "nowhere: torch finds no GPU here, because CUDA fails: Error 805"
     assert planning.describe_device(plan, Machine()) == told
     assert planning.describe_device(plan, Machine(gpus=0)) == "this machine's CPU, because gpus = 0"
+
+
+def test_a_step_that_the_memory_of_a_machine_cannot_hold_is_reported(monkeypatch):
+    monkeypatch.setattr(planning, "gpu_here", lambda: None)
+    monkeypatch.setattr(planning, "gpu_fault", lambda: None)
+    monkeypatch.setattr(planning, "memory_here", lambda: 8 * 10**9)
+    told = planning.describe_device(SimpleNamespace(memory=("sa", STEP)), Machine())
+    assert told == (
+        "this machine's CPU: torch finds no GPU here; no such trial fits into 8.0 GB, but one with gradient "
+        "accumulation over 2 parts: lower batch_size, or set accumulate in [train]"
+    )
