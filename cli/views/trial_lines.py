@@ -3,36 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, takewhile
+from itertools import chain
 
 import polars as pl
 
 from ...studies.catalog.metrics import METRICS, Metric, find_metric, metric_family
 from ...studies.planning.final_values import trial_values
 from ...studies.planning.status import study_outcomes
-from ...studies.presentation.changes import BASELINE
 from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import filled_levels, level_name, short_level_names, value_name
 from ...studies.schema.reported_metrics import epoch_metrics
 from ...studies.schema.settings import Level, TrialSettings
 from ...studies.study import Study
-from ...studies.text.units import abbreviate_all, align_columns, truncate
+from ...studies.text.units import abbreviate_all, align_columns
 
-_SEED, _CHANGE, _GAP = "seed", "change", 2
-
-_MIN_READABLE_WIDTH = 12
-"""The minimum width of texts while something else can be left out."""
-
-_MIN_CHANGED_FACTORS = 3
-"""The minimum number of factors for names that have only the changed one."""
+_SEED, _GAP = "seed", 2
 
 _Point = tuple[tuple[str, Level], ...]
 """The levels of a trial by factor, with its seed."""
-
-_LevelsByFactor = Mapping[str, Sequence[Level | None]]
-"""The levels of each factor, the seed's last."""
 
 _LevelTexts = Mapping[Level | None, str]
 """The text of each level of a factor; None stands for trials without the factor."""
@@ -41,29 +30,19 @@ _LevelTexts = Mapping[Level | None, str]
 class TrialNameColumns:
     """Names of trials in aligned columns.
 
-    There is one column for each factor and one for the seed, over all trials added so far. Columns that do
-    not fit into a line are shortened step by step. First, factors with one level and factors that follow from
-    another factor's words are left out. Then arguments and words that all levels of a factor share are
-    dropped, then the middles of wide texts, which still differ if possible. If the trials change one factor
-    at a time, one column then has the change, such as `k=3`. At last the names before numbers are dropped.
+    There is one column for each factor and one for the seed, over all trials added so far. If they do not fit
+    into a line, factors with one level and the arguments of blocks are left out, and then the names before
+    numbers. At last the middles of the widest texts are left out, so that they still differ if possible.
     """
 
     def __init__(self, trials: Iterable[Trial] = ()) -> None:
         self._points: dict[_Point, Mapping[str, Level]] = {}  # without repetitions
-        self._changes: Mapping[_Point, str] = {}
-        self._levels: _LevelsByFactor = {}
         self._fits: dict[int, Mapping[str, _LevelTexts]] = {}  # cached by width, until trials are added
         self.add(trials)
 
     def add(self, trials: Iterable[Trial]) -> None:
-        """Add trials, and fit the names and column widths to them. All names stay different and aligned."""
+        """Add trials, and fit the names and column widths to them."""
         self._points |= {point: filled_levels(dict(point)) for point in map(_point, trials)}
-        self._changes = _single_changes(self._points)
-        points = tuple(self._points.values())
-        factors = sorted(dict.fromkeys(chain.from_iterable(points)), key=_SEED.__eq__)
-        self._levels = {
-            factor: tuple(dict.fromkeys(point.get(factor) for point in points)) for factor in factors
-        }
         self._fits.clear()
 
     def cells(self, trial: Trial, max_width: int) -> list[str]:
@@ -73,34 +52,26 @@ class TrialNameColumns:
         """
         if max_width not in self._fits:
             self._fits[max_width] = self._fit(max_width)
-        point, columns = _point(trial), self._fits[max_width]
-        levels = {**self._points[point], _CHANGE: self._changes.get(point)}
+        levels, columns = self._points[_point(trial)], self._fits[max_width]
         return [f"{shown[levels.get(factor)]:<{_width(shown)}}" for factor, shown in columns.items()]
 
-    def _fit(self, max_width: int) -> dict[str, _LevelTexts]:
-        columns = {factor: _full_texts(factor, each) for factor, each in self._levels.items()}
-        if _fits(columns, max_width):
-            return columns
-        several = {factor: each for factor, each in self._levels.items() if len(each) > 1}
-        informative = _informative_factors(tuple(self._points.values()), self._levels)
-        changes = {_CHANGE: tuple(dict.fromkeys(self._changes.values()))} if self._changes else {}
-        changes |= {_SEED: several[_SEED]} if changes and _SEED in several else {}
-        for shown_levels, form, min_width in (
-            (several or self._levels, _full_texts, max_width),
-            (informative, _full_texts, max_width),
-            (informative, _short_texts, _MIN_READABLE_WIDTH),
-            *([(changes, _full_texts, _MIN_READABLE_WIDTH)] if changes else []),
-            (informative, _unnamed_texts, 1),
-        ):
-            shown = {factor: form(factor, each) for factor, each in shown_levels.items()}
-            columns = _shrink_columns(shown, max_width, min_width)
-            if _fits(columns, max_width):
+    def _fit(self, max_width: int) -> Mapping[str, _LevelTexts]:
+        points = tuple(self._points.values())
+        factors = sorted(dict.fromkeys(chain.from_iterable(points)), key=_SEED.__eq__)
+        levels = {factor: tuple(dict.fromkeys(each.get(factor) for each in points)) for factor in factors}
+        several = {factor: each for factor, each in levels.items() if len(each) > 1} or levels
+        for shown, form in ((levels, _texts), (several, _short_texts), (several, _bare_texts)):
+            columns = {factor: form(factor, each) for factor, each in shown.items()}
+            if _line_width(columns) <= max_width:
+                return columns
+        columns = {factor: _bare_texts(factor, each) for factor, each in several.items()}
+        while _line_width(columns) > max_width:
+            widest = max(columns, key=lambda factor: 0 if factor == _SEED else _width(columns[factor]))
+            if widest == _SEED or (width := _width(columns[widest])) <= 1:
                 break
+            texts = _bare_texts(widest, levels[widest])
+            columns[widest] = dict(zip(texts, abbreviate_all(tuple(texts.values()), width - 1), strict=True))
         return columns
-
-
-def _fits(columns: Mapping[str, _LevelTexts], max_width: int) -> bool:
-    return sum(_width(texts) + _GAP for texts in columns.values()) <= max_width
 
 
 def format_level(level: Level) -> str:
@@ -118,51 +89,7 @@ def _point(trial: Trial) -> _Point:
     return tuple({**trial.levels, _SEED: trial.settings.seed}.items())
 
 
-def _single_changes(points: Mapping[_Point, Mapping[str, Level]]) -> dict[_Point, str]:
-    """Return for each point the one level that is not the most frequent one, such as `k=3`.
-
-    A point without such a level is the baseline. `points` has the levels for display. Return no texts for
-    points of less than three factors, or if a point has several such levels.
-    """
-    counts = dict[str, Counter[Level]]()
-    for factor, level in chain.from_iterable(points):
-        counts.setdefault(factor, Counter())[level] += 1
-    varied = {factor: each for factor, each in counts.items() if factor != _SEED and len(each) > 1}
-    usual = {factor: each.most_common(1)[0][0] for factor, each in varied.items()}
-    found = dict[_Point, str]()
-    for point, levels in points.items():
-        changed = [factor for factor, level in point if level != usual.get(factor, level)]
-        if len(usual) < _MIN_CHANGED_FACTORS or len(changed) > 1:
-            return {}
-        found[point] = f"{brief_name(changed[0])}={format_level(levels[changed[0]])}" if changed else BASELINE
-    return found
-
-
-def _informative_factors(points: Sequence[Mapping[str, Level]], seen: _LevelsByFactor) -> _LevelsByFactor:
-    """Return the factors that distinguish trials, with their levels.
-
-    Factors with one level are left out, and so are factors whose level follows from another factor's words.
-    """
-    kept = {factor: levels for factor, levels in seen.items() if len(levels) > 1}
-    # in reverse, so that the first of two factors that follow from each other is kept
-    for factor in reversed(tuple(kept)):
-        if any(_is_implied_by(factor, word, points) for word in kept if word != factor):
-            del kept[factor]
-    return kept or seen
-
-
-def _is_implied_by(factor: str, other: str, points: Sequence[Mapping[str, Level]]) -> bool:
-    """Return whether the level of `factor` always follows from the level of `other`.
-
-    The levels of `other` must be words, each of which occurs in several points.
-    """
-    words = Counter(point.get(other) for point in points)
-    pairs = {(point.get(other), point.get(factor)) for point in points}
-    several = min(words.values()) > 1 and all(isinstance(each, str) for each in words)
-    return several and len(pairs) == len(words)
-
-
-def _full_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
+def _texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
     name = "seed " if factor == _SEED else f"{brief_name(factor)}="
     return {
         level: ""
@@ -175,72 +102,24 @@ def _full_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
 
 
 def _short_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
-    """Return a shortened text for each level of a factor.
-
-    Numbers are as in `_full_texts`. Arguments of blocks are left out, and so are the first and last words
-    that all levels share.
-    """
+    """Return a text for each level of a factor, without the arguments of blocks."""
     words = [level for level in levels if isinstance(level, str)]
-    return {
-        **_full_texts(factor, levels),
-        **dict(zip(words, _strip_shared_words(short_level_names(words)), strict=True)),
-    }
+    return {**_texts(factor, levels), **dict(zip(words, short_level_names(words), strict=True))}
 
 
-def _unnamed_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
-    """Return the texts of `_short_texts`, but with numbers alone: `0.001` for `lr=0.001`.
-
-    Seeds and booleans keep the name.
-    """
-    numbers = (each for each in levels if isinstance(each, int | float) and not isinstance(each, bool))
+def _bare_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
+    """Return the texts of `_short_texts`, but with numbers alone. Seeds and booleans keep the name."""
+    numbers = [each for each in levels if isinstance(each, int | float) and not isinstance(each, bool)]
     bare = {} if factor == _SEED else {level: format_level(level) for level in numbers}
     return {**_short_texts(factor, levels), **bare}
 
 
-def _strip_shared_words(names: Sequence[str]) -> Sequence[str]:
-    """Remove the words that all names begin or end with, such as `recall_`."""
-    if len(names) < 2 or not all(name.isidentifier() for name in names):
-        return names
-    words = [name.split("_") for name in names]
-    spare = min(map(len, words)) - 1
-    first = min(spare, _shared_prefix_length(words))
-    last = min(spare - first, _shared_prefix_length([each[::-1] for each in words]))
-    return ["_".join(each[first : len(each) - last]) for each in words]
-
-
-def _shared_prefix_length(words: Sequence[Sequence[str]]) -> int:
-    return sum(1 for _ in takewhile(lambda each: len(set(each)) == 1, zip(*words, strict=False)))
-
-
-def _shrink_columns(
-    columns: Mapping[str, _LevelTexts], max_width: int, min_width: int
-) -> dict[str, _LevelTexts]:
-    """Narrow the widest columns until all columns fit into `max_width`.
-
-    No column becomes narrower than `min_width`, and the seed's column keeps its width.
-    """
-    widths = {factor: _width(shown) for factor, shown in columns.items()}
-    while sum(widths.values()) + _GAP * len(widths) > max_width:
-        widest = max((factor for factor in widths if factor != _SEED), key=widths.__getitem__, default=_SEED)
-        if widths[widest] <= min_width or widest == _SEED:
-            break
-        widths[widest] -= 1
-    return {
-        factor: dict(zip(shown, _abbreviate(tuple(shown.values()), widths[factor]), strict=True))
-        for factor, shown in columns.items()
-    }
-
-
-def _abbreviate(texts: Sequence[str], width: int) -> Sequence[str]:
-    pairs = [text.partition("=") for text in texts]
-    room = width - 1 - max(len(value) for _, _, value in pairs)
-    if room > 0 and all(name.isidentifier() and value for name, _, value in pairs):
-        return [f"{truncate(name, room)}={value}" for name, _, value in pairs]
-    return abbreviate_all(texts, width)
-
-
 def _width(shown: _LevelTexts) -> int:
     return max(map(len, shown.values()))
+
+
+def _line_width(columns: Mapping[str, _LevelTexts]) -> int:
+    return sum(_width(texts) + _GAP for texts in columns.values())
 
 
 MAX_RUNNING_LINES = 6

@@ -36,7 +36,7 @@ def drawn(shown, console):
 def test_the_display_has_a_bar_and_a_line_for_each_running_trial():
     first, *others = drawn(*display())
     assert first.startswith(f"small {10 * '━'}╺{29 * '━'} 0/2   1 running   ETA ")
-    assert others == ["  sa + persistent_conv(k=20)  multiply  epoch 5/10  length 9  accuracy 0.500"]
+    assert others == ["  sa + persistent_conv  multiply  epoch 5/10  length 9  accuracy 0.500"]
 
 
 def test_the_display_says_the_same_without_colours():
