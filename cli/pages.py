@@ -18,20 +18,18 @@ from pydantic import AliasPath, BaseModel, ConfigDict, Field, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
 from pydantic_core.core_schema import FloatSchema
 
-from ..engine.inference.answers import Exported, Prediction
+from ..engine.inference.answers import Prediction
 from ..engine.probes.width_changes import StudyCoordinates
 from ..engine.run.search.answers import HandInAnswer, Proposal
 from ..grammar import Cardinality, Fault
 from ..reporting.claims.verdicts import ClaimResult
-from ..reporting.manuscript.paper_file import PaperNumber
 from ..reporting.missing_ablations import RequestCost
 from ..reporting.paper import PaperClaim, PaperFigure, PaperStudy, PrintedTable
 from ..reporting.recipes.breakdown import RecipeCosts
 from ..reporting.recipes.nearest import StoredResult
 from ..reporting.results import StudyResults
 from ..reporting.search.noise import NoiseFloor
-from ..storage.store_upkeep import Finding, Forgotten, StoreCheck
-from ..studies.catalog.datasets import KINDS, Corpus, ParallelCorpus, Treebank, dataset_owner
+from ..storage.store_upkeep import Forgotten, StoreCheck
 from ..studies.expansions.ladder import PlannedRung, planned_rungs
 from ..studies.planning.data_facts import DataFacts
 from ..studies.planning.plan import InsufficientReach, ModelCost, Plan, ReachLimit
@@ -49,7 +47,6 @@ from .views.catalog import MetricEntry, NameEntry, NameListPage, TaskEntry
 from .views.study_keys import KeysPage
 
 if TYPE_CHECKING:
-    from ..engine.corpora.availability import Availability
     from ..engine.inference.trained_model import TrainedModel
     from ..engine.run.driver import Summary
 
@@ -146,84 +143,26 @@ class NearestPage(RecipeName):
 
 
 class DatasetEntry(Page):
-    """A corpus: its size, its files on this machine, and the faults that a check has found.
+    """A corpus: its files on this machine, and the faults that a check has found.
 
-    The unit of the size depends on the kind of corpus. `location` is its folder, or the command that fetches
-    it.
+    `location` is its folder, or the command that fetches it.
     """
 
-    kind: str
-    name: str
-    title: str
-    size_mb: float | None = None
-    characters: int | None = None
-    words: int | None = None
-    languages: Sequence[str] | None = None
-    pairs: int | None = None
-    sentences: Mapping[str, int] | None = None
-    here: bool
+    name: str = Field(validation_alias=AliasPath("dataset", "name"))
+    title: str = Field(validation_alias=AliasPath("dataset", "title"))
+    licence: str = Field(validation_alias=AliasPath("dataset", "licence"))
+    source: str = Field(validation_alias=AliasPath("dataset", "source"))
+    here: bool = Field(validation_alias="complete")
     location: str
-    installed: bool
     files: Sequence[Path]
     missing: Sequence[str]
-    downloads: Sequence[Mapping[str, Any]]
-    by_hand: str | None
-    licence: str
-    source: str
-    owner: str
     faults: Sequence[str]
-
-    @classmethod
-    def of(cls, availability: Availability) -> Self:
-        """Return the entry of a dataset, given its files on this machine."""
-        dataset = availability.dataset
-        sizes: dict[str, Any] = {}
-        match dataset:
-            case Corpus():
-                characters, words = len(dataset.alphabet) + 1, dataset.word_vocab_size
-                sizes = {"size_mb": dataset.size_mb, "characters": characters, "words": words}
-            case ParallelCorpus():
-                sizes = {"languages": dataset.languages, "pairs": dataset.pairs}
-            case Treebank():
-                sizes = {"sentences": dataset.sentences}
-        return cls(
-            kind=next(heading for heading, kind in KINDS.items() if isinstance(dataset, kind)),
-            name=dataset.name,
-            title=dataset.title,
-            **sizes,
-            here=availability.complete,
-            location=availability.location,
-            installed=dataset.installed,
-            files=availability.files,
-            missing=availability.missing,
-            downloads=[
-                {"name": each.name, "urls": list(each.urls), "size": each.size} for each in dataset.downloads
-            ],
-            by_hand=dataset.manual_instructions,
-            licence=dataset.licence,
-            source=dataset.source,
-            owner=dataset_owner(dataset.name),
-            faults=availability.faults,
-        )
 
 
 class DataPage(Page):
     """The output of `data list` and `data check`: the corpora."""
 
     datasets: Sequence[DatasetEntry]
-
-
-class FetchedEntry(Page):
-    """The downloaded files of a corpus. There are none for a corpus that comes with activemem."""
-
-    name: str
-    files: Sequence[Path]
-
-
-class DataFetchPage(Page):
-    """The output of `data fetch`: the downloaded files of each corpus."""
-
-    datasets: Sequence[FetchedEntry]
 
 
 class SettingValue(Page):
@@ -499,27 +438,6 @@ class StudyStatusPage(StudyStatusEntry):
         )
 
 
-class StudyRenamePage(Page):
-    """The output of `study rename`: the new and old name, and the number of renamed trials."""
-
-    study: str
-    renamed: str
-    trials: int
-
-
-class StudyExportPage(Page):
-    """The output of `study export`: what was exported from a study.
-
-    `exported` has the numbers of trials, epochs and tables, and of trials that the program already had
-    (`known`).
-    """
-
-    study: str
-    to: str
-    out: str
-    exported: Mapping[str, int]
-
-
 class StudyNoisePage(Page):
     """The output of `study noise`: for each metric, the smallest difference that a study can detect.
 
@@ -589,13 +507,6 @@ class CurveRenderPage(Page):
     curves: Sequence[Mapping[str, Any]]
 
 
-class ReportBuildPage(Page):
-    """The output of `report build`: its files. The last file is the page or the section itself."""
-
-    study: str
-    files: Sequence[Path]
-
-
 class ClaimCheckPage(Page):
     """The output of `claim check`: the verdict on each claim of a study, with all of its comparisons.
 
@@ -623,13 +534,6 @@ class PaperShowPage(Page):
     """The output of `paper show`: results for one paper, or for every paper."""
 
     papers: Sequence[PaperEntry]
-
-
-class PaperBuildPage(Page):
-    """The output of `paper build`: the files of the user's own paper, and the numbers in its text by name."""
-
-    files: Sequence[Path]
-    numbers: Mapping[str, PaperNumber]
 
 
 class PaperFaultEntry(Page):
@@ -710,13 +614,6 @@ def _without_content(symbols: Any) -> Any:  # noqa: ANN401 -- plain data
     return symbols
 
 
-class ModelGeneratePage(Page):
-    """The output of `model generate`: the text to continue, and the continuation."""
-
-    beginning: str
-    text: str
-
-
 class ModelScorePage(Page):
     """The output of `model score`: how likely a text is under a model."""
 
@@ -751,13 +648,6 @@ class PassportPage(Page):
     checks: Sequence[PassportCheck]
 
 
-class StoreCleanPage(Page):
-    """The output of `store clean`: unused files, and whether they were removed."""
-
-    removed: bool
-    leftovers: Sequence[Finding]
-
-
 def all_pages() -> Mapping[str, type[Any]]:
     """Return the class of each command's JSON output.
 
@@ -765,7 +655,6 @@ def all_pages() -> Mapping[str, type[Any]]:
     """
     return {
         "recipe check": RecipeCheckPage,
-        "recipe render": RecipeName,
         "recipe show": RecipeCosts,
         "recipe compare": RecipeComparePage,
         "recipe nearest": NearestPage,
@@ -783,8 +672,6 @@ def all_pages() -> Mapping[str, type[Any]]:
         "study show": StudyShowPage,
         "study status": StudyStatusPage,
         "study forget": Forgotten,
-        "study rename": StudyRenamePage,
-        "study export": StudyExportPage,
         "study list": StudyListPage,
         "study query": StudyQueryPage,
         "study noise": StudyNoisePage,
@@ -797,22 +684,16 @@ def all_pages() -> Mapping[str, type[Any]]:
         "model list": ModelListPage,
         "model show": ModelShowPage,
         "model predict": Prediction,
-        "model generate": ModelGeneratePage,
         "model score": ModelScorePage,
-        "model export": Exported,
         "table render": TableRenderPage,
         "curve render": CurveRenderPage,
-        "report build": ReportBuildPage,
         "claim check": ClaimCheckPage,
         "paper show": PaperShowPage,
-        "paper build": PaperBuildPage,
         "paper check": PaperCheckPage,
         "store check": StoreCheck,
         "store repair": StoreCheck,
-        "store clean": StoreCleanPage,
         "data list": DataPage,
         "data check": DataPage,
-        "data fetch": DataFetchPage,
         "config show": ConfigShowPage,
     }
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..options import DataOption, JsonOption
 from ..output import EXIT_FAILED, EXIT_INTERRUPTED, print_json, print_stderr, print_stdout
+
+if TYPE_CHECKING:
+    from ...engine.corpora.availability import Availability
 
 app = typer.Typer(
     help="List, download and check corpora: texts, sentence pairs and treebanks.", no_args_is_help=True
@@ -21,16 +24,15 @@ def list_(data: DataOption = None, as_json: JsonOption = False) -> None:
     from ...engine.corpora.availability import check_availability
     from ...studies.catalog.datasets import dataset_names, require_dataset
     from ..machine_settings import load_settings
-    from ..pages import DataPage, DatasetEntry
+    from ..pages import DataPage
     from ..views import datasets as views
 
     folder = load_settings({"data": data}).data
     found = [check_availability(require_dataset(name), folder) for name in dataset_names()]
-    entries = [DatasetEntry.of(each) for each in found]
     if as_json:
-        print_json(DataPage(datasets=entries))
+        print_json(DataPage.model_validate({"datasets": found}))
     else:
-        print_stdout(views.format_datasets(entries))
+        print_stdout(views.format_datasets(found))
 
 
 @app.command()
@@ -44,7 +46,6 @@ def fetch(
         ),
     ] = None,
     data: DataOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Download corpora; an interrupted download resumes.
 
@@ -59,11 +60,9 @@ def fetch(
     from ..machine_settings import load_settings
 
     folder = load_settings({"data": data}).data
-    fetched: dict[str, list[Path]] = {}
     for dataset in [require_dataset(name) for name in names]:
         if dataset.installed:
             print_stderr(f"{dataset.name} is part of activemem")
-            fetched[dataset.name] = []
             continue
         try:
             with download_progress() as progress:
@@ -75,11 +74,6 @@ def fetch(
             raise typer.Exit(EXIT_INTERRUPTED) from None
         for path in files:
             print_stderr(f"{dataset.name}: {path}")
-        fetched[dataset.name] = list(files)
-    if as_json:
-        from ..pages import DataFetchPage, FetchedEntry
-
-        print_json(DataFetchPage(datasets=[FetchedEntry(name=name, files=fetched[name]) for name in fetched]))
 
 
 @app.command()
@@ -99,19 +93,19 @@ def check(
     from ...engine.corpora.availability import available_datasets, check_availability
     from ...studies.catalog.datasets import dataset_names, require_dataset
     from ..machine_settings import load_settings
-    from ..pages import DataPage, DatasetEntry
+    from ..pages import DataPage
     from ..views import datasets as views
 
     folder = load_settings({"data": data}).data
     datasets = [require_dataset(name) for name in names or dataset_names()]
     if not names:
         datasets = available_datasets(datasets, folder)
-    found: list[DatasetEntry] = []
+    found: list[Availability] = []
     for dataset in datasets:
-        found.append(DatasetEntry.of(check_availability(dataset, folder, verify=True)))
+        found.append(check_availability(dataset, folder, verify=True))
         if not as_json:
             print_stdout(views.format_check(found[-1]))
     if as_json:
-        print_json(DataPage(datasets=found))
-    if not all(each.here and not each.faults for each in found):
+        print_json(DataPage.model_validate({"datasets": found}))
+    if not all(each.complete and not each.faults for each in found):
         raise typer.Exit(EXIT_FAILED)

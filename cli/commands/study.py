@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from textwrap import wrap
 from typing import Annotated, Literal
@@ -194,7 +193,6 @@ def rename(
     new: Annotated[str, typer.Argument(metavar="NEW", help="The new name.")],
     *,
     results: ResultsOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Rename a study in the store. Your own files do not change.
 
@@ -210,11 +208,6 @@ def rename(
     is_done = store.upkeep.is_renamed(study, new)
     trials = () if is_done else stored_part(load_last_run(study, store), store, ())
     moved = store.upkeep.rename(study, new, trials)
-    if as_json:
-        from ..pages import StudyRenamePage
-
-        print_json(StudyRenamePage(study=new, renamed=study, trials=moved))
-        return
     print_stdout(f"{study} is {new} now: {plural(moved, 'trial')} moved")
 
 
@@ -237,7 +230,6 @@ def export(
     ],
     overrides: OverridesOption = None,
     results: ResultsOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Export a study to another program: settings, metrics of each epoch, outcomes and tables.
 
@@ -259,12 +251,7 @@ def export(
         exported = export_search(found, store, out)
     else:
         exported = export_study(found, store, open_trackers({to: out})[to])
-    if as_json:
-        from ..pages import StudyExportPage
-
-        print_json(StudyExportPage(study=found.name, to=to, out=out, exported=asdict(exported)))
-    else:
-        print_stdout(format_exported(found.name, to, out, exported))
+    print_stdout(format_exported(found.name, to, out, exported))
 
 
 @app.command("list")

@@ -76,15 +76,9 @@ def test_the_list_as_json_has_every_corpus(run, monkeypatch):
     page = json.loads(run("data", "list", "--json").stdout)["datasets"]
     assert [each["name"] for each in page] == list(dataset_names())
     text8 = page[2]
-    assert (text8["here"], text8["files"], text8["characters"], text8["words"]) == (False, [], 28, None)
-    assert text8["downloads"][0]["name"] == "text8.zip"
+    assert (text8["here"], text8["files"]) == (False, [])
     assert page[1]["here"]
-    assert [each["kind"] for each in page[5:7]] == ["texts", "pairs"]
-    pairs, trees = page[6], page[-2]
-    assert (pairs["languages"], pairs["pairs"], pairs["by_hand"]) == (["en", "de"], 29_000, None)
-    assert trees["sentences"] == {"train": 39_832, "dev": 1_700, "test": 2_416}
-    assert trees["missing"] == ["wsj_0200.mrg and so on in texts/wsj"]
-    assert trees["by_hand"].startswith("licensed by the Linguistic Data Consortium, https://")
+    assert page[-2]["missing"] == ["wsj_0200.mrg and so on in texts/wsj"]
 
 
 def test_check_says_what_is_as_it_was_published(run):
@@ -206,8 +200,6 @@ def test_fetch_says_where_each_file_is_and_shows_no_bar_in_a_pipe(run, hosted_te
     result = run("data", "fetch", "verses", "--data", str(PLACE))
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr == "verses: texts/verses/verses.txt\n"
-    told = json.loads(run("data", "fetch", "verses", "paradise-lost", "--data", str(PLACE), "--json").stdout)
-    assert [each["files"] for each in told["datasets"]] == [["texts/verses/verses.txt"], []]
     assert run("data", "check", "verses", "--data", str(PLACE)).stdout == "verses: as published\n"
 
 
