@@ -30,12 +30,6 @@ from ..studies.schema.factors import level_name
 from ..studies.text.units import truncate
 from .contract import Setting, TrackedEnd, TrackedTable, TrackedTrial, Tracker
 
-MAX_QUEUED = 10_000
-"""The largest length of the queue; further events are dropped."""
-
-RETRY_S = 30.0
-"""Seconds before a failed tracker is tried again; events in between are dropped."""
-
 MAX_REASON_WIDTH = 160
 """The largest number of characters of a tracker's error message, since servers send long ones."""
 
@@ -63,8 +57,8 @@ class _Update:
 class TrackerThread:
     """Thread that passes updates to a tracker, in order.
 
-    A tracker that raises an exception is reported once in the log, and tried again later. No epoch is sent
-    twice, because the tracker says first which epochs it has.
+    A tracker that raises an exception is reported in the log, and gets nothing more in this run. No epoch is
+    sent twice, because the tracker says first which epochs it has.
     """
 
     def __init__(self, name: str, tracker: Tracker) -> None:
@@ -72,17 +66,12 @@ class TrackerThread:
         self._error, self._lacks_data = "", False
         self._queue: SimpleQueue[_Update | None] = SimpleQueue()
         self._open: dict[str, tuple[TrackedTrial, set[int]]] = {}
-        self._silent_until = float("-inf")
         self._thread = threading.Thread(target=self._work, name=f"tracking {name}", daemon=True)
         self._thread.start()
 
     def put(self, update: _Update) -> None:
-        """Queue an update without waiting. If the queue is full, drop the update."""
-        # the queue itself has no limit; its size is only approximate, which is enough
-        if self._queue.qsize() < MAX_QUEUED:
-            self._queue.put(update)
-        else:
-            self._drop(update)
+        """Queue an update without waiting."""
+        self._queue.put(update)
 
     def close(self) -> str | None:
         """Send the queued updates, and end the thread, within a time limit.
@@ -103,8 +92,9 @@ class TrackerThread:
 
     def _work(self) -> None:
         while (update := self._queue.get()) is not None:
-            if time.monotonic() < self._silent_until or not self._try(update):
-                self._drop(update)
+            if self._error or not self._try(update):
+                # the start of a trial is sent again with its next update
+                self._lacks_data |= isinstance(update.event, EpochFinished | Ended | _NewTables)
         for trial, _ in self._open.values():
             with suppress(Exception):  # what it has received is already known
                 self._tracker.pause(trial)
@@ -116,13 +106,8 @@ class TrackerThread:
             self._send(update.event, update.trial, update.at)
         except Exception as error:  # noqa: BLE001 -- whatever a library raises, a training goes on
             reason = (str(error).splitlines() or [""])[0]
-            earlier = self._error
             self._error = truncate(f"{type(error).__name__}: {reason}", MAX_REASON_WIDTH)
-            self._silent_until = time.monotonic() + RETRY_S
-            if update.trial is not None:
-                self._open.pop(update.trial.id, None)  # its next update opens it again
-            if not earlier:
-                _log.warning("%s cannot be reached; training continues: %s", self._name, self._error)
+            _log.warning("%s cannot be reached; training continues: %s", self._name, self._error)
             return False
         return True
 
@@ -159,10 +144,6 @@ class TrackerThread:
             self._open[trial.id] = trial, known
             self._lacks_data |= not known.issuperset(range(1, before + 1))
         return self._open[trial.id][1]
-
-    def _drop(self, update: _Update) -> None:
-        # the start of a trial is sent again with its next update
-        self._lacks_data |= isinstance(update.event, EpochFinished | Ended | _NewTables)
 
 
 class Tracking(Listener):

@@ -1,6 +1,8 @@
 """Offline runs of Weights & Biases contain the store's data, as read from their records."""
 
+import json
 import math
+import struct
 
 import pytest
 
@@ -14,22 +16,43 @@ from activemem.tracking import (
     open_trackers,
     tracked_trial,
 )
-from activemem.tracking.libraries import wandb as offline
 
 wandb = pytest.importorskip("wandb", reason="Weights & Biases is not among what the tests install")
 records = pytest.importorskip("wandb.proto.wandb_internal_pb2")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
+def split_records(data):
+    """Yield the records of a LevelDB log: a header of 7 bytes, then blocks of 32 KiB."""
+    head, position, parts = struct.Struct("<IHB"), 7, b""
+    while position + head.size <= len(data):
+        if (left := 2**15 - position % 2**15) < head.size:
+            position += left
+            continue
+        _, size, kind = head.unpack_from(data, position)
+        end = position + head.size + size
+        part = data[position + head.size : end]
+        parts = part if kind in (1, 2) else parts + part  # whole, first, and others
+        if kind in (1, 4):  # whole, last
+            yield parts
+        position = end
+
+
 def read(folder, run):
     """Return the folder of a run, and its records by kind."""
     (path,) = folder.glob(f"wandb/offline-run-*-{run}/run-{run}.wandb")
     found = {}
-    for data in offline._records(path.read_bytes()):
+    for data in split_records(path.read_bytes()):
         record = records.Record.FromString(data)
         kind = record.WhichOneof("record_type")
         found.setdefault(kind, []).append(getattr(record, kind))
     return path.parent, found
+
+
+def items_of(items):
+    """Return the items of a stored record by name, without W&B's own ones except the time of a step."""
+    named = {each.key or "/".join(each.nested_key): json.loads(each.value_json) for each in items}
+    return {name: each for name, each in named.items() if name == "_timestamp" or not name.startswith("_")}
 
 
 def run(folder, trial, first, last, end=None):
@@ -59,7 +82,7 @@ def test_an_export_has_each_epoch_the_settings_the_end_and_the_tables_once(train
         assert (begun.project, begun.display_name) == ("tiny", tracked_trial(trial).name)
         assert (settings["train.epochs"], settings["mixer"][1:-1]) == ("3", trial.levels["mixer"])
         losses = store.metrics([trial.id]).filter(name="loss")["value"].to_list()
-        steps = [(each.step.num, offline._items(each.item)) for each in found["history"]]
+        steps = [(each.step.num, items_of(each.item)) for each in found["history"]]
         assert [(step, items["loss"]) for step, items in steps] == list(enumerate(losses, 1))
         assert steps[0][1]["_timestamp"] == pytest.approx(rows[trial.id]["finished"].timestamp())
         assert [each.exit_code for each in found["exit"]] == [0]
@@ -67,30 +90,26 @@ def test_an_export_has_each_epoch_the_settings_the_end_and_the_tables_once(train
     assert sorted(path.name for path in tables.glob("files/reached.*")) == ["reached.csv", "reached.md"]
 
 
-def test_a_trial_that_continues_after_a_kill_is_one_run_whose_steps_are_in_order(trained, tmp_path):
-    trial = trained[0].trials[0]
-    assert run(tmp_path, trial, 0, 3) == []
-    folder, found = read(tmp_path, trial.id)
-    path = folder / f"run-{trial.id}.wandb"
-    whole = path.read_bytes()
-    size = sum(1 for _ in found["history"])
-    while size == 3:  # as a kill leaves it: the last epoch torn
-        whole = whole[:-1]
-        path.write_bytes(whole)
-        size = len(read(tmp_path, trial.id)[1]["history"])
-    known = open_trackers({"wandb": str(tmp_path)})["wandb"].known(tracked_trial(trial))
-    assert known == Known(epochs=frozenset({1, 2}))
-    end = Ended(trial=trial.id, status="failed", reason="not a number", metrics={"loss": math.nan})
-    assert run(tmp_path, trial, 3, 4, end) == [
+def test_a_trial_that_another_process_has_begun_is_left_to_the_export(trained, tmp_path):
+    study, store = trained
+    trial = study.trials[0]
+    assert run(tmp_path, trial, 0, 2) == []
+    assert run(tmp_path, trial, 2, 3, Ended(trial=trial.id, status="done")) == [
         "wandb has not received all data; activemem study export adds what is missing"
     ]
-    study, store = trained
+    assert not list(tmp_path.glob("wandb/offline-run-*"))
     tracker = open_trackers({"wandb": str(tmp_path)})["wandb"]
-    assert export_study(study, store, tracker) == StudyExport(trials=4, epochs=10, known=0, tables=1)
+    assert export_study(study, store, tracker) == StudyExport(trials=4, epochs=12, known=0, tables=1)
+
+
+def test_a_failed_trial_that_is_retried_is_one_run_with_all_epochs(trained, tmp_path):
+    trial = trained[0].trials[0]
+    run(tmp_path, trial, 0, 2, Ended(trial=trial.id, status="failed", reason="out of memory"))
+    run(tmp_path, trial, 0, 3, Ended(trial=trial.id, status="done"))
+    known = open_trackers({"wandb": str(tmp_path)})["wandb"].known(tracked_trial(trial))
+    assert known == Known(epochs=frozenset({1, 2, 3}), status="done")
     _, found = read(tmp_path, trial.id)
-    assert [each.step.num for each in found["history"]] == [1, 2, 3, 4]
-    summary = offline._items([item for each in found["summary"] for item in each.update])
-    assert (summary["status"], summary["final/loss"]) == ("done", pytest.approx(summary["final/loss"]))
+    assert [each.step.num for each in found["history"]] == [1, 2, 3]
 
 
 def test_a_failure_is_one_there_and_a_server_is_no_place(trained, tmp_path):
@@ -98,7 +117,7 @@ def test_a_failure_is_one_there_and_a_server_is_no_place(trained, tmp_path):
     end = Ended(trial=trial.id, status="failed", reason="not a number", metrics={"loss": math.nan})
     run(tmp_path, trial, 0, 1, end)
     _, found = read(tmp_path, trial.id)
-    summary = offline._items([item for each in found["summary"] for item in each.update])
+    summary = items_of([item for each in found["summary"] for item in each.update])
     assert (summary["status"], summary["reason"]) == ("failed", "not a number")
     assert summary["final/loss"] is None  # as W&B has what is not a number
     assert [each.exit_code for each in found["exit"]] == [1]
