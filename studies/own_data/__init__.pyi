@@ -1,6 +1,6 @@
 from .cells import MOST_FAULTS as MOST_FAULTS
 from .cells import RowsError as RowsError
-from .columnar import read_columnar as read_columnar
+from .columnar import read_parquet as read_parquet
 from .rows import CLASSES as CLASSES
 from .rows import NUMBERS as NUMBERS
 from .rows import PAIRS as PAIRS

@@ -10,8 +10,7 @@ import hashlib
 import io
 import json
 import os
-import re
-from collections import Counter
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,7 +22,6 @@ from ...errors import MAX_QUOTE_LENGTH, hint, nearest, printable
 from ...storage.errors import UnreadableError
 from ...storage.files import open_regular
 from ..catalog.datasets import CorpusError
-from ..text.units import plural
 
 MOST_FAULTS = 5
 """The number of a file's faults that are listed; further ones are counted."""
@@ -55,36 +53,6 @@ class Cells:
     unit: str
     numbers: Sequence[int]
     columns: Sequence[Sequence[Any]]
-
-
-class ColumnFaults:
-    """A collector of the faults in a file's rows, grouped by column and kind of fault.
-
-    Each group is reported as its first fault, with the number of similar rows.
-    """
-
-    def __init__(self, cells: Cells) -> None:
-        self._cells = cells
-        self._first: dict[tuple[str, str], str] = {}
-        self._counts = Counter[tuple[str, str]]()
-
-    def __bool__(self) -> bool:
-        return bool(self._first)
-
-    def add(self, index: int, column: str, message: str, kind: str = "") -> None:
-        """Record the fault of the value in row `index` of a column.
-
-        Without `kind`, messages with the same words before `, got` are of the same kind.
-        """
-        key = column, kind or message.partition(", got")[0]
-        place = f"{self._cells.unit} {self._cells.numbers[index]:,}, column {column}"
-        self._first.setdefault(key, f"{place}: {message}")
-        self._counts[key] += 1
-
-    def __iter__(self) -> Iterator[str]:
-        for key, fault in self._first.items():
-            more = self._counts[key] - 1
-            yield f"{fault} ({plural(more, f'more {self._cells.unit}')} of this kind)" if more else fault
 
 
 MAX_DATA_VARIABLE = "ACTIVEMEM_MAX_DATA_GB"
@@ -172,136 +140,87 @@ def missing_column(wanted: str, found: Sequence[str]) -> str:
     return f"{message}; nearest: {near}" if near and len(found) > _MAX_NAMED else message
 
 
+csv.field_size_limit(sys.maxsize)  # a field may be a whole document
+
+
 def quoted(text: str) -> str:
     """Return the beginning of a text as one printable line, for a message."""
     shown = printable(text[: MAX_QUOTE_LENGTH + 1])
     return shown if len(text) <= MAX_QUOTE_LENGTH else f"{shown[: MAX_QUOTE_LENGTH - 1]}…"
 
 
-_Row = tuple[int, list[str]]  # the line in which the row begins, and its fields
+def read_delimited(text: str, columns: Sequence[str], form: str) -> Cells:
+    """Return these columns of a CSV or tab-separated file with a header line.
 
-
-def read_csv(text: str, columns: Sequence[str]) -> Cells:
-    """Return these columns of a CSV file with a header line; raise RowsError if a row is invalid."""
-    # the csv module refuses fields of more than 128 KiB; its limit is global, so it is restored afterwards
-    limit = csv.field_size_limit(max(len(text), 1))
-    try:
-        return _with_header(_csv_rows(text), columns)
-    finally:
-        csv.field_size_limit(limit)
-
-
-def read_tsv(text: str, columns: Sequence[str]) -> Cells:
-    """Return these columns of tab-separated lines with a header; raise RowsError if a row is invalid."""
-    return _with_header(_lines_with_tabs(text), columns)
-
-
-def read_two_columns(text: str) -> Cells:
-    """Return the first two fields of each tab-separated line; raise RowsError if a line has fewer."""
-    rows = list(_lines_with_tabs(text))
-    if faults := [
-        f"line {line:,}: expected two columns with a tab between them, got {len(row)}"
-        for line, row in rows
-        if len(row) < 2
-    ]:
-        raise RowsError(faults)
-    values = [[row[place] for _, row in rows] for place in (0, 1)]
-    return Cells(unit="line", numbers=[line for line, _ in rows], columns=values)
-
-
-def _csv_rows(text: str) -> Iterator[_Row]:
-    reader, line = csv.reader(io.StringIO(text, newline=""), strict=True), 1
+    Without `columns`, return the first two fields of each line, since no line is a header. Raise RowsError if
+    a row is invalid.
+    """
+    rows, line = list[tuple[int, list[str]]](), 1
+    plain = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if form == "tsv" else {}
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, **plain)
     try:
         for row in reader:
             if row:
-                yield line, row
+                rows.append((line, row))
             # a quoted field may span lines, so the next row begins after the last line that was read
             line = reader.line_num + 1
     except csv.Error as error:
         raise RowsError([f"line {line:,}: expected valid quotes around fields, got: {error}"]) from error
-
-
-def _lines_with_tabs(text: str) -> Iterator[_Row]:
-    for line, fields in enumerate(text.split("\n"), start=1):
-        if stripped := fields.removesuffix("\r"):
-            yield line, stripped.split("\t")
-
-
-def _with_header(rows: Iterator[_Row], columns: Sequence[str]) -> Cells:
-    _, header = next(rows, (1, []))
-    if len(header) == 1 and header[0] not in columns and (mark := re.search(r"[;\t|,]", header[0])):
-        expected = "a tab" if mark[0] == "," else "a comma"
-        got = f"{mark[0]!r} in {quoted(header[0])}"
-        raise RowsError([f"line 1: expected {expected} between the names of columns, got {got}"])
-    faults = [f"line 1: {missing_column(name, header)}" for name in columns if name not in header]
-    faults += [
-        f"line 1: expected one column '{name}', got {header.count(name)}"
-        for name in columns
-        if header.count(name) > 1
-    ]
-    if faults:
-        raise RowsError(faults)
-    found = list(rows)
+    if columns:
+        header = rows.pop(0)[1] if rows else []
+        if faults := column_faults(columns, header):
+            raise RowsError([f"line 1: {fault}" for fault in faults])
+        places, expected = [header.index(name) for name in columns], len(header)
+    else:
+        places, expected = [0, 1], 2
     if faults := [
-        f"line {line:,}: expected {len(header)} columns, got {len(row)}"
-        for line, row in found
-        if len(row) != len(header)
+        f"line {line:,}: expected {expected} columns, got {len(row)}"
+        for line, row in rows
+        if (len(row) != expected if columns else len(row) < expected)
     ]:
         raise RowsError(faults)
-    places = [header.index(name) for name in columns]
-    values = [[row[place] for _, row in found] for place in places]
-    return Cells(unit="line", numbers=[line for line, _ in found], columns=values)
+    values = [[row[place] for _, row in rows] for place in places]
+    return Cells(unit="line", numbers=[line for line, _ in rows], columns=values)
+
+
+def column_faults(columns: Sequence[str], found: Sequence[str]) -> list[str]:
+    """Return a fault for each of these columns that a file lacks or has more than once."""
+    faults = [missing_column(name, found) for name in columns if name not in found]
+    twice = ((name, found.count(name)) for name in columns)
+    return faults + [f"expected one column '{name}', got {count}" for name, count in twice if count > 1]
 
 
 def read_json_lines(text: str, columns: Sequence[str]) -> Cells:
     """Return the values of these keys on all non-blank lines; raise RowsError if a line is invalid."""
     numbers, values, faults = list[int](), list[list[Any]](), list[str]()
-    lacking = dict[str, str]()
-    counts = Counter[str]()
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         try:
             found = json.loads(line)
-        except json.JSONDecodeError as error:
-            faults.append(f"line {number:,}, column {error.colno:,}: expected JSON, got: {error.msg}")
-            continue
         except (ValueError, RecursionError) as error:
             faults.append(f"line {number:,}: expected JSON, got: {error}")
             continue
         if not isinstance(found, dict):
             faults.append(f"line {number:,}: expected an object, got {quoted(line.strip())}")
             continue
-        cells = []
-        for name in columns:
-            try:
-                cells.append(find_key(found, name))
-            except KeyError:
-                objects = {key: value for key, value in found.items() if isinstance(value, dict)}
-                nested = [f"{key}.{inner}" for key, value in objects.items() for inner in value]
-                near = hint(name, [*found, *nested][:100])
-                lacking.setdefault(name, f"line {number:,}: expected a key '{name}', got none{near}")
-                counts[name] += 1
-        numbers.append(number)
-        values.append(cells)
-    for name, fault in lacking.items():
-        more = counts[name] - 1
-        faults.append(f"{fault} ({plural(more, 'more line')} of this kind)" if more else fault)
+        try:
+            values.append([find_key(found, name) for name in columns])
+            numbers.append(number)
+        except KeyError as error:
+            near = hint(error.args[0], list(found)[:100])
+            faults.append(f"line {number:,}: expected a key '{error.args[0]}', got none{near}")
     if faults:
         raise RowsError(faults)
-    return Cells(
-        unit="line",
-        numbers=numbers,
-        columns=[[row[place] for row in values] for place in range(len(columns))],
-    )
+    return Cells(unit="line", numbers=numbers, columns=list(zip(*values, strict=True)))
 
 
 def find_key(found: dict[str, Any], name: str) -> Any:  # noqa: ANN401 -- whatever stands in a file
     """Return the value of a key, which may be nested like `translation.en`; raise KeyError if missing."""
-    if name in found or "." not in name:
+    if name in found:
         return found[name]
     root, _, rest = name.partition(".")
-    inner = found[root]
-    if not isinstance(inner, dict):
+    inner = found.get(root)
+    if not rest or not isinstance(inner, dict):
         raise KeyError(name)
     return find_key(inner, rest)

@@ -1,6 +1,6 @@
-"""Reader of Parquet files, and of the Arrow files that Hugging Face `datasets` writes.
+"""Reader of Parquet files.
 
-It also reads the class names that `datasets` stores with a column of class numbers.
+It also reads the class names that Hugging Face `datasets` stores with a column of class numbers.
 """
 
 from __future__ import annotations
@@ -12,15 +12,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from .cells import Cells, RowsError, find_key, max_bytes, missing_column, too_large
+from .cells import Cells, RowsError, column_faults, find_key, max_bytes, too_large
 
 BATCH_ROWS = 256
 """The number of rows that become Python values at a time."""
-
-_VALUE_BYTES = 50  # about what any Python value takes
 
 
 @contextmanager
@@ -39,44 +36,33 @@ def damage_as_fault(form: str, what: str) -> Iterator[None]:
         raise RowsError([f"expected {form}, got: {type(error).__name__}: {error}"[:200]]) from error
 
 
-def read_columnar(data: bytes, form: str, columns: Sequence[str]) -> Cells:
-    """Return these columns of a Parquet or Arrow file.
+def read_parquet(data: bytes, columns: Sequence[str]) -> Cells:
+    """Return these columns of a Parquet file.
 
     The name `translation.en` stands for a field of the struct column `translation`.
 
     Raise RowsError for an invalid file, and for rows that exceed the size limit in memory.
     """
     values, size = [list[Any]() for _ in columns], 0
-    with damage_as_fault(form.capitalize(), "rows"):
-        schema, batches = _open(data, form, columns)
-        known = _flat(schema.empty_table()).schema.names
-        if faults := [missing_column(name, known) for name in columns if name not in known]:
+    with damage_as_fault("Parquet", "rows"):
+        file = pq.ParquetFile(io.BytesIO(data))
+        schema = file.schema_arrow
+        if faults := column_faults(columns, _flat(schema.empty_table()).schema.names):
             raise RowsError(faults)
-        if twice := [name for name in columns if known.count(name) > 1]:
-            raise RowsError([f"expected one column '{name}', got {known.count(name)}" for name in twice])
-        for batch in batches:
+        for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=list(columns)):
             batch.validate(full=True)
             flat = _flat(pa.Table.from_batches([batch]))
-            chunks = [chunk for name in columns for chunk in flat.column(name).chunks]
-            # a small compressed file can be huge in memory, so its size is estimated before the conversion
-            size += sum(map(_python_size, chunks))
-            if size > max_bytes():
-                raise RowsError([too_large("rows")])
             for column, name in zip(values, columns, strict=True):
-                column.extend(flat.column(name).to_pylist())
+                found = flat.column(name)
+                if pa.types.is_dictionary(found.type):
+                    found = found.cast(found.type.value_type)
+                # a small compressed file can be huge in memory
+                size += found.nbytes
+                if size > max_bytes():
+                    raise RowsError([too_large("rows")])
+                column.extend(found.to_pylist())
     named = [_named(column, _class_names(schema, name)) for column, name in zip(values, columns, strict=True)]
     return Cells(unit="row", numbers=range(1, len(values[0]) + 1), columns=named)
-
-
-def _open(data: bytes, form: str, columns: Sequence[str]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    if form == "parquet":
-        file = pq.ParquetFile(io.BytesIO(data))
-        return file.schema_arrow, file.iter_batches(batch_size=BATCH_ROWS, columns=list(columns))
-    if data.startswith(b"ARROW1"):
-        reader = pa.ipc.open_file(pa.BufferReader(data))
-        return reader.schema, (reader.get_batch(place) for place in range(reader.num_record_batches))
-    stream = pa.ipc.open_stream(pa.BufferReader(data))
-    return stream.schema, iter(stream)
 
 
 def _flat(table: pa.Table) -> pa.Table:
@@ -84,21 +70,6 @@ def _flat(table: pa.Table) -> pa.Table:
     while any(pa.types.is_struct(field.type) for field in table.schema):
         table = table.flatten()
     return table
-
-
-def _python_size(column: pa.Array) -> int:
-    kind, size = column.type, _VALUE_BYTES * len(column)
-    if pa.types.is_dictionary(kind):
-        try:
-            lengths = pc.call_function("binary_length", [column.dictionary])
-        except pa.ArrowNotImplementedError:
-            return size + len(column) * (column.dictionary.nbytes // max(1, len(column.dictionary)))
-        return size + (pc.call_function("sum", [lengths.take(column.indices)]).as_py() or 0)
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        return size + _python_size(column.flatten())
-    if pa.types.is_struct(kind):
-        return size + sum(map(_python_size, column.flatten()))
-    return size + column.nbytes
 
 
 def _class_names(schema: pa.Schema, column: str) -> list[str] | None:

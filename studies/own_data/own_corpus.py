@@ -124,8 +124,8 @@ def _paths(value: object) -> Iterator[str]:
     elif isinstance(value, list):
         yield from (path for each in value for path in _paths(each))
     elif isinstance(value, Mapping):
-        forms = (("path",), ("documents", "dev", "test"), ("train", "dev", "test"), ("source", "target"))
-        keys = next((keys for keys in forms if keys[0] in value), ())
+        first = next((key for key in ("path", "documents", "train") if key in value), None)
+        keys = (first, "dev", "test") if first else ("source", "target")
         yield from (path for key in keys for path in _paths(value.get(key)))
 
 
@@ -232,10 +232,9 @@ def _read_corpus(diagnostics: Diagnostics, folder: Path) -> OwnCorpus | None:
     if facts is None or len(diagnostics.faults) > before:
         diagnostics.invalid.add(CORPUS)
         return None
-    summary = reader.summary and reader.summary.with_notes(reader.notes)
-    if kept and summary:
-        kept.save(facts, reader.files, summary)
-    return _own_corpus(written, facts, reader.files, summary)
+    if kept and reader.summary:
+        kept.save(facts, reader.files, reader.summary)
+    return _own_corpus(written, facts, reader.files, reader.summary)
 
 
 def _own_corpus(

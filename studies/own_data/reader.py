@@ -6,10 +6,8 @@ It reads each file once, and reports faults at the study file's key that names t
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from ..catalog.datasets import CorpusError
@@ -19,35 +17,19 @@ from .cells import digest_in_pieces, quoted, read_limited
 from .rows import split_named
 from .summary import CorpusSummary
 
-_FORMS = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".parquet": "parquet",
-    ".arrow": "arrow",
-}
+_FORMS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 _SPLIT = re.compile(r"^([a-z]+)(?=$|[-_.])")
-
 _SHARD = re.compile(r"-[0-9]+-of-[0-9]+$")
 
 Files = Mapping[str, Sequence[Path]]
 """The files of each split by name; a single file, or a folder without splits, is all for training."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundFiles:
-    """The data files of each split, and their format."""
+def find_files(path: Path, names: Mapping[str, str] | None = None) -> tuple[str, Files]:
+    """Find the format and the data files of each split at a path.
 
-    form: str
-    files: Files
-    left_out: Sequence[str] = ()
-
-
-def find_files(path: Path, names: Mapping[str, str] | None = None) -> FoundFiles:
-    """Find the data files of each split at a path; raise CorpusError for unknown formats or missing splits.
-
-    If the files or folders have unusual names, `names` maps train, dev and test to these names.
+    In a folder, the names of Parquet files begin with their split. If they have unusual names, `names` maps
+    train, dev and test to these names. Raise CorpusError for unknown formats or missing splits.
     """
     if not path.is_dir():
         form = _FORMS.get(path.suffix.lower())
@@ -55,45 +37,26 @@ def find_files(path: Path, names: Mapping[str, str] | None = None) -> FoundFiles
             raise CorpusError(
                 f"{path}: expected a file that ends in {', '.join(_FORMS)}, got '{path.suffix}'"
             )
-        return FoundFiles(form=form, files={"train": [path]})
-    if (path / "dataset_dict.json").is_file():
-        listed = _strings(path / "dataset_dict.json", "splits")
-        splits = {name: _arrow_files(path / name) for name in listed}
-        return _by_split(path, "arrow", splits, names)
-    if (path / "state.json").is_file():
-        return FoundFiles(form="arrow", files={"train": _arrow_files(path)})
-    found = sorted(path.rglob("*.parquet"))
-    if not found:
-        raise CorpusError(
-            f"{path}: expected a folder with Parquet files, or a folder that save_to_disk of Hugging Face "
-            "datasets has written, got neither"
-        )
-    splits: dict[str, list[Path]] = {}
-    for each in found:
+        return form, {"train": [path]}
+    found: dict[str, list[Path]] = {}
+    for each in sorted(path.rglob("*.parquet")):
         inside = each.relative_to(path)
-        splits.setdefault(_full_name(inside) if names else _split_in_name(inside), []).append(each)
-    return _by_split(path, "parquet", splits, names)
-
-
-def _by_split(path: Path, form: str, found: Files, names: Mapping[str, str] | None) -> FoundFiles:
-    known = ", ".join(map(quoted, found)) or "none"
-    if names:
-        if lacking := [name for name in names.values() if name not in found]:
-            raise CorpusError(
-                f"{path}: expected the split{'s' if lacking[1:] else ''} {', '.join(lacking)}, got {known}"
-            )
-        splits = {split: found[name] for split, name in names.items()}
-        return FoundFiles(
-            form=form, files=splits, left_out=[name for name in found if name not in names.values()]
+        found.setdefault(_full_name(inside) if names else _split_in_name(inside), []).append(each)
+    if not found:
+        raise CorpusError(f"{path}: expected a folder with Parquet files, got none of them")
+    usual = {split: name for name in found if (split := split_named(name)) is not None}
+    wanted = names or usual
+    known = ", ".join(map(quoted, found))
+    if lacking := [name for name in wanted.values() if name not in found]:
+        raise CorpusError(
+            f"{path}: expected the split{'s' if lacking[1:] else ''} {', '.join(lacking)}, got {known}"
         )
-    splits = {split: files for name, files in found.items() if (split := split_named(name)) is not None}
-    if "train" not in splits:
+    if "train" not in wanted:
         raise CorpusError(
             f"{path}: expected a split named 'train', got {known}; name the splits, as in splits = "
-            f'{{ train = "{quoted(next(iter(found), "train"))}" }}'
+            f'{{ train = "{quoted(next(iter(found)))}" }}'
         )
-    left_out = [name for name in found if split_named(name) is None]
-    return FoundFiles(form=form, files=splits, left_out=left_out)
+    return "parquet", {split: found[name] for split, name in wanted.items()}
 
 
 def _split_in_name(path: Path) -> str:
@@ -113,30 +76,6 @@ def _full_name(path: Path) -> str:
     return path.parent.name if name.isdecimal() and path.parent.name else name
 
 
-def _arrow_files(folder: Path) -> list[Path]:
-    return [folder / name for name in _strings(folder / "state.json", "_data_files")]
-
-
-def _strings(path: Path, key: str) -> list[str]:
-    """Return the names that a JSON file of Hugging Face `datasets` lists under `key`.
-
-    Raise CorpusError for any other file.
-    """
-    try:
-        listed = json.loads(read_limited(path))[key]
-        # a name with a folder could lead to any file on this machine
-        names = [each if isinstance(each, str) else str(each["filename"]) for each in listed]
-        if outside := [name for name in names if Path(name).name != name]:
-            raise ValueError(f"a path outside the folder, {quoted(outside[0])}")
-        return names
-    except CorpusError:
-        raise
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise CorpusError(
-            f"{path}: expected JSON with {key}, as save_to_disk writes it, got: {error}"
-        ) from error
-
-
 CORPUS: KeyPath = ("task", "corpus")
 """The key whose table names files."""
 
@@ -144,15 +83,13 @@ CORPUS: KeyPath = ("task", "corpus")
 class Reader:
     """Reader of the user's files, which a study names relative to its folder.
 
-    `files` has the path of each content by its SHA-256. `notes` list what is left out of the files, and
-    `summary` has the facts for a plan.
+    `files` has the path of each content by its SHA-256, and `summary` has the facts for a plan.
     """
 
     def __init__(self, diagnostics: Diagnostics, folder: Path) -> None:
         self._diagnostics, self._folder = diagnostics, folder
         self._read: dict[Path, tuple[str, bytes] | None] = {}
         self.files: dict[str, Path] = {}
-        self.notes: list[str] = []
         self.summary: CorpusSummary | None = None
 
     def locate(self, name: str) -> Path:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ...errors import printable
 from ..catalog.datasets import HeldOutFractions
 from ..catalog.own_corpora import SPLITS, OwnLayout
-from .cells import Cells, ColumnFaults, RowsError, read_csv, read_json_lines, read_tsv, read_two_columns
+from .cells import Cells, RowsError, read_delimited, read_json_lines
 
 NOT_SCORED = "-100"
 """A token's label that is neither trained nor scored, as in Hugging Face `transformers`; null is equivalent.
@@ -54,13 +54,6 @@ def read_sentence(value: Any) -> str | None:  # noqa: ANN401 -- as above
     if not isinstance(value, str) or "\n" in value.strip():
         raise ValueError(f"expected a text without line breaks, got {shown(value)}")
     return _checked(value.strip("\n")) if value.strip() else None
-
-
-def is_missing(value: Any) -> bool:  # noqa: ANN401 -- as above
-    """Return whether a label is missing: null, a blank text, or pandas' NaN."""
-    if isinstance(value, str):
-        return not value.strip()
-    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def read_label(value: Any) -> str:  # noqa: ANN401 -- as above
@@ -136,9 +129,6 @@ def _checked(text: str) -> str:
     return text
 
 
-_TEXTS = {"csv": read_csv, "tsv": read_tsv, "jsonl": read_json_lines}
-
-
 class Row(NamedTuple):
     """A row of data: its split, its sequence, and its target."""
 
@@ -147,22 +137,12 @@ class Row(NamedTuple):
     target: Any
 
 
-class Unlabelled(NamedTuple):
-    """A row without a label.
-
-    If other rows of its split have labels, `fault` is reported; otherwise the whole split is left out.
-    """
-
-    split: str
-    fault: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowKind:
     """A kind of rows, such as sentence pairs: the functions that read a row's sequence and target.
 
     They raise ValueError for an invalid value. A row with a None is left out. `aligned` rows have a target
-    for each token. `labels` may be missing in all rows of a split, which is then left out.
+    for each token. `labels` is true if the targets are labels, not sentences.
     """
 
     read_sequence: Callable[[Any], str | None]
@@ -196,46 +176,33 @@ def iter_parts(layout: OwnLayout) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield split, digests[place : place + together]
 
 
-def read_part(
-    layout: OwnLayout, kind: RowKind, split: str, *data: bytes, unlabelled: list[Unlabelled] | None = None
-) -> list[Row]:
+def read_part(layout: OwnLayout, kind: RowKind, split: str, *data: bytes) -> list[Row]:
     """Return the rows of one file, or of two line-aligned files.
 
-    The rows have the split of their file, or the one in their split column. Dev and test rows without a label
-    are added to `unlabelled`, if given. Raise RowsError with the faults, without the file's name.
+    The rows have the split of their file, or the one in their split column. Raise RowsError with the faults,
+    without the file's name.
     """
     names = list(layout.columns) or ["source", "target"]
-    columns = names + ([] if layout.split is None else [layout.split])
-    cells = _read_cells(layout.form, data, columns)
-    rows, faults = list[Row](), ColumnFaults(cells)
-    for index, values in enumerate(zip(*cells.columns, strict=True)):
-        place, where = f"{cells.unit} {cells.numbers[index]:,}", split
-        if layout.split is not None:
-            try:
-                where = read_split(values[-1], layout.split_names)
-            except ValueError as error:
-                faults.add(index, layout.split, str(error))
+    columns = [*layout.columns, *([] if layout.split is None else [layout.split])]
+    cells, readers = _read_cells(layout.form, data, columns), (kind.read_sequence, kind.read_target)
+    rows, faults = list[Row](), list[str]()
+    for number, values in zip(cells.numbers, zip(*cells.columns, strict=True), strict=True):
+        where, name, found = split, layout.split, list[Any]()
+        try:
+            if layout.split is not None and (where := read_split(values[-1], layout.split_names)) is None:
                 continue
-        if where is None or where in layout.left_out:
-            continue
-        found, readers = list[Any](), (kind.read_sequence, kind.read_target)
-        for name, read, value in zip(names, readers, values, strict=False):
-            try:
-                found.append(read(value))
-            except ValueError as error:
-                deferred = kind.labels and where != "train" and name == names[1]
-                if deferred and unlabelled is not None and is_missing(value):
-                    unlabelled.append(Unlabelled(where, f"{place}, column {name}: {error}"))
-                else:
-                    faults.add(index, name, str(error))
-        if len(found) < len(names) or None in found:
-            continue
-        if kind.aligned and (tokens := len(found[0].split())) != len(found[1]):
-            expected = f"expected {tokens:,} labels, one for each token, got {len(found[1]):,}"
-            faults.add(index, names[1], expected, kind="labels")
-        rows.append(Row(where, found[0], found[1]))
+            for read in readers:
+                name = names[len(found)]
+                found.append(read(values[len(found)]))
+            if kind.aligned and (tokens := len(found[0].split())) != len(found[1]):
+                raise ValueError(f"expected {tokens:,} labels, one for each token, got {len(found[1]):,}")
+        except ValueError as error:
+            faults.append(f"{cells.unit} {number:,}, column {name}: {error}")
+        else:
+            if None not in found:
+                rows.append(Row(where, *found))
     if faults:
-        raise RowsError(list(faults))
+        raise RowsError(faults)
     return rows
 
 
@@ -251,14 +218,16 @@ def draw_split(layout: OwnLayout, row: Row) -> Row:
 
 
 def _read_cells(form: str, data: Sequence[bytes], columns: Sequence[str]) -> Cells:
-    if form not in (*_TEXTS, "lines", "pairs"):
-        from .columnar import read_columnar  # noqa: PLC0415 -- pyarrow loads slowly
+    if form == "parquet":
+        from .columnar import read_parquet  # noqa: PLC0415 -- pyarrow loads slowly
 
-        return read_columnar(data[0], form, columns)
+        return read_parquet(data[0], columns)
     texts = [each.decode().removeprefix("\ufeff") for each in data]
     if form == "lines":
         return _side_by_side(*texts)
-    return read_two_columns(texts[0]) if form == "pairs" else _TEXTS[form](texts[0], columns)
+    if form == "jsonl":
+        return read_json_lines(texts[0], columns)
+    return read_delimited(texts[0], columns, "tsv" if form == "pairs" else form)
 
 
 def _side_by_side(left: str, right: str) -> Cells:

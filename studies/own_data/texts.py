@@ -24,19 +24,21 @@ Share = Annotated[float, Field(gt=0, lt=1)]
 """The share of a file that is held out."""
 
 
-class _HeldOut(StrictModel):
+class HeldOut(StrictModel):
+    """The shares of lines or pairs to hold out for dev and test."""
+
     dev: Share = 0.1
     """the share of the dev split"""
     test: Share = 0.1
     """the share of the test split"""
 
     @model_validator(mode="after")
-    def _check_shares(self) -> _HeldOut:
+    def _check_shares(self) -> HeldOut:
         check_shares(self.dev, self.test)
         return self
 
 
-class _OneText(_HeldOut):
+class _OneText(HeldOut):
     """Schema of `[task] corpus` with one text file, which is cut into train, dev and test in this order."""
 
     path: str
@@ -121,7 +123,7 @@ def _facts(reader: Reader, splits: Mapping[str, tuple[str, bytes, int, int]]) ->
     return OwnText(**parts, alphabet=bytes(sorted(alphabet)).hex())
 
 
-def _split_at_line_ends(data: bytes, shares: _HeldOut) -> tuple[int, int, int] | None:
+def _split_at_line_ends(data: bytes, shares: HeldOut) -> tuple[int, int, int] | None:
     """Return the offsets, at line ends, that split a text into train, dev and test.
 
     None if a split would be empty.
