@@ -3,7 +3,8 @@
 It is an optimiser of torch, of activemem, or of a plug-in. Groups of weights, selected by name patterns, have
 their own learning rates and decays, or are frozen.
 
-Muon orthogonalises the updates of matrices and updates all other weights like AdamW (Jordan et al. 2024). It
+Lion takes steps of constant size, along the sign of averaged gradients (Chen et al. 2023, algorithm 2). Muon
+orthogonalises the updates of matrices and updates all other weights like AdamW (Jordan et al. 2024). It
 scales its updates by 0.2 √max(outputs, inputs). This matches AdamW's typical update size, so both share one
 learning rate (Liu et al. 2025, section 2.2).
 """
@@ -29,6 +30,39 @@ from ...studies.catalog.optimisers import OptimizerSettings, OwnOptimizerSetting
 from ...studies.planning.memory_estimates import NUMBER, WeightState
 from ...studies.schema.settings import ParameterGroupSettings, TrialSettings
 from ..core.models import meta_model
+
+
+class Lion(torch.optim.Optimizer):
+    """Lion optimiser, with AdamW's weight decay.
+
+    It steps along the sign of a mix of momentum and gradient.
+    """
+
+    def __init__(
+        self,
+        groups: Iterable[dict[str, Any]],
+        *,
+        lr: float,
+        betas: tuple[float, float],
+        weight_decay: float,
+    ) -> None:
+        super().__init__(groups, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] -- torch's overloads
+        """Update every weight that has a gradient."""
+        assert closure is None, "no closure: the gradients are already computed"
+        for group in self.param_groups:
+            lr, (first, second) = group["lr"], group["betas"]
+            for weight in group["params"]:
+                if weight.grad is None:
+                    continue
+                if not (state := self.state[weight]):
+                    state["momentum"] = torch.zeros_like(weight)
+                momentum: Tensor = state["momentum"]
+                step = torch.lerp(weight.grad, momentum, first).sign_()
+                weight.mul_(1 - lr * group["weight_decay"]).add_(step, alpha=-lr)
+                momentum.lerp_(weight.grad, 1 - second)
 
 
 class Adam(torch.optim.Adam):
@@ -64,6 +98,28 @@ class Adam(torch.optim.Adam):
                 weight_decay=group["weight_decay"],
                 decoupled_weight_decay=group["decoupled_weight_decay"],
             )
+
+
+_MOMENTUM = "momentum_buffer"
+"""The name under which torch keeps a weight's momentum."""
+
+
+class SGD(torch.optim.SGD):
+    """Torch's SGD, for models in which some weights get their first gradient later than others.
+
+    Torch's foreach step needs a momentum for every weight or for none, so such weights get a momentum of
+    zeros.
+    """
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> Any:  # noqa: ANN401  # pyright: ignore[reportIncompatibleMethodOverride] -- torch's overloads
+        """Update every weight that has a gradient."""
+        for group in self.param_groups:
+            moved = [weight for weight in group["params"] if weight.grad is not None and group["momentum"]]
+            late = [weight for weight in moved if self.state[weight].get(_MOMENTUM) is None]
+            for weight in late if len(late) < len(moved) else ():
+                self.state[weight][_MOMENTUM] = torch.zeros_like(weight.grad)
+        return super().step(closure)
 
 
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
@@ -334,9 +390,11 @@ def _build_own(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.
         case "adagrad":  # torch's foreach option needs two copies of the weights on a GPU
             return torch.optim.Adagrad(groups, lr, eps=settings.eps, weight_decay=decay, foreach=False)
         case "sgd":
-            # torch's other steps need a momentum for every weight or for none, but some weights get their
-            # first gradient later than others
-            return torch.optim.SGD(groups, lr, settings.own_momentum, weight_decay=decay, foreach=False)
+            return SGD(groups, lr, settings.own_momentum, weight_decay=decay, fused=True)
+        case "lion":
+            return Lion(groups, lr=lr, betas=settings.betas, weight_decay=decay)
+        case "adafactor":
+            return torch.optim.Adafactor(groups, lr, weight_decay=decay)
         case _:
             return Muon(
                 maps,
@@ -409,6 +467,9 @@ def weight_state(settings: TrialSettings) -> WeightState:
             continue
         if weight in maps:
             kept += weight.numel()  # only a momentum
+        elif own == "adafactor" and weight.dim() > 1:
+            *rest, rows, columns = weight.shape
+            kept += prod(rest) * (rows + columns)
         else:  # an optimiser of a plug-in declares a maximum
             kept += optimizer.state_per_weight * weight.numel()
     return WeightState(frozen=sum(weight.numel() for weight in frozen), bytes=NUMBER * kept)

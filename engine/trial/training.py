@@ -165,6 +165,7 @@ class Training:
                 raise
         # until all parts are at the next epoch, a checkpoint would mix two epochs
         seconds, self._is_torn = self.work.epoch_seconds, True
+        self.schedule.after_epoch(measured)
         self.stopping = stopping
         self._begin_epoch()
         tokens = self.work.add_steps(self.settings.model, self.objective.interface, shapes)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from ...errors import ActivememError
 from ...plugins import plugin_errors
@@ -41,27 +42,40 @@ class Schedule:
         for group in optimizer.param_groups:
             group["initial_lr"] = group["lr"]
         self._set_rates()
+        # torch lowers the rate only after one epoch more than its `patience`
+        self._plateau = ReduceLROnPlateau(optimizer, patience=own.patience - 1, threshold=0, eps=0)
 
     def after_step(self, loss: Tensor) -> None:
         """Set the learning rate of the next step, given the loss of the last one."""
         if self._settings.name == "recent":
             self._recent.take(loss)
-        self._steps += 1
-        self._set_rates()
+        if self._settings.name != "plateau" or self._warming_up:
+            self._steps += 1
+            self._set_rates()
 
     def _set_rates(self) -> None:
         share = self._recent.share * factor(self._settings, self._steps + 1, self._total_steps)
         for group in self._optimizer.param_groups:
             group["lr"] = group["initial_lr"] * share
 
+    def after_epoch(self, measured: dict[str, float]) -> None:
+        """Pass an epoch's dev loss to a plateau schedule. The warm-up and all other schedules ignore it."""
+        if self._settings.name == "plateau" and not self._warming_up:
+            self._plateau.step(measured["dev_loss"])
+
+    @property
+    def _warming_up(self) -> bool:
+        return self._steps + 1 < self._settings.warmup
+
     def state(self) -> dict[str, Any]:
         """Return everything needed to resume, as plain values."""
-        state: dict[str, Any] = {"per_step": {"last_epoch": self._steps}}
+        state = {"per_step": {"last_epoch": self._steps}, "plateau": self._plateau.state_dict()}
         return state | ({"recent": self._recent.state()} if self._settings.name == "recent" else {})
 
     def restore(self, state: dict[str, Any]) -> None:
         """Resume from a state that `state` returned. The optimiser's own state is restored separately."""
         self._steps = state["per_step"]["last_epoch"]
+        self._plateau.load_state_dict(state["plateau"])
         if "recent" in state:
             self._recent.restore(state["recent"])
 

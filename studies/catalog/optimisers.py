@@ -79,7 +79,7 @@ class ScheduleSettings(NamedSettings):
     registry: ClassVar = SCHEDULES
 
     name: Annotated[str, KnownNames(lambda: SCHEDULES)] = "constant"
-    """the schedule after the warm-up: constant, linear, inverse_sqrt, cosine, milestones, recent or
+    """the schedule after the warm-up: constant, linear, inverse_sqrt, cosine, plateau, milestones, recent or
     warmup_stable_decay"""
     warmup: int = Field(default=0, ge=0)
     """warm-up steps, over which the learning rate rises linearly"""
@@ -97,13 +97,15 @@ class OwnScheduleSettings(ScheduleSettings):
     constant stays at the peak. linear and cosine (half a period) fall to `floor` at the last step.
     warmup_stable_decay stays at the peak until `cooldown` steps before the end, and then falls linearly to
     `floor`. inverse_sqrt falls as (warmup / step) ** 0.5 (Vaswani et al. 2017, equation 3, whose highest
-    value is (d_model * warmup) ** -0.5). milestones divides the rate by ten after each of the listed steps.
-    recent compares the mean training loss of the last `every` steps with the `patience` means before. If it
-    is worse than all of them, the rate is multiplied by `decay` (the program of Kaiser and Bengio 2016).
+    value is (d_model * warmup) ** -0.5). plateau divides the rate by ten whenever the dev loss has not
+    improved for `patience` epochs. milestones divides it by ten after each of the listed steps. recent
+    compares the mean training loss of the last `every` steps with the `patience` means before. If it is worse
+    than all of them, the rate is multiplied by `decay` (the program of Kaiser and Bengio 2016).
     """
 
     patience: int = Field(default=5, ge=1)
-    """for recent: the number of earlier means to compare"""
+    """for plateau: epochs without a better dev loss before the rate falls; for recent: the number of earlier
+    means to compare"""
     milestones: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(strict=False)] = ()
     """for milestones: steps after which the learning rate is divided by ten"""
     decay: float = Field(default=0.995, gt=0, lt=1)
@@ -151,6 +153,7 @@ for _name, _source in {
     "linear": "",
     "inverse_sqrt": "Vaswani et al. 2017, equation 3",
     "cosine": "Loshchilov and Hutter 2017",
+    "plateau": "",
     "milestones": "",
     "recent": "the program of Kaiser and Bengio 2016",
     "warmup_stable_decay": "Hu et al. 2024, section 4",
@@ -193,7 +196,7 @@ class OptimizerSettings(NamedSettings):
     registry: ClassVar = OPTIMIZERS
 
     name: Annotated[str, KnownNames(lambda: OPTIMIZERS)]
-    """the rule, such as adam, adamw, adagrad, sgd or muon"""
+    """the rule, such as adam, adamw, adagrad, sgd, lion, adafactor or muon"""
     lr: float = Field(gt=0, allow_inf_nan=False)
     """the peak learning rate"""
 
@@ -240,13 +243,16 @@ class OwnOptimizerSettings(OptimizerSettings):
 
     @property
     def state_per_weight(self) -> int:
-        """The number of moments kept for each parameter. Muon keeps fewer for matrices."""
+        """The number of moments kept for each parameter. Muon and Adafactor keep fewer for matrices."""
         return 1 if self.name == "sgd" and self.own_momentum else _MOMENTS[self.name]
 
     @property
     def state_depends_on_shapes(self) -> bool:
-        """True if weights of equal size can have different numbers of moments. This is so for Muon."""
-        return self.name == "muon"
+        """True if weights of equal size can have different numbers of moments.
+
+        This is so for Muon and Adafactor.
+        """
+        return self.name in ("muon", "adafactor")
 
     @property
     def own_momentum(self) -> float:
@@ -273,7 +279,7 @@ MOMENTUMS: Mapping[str, float] = {"sgd": 0.0, "muon": 0.95}
 
 _MOMENTS: Mapping[str, int] = {
     **dict.fromkeys(("adam", "adamw", "muon"), 2),
-    "adagrad": 1,
+    **dict.fromkeys(("adagrad", "lion", "adafactor"), 1),
     "sgd": 0,
 }
 """The maximum number of state values per parameter, for each rule."""
@@ -283,6 +289,8 @@ for _name, _source in {
     "adamw": "Loshchilov and Hutter 2019",
     "adagrad": "Duchi et al. 2011",
     "sgd": "Robbins and Monro 1951; Polyak 1964",
+    "lion": "Chen et al. 2023, algorithm 2",
+    "adafactor": "Shazeer and Stern 2018",
     "muon": "Jordan et al. 2024; Liu et al. 2025",
 }.items():
     OPTIMIZERS.register(

@@ -303,6 +303,14 @@ def _one_vocabulary(settings: TrialSettings) -> Iterator[ValidationProblem]:
         )
 
 
+def _plateau(settings: TrialSettings) -> Iterator[ValidationProblem]:
+    task = settings.task.spec
+    if settings.train.schedule.name == "plateau" and not _has_dev_loss(settings):
+        yield ValidationProblem(
+            ("train", "schedule", "name"), f"plateau needs the loss on a dev split, but {task.name} has none"
+        )
+
+
 def _has_dev_loss(settings: TrialSettings) -> bool:
     if settings.train.lengths is not None or isinstance(settings.task, GeneratedTask | LabelledSettings):
         return True
@@ -362,7 +370,7 @@ def _maximal_updates(settings: TrialSettings) -> Iterator[ValidationProblem]:
         yield ValidationProblem(("train", "optimizer"), message)
 
 
-_BY_SIGN = ("adam", "adamw")
+_BY_SIGN = ("adam", "adamw", "lion")
 
 _RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
     ((RECIPE_PATH,), _output),
@@ -379,6 +387,7 @@ _RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
     ((("train", "sampling"),), _for_pairs("sampling")),
     ((("train", "label_smoothing"),), _for_pairs("label_smoothing")),
     ((("model", "cutoffs"), ("model", "tied")), _one_vocabulary),
+    ((("train", "schedule"), _LENGTHS), _plateau),
     (
         (("task",), ("train", "early_stopping"), ("train", "measure"), ("train", "loss_terms"), _LENGTHS),
         _early_stopping,

@@ -66,6 +66,12 @@ def test_a_vocabulary_that_its_clusters_do_not_fit_is_reported():
     )
 
 
+def test_a_plateau_needs_a_dev_split():
+    assert "plateau needs the loss on a dev split, but reverse has none" in message(
+        TEXT, 'train.schedule={name="plateau"}'
+    )
+
+
 def test_a_key_that_a_task_does_not_take_is_a_fault_even_with_its_default():
     text = TEXT.replace("[task]\n", "[task]\nbeam = 1\n")
     assert message(text).splitlines()[-1].strip() == (

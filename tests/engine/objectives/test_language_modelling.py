@@ -58,7 +58,7 @@ RECIPES = ("conv(k=3) >> ff(16)", "cgru(k=2) + persistent_conv(k=3)", "tied(2 * 
     ("recipe", "task"), [*zip(RECIPES, [{}, PACKED, LINES], strict=True)], ids=["stream", "packed", "lines"]
 )
 def test_a_restored_state_resumes_bit_for_bit(folder, recipe, task):
-    asked = settings(recipe, task=task, schedule={"name": "recent", "every": 2, "patience": 1})
+    asked = settings(recipe, task=task, schedule={"name": "plateau", "patience": 1})
     whole, half = Training(asked, CPU, folder), Training(asked, CPU, folder)
     history = [untimed(whole.advance()) for _ in range(4)]
     first = [untimed(half.advance()) for _ in range(2)]

@@ -95,7 +95,14 @@ def test_momentum_begins_with_the_first_gradient_of_each_weight():
         torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["adamw", "muon"])
+def test_adafactor_is_that_of_torch():
+    assert_same(
+        {"name": "adafactor", "lr": 0.1, "weight_decay": 0.01},
+        lambda made: torch.optim.Adafactor(made.parameters(), 0.1, weight_decay=0.01),
+    )
+
+
+@pytest.mark.parametrize("name", ["adamw", "lion", "muon"])
 def test_norms_and_biases_decay_unless_they_are_not_to(name):
     kept = {}
     for decay in (True, False):
@@ -118,9 +125,10 @@ def test_norms_and_biases_decay_unless_they_are_not_to(name):
     )
 
 
-def test_optimiser_state_is_created_only_before_the_first_step_of_a_weight(monkeypatch):
+@pytest.mark.parametrize("name", ["lion", "muon"])
+def test_optimiser_state_is_created_only_before_the_first_step_of_a_weight(name, monkeypatch):
     made = model()
-    rule = build_optimizer(OwnOptimizerSettings(name="muon", lr=0.1), made)
+    rule = build_optimizer(OwnOptimizerSettings(name=name, lr=0.1), made)
     for weight in made.parameters():
         weight.grad = torch.ones_like(weight)
     rule.step()
@@ -129,6 +137,21 @@ def test_optimiser_state_is_created_only_before_the_first_step_of_a_weight(monke
     rule.step()
     assert not made_later
     assert rule.state_dict()["state"].keys() == kept.keys()
+
+
+def test_lion_steps_as_chen_et_al_wrote_it():
+    made = nn.ParameterList([torch.tensor([1.0, -2.0])])
+    rule = build_optimizer(
+        OwnOptimizerSettings(name="lion", lr=0.1, betas=(0.9, 0.99), weight_decay=0.2), made
+    )
+    momentum, expected = torch.zeros(2), torch.tensor([1.0, -2.0])
+    for gradient in ([2.0, -1.0], [-0.01, 30.0], [0.5, 0.5]):
+        made[0].grad = torch.tensor(gradient)
+        rule.step()
+        step = torch.sign(0.9 * momentum + 0.1 * torch.tensor(gradient))
+        momentum = 0.99 * momentum + 0.01 * torch.tensor(gradient)
+        expected = expected - 0.1 * (step + 0.2 * expected)
+    torch.testing.assert_close(made[0].detach(), expected)
 
 
 def test_muon_makes_steps_orthogonal():
@@ -195,6 +218,8 @@ def settings(optimizer):
     [
         {"name": "adamw", "lr": 0.01, "weight_decay": 0.1, "decay_norms": False},
         {"name": "sgd", "lr": 0.1, "momentum": 0.9},
+        {"name": "lion", "lr": 0.003, "betas": [0.9, 0.99]},
+        {"name": "adafactor", "lr": 0.02},
         {"name": "muon", "lr": 0.01},
     ],
     ids=lambda given: given["name"],

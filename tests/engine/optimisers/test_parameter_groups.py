@@ -72,6 +72,7 @@ def by_hand(made, rule):
         ("adamw", torch.optim.AdamW),
         ("adagrad", torch.optim.Adagrad),
         ("sgd", torch.optim.SGD),
+        ("adafactor", torch.optim.Adafactor),
     ],
 )
 def test_groups_move_as_those_of_torch_made_by_hand(name, rule):
@@ -87,8 +88,8 @@ def test_groups_move_as_those_of_torch_made_by_hand(name, rule):
     assert torch.equal(found["embedding.weight"], model().embedding.weight)
 
 
-def test_a_rule_of_ours_has_rates_and_decays_of_groups():
-    name = "muon"
+@pytest.mark.parametrize("name", ["lion", "muon"])
+def test_a_rule_of_ours_has_rates_and_decays_of_groups(name):
     settings = OwnOptimizerSettings(name=name, lr=0.1, weight_decay=0.2)
     scaled = OwnOptimizerSettings(name=name, lr=0.05, weight_decay=0.4)
     groups = [ParameterGroupSettings(match="body.*", lr_scale=0.5, weight_decay=0.4)]

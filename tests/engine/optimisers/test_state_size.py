@@ -58,6 +58,8 @@ RULES = [
     {"name": "adagrad"},
     {"name": "sgd"},
     {"name": "sgd", "momentum": 0.9},
+    {"name": "lion"},
+    {"name": "adafactor"},
     {"name": "muon"},
 ]
 
@@ -67,8 +69,8 @@ RULES = [
 def test_a_plan_has_the_bytes_that_are_allocated(rule, groups):
     trial = settings(rule, groups)
     state, gradients = allocated(trial)
-    needs_shapes = groups or rule["name"] == "muon"
-    assert trial.train.optimizer.state_depends_on_shapes == (rule["name"] == "muon")
+    needs_shapes = groups or rule["name"] in ("muon", "adafactor")
+    assert trial.train.optimizer.state_depends_on_shapes == (rule["name"] in ("muon", "adafactor"))
     counted = weight_state(trial)
     held = step_memory(trial, state=counted if needs_shapes else None)
     assert (held.optimizer, held.gradients) == (state, gradients)

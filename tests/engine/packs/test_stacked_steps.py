@@ -108,6 +108,8 @@ def test_every_block_trains_as_it_does_separately(make, name):
         {"name": "adamw", "lr": 1e-2, "weight_decay": 0.1, "decay_norms": False},
         {"name": "sgd", "lr": 0.1, "momentum": 0.9},
         {"name": "adagrad", "lr": 0.1},
+        {"name": "lion", "lr": 1e-3},
+        {"name": "adafactor", "lr": 1e-2},
         {"name": "muon", "lr": 1e-2},
     ],
     ids=lambda optimizer: optimizer["name"],
@@ -193,6 +195,7 @@ RULES = [
     {"optimizer": {"name": "adam", "lr": 1e-2}, "clip_norm": 0.1},
     {"optimizer": {"name": "sgd", "lr": 0.1, "momentum": 0.9}},
     {"optimizer": {"name": "sgd", "lr": 0.1, "momentum": 0.9}},
+    {"optimizer": {"name": "adafactor", "lr": 1e-2}},
 ]
 
 

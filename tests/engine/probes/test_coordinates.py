@@ -146,7 +146,7 @@ def test_settings_that_conflict_with_mup_or_its_check_are_reported():
 
     assert told(TEXT.replace('embedding = "unit"\n', "").replace('"adam"', '"muon"')) == [
         "[model] mup needs an embedding such as unit, got scaled",
-        "[train] optimizer: expected an optimizer among adam, adamw with mup, got muon",
+        "[train] optimizer: expected an optimizer among adam, adamw, lion with mup, got muon",
     ]
     with pytest.raises(CoordinateError, match="has no \\[ladder\\]"):
         check_coordinates(load_study("quickstart"))

@@ -60,7 +60,7 @@ def are_freed(held):
 
 
 @pytest.mark.parametrize("recipe", ["sa >> ff(16)", "lstm >> ff(16)", "conv(k=3) + cgru(k=3)"])
-@pytest.mark.parametrize("schedule", ["constant", "recent"])
+@pytest.mark.parametrize("schedule", ["constant", "plateau"])
 def test_the_model_and_the_optimiser_of_an_ended_trial_are_freed_at_once(watched, recipe, schedule):
     attempt, held = watched(recipe=recipe, schedule={"name": schedule})
     with no_search_for_cycles():

@@ -55,7 +55,7 @@ KINDS = {
     "stream": (
         {**LANGUAGE, "random_offset": True},
         {"recipe": "sa(heads=2, head_width=8, span=16) >> ff(16)", "position": "none"},
-        {"accumulate": 2, "schedule": {"name": "linear", "warmup": 3}},
+        {"accumulate": 2, "schedule": {"name": "plateau", "warmup": 3}},
     ),
     "lines": ({**LANGUAGE, "batching": "lines"}, {"recipe": "conv(k=3)"}, {"schedule": {"name": "cosine"}}),
 }

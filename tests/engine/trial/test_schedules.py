@@ -35,10 +35,24 @@ class Rates:
             self.found.append(self.optimizer.param_groups[0]["lr"])
             self.optimizer.step()
             self.schedule.after_step(torch.tensor(STEP_LOSSES[len(self.found) - 1]))
+            if len(self.found) % EPOCH == 0:
+                self.schedule.after_epoch({"dev_loss": LOSSES[len(self.found) // EPOCH - 1]})
         return self.found
 
 
-NAMES = ["constant", "linear", "inverse_sqrt", "cosine"]
+def rates_of_the_rule(settings, lr):
+    """Return every rate by the formulas: warmup, decay, and a tenth after `patience` worse epochs."""
+    tenths, best, worse = 1.0, math.inf, 0
+    for step in range(1, TOTAL + 1):
+        yield lr * factor(settings, step, TOTAL) * tenths
+        if settings.name == "plateau" and step % EPOCH == 0:
+            loss = LOSSES[step // EPOCH - 1]
+            best, worse = (loss, 0) if loss < best else (best, worse + 1)
+            if worse == settings.patience:
+                tenths, worse = tenths / 10, 0
+
+
+NAMES = ["constant", "linear", "inverse_sqrt", "cosine", "plateau"]
 
 
 @pytest.mark.parametrize(
@@ -47,8 +61,7 @@ NAMES = ["constant", "linear", "inverse_sqrt", "cosine"]
 )
 def test_rates_are_those_of_the_rule_to_the_last_bit(name, warmup):
     settings = ScheduleSettings(name=name, warmup=warmup, patience=2)
-    expected = [0.07 * factor(settings, step, TOTAL) for step in range(1, TOTAL + 1)]
-    assert Rates(settings, 0.07).take(TOTAL) == expected
+    assert Rates(settings, 0.07).take(TOTAL) == list(rates_of_the_rule(settings, 0.07))
 
 
 @pytest.mark.parametrize("steps", [4, 10, 55, 60])
@@ -80,6 +93,18 @@ def test_a_restored_schedule_continues_to_the_last_bit(name, steps):
 def test_schedules_rise_to_one_and_follow_their_rule(name, at):
     settings = ScheduleSettings(name=name, warmup=10)
     assert {step: factor(settings, step, 110) for step in at} == pytest.approx(at)
+
+
+def test_a_plateau_falls_after_the_patience_and_again_after_as_many_epochs():
+    rates = Rates(ScheduleSettings(name="plateau", patience=2), 1.0).take(TOTAL)
+    expected = [1.0] * 5 + [0.1] * 2 + [0.01] * 5
+    assert rates[::EPOCH] == pytest.approx(expected)
+
+
+def test_a_plateau_is_looked_for_once_the_rise_is_over():
+    rates = Rates(ScheduleSettings(name="plateau", warmup=90, patience=1), 1.0).take(TOTAL)
+    assert rates[:90] == [step / 90 for step in range(1, 90)] + [1.0]
+    assert rates[-1] == pytest.approx(0.1)
 
 
 def test_milestones_are_the_last_steps_before_each_fall_to_a_tenth():
