@@ -30,7 +30,7 @@ from ..studies.planning.final_values import (
     without_whole_dev,
 )
 from ..studies.planning.reused_trials import describe_stale, find_stale_trials
-from ..studies.planning.status import count_devices, outcome_trials, stored_outcomes
+from ..studies.planning.status import count_devices, outcome_trials, stored_outcomes, timed_devices
 from ..studies.resolve.trial import Trial
 from ..studies.schema.factors import one_line
 from ..studies.study import Study
@@ -202,20 +202,25 @@ def device_fault(
 ) -> str:
     """Return a message if timed results come from several devices, else "".
 
-    Timed results depend on the speed of the device: the metrics `timed` of the trials for which `is_shown`.
+    Timed results depend on the speed of the device: trainings with a time budget, and the metrics `timed` of
+    the trials for which `is_shown`.
     """
-    if outcomes["device"].n_unique() < 2 or not timed:
+    if outcomes["device"].n_unique() < 2:
         return ""
-    done = outcomes.filter(pl.col("status") == "done")
-    trials = [trial for trial, known in outcome_trials(study, done).items() if is_shown(known)]
-    counts = count_devices(done.filter(has_trial(trials)))
+    counts = timed_devices(study, outcomes)
+    why, instead = f"study {study.name} has [train] seconds", ""
+    if len(counts) < 2 and timed:
+        done = outcomes.filter(pl.col("status") == "done")
+        trials = [trial for trial, known in outcome_trials(study, done).items() if is_shown(known)]
+        counts = count_devices(done.filter(has_trial(trials)))
+        why = f"the device changes {' and '.join(dict.fromkeys(timed))}"
+        instead = "select cells of one device, or "
     if len(counts) < 2:
         return ""
     text = "; ".join(f"{plural(count, 'trial')} on {device}" for device, count in counts.items())
     return one_line(
-        f"the device changes {' and '.join(dict.fromkeys(timed))}, so only results of one device can be "
-        f"compared, got {text}; select cells of one device, or retrain those of other devices: "
-        f"{command_line('study', 'forget', study.name, only='FACTOR=LEVEL')}"
+        f"{why}, so only results of one device can be compared, got {text}; {instead}"
+        f"retrain those of other devices: {command_line('study', 'forget', study.name, only='FACTOR=LEVEL')}"
     )
 
 

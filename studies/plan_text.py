@@ -22,6 +22,7 @@ from .schema.settings import ParameterGroupSettings, read_recipe
 from .searches.points import comparison_note
 from .searches.words import rung_costs, rung_words, search_words, space_words
 from .study import Study
+from .text.errors import command_line
 from .text.units import (
     WIDTH,
     abbreviate_all,
@@ -119,6 +120,10 @@ def _design_notes(study: Study, plan: Plan) -> Iterator[_Note]:
         )
     yield "note", plan.max_seeds_note
     yield budget_note(study.template.tables["train"], (each.settings for each in study.trials))
+    if plan.timed_devices:
+        stored = "; ".join(f"{plural(count, 'trial')} on {on}" for on, count in plan.timed_devices.items())
+        again = command_line("study", "forget", study.name)
+        yield "stored", f"{stored}: they count only on that device; to train on another, first run {again}"
     for each in study.expansions.values():
         yield from each.notes(study, plan)
 

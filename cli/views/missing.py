@@ -11,6 +11,7 @@ from textwrap import wrap
 from ...reporting.missing_ablations import HEADINGS, MODEL, MissingAblations, Request, RequestCost
 from ...studies.planning.time_estimates import total_time
 from ...studies.resolve.costs import parameter_count, sequence_tokens
+from ...studies.resolve.training_budget import SECONDS_EFFECT
 from ...studies.schema.factors import level_name
 from ...studies.study import Study
 from ...studies.text.units import WIDTH, format_duration, plural, si_prefix
@@ -76,6 +77,9 @@ def format_missing(
         yield ""
         asked = f"the {ladder.tokens_per_parameter:.3g} tokens for each parameter of the ladder"
         yield from wrap(f"Each model keeps its number of steps, so some leave {asked}", width)
+    if open_ones and "seconds" in missing.study.template.tables["train"]:
+        yield ""
+        yield from wrap(f"Seconds end each training: {SECONDS_EFFECT}", width)
     if open_ones:
         yield f"\nTotal: {', '.join(cost_words(costs))}"
 

@@ -79,6 +79,7 @@ def alone_reason(settings: TrialSettings) -> str | None:
         "its loss has other terms ([train] loss_terms)": bool(train.loss_terms),
         'the weights of its best epoch are kept ([train] keep = "best")': train.keep == "best",
         "it has callbacks ([train] callbacks)": bool(train.callbacks),
+        "it trains for a fixed time ([train] seconds)": train.seconds is not None,
     }
     return next((reason for reason, holds in reasons.items() if holds), None)
 

@@ -104,7 +104,7 @@ def _mean(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
 def _changes(settings: TrialSettings, steps: int, data: Path) -> dict[str, float]:
     train = settings.train.model_copy(
         # one step more than is taken, so that the epoch does not end
-        update={"epochs": 1, "steps_per_epoch": steps + 1, "schedule": OwnScheduleSettings()}
+        update={"epochs": 1, "steps_per_epoch": steps + 1, "seconds": None, "schedule": OwnScheduleSettings()}
     )
     training = Training(settings.model_copy(update={"train": train}), torch.device("cpu"), data)
     inputs = _inputs(training)

@@ -35,7 +35,7 @@ from ..trial.failures import MachineError, is_out_of_memory, machine_failure, no
 from .encoders import NO_ENCODER, EncoderProbe, choose_pair, theta
 from .trained_models import NO_TRANSLATION, NOT_KEPT, ProbeError, TrainedTrial, trained_trials
 
-_DURATION_KEYS = ("epochs", "steps_per_epoch", "stop")
+_DURATION_KEYS = ("epochs", "steps_per_epoch", "seconds", "stop")
 """Keys of [train] in which compared trials may differ: models without attention take longer to train."""
 
 

@@ -250,7 +250,7 @@ def _measure_step(settings: TrialSettings, machine: Machine) -> float:
     step = min(seconds)
     if step > MEASURED_S / 2:
         return step
-    one_step = settings.train.model_copy(update={"epochs": 2, "steps_per_epoch": 1})
+    one_step = settings.train.model_copy(update={"epochs": 2, "steps_per_epoch": 1, "seconds": None})
     training = Training(settings.model_copy(update={"train": one_step}), device, machine.data)
     began = clock()
     training.advance()

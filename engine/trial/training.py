@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -80,6 +81,31 @@ class Work:
         return tokens
 
 
+class TimeBudget:
+    """A time limit for all steps of a training, in seconds. Each epoch gets an equal share."""
+
+    def __init__(self, seconds: float, epochs: int) -> None:
+        self._seconds, self._epochs, self.spent = seconds, epochs, 0.0
+
+    def add_step(self, began: float, step: int, device: torch.device) -> int:
+        """Add the time of a step; return the expected number of steps in total.
+
+        The step has the number `step` and began at the time `began`. The estimate divides the time budget by
+        the mean time of a step. So the progress of a schedule equals the fraction of the budget that is
+        spent.
+        """
+        if device.type == "cuda":
+            # kernels run on after their launch, so wait for them
+            torch.cuda.synchronize(device)
+        self.spent += time.perf_counter() - began
+        # the estimate may be too low, but the schedule must not end before the training
+        return max(step + 1, round(step * self._seconds / self.spent))
+
+    def is_spent(self, epoch: int) -> bool:
+        """Return whether the time for the epochs up to `epoch` is spent. Epochs count from 0."""
+        return self.spent >= self._seconds * (epoch + 1) / self._epochs
+
+
 TOKENS_PER_S = "tokens_per_s"
 """The one metric that depends on the machine: symbols of training and evaluation per second."""
 
@@ -102,9 +128,9 @@ class Training:
     - the optional parts of [train]
 
     All random numbers come from its own generators. So several trainings can take turns in one process, and a
-    restored one continues bit for bit. `data` is the folder of the corpora. With `recomputes` the model
-    computes activations again in the backward pass. Raise PrecisionError if the device does not support the
-    precision.
+    restored one continues bit for bit, unless [train] seconds ends it. `data` is the folder of the corpora.
+    With `recomputes` the model computes activations again in the backward pass. Raise PrecisionError if the
+    device does not support the precision.
     """
 
     def __init__(
@@ -124,7 +150,8 @@ class Training:
         if recomputes:
             checkpoint_activations(self.model, settings)
         self.noise = DeviceStream(device, derive_seed(seed, "dropout"))
-        steps = train.epochs * train.steps_per_epoch
+        self.budget = None if train.seconds is None else TimeBudget(train.seconds, train.epochs)
+        steps = sys.maxsize if self.budget else train.epochs * train.steps_per_epoch
         self.schedule = Schedule(train.schedule, self.optimizer, steps)
         self.stopping, self.work = Stopping.begin(train), Work()
         self.gradients = GradientNorm(self.model) if train.measure else None
@@ -149,6 +176,8 @@ class Training:
                 with self.trained.evaluated() as model, float32_products(train.precision):
                     self.callbacks.start(model)
             self.take_steps(self.steps_left, between_steps)
+            while self.steps_left:  # with a time budget, the steps left are known only step by step
+                self.take_steps(self.steps_left, between_steps)
             steps = self._taken
             shapes, loss = self.objective.epoch_shapes(steps), float(self._loss / steps)
             terms = self.terms.metrics(steps) if self.terms else {}
@@ -178,6 +207,7 @@ class Training:
             if not self.model.training:
                 self.model.train()
             for _ in range(count):
+                began = time.perf_counter()
                 self.begin_step()
                 parts = self.settings.train.accumulate
                 self.objective.begin_batch(parts)
@@ -186,6 +216,8 @@ class Training:
                     shares.append(self.add_gradients(part))
                     self._loss = self._loss + shares[-1]
                 self.move_weights()
+                if self.budget:
+                    self.schedule.total_steps = self.budget.add_step(began, self.step, self.device)
                 self.end_step(sum(shares[1:], start=shares[0]))
                 between_steps()
 
@@ -259,7 +291,12 @@ class Training:
 
     @property
     def steps_left(self) -> int:
-        """Return the number of steps left in the current epoch."""
+        """Return the number of steps left in the current epoch.
+
+        With a time budget, it is 1 until the epoch's share is spent.
+        """
+        if self.budget:
+            return 0 if self.budget.is_spent(self.epoch) else 1
         return self.settings.train.steps_per_epoch - self._taken
 
     @property
@@ -312,6 +349,7 @@ class Training:
             "noise": self.noise.state,
             "progress": (self.epoch, self.step, work.seconds + now_s, work.flops, work.tokens),
             "packed": self.packed_steps,
+            **({"budget": self.budget.spent} if self.budget else {}),
             "epoch": {"taken": self._taken, "loss": self._loss, "seconds": work.epoch_seconds + now_s},
             **{name: part.state() for name, part in optional.items() if part},
         }
@@ -325,6 +363,8 @@ class Training:
         self.stopping = self.stopping.restored(epoch, state)
         self.noise.state = state["noise"]
         self.packed_steps, self.is_stacked, self._is_torn = state.get("packed", 0), False, False
+        if self.budget:
+            self.budget.spent = state["budget"]
         self._begin_epoch()
         begun = state["epoch"]
         self._taken, self.work.epoch_seconds = begun["taken"], begun["seconds"]

@@ -31,14 +31,15 @@ from ..objectives.base import Objective, reported_number
 class Schedule:
     """The learning-rate schedule of an optimiser.
 
-    A linear warm-up comes first, and then the schedule of the settings.
+    A linear warm-up comes first, and then the schedule of the settings. If the settings give the time of a
+    training instead of its steps, `total_steps` may change between steps.
     """
 
     def __init__(self, settings: ScheduleSettings, optimizer: Optimizer, total_steps: int) -> None:
         own = settings if isinstance(settings, OwnScheduleSettings) else OwnScheduleSettings()
         self._settings = settings
         self._recent = RecentLosses(own)
-        self._optimizer, self._total_steps, self._steps = optimizer, total_steps, 0
+        self._optimizer, self.total_steps, self._steps = optimizer, total_steps, 0
         for group in optimizer.param_groups:
             group["initial_lr"] = group["lr"]
         self._set_rates()
@@ -54,7 +55,7 @@ class Schedule:
             self._set_rates()
 
     def _set_rates(self) -> None:
-        share = self._recent.share * factor(self._settings, self._steps + 1, self._total_steps)
+        share = self._recent.share * factor(self._settings, self._steps + 1, self.total_steps)
         for group in self._optimizer.param_groups:
             group["lr"] = group["initial_lr"] * share
 

@@ -84,7 +84,7 @@ def check_claims(
 def _device_fault(study: Study, outcomes: pl.DataFrame) -> str:
     comparisons = (each for claim in study.claims for each in claim.comparisons)
     timed = (tuple(one for one in iter_quantities(each) if is_timed(one.metric)) for each in comparisons)
-    for quantities in dict.fromkeys(timed):
+    for quantities in dict.fromkeys(((), *timed)):
         names, cells = [each.metric for each in quantities], {cell_key(each.cell) for each in quantities}
         if fault := device_fault(study, outcomes, names, lambda trial, own=cells: trial.cell in own):
             return fault

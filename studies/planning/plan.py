@@ -51,6 +51,7 @@ from .status import (
     rungs_of,
     stored_outcomes,
     study_outcomes,
+    timed_devices,
 )
 from .time_estimates import MeasureSteps, TimeEstimate, TimeEstimator, total_time
 from .trials_to_run import trials_missing_weights, trials_to_run
@@ -269,6 +270,7 @@ class Plan:
     over_budget: tuple[ModelCost, ...]
     stale: Mapping[str, StaleTrial]  # stored trials that ran with other plug-in source, by current id
     max_seeds_note: str  # a note if max_seeds has no effect, or has changed since trials ended
+    timed_devices: Mapping[str, int]  # the number of stored trainings with a time budget, by device
     data: DataFacts
     flops: float  # an upper bound for all remaining trials
 
@@ -394,6 +396,7 @@ def make_plan(
         over_budget=model_costs(study, group_by_model(study, study.grid.over_budget), estimator, {}),
         stale={trial: each for trial, each in stale.items() if only is None or trial in only},
         max_seeds_note=describe_max_seeds(study, store),
+        timed_devices=timed_devices(study, outcomes),
         data=find_data_facts(study, (trial.settings for trial in kinds), locate),
         flops=_remaining_flops(to_run, trials, len(left)),
     )

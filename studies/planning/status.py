@@ -244,6 +244,16 @@ def study_outcomes(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool = Fa
     return outcomes.filter(has_trial(trial.id for trial in study.trials))
 
 
+def timed_devices(study: Study, outcomes: pl.DataFrame) -> dict[str, int]:
+    """Count a study's outcomes with a time budget, by device. The budget is `[train] seconds`."""
+    if "seconds" not in study.template.tables["train"]:
+        return {}
+    own = study_outcomes(study, outcomes)
+    trials = outcome_trials(study, own).values()
+    timed = [trial.id for trial in trials if trial.settings.train.seconds is not None]
+    return count_devices(own.filter(pl.col("trial").is_in(timed)))
+
+
 def count_devices(outcomes: pl.DataFrame) -> dict[str, int]:
     """Return the number of these outcomes for each device."""
     return dict(outcomes.group_by("device").len().sort("device").iter_rows())

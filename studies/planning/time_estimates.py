@@ -104,6 +104,8 @@ class TimeEstimator:
         if cell in self._cells:
             return TimeEstimate(self._cells[cell], "measured")
         settings = trial.settings
+        if settings.train.seconds is not None:
+            return TimeEstimate(settings.train.seconds, "measured")
         known = self._task_speeds.get(settings.task.name, self._speed)
         speed = self._speeds.get(read_recipe(settings.model.recipe).id, known)
         flops = max_training_flops(settings)
@@ -307,6 +309,8 @@ def trial_seconds(settings: TrialSettings, speed: Speed, *, grows_every: int) ->
     Tests have the speed of the largest measured step. A growing length is assumed to grow every `grows_every`
     epochs.
     """
+    if settings.train.seconds is not None:
+        return settings.train.seconds
     epochs, steps = settings.train.epochs, settings.train.steps_per_epoch
     growing = -(-epochs // grows_every)
     grown = settings.model_copy(update={"train": settings.train.model_copy(update={"epochs": growing})})

@@ -174,7 +174,7 @@ def counted_cost(name: str, settings: TrialSettings) -> float | None:
         return parameter_count(settings)
     if name != "flops" or has_many_lengths(settings) or isinstance(settings.task, LongTermSettings):
         return None
-    may_end = train.stop or train.early_stopping or train.callbacks
+    may_end = train.stop or train.early_stopping or train.seconds or train.callbacks
     return None if may_end else max_training_flops(settings)
 
 

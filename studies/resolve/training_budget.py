@@ -1,7 +1,8 @@
-"""Budgets that set the length of a training: `[train] tokens` and `flops`.
+"""Budgets that set the length of a training: `[train] tokens`, `flops` and `seconds`.
 
-They are turned into steps of an epoch. A trial only stores steps, so that trials with equally many steps are
-the same, however a study counts them.
+Tokens and FLOPs are turned into steps of an epoch. A trial only stores steps, so that trials with equally
+many steps are the same, however a study counts them. Seconds stay in the settings: only the training can
+count them.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from .costs import has_many_lengths, sequence_tokens, step_flops
 
 _STEPS = "steps_per_epoch"
 _LARGEST_DEVIATION = 10.0  # percent of a budget that whole steps may miss without a warning
+
+SECONDS_EFFECT = "its steps depend on the device, and FLOPs count one step an epoch"
 
 
 class BudgetSettings(StrictModel):
@@ -80,10 +83,10 @@ class TrainingBudget:
 
 
 def take_budget(tables: Mapping[str, Any], problems: list[ValidationProblem]) -> TrainingBudget | None:
-    """Remove a budget from a trial's [train] table, and return it.
+    """Remove a budget in tokens or FLOPs from a trial's [train] table, and return it.
 
     Set steps_per_epoch to 1 if it is missing. Return None for a faulty budget, which is added to the
-    problems.
+    problems, and for seconds, which stay.
     """
     train = tables["train"]
     given = [key for key in (_STEPS, *BUDGET_KEYS) if key in train]
@@ -112,6 +115,8 @@ def budget_note(train: Mapping[str, Any], trials: Iterable[TrialSettings]) -> tu
     that is much, the label is "warning". Without a budget the text is "".
     """
     key = next((key for key in BUDGET_KEYS if key in train), None)
+    if key == "seconds":
+        return "budget", f"seconds end each training: {SECONDS_EFFECT}"
     steps = sorted({each.train.steps_per_epoch for each in trials}) if key else []
     if not steps:
         return "budget", ""

@@ -153,14 +153,10 @@ Precision = Literal["float32", "tf32", "bf16"]
 """The precision of matrix products: float32, or mantissas of 10 or 7 bits."""
 
 
-BUDGET_KEYS = ("tokens", "flops")
-"""Keys of [train] that stand in place of steps_per_epoch; their reader is `resolve/training_budget.py`."""
-
-
 class TrainSettings(StrictModel, table="train"):
     """`[train]`: how the model is trained."""
 
-    other_keys = BUDGET_KEYS
+    other_keys = ("tokens", "flops")
 
     optimizer: Annotated[SerializeAsAny[OptimizerSettings], read_named(OptimizerSettings)]
     """the rule that updates the weights"""
@@ -189,11 +185,16 @@ class TrainSettings(StrictModel, table="train"):
     """the number of micro-batches of a step, computed one after the other (gradient accumulation)"""
     epochs: Annotated[
         int,
-        Purpose("the model is evaluated after each; steps_per_epoch, tokens or flops set the length"),
+        Purpose(
+            "the model is evaluated after each; steps_per_epoch, tokens, flops or seconds set the length"
+        ),
     ] = Field(ge=1)
     """the number of epochs; the model is evaluated after each one"""
     steps_per_epoch: int = Field(ge=1)
     """the number of training steps in an epoch"""
+    seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """the time of all training steps, instead of steps_per_epoch: each epoch takes an equal share of it and
+    ends with the step that passes it; results are compared only with those of the same device"""
     sampling: float = Field(default=0.0, ge=0, le=1)
     """for pairs of sequences: the share of target symbols that are replaced by the model's own guesses when
     it reads them (scheduled sampling)"""
@@ -310,6 +311,9 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,99}$")]
 
 RECIPE_PATH: KeyPath = ("model", "recipe")
 D_MODEL_PATH: KeyPath = ("model", "d_model")
+
+BUDGET_KEYS = ("tokens", "flops", "seconds")
+"""Keys of [train] that stand in place of steps_per_epoch; their reader is `resolve/training_budget.py`."""
 
 MAX_D_MODEL = 65536
 """The largest width of a model."""

@@ -1,4 +1,4 @@
-"""Results in seconds are compared on one device only."""
+"""Results of trainings of a set time are compared on one device only."""
 
 from dataclasses import replace
 
@@ -7,6 +7,7 @@ import pytest
 from activemem import StudyResults
 from activemem.reporting import ClaimError, CurveError, TableError
 from activemem.storage import Store
+from activemem.studies import make_plan
 
 from .conftest import made_row
 from .target_factories import FAST, store_course, study
@@ -16,13 +17,44 @@ TABLE = [{"name": "all", "rows": "mixer", "value": ["dev_loss", "steps"]}]
 CURVE = [{"name": "bars", "kind": "bar", "x": "mixer", "value": "dev_loss"}]
 
 
-def test_results_of_a_number_of_steps_may_be_of_several_devices(tmp_path):
-    found = study(claim=CLAIM, table=TABLE, curve=CURVE)
-    for number, trial in enumerate(found.trials):
-        row = made_row(trial, {"dev_loss": 1.0 + number, "loss": 1.0}, number)
-        Store(tmp_path).write(replace(row, device=trial.levels["mixer"]), [])
-    results = StudyResults(found, Store(tmp_path))
-    assert len(results.tables()) == len(results.check_claims()) == len(results.curves()) == 1
+@pytest.fixture
+def stored(tmp_path):
+    """Return a function that stores a study whose two mixers trained on these devices."""
+
+    def results(*devices, **train):
+        shown = {"claim": CLAIM, "table": TABLE, "curve": CURVE}
+        found = study(train={"curriculum": None, "epochs": 2, "steps_per_epoch": None, **train}, **shown)
+        store = Store(tmp_path)
+        for number, trial in enumerate(found.trials):
+            device = devices[list(found.factors["mixer"]).index(trial.levels["mixer"]) % len(devices)]
+            row = made_row(trial, {"dev_loss": 1.0 + number, "loss": 1.0}, number)
+            store.write(replace(row, device=device, settings=trial.settings.model_dump_json()), [])
+        return StudyResults(found, store)
+
+    return results
+
+
+def test_results_of_two_devices_are_refused_everywhere(stored):
+    results = stored("one", "another", seconds=5)
+    told = "only results of one device can be compared, got 3 trials on another; 3 trials on one"
+    for error, show in (
+        (TableError, results.table),
+        (CurveError, results.curve),
+        (ClaimError, results.check_claims),
+    ):
+        with pytest.raises(error, match=told):
+            show()
+
+
+def test_results_of_one_device_are_compared_with_their_steps(stored):
+    results = stored("one", seconds=5)
+    assert [row[1].text for row in results.table().cells] == ["4", "4"]
+    assert len(results.check_claims()) == len(results.curves()) == 1
+
+
+def test_results_of_a_number_of_steps_may_be_of_several_devices(stored):
+    results = stored("one", "another", steps_per_epoch=2)
+    assert len(results.tables()) == len(results.check_claims()) == 1
 
 
 TIME = "seconds_to[dev_loss <= 1.5]"
@@ -78,3 +110,12 @@ def test_seconds_of_two_devices_are_refused(shown, tmp_path):
 def test_results_of_two_devices_are_shown_where_time_is_not_compared(shown, tmp_path):
     results = of_mixers_on(tmp_path, {"sa": "one", "conv(k=3)": "another"}, **shown)
     assert len(shown_by(results)) == 1
+
+
+def test_a_plan_names_the_device_of_stored_trials_and_how_to_train_on_another(stored):
+    results = stored("one", seconds=5)
+    told = " ".join(str(make_plan(results.study, results.store)).split())
+    assert "stored 6 trials on one: they count only on that device; to train on another, first run" in told
+    assert "activemem study forget tiny" in told
+    results = stored("one", steps_per_epoch=2)
+    assert not make_plan(results.study, results.store).timed_devices

@@ -1,8 +1,12 @@
 """`[train] tokens` and `flops`: training budgets converted to steps."""
 
+import json
+
 import pytest
 
 from activemem import StudyError, load_study
+from activemem.storage import Store
+from activemem.studies import make_plan, study_schema
 from activemem.studies.resolve import max_training_flops, step_flops
 
 from ...study_texts import study_text
@@ -52,15 +56,19 @@ def test_a_budget_can_be_a_factor():
     [
         (
             {"tokens": 1280, "flops": 1e9},
-            "expected only one of steps_per_epoch, tokens, flops, got tokens and flops",
+            "expected only one of steps_per_epoch, tokens, flops, seconds, got tokens and flops",
         ),
         ({"steps_per_epoch": 3, "tokens": 1280}, "got steps_per_epoch and tokens"),
-        ({"seconds": 9}, "unknown key"),
+        ({"steps_per_epoch": 3, "seconds": 9}, "got steps_per_epoch and seconds"),
+        ({"seconds": 0}, "expected a number above 0"),
         ({"tokens": 10}, "expected at least 64, which is half a step in each epoch, got 10"),
         ({"tokens": -1}, "at least 1"),
         ({"tokens": 1280.5}, "tokens: expected a whole number, got 1280.5"),
         ({"tokens": 1e20}, "tokens: expected a whole number, got 1e+20"),
-        ({"tokens": 1280, "epochs": None}, "after each; steps_per_epoch, tokens or flops set the length"),
+        (
+            {"tokens": 1280, "epochs": None},
+            "after each; steps_per_epoch, tokens, flops or seconds set the length",
+        ),
         ({"flops": 0.0}, "expected a number above 0"),
         ({}, "steps_per_epoch"),
     ],
@@ -74,3 +82,45 @@ def test_a_budget_that_gives_no_steps_is_a_fault_at_its_key(train, message):
 def test_lengths_that_differ_have_no_budget():
     with pytest.raises(StudyError, match="a budget needs sequences of one length"):
         study(task={"name": "reverse"}, curriculum={"start": 5}, tokens=1000)
+
+
+def test_seconds_are_kept_and_may_be_given_for_lengths_that_differ():
+    found = study(task={"name": "reverse"}, curriculum={"start": 5}, seconds=30)
+    assert {trial.settings.train.seconds for trial in found.trials} == {30.0}
+    assert (
+        found.trials[0].id
+        != study(task={"name": "reverse"}, curriculum={"start": 5}, seconds=60).trials[0].id
+    )
+
+
+def test_the_plan_knows_the_time_of_a_budget_of_seconds(tmp_path):
+    plan = make_plan(study(seconds=30), Store(tmp_path), None)
+    assert plan.estimate.seconds == 60
+    assert "its steps depend on the device" in " ".join(str(plan).split())
+
+
+def test_the_plan_says_how_near_the_steps_come(tmp_path):
+    found = study(flops=5e7)
+    text = str(make_plan(found, Store(tmp_path), None))
+    assert "% of the budget" in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("tokens", "percent", "said"),
+    [
+        (65, 100, "warning tokens give only 1 step in each epoch, which can miss the budget by 100 %: fewer"),
+        (1300, 5.26, "budget tokens give 10 steps in each epoch, within 5.26 % of the budget"),
+    ],
+)
+def test_a_budget_is_missed_by_no_more_than_the_plan_says(tokens, percent, said, tmp_path):
+    found = study(tokens=tokens)
+    (steps,) = {trial.settings.train.steps_per_epoch for trial in found.trials}
+    text = str(make_plan(found, Store(tmp_path), None))
+    assert said in " ".join(text.split())
+    assert abs(128 * steps / tokens - 1) <= percent / 100
+
+
+def test_editors_know_the_keys():
+    train = json.dumps(study_schema()["properties"]["train"])
+    assert '"tokens"' in train
+    assert '"flops"' in train
