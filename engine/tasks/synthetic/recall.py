@@ -1,4 +1,4 @@
-"""Drawing of sequences for the recall tasks: multi-query recall and induction heads."""
+"""Drawing of sequences for the recall tasks: multi-query recall, induction heads, and needle."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import torch
 from torch import Generator, Tensor
 
 from ....studies.catalog.tasks import IGNORED, Examples
-from ....studies.catalog.tasks.synthetic import RULES, InductionSettings, MqarSettings, Rule
-from ....studies.catalog.tasks.synthetic.recall import TRIGGER
+from ....studies.catalog.tasks.synthetic import RULES, InductionSettings, MqarSettings, NeedleSettings, Rule
+from ....studies.catalog.tasks.synthetic.recall import ASK, FIRST_DIGIT, FIRST_WORD, MARK, TRIGGER, WORDS
 from .lengths import draw_lengths, only_last, pad_behind
 
 
@@ -101,5 +101,32 @@ def draw_induction(
     return Examples(inputs, only_last(answers[:, None].expand_as(inputs), ends))
 
 
+def draw_needle(task: NeedleSettings, count: int, test_set: str | None, generator: Generator) -> Examples:
+    """Draw texts in which a marker and digits are hidden.
+
+    The targets at the end are these digits. A text ends with a question token and all digits except the last
+    one; the targets from the question on are the digits.
+    """
+    if test_set is None:
+        ends = draw_lengths(task, count, None, generator)
+        depths = torch.rand(count, generator=generator, dtype=torch.float64)
+    else:
+        length, depth = test_set.split("-")
+        ends, depths = draw_lengths(task, count, length, generator), torch.full((count,), float(depth) / 100)
+    width, rows, places = int(ends.max()), torch.arange(count)[:, None], torch.arange(task.digits)
+    starts = torch.randint(WORDS, (count, 1), generator=generator)
+    order = torch.randint(WORDS, (count, width), generator=generator)
+    inputs = FIRST_WORD + ((starts + torch.arange(width)) % WORDS if task.filler == "cycle" else order)
+    digits = FIRST_DIGIT + torch.randint(10, (count, task.digits), generator=generator)
+    marks = ((ends - 2 * task.digits - 1) * depths).round().long()[:, None]
+    asked = (ends - task.digits)[:, None]
+    inputs[rows, marks], inputs[rows, marks + 1 + places] = MARK, digits
+    inputs[rows, asked], inputs[rows, asked + 1 + places[:-1]] = ASK, digits[:, :-1]
+    targets = torch.full_like(inputs, IGNORED)
+    targets[rows, asked + places] = digits
+    return Examples(pad_behind(inputs, ends), targets)
+
+
 RULES["mqar"] = Rule(draw_mqar)
 RULES["induction_heads"] = Rule(draw_induction)
+RULES["needle"] = Rule(draw_needle)

@@ -15,6 +15,7 @@ TASKS_OF_ONE_SHAPE = {
     "mqar": {"vocab": 32, "length": 16, "pairs": 3, "test_examples": 20},
     "word_problem": {"lengths": [7, 7], "test_examples": 20},
     "parity": {"lengths": [9, 9], "test_examples": 20},
+    "needle": {"lengths": [30, 30], "digits": 2, "test_examples": 20},
     "mad": {"length": 16, "train_examples": 50, "test_examples": 20},
 }
 

@@ -1,8 +1,8 @@
-"""Recall tasks: the token after a key or a trigger must be repeated later."""
+"""Recall tasks: the token after a key, a trigger or a marker must be repeated later."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -16,6 +16,13 @@ TestShape = Annotated[tuple[Size, Size], Field(strict=False)]
 
 Shape = Annotated[tuple[Size, Size, Size], Field(strict=False)]
 """A length, its number of pairs, and a sampling weight."""
+
+Depth = Annotated[float, Field(ge=0, le=1)]
+"""A relative position in a text, from 0 to 1."""
+
+ASK, MARK, FIRST_DIGIT, FIRST_WORD, WORDS = 1, 2, 3, 13, 24
+"""The symbols of needle: the question, the marker before the digits, the first digit, the first word, and the
+number of words."""
 
 TRIGGER = 1
 """The trigger of induction_heads; the numbers of the other symbols follow it."""
@@ -119,6 +126,37 @@ class InductionSettings(LengthTask):
         return TaskSizes(tokens=self.longest_input, vocab=self.vocab + 2)
 
 
+class NeedleSettings(LengthTask):
+    """Keys of `[task]` for needle: repeat, at the end of a text, the digits hidden in it."""
+
+    lengths: tuple[int, int] = Field(default=(64, 256), strict=False)
+    """the shortest and the longest training sequence; all lengths between are equally frequent"""
+    digits: int = Field(default=5, ge=1, le=100)
+    """the number of digits"""
+    filler: Literal["cycle", "random"] = "cycle"
+    """the text around the digits: 24 words, repeated in a fixed cycle or drawn at random"""
+    depths: Annotated[tuple[Depth, ...], Field(strict=False, min_length=1)] = (0.0, 0.25, 0.5, 0.75, 1.0)
+    """positions of the digits in the test sets; each length has a set for each depth, from 0 (beginning) to 1
+    (directly before the question); in training the position is random"""
+
+    def length_fault(self, length: int) -> str | None:
+        least = 2 * self.digits + 1
+        return None if length >= least else f"expected lengths of at least {least} with {self.digits} digits"
+
+    @property
+    def test_names(self) -> tuple[str, ...]:
+        return tuple(f"{length}-{100 * depth:g}" for length in self.test_lengths for depth in self.depths)
+
+    @property
+    def chance(self) -> float:
+        return 1 / 10
+
+    @property
+    def sizes(self) -> TaskSizes:
+        """The task's sizes. The vocabulary is padding, ten digits, the marker, the question, and words."""
+        return TaskSizes(tokens=self.longest_input, vocab=FIRST_WORD + WORDS)
+
+
 add_synthetic(
     "mqar",
     MqarSettings,
@@ -134,4 +172,12 @@ add_synthetic(
     "Olsson et al. 2022; Gu and Dao 2023 (Mamba), section 4.1",
     "Length",
     symbols="1 is the trigger; the others are from 2 on",
+)
+add_synthetic(
+    "needle",
+    NeedleSettings,
+    "a text with hidden digits to these digits, at its end",
+    "Mohtashami and Jaggi 2023 (Landmark Attention), section 4.2: passkey retrieval",
+    "Length and depth",
+    symbols="2 comes before the hidden digits, 1 asks for them; 3 to 12 are the digits 0 to 9, others words",
 )

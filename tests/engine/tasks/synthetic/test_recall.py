@@ -1,5 +1,7 @@
 """Recall sequences have the parts defined by their papers' programs."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 
@@ -80,3 +82,27 @@ def test_the_target_is_the_symbol_after_the_trigger():
         assert answers[asked] == row[first + 1] > 1
         places.add((asked + 1, first))
     assert places == {(length, place) for length in range(3, 10) for place in range(length - 2)}
+
+
+@pytest.mark.parametrize("filler", ["cycle", "random"])
+def test_digits_are_found_where_they_were_hidden(filler):
+    task = read_task_settings(
+        {"name": "needle", "lengths": [20, 30], "digits": 3, "filler": filler, "test_lengths": [40]}
+    )
+    sets = {name: draw(torch.Generator().manual_seed(1)) for name, draw in task.test_sets().items()}
+    assert list(sets) == ["40-0", "40-25", "40-50", "40-75", "40-100"]
+    starts = {name: {row.index(2) for row in examples.inputs.tolist()} for name, examples in sets.items()}
+    assert starts == {"40-0": {0}, "40-25": {8}, "40-50": {16}, "40-75": {25}, "40-100": {33}}
+    for inputs, targets, _ in [task.draw(100, torch.Generator().manual_seed(0)), *sets.values()]:
+        for row, answers in zip(inputs.tolist(), targets.tolist(), strict=True):
+            mark, ask = row.index(2), row.index(1)
+            digits = row[mark + 1 : mark + 4]
+            assert all(3 <= digit < 13 for digit in digits)
+            assert row[ask : ask + 3] == [1, *digits[:2]]
+            assert answers[ask : ask + 3] == digits
+            assert sum(answer != IGNORED for answer in answers) == 3
+            assert not any(row[ask + 3 :])
+            words = row[:mark]
+            assert all(word >= 13 for word in words)
+            if filler == "cycle":
+                assert all((b - a) % 24 == 1 for a, b in pairwise(words))

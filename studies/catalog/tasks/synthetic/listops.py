@@ -1,0 +1,55 @@
+"""ListOps: nested lists of digits with operations; the target is the value of the outermost list."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from ..generated import TaskSizes
+from .base import LengthTask, add_synthetic
+
+ASK, CLOSE, FIRST_OPERATION, FIRST_DIGIT = 1, 2, 3, 7
+"""The symbols: the query for the value, the end of a list, the operations that begin one, and the digits."""
+
+OPERATIONS = ("MIN", "MAX", "MED", "SM")
+"""The operations in the order of their symbols; SM is the sum modulo 10, MED the lower of two medians."""
+
+
+class ListopsSettings(LengthTask):
+    """Keys of `[task]` for listops.
+
+    Its lengths count only the expression, without the query token at its end.
+    """
+
+    lengths: tuple[int, int] = Field(default=(500, 2000), strict=False)
+    """the shortest and the longest training expression; all lengths between are equally frequent"""
+    arguments: int = Field(default=10, ge=5, le=100)
+    """the maximum number of arguments of a list"""
+
+    def length_fault(self, length: int) -> str | None:
+        return None if length >= 4 else "expected lengths of at least 4"
+
+    def input_tokens(self, length: int) -> int:
+        """Return the number of tokens of an expression with its query token."""
+        return length + 1
+
+    @property
+    def chance(self) -> float:
+        return 1 / 10
+
+    @property
+    def sizes(self) -> TaskSizes:
+        """The task's sizes.
+
+        The vocabulary is padding, the query token, the end of a list, operations and digits.
+        """
+        return TaskSizes(tokens=self.longest_input, vocab=FIRST_DIGIT + 10)
+
+
+add_synthetic(
+    "listops",
+    ListopsSettings,
+    "nested lists of digits, each with MIN, MAX, MED or SM, to the value of the outermost",
+    "Nangia and Bowman 2018 (ListOps); Tay et al. 2021 (Long Range Arena), with lengths drawn first",
+    "Length",
+    symbols="1 asks for the value; 2 ends a list, 3 to 6 begin MIN, MAX, MED and SM; digits are from 7 on",
+)
