@@ -18,18 +18,19 @@ from pydantic import AliasPath, BaseModel, ConfigDict, Field, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
 from pydantic_core.core_schema import FloatSchema
 
-from ..engine.inference.answers import Prediction
+from ..engine.inference.answers import Exported, Prediction
 from ..engine.probes.width_changes import StudyCoordinates
 from ..engine.run.search.answers import HandInAnswer, Proposal
 from ..grammar import Cardinality, Fault
 from ..reporting.claims.verdicts import ClaimResult
+from ..reporting.manuscript.paper_file import PaperNumber
 from ..reporting.missing_ablations import RequestCost
 from ..reporting.paper import PaperClaim, PaperFigure, PaperStudy, PrintedTable
 from ..reporting.recipes.breakdown import RecipeCosts
 from ..reporting.recipes.nearest import StoredResult
 from ..reporting.results import StudyResults
 from ..reporting.search.noise import NoiseFloor
-from ..storage.store_upkeep import Forgotten, StoreCheck
+from ..storage.store_upkeep import Finding, Forgotten, StoreCheck
 from ..studies.expansions.ladder import PlannedRung, planned_rungs
 from ..studies.planning.data_facts import DataFacts
 from ..studies.planning.plan import InsufficientReach, ModelCost, Plan, ReachLimit
@@ -163,6 +164,19 @@ class DataPage(Page):
     """The output of `data list` and `data check`: the corpora."""
 
     datasets: Sequence[DatasetEntry]
+
+
+class FetchedEntry(Page):
+    """The downloaded files of a corpus. There are none for a corpus that comes with activemem."""
+
+    name: str
+    files: Sequence[Path]
+
+
+class DataFetchPage(Page):
+    """The output of `data fetch`: the downloaded files of each corpus."""
+
+    datasets: Sequence[FetchedEntry]
 
 
 class SettingValue(Page):
@@ -438,6 +452,27 @@ class StudyStatusPage(StudyStatusEntry):
         )
 
 
+class StudyRenamePage(Page):
+    """The output of `study rename`: the new and old name, and the number of renamed trials."""
+
+    study: str
+    renamed: str
+    trials: int
+
+
+class StudyExportPage(Page):
+    """The output of `study export`: what was exported from a study.
+
+    `exported` has the numbers of trials, epochs and tables, and of trials that the program already had
+    (`known`).
+    """
+
+    study: str
+    to: str
+    out: str
+    exported: Mapping[str, int]
+
+
 class StudyNoisePage(Page):
     """The output of `study noise`: for each metric, the smallest difference that a study can detect.
 
@@ -507,6 +542,13 @@ class CurveRenderPage(Page):
     curves: Sequence[Mapping[str, Any]]
 
 
+class ReportBuildPage(Page):
+    """The output of `report build`: its files. The last file is the page or the section itself."""
+
+    study: str
+    files: Sequence[Path]
+
+
 class ClaimCheckPage(Page):
     """The output of `claim check`: the verdict on each claim of a study, with all of its comparisons.
 
@@ -534,6 +576,13 @@ class PaperShowPage(Page):
     """The output of `paper show`: results for one paper, or for every paper."""
 
     papers: Sequence[PaperEntry]
+
+
+class PaperBuildPage(Page):
+    """The output of `paper build`: the files of the user's own paper, and the numbers in its text by name."""
+
+    files: Sequence[Path]
+    numbers: Mapping[str, PaperNumber]
 
 
 class PaperFaultEntry(Page):
@@ -614,6 +663,13 @@ def _without_content(symbols: Any) -> Any:  # noqa: ANN401 -- plain data
     return symbols
 
 
+class ModelGeneratePage(Page):
+    """The output of `model generate`: the text to continue, and the continuation."""
+
+    beginning: str
+    text: str
+
+
 class ModelScorePage(Page):
     """The output of `model score`: how likely a text is under a model."""
 
@@ -648,6 +704,13 @@ class PassportPage(Page):
     checks: Sequence[PassportCheck]
 
 
+class StoreCleanPage(Page):
+    """The output of `store clean`: unused files, and whether they were removed."""
+
+    removed: bool
+    leftovers: Sequence[Finding]
+
+
 def all_pages() -> Mapping[str, type[Any]]:
     """Return the class of each command's JSON output.
 
@@ -672,6 +735,8 @@ def all_pages() -> Mapping[str, type[Any]]:
         "study show": StudyShowPage,
         "study status": StudyStatusPage,
         "study forget": Forgotten,
+        "study rename": StudyRenamePage,
+        "study export": StudyExportPage,
         "study list": StudyListPage,
         "study query": StudyQueryPage,
         "study noise": StudyNoisePage,
@@ -684,16 +749,22 @@ def all_pages() -> Mapping[str, type[Any]]:
         "model list": ModelListPage,
         "model show": ModelShowPage,
         "model predict": Prediction,
+        "model generate": ModelGeneratePage,
         "model score": ModelScorePage,
+        "model export": Exported,
         "table render": TableRenderPage,
         "curve render": CurveRenderPage,
+        "report build": ReportBuildPage,
         "claim check": ClaimCheckPage,
         "paper show": PaperShowPage,
+        "paper build": PaperBuildPage,
         "paper check": PaperCheckPage,
         "store check": StoreCheck,
         "store repair": StoreCheck,
+        "store clean": StoreCleanPage,
         "data list": DataPage,
         "data check": DataPage,
+        "data fetch": DataFetchPage,
         "config show": ConfigShowPage,
     }
 

@@ -46,6 +46,7 @@ def fetch(
         ),
     ] = None,
     data: DataOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Download corpora; an interrupted download resumes.
 
@@ -60,9 +61,11 @@ def fetch(
     from ..machine_settings import load_settings
 
     folder = load_settings({"data": data}).data
+    fetched: dict[str, list[Path]] = {}
     for dataset in [require_dataset(name) for name in names]:
         if dataset.installed:
             print_stderr(f"{dataset.name} is part of activemem")
+            fetched[dataset.name] = []
             continue
         try:
             with download_progress() as progress:
@@ -74,6 +77,11 @@ def fetch(
             raise typer.Exit(EXIT_INTERRUPTED) from None
         for path in files:
             print_stderr(f"{dataset.name}: {path}")
+        fetched[dataset.name] = list(files)
+    if as_json:
+        from ..pages import DataFetchPage, FetchedEntry
+
+        print_json(DataFetchPage(datasets=[FetchedEntry(name=name, files=fetched[name]) for name in fetched]))
 
 
 @app.command()

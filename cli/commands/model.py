@@ -146,6 +146,7 @@ def generate(
     ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="The random seed of the sampling.")] = 0,
     results: ResultsOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Continue a text, symbol by symbol; only for language models."""
     import os
@@ -155,6 +156,11 @@ def generate(
     pieces = _load(model, results).generate(
         beginning, max_symbols=length, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed
     )
+    if as_json:
+        from ..pages import ModelGeneratePage
+
+        print_json(ModelGeneratePage(beginning=beginning, text="".join(pieces)))
+        return
     print_piece(beginning)
     for piece in pieces:
         print_piece(piece)
@@ -197,6 +203,7 @@ def export(
         typer.Option("--lengths", help="Add the sequence lengths as a second input of the program."),
     ] = False,
     results: ResultsOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Export a model as a program that runs without activemem, and verify its outputs.
 
@@ -210,6 +217,9 @@ def export(
     if Path(path).suffix:
         print_waiting(f"exporting {trained.recipe} and comparing outputs at many lengths")
     done = trained.export(path, lengths=lengths)
+    if as_json:
+        print_json(done)
+        return
     differs = "" if done.difference is None else f": outputs within {done.difference:.1e} of the model's"
     print_stdout(f"{done.path}{differs}")
 

@@ -68,6 +68,7 @@ def build(
     ] = Path("paper.toml"),
     *,
     results: ResultsOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     r"""Write the tables, figures and numbers of your own paper, and print the names of the files.
 
@@ -85,7 +86,12 @@ def build(
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.is_file() or path.read_bytes() != content:
             path.write_bytes(content)
-    print_stdout("\n".join(map(str, files)))
+    if as_json:
+        from ..pages import PaperBuildPage
+
+        print_json(PaperBuildPage.model_validate({"files": list(files), "numbers": found.numbers}))
+    else:
+        print_stdout("\n".join(map(str, files)))
 
 
 @app.command()

@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from ..options import LastRunStudy, ResultsOption
-from ..output import print_piece, print_stderr, print_stdout, print_waiting
+from ..options import JsonOption, LastRunStudy, ResultsOption
+from ..output import print_json, print_piece, print_stderr, print_stdout, print_waiting
 from ..settings_file import TOKEN_VARIABLE
 
 ReportFormat = Literal["html", "latex", "siunitx"]
@@ -40,6 +40,7 @@ def build(
         ),
     ] = "html",
     results: ResultsOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     r"""Write a study and its results as an HTML page or a LaTeX section, and print the file names.
 
@@ -70,7 +71,12 @@ def build(
             path.with_name(name).write_bytes(drawn)
             files.append(path.with_name(name))
     files.append(path)
-    print_stdout("\n".join(map(str, files)))
+    if as_json:
+        from ..pages import ReportBuildPage
+
+        print_json(ReportBuildPage(study=found.study.name, files=files))
+    else:
+        print_stdout("\n".join(map(str, files)))
 
 
 DEFAULT_PORT = 8765

@@ -42,7 +42,7 @@ def repair(*, results: ResultsOption = None, as_json: JsonOption = False) -> Non
 
 
 @app.command()
-def clean(*, dry_run: DryOption = False, results: ResultsOption = None) -> None:
+def clean(*, dry_run: DryOption = False, results: ResultsOption = None, as_json: JsonOption = False) -> None:
     """Remove leftovers: unfinished files of ended processes, and checkpoints of ended trials.
 
     Rows, weights and quarantined files are kept.
@@ -51,7 +51,12 @@ def clean(*, dry_run: DryOption = False, results: ResultsOption = None) -> None:
 
     store = _open_store(results)
     found = store.upkeep.clean(dry=dry_run)
-    print_stdout("\n".join(views.format_clean(found, dry=dry_run)))
+    if as_json:
+        from ..pages import StoreCleanPage
+
+        print_json(StoreCleanPage(removed=not dry_run, leftovers=found))
+    else:
+        print_stdout("\n".join(views.format_clean(found, dry=dry_run)))
 
 
 def _open_store(results: str | None) -> Store:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from textwrap import wrap
 from typing import Annotated, Literal
@@ -193,6 +194,7 @@ def rename(
     new: Annotated[str, typer.Argument(metavar="NEW", help="The new name.")],
     *,
     results: ResultsOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Rename a study in the store. Your own files do not change.
 
@@ -208,6 +210,11 @@ def rename(
     is_done = store.upkeep.is_renamed(study, new)
     trials = () if is_done else stored_part(load_last_run(study, store), store, ())
     moved = store.upkeep.rename(study, new, trials)
+    if as_json:
+        from ..pages import StudyRenamePage
+
+        print_json(StudyRenamePage(study=new, renamed=study, trials=moved))
+        return
     print_stdout(f"{study} is {new} now: {plural(moved, 'trial')} moved")
 
 
@@ -230,6 +237,7 @@ def export(
     ],
     overrides: OverridesOption = None,
     results: ResultsOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Export a study to another program: settings, metrics of each epoch, outcomes and tables.
 
@@ -251,7 +259,12 @@ def export(
         exported = export_search(found, store, out)
     else:
         exported = export_study(found, store, open_trackers({to: out})[to])
-    print_stdout(format_exported(found.name, to, out, exported))
+    if as_json:
+        from ..pages import StudyExportPage
+
+        print_json(StudyExportPage(study=found.name, to=to, out=out, exported=asdict(exported)))
+    else:
+        print_stdout(format_exported(found.name, to, out, exported))
 
 
 @app.command("list")

@@ -200,6 +200,8 @@ def test_fetch_says_where_each_file_is_and_shows_no_bar_in_a_pipe(run, hosted_te
     result = run("data", "fetch", "verses", "--data", str(PLACE))
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr == "verses: texts/verses/verses.txt\n"
+    told = json.loads(run("data", "fetch", "verses", "paradise-lost", "--data", str(PLACE), "--json").stdout)
+    assert [each["files"] for each in told["datasets"]] == [["texts/verses/verses.txt"], []]
     assert run("data", "check", "verses", "--data", str(PLACE)).stdout == "verses: as published\n"
 
 

@@ -80,6 +80,8 @@ def test_files_that_are_not_models_are_reported(run, kept):
 def test_a_model_goes_to_a_folder_and_is_used_from_there(run, kept, tmp_path):
     assert run("model", "export", kept[0], "hub").stdout == "hub\n"
     assert kept[0] in run("model", "show", "hub").stdout
+    told = json.loads(run("model", "export", kept[0], "second", "--json").stdout)
+    assert (told["path"], told["difference"]) == ("second", None)
     assert "expected a path that ends in .pt2 or .onnx" in run("model", "export", kept[0], "model.zip").stderr
 
 
@@ -87,6 +89,12 @@ def test_a_language_model_continues_a_text_and_scores_a_text(run, language_model
     generated = run("model", "generate", language_model, "the ", "--length", "9", "--temperature", "0")
     assert generated.stdout.startswith("the ")
     assert len(generated.stdout) == len("the ") + 9 + 1
+    told = json.loads(
+        run(
+            "model", "generate", language_model, "the ", "--length", "9", "--temperature", "0", "--json"
+        ).stdout
+    )
+    assert told["beginning"] + told["text"] + "\n" == generated.stdout
     (tmp_path / "new.txt").write_text("the dog sees\n")
     lines = run("model", "score", language_model, "new.txt").stdout.splitlines()
     assert lines[0] == "12 tokens, 3 words"

@@ -73,6 +73,8 @@ def test_a_paper_is_written_and_its_text_checked(run, paper):
     assert "missing: mixer=conv(k=3), task=reverse: 1 of 2 seeds failed" in done.stderr
     told = run("paper", "check", "main.tex")
     assert (told.exit_code, told.stdout) == (0, "main.tex: every number agrees with the store\n")
+    page = json.loads(run("paper", "build", "paper.toml", "--json").stdout)
+    assert page["numbers"]["missing"]["text"] is None
 
 
 def test_a_paper_is_found_beside_its_text_and_a_missing_one_names_the_option(run, paper, monkeypatch):

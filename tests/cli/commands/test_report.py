@@ -1,3 +1,4 @@
+import json
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -63,6 +64,8 @@ def test_the_section_of_a_paper_has_its_figures_next_to_it(run, tiny):
     make_partial_store(tiny)
     result = run("report", "build", "--format", "siunitx", "--out", "paper.tex")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "paper.tex\n", "")
+    told = run("report", "build", "--format", "siunitx", "--out", "paper.tex", "--json")
+    assert json.loads(told.stdout) == {"schema": 2, "study": "tiny", "files": ["paper.tex"]}
     assert "S[table-format=" in Path("paper.tex").read_text(encoding="utf-8")
 
 

@@ -1,5 +1,6 @@
 """Export of a study to another program, and tracking of a run as configured."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,14 @@ def test_an_export_sends_what_the_program_does_not_have(run, tiny):
     first = run("study", "export", tiny, "--to", "tensorboard", "--out", "runs")
     assert (first.exit_code, first.stderr) == (0, "")
     assert first.stdout == "tiny for tensorboard in runs: 7 trials, 7 epochs, 2 tables\n"
-    second = run("study", "export", tiny, "--to", "tensorboard", "--out", "runs")
-    assert second.stdout == (
-        "tiny for tensorboard in runs: 0 trials, 0 epochs, 2 tables; 7 trials already there\n"
-    )
+    second = run("study", "export", tiny, "--to", "tensorboard", "--out", "runs", "--json")
+    assert json.loads(second.stdout) == {
+        "schema": 2,
+        "study": "tiny",
+        "to": "tensorboard",
+        "out": "runs",
+        "exported": {"trials": 0, "epochs": 0, "known": 7, "tables": 2},
+    }
 
 
 def test_a_wrong_program_is_refused_with_all_names_and_the_nearest(run, tiny):
