@@ -23,7 +23,7 @@ from activemem.storage import MetricRow, Store, TrialRow
 from activemem.studies.resolve.trial import Trial, settings_to_json
 from activemem.studies.study import Study, load_study
 
-SIZES, EPOCHS, REPEATS = (1000, 5000), 20, 5
+SIZES, EPOCHS, REPEATS, POLL_S = (1000, 5000), 20, 5, 0.5
 NAMES = ("loss", "accuracy", "max_length", "tokens_per_s")
 STUDY = """\
 [study]
@@ -62,7 +62,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for size in SIZES:
             measure_pages(Path(folder) / str(size), size)
-        measure_events(Path(folder) / "running")
+        measure_updates(Path(folder) / "running")
 
 
 def measure_pages(folder: Path, size: int) -> None:
@@ -79,7 +79,7 @@ def measure_pages(folder: Path, size: int) -> None:
         )
 
 
-def measure_events(folder: Path) -> None:
+def measure_updates(folder: Path) -> None:
     """Measure the delay between a new row and its display on an open page during a study."""
     study = wide(mixers=2, steps=60)
     path = folder / "wide.toml"
@@ -89,11 +89,11 @@ def measure_events(folder: Path) -> None:
     with serving(folder / "results") as server:
         words = ["study", "run", str(path), "--local", "--results", str(folder / "results")]
         run = subprocess.Popen([sys.executable, "-m", "activemem", *words], stderr=subprocess.DEVNULL)
-        heard = list(server.listen("/events/study/wide", len(study.trials), folder / "results"))
+        heard = list(server.follow("/study/wide", len(study.trials), folder / "results"))
         run.wait()
-        events, waits = len(heard), sorted(wait for wait in heard if wait is not None)
+        changes, waits = len(heard), sorted(wait for wait in heard if wait is not None)
         print(
-            f"a study of {len(study.trials)} trials trains: {events} parts of the page were updated, "
+            f"a study of {len(study.trials)} trials trains: the page changed {changes} times, "
             f"a trial's end {waits[len(waits) // 2]:.2f} s after its row (at most {waits[-1]:.2f} s), "
             f"memory {server.peak_mib():,.0f} MiB"
         )
@@ -178,19 +178,24 @@ class Server:
         assert found is not None
         return int(found[1]) / 1024
 
-    def listen(self, path: str, trials: int, results: Path) -> Iterator[float | None]:
-        """Yield, for each event, the age of the newest row, or None if no further trial has ended."""
-        told = 0
-        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)) as connection:
-            connection.request("GET", path)
-            answer = connection.getresponse()
-            while told < trials and (line := answer.readline()):
-                if not line.startswith(b"data: {"):
-                    continue
-                done = re.search(r"(\d+) of \d+ trials done", json.loads(line[6:]).get("markup", ""))
+    def follow(self, path: str, trials: int, results: Path) -> Iterator[float | None]:
+        """Ask for a page until all trials are done, as its script does, but more often.
+
+        Yield, for each change of the page, the age of the newest row, or None if no further trial has ended.
+        """
+        told, version = 0, ""
+        while told < trials:
+            with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)) as connection:
+                connection.request("GET", path, headers={"If-None-Match": version})
+                answer = connection.getresponse()
+                page = answer.read().decode()
+            if answer.status == 200:
+                version = answer.getheader("ETag", "")
+                done = re.search(r"(\d+) of \d+ trials done", page)
                 count = int(done[1]) if done else told
                 yield time.time() - newest(results) if count > told else None
                 told = max(told, count)
+            time.sleep(POLL_S)
 
 
 def newest(results: Path) -> float:
