@@ -429,9 +429,9 @@ class RunEntry(Page):
 
 
 class StudyStatusPage(StudyStatusEntry):
-    """The output of `study status` and `study run`: a study's status and its best points.
+    """The output of `study status`, `study watch` and `study run`: a study's status and its best points.
 
-    `left_out` counts the points that are not ranked. `run` is the end of the run, or null for `study status`.
+    `left_out` counts the points that are not ranked. `run` is the end of the run, or null for other commands.
     """
 
     best: Sequence[BestPoint]
@@ -718,6 +718,7 @@ def all_pages() -> Mapping[str, type[Any]]:
     """
     return {
         "recipe check": RecipeCheckPage,
+        "recipe render": RecipeName,
         "recipe show": RecipeCosts,
         "recipe compare": RecipeComparePage,
         "recipe nearest": NearestPage,
@@ -730,6 +731,7 @@ def all_pages() -> Mapping[str, type[Any]]:
         "show KEY": KeysPage,
         "block verify": PassportPage,
         "study run": StudyStatusPage,
+        "study watch": StudyStatusPage,
         "study plan": StudyPlanPage,
         "study coordinates": StudyCoordinates,
         "study show": StudyShowPage,

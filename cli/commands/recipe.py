@@ -60,6 +60,23 @@ def check(recipe: RecipeText, as_json: JsonOption = False) -> None:
         print_stdout(str(Space(found).count))
 
 
+@app.command()
+def render(recipe: RecipeText, as_json: JsonOption = False) -> None:
+    """Print a recipe's canonical text, which is its standard spelling.
+
+    Rendering the canonical text gives the same text again.
+    """
+    from ...grammar import parse
+
+    found = parse(recipe)
+    if as_json:
+        from ..pages import RecipeName
+
+        print_json(RecipeName.model_validate(found))
+    else:
+        print_stdout(found.text)
+
+
 @app.command(rich_help_panel=EVERY_DAY)
 def show(
     *,

@@ -1,4 +1,4 @@
-"""`activemem study`: plan, run, list, query, export, forget and rename studies."""
+"""`activemem study`: plan, run, watch, list, query, export, forget and rename studies."""
 
 from __future__ import annotations
 
@@ -159,6 +159,33 @@ def status(
             ),
             styled=True,
         )
+
+
+@app.command()
+def watch(study: StudyName, *, results: ResultsOption = None, as_json: JsonOption = False) -> None:
+    """Show the progress of a study that runs elsewhere, until all of its trials have ended.
+
+    The display shows running trials with epochs and metrics, failures, and the remaining time. All of this is
+    read from the store. Without a terminal, the command prints a line for each trial that has ended. Exits
+    with 1 if a trial failed, and with 130 after Ctrl-C, which stops only this command, not the run.
+    """
+    from ...reporting.results import StudyResults
+    from ..live.watch import print_end, watch_study
+    from ..machine_settings import open_results
+    from ..missing_results import note_missing_results
+
+    opened = open_results(study, results)
+    note_missing_results(opened)
+    now, complete = watch_study(opened.study, opened.store)
+    failed = print_end(now)
+    if as_json:
+        from ..pages import StudyStatusPage
+
+        print_json(StudyStatusPage.of_results(StudyResults(now.study, now.store)))
+    if not complete:
+        raise typer.Exit(EXIT_INTERRUPTED)
+    if failed:
+        raise typer.Exit(EXIT_FAILED)
 
 
 @app.command()

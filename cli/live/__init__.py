@@ -2,7 +2,8 @@
 
 It is erased from a terminal at the end.
 
-`run` runs a study, adds seeds to it, and prints a summary. `display` shows the running trials.
+`run` runs a study, adds seeds to it, and prints a summary. `watch` follows a run elsewhere, and `display`
+shows all of them.
 """
 
 from ...lazy_exports import lazy_exports

@@ -7,8 +7,9 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -45,6 +46,9 @@ from ..views.trial_lines import (
     progress_words,
 )
 
+if TYPE_CHECKING:
+    from ...reporting.serve.store_reader import BegunTrial
+
 _MAX_TRIAL_NAME_WIDTH = 42
 """The maximum width of the column with an ended trial's names."""
 
@@ -63,7 +67,9 @@ def format_counts(ended: Counter[str], total: int, running: int, left_s: float |
     return f"{ended.total()}/{total}   {' · '.join(words)}   ETA {eta}"
 
 
-def format_running(running: Iterable[RunningTrial], columns: TrialNameColumns, width: int) -> list[str]:
+def format_running(
+    running: Iterable[RunningTrial | BegunTrial], columns: TrialNameColumns, width: int
+) -> list[str]:
     """Return lines for the first few running trials, and a line that counts the others."""
     trials = [(each.trial, progress_words(each.trial, each.epoch, each.metrics)) for each in running]
     return format_trials(trials, columns, width)
@@ -131,14 +137,37 @@ def live_display(
         yield LineDisplay(progress, names, headline)
         return
     display = Display(name, progress, console, names, headline)
+    with drawing(console, display.render):
+        yield display
+
+
+@contextmanager
+def drawing(console: Console, render: Callable[[], Group]) -> Iterator[None]:
+    """Return a context manager that keeps redrawing the output of `render` on a terminal."""
     with Live(
-        get_renderable=display.render,
+        get_renderable=render,
         console=console,
         transient=True,
         refresh_per_second=4,
         redirect_stdout=False,  # data on standard output must not be erased
     ):
-        yield display
+        yield
+
+
+def draw(name: str, share: float, counts: str, lines: Iterable[str]) -> Group:
+    """Return the display of a running study: a progress bar, then `lines`.
+
+    The line of the bar also has the study's name and counts. `share` is the completed share of the bar,
+    between 0 and 1.
+    """
+    bar = ProgressBar(total=1, completed=share, complete_style="green")
+    heading = Table.grid(padding=(0, 1))
+    heading.add_column(max_width=24, no_wrap=True)
+    heading.add_column(min_width=8, max_width=40)
+    heading.add_column(no_wrap=True, overflow="crop")
+    heading.add_row(Text(replace_unprintable(name)), bar, counts)
+    shown = (Text(replace_unprintable(line), no_wrap=True, overflow="crop") for line in lines)
+    return Group(heading, *shown)
 
 
 class LineDisplay(Listener):
@@ -275,14 +304,7 @@ class Display(LineDisplay):
             counts = format_counts(now.counts, now.total, len(now.running), now.remaining_s())
             running = now.running.values()
             lines = format_running(running, self._columns, self._console.width)
-            bar = ProgressBar(total=1, completed=now.share, complete_style="green")
-        heading = Table.grid(padding=(0, 1))
-        heading.add_column(max_width=24, no_wrap=True)
-        heading.add_column(min_width=8, max_width=40)
-        heading.add_column(no_wrap=True, overflow="crop")
-        heading.add_row(Text(replace_unprintable(self._name)), bar, counts)
-        texts = map(replace_unprintable, [*lines, *below])
-        return Group(heading, *(Text(text, no_wrap=True, overflow="crop") for text in texts))
+            return draw(self._name, now.share, counts, [*lines, *below])
 
 
 @contextmanager

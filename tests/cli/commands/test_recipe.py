@@ -210,8 +210,15 @@ def test_a_recipe_cannot_be_both_drawn_and_data(run):
     ["4 * ((sa + highway_conv(k=20)) >> ff(filter=512))", "{n} * (choice(sa, conv(3)) >> ff(integer(8, 9)))"],
 )
 def test_a_rendered_recipe_is_rendered_as_it_is(run, text):
-    once = run("recipe", "check", text).stdout.partition("   id ")[0]
-    assert run("recipe", "check", once).stdout.partition("   id ")[0] == once == parse(text).text
+    once = run("recipe", "render", text).stdout
+    assert run("recipe", "render", once.rstrip("\n")).stdout == once
+    assert once == f"{parse(text).text}\n"
+
+
+def test_a_wrong_recipe_is_not_rendered(run):
+    result = run("recipe", "render", "sa(head=8)")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("recipe: 1 fault\n")
 
 
 def test_a_recipe_with_a_hole_cannot_be_broken_down(run):

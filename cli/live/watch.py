@@ -1,0 +1,170 @@
+"""Live display of a study that another process runs, read from its store only."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from textwrap import wrap
+
+import polars as pl
+from rich.console import Console, Group
+
+from ...reporting.results import StudyResults
+from ...reporting.serve.progress import ProgressNow, study_progress
+from ...reporting.serve.store_reader import LOOK_AT_BUCKET_S, LOOK_S, StoreReader, StudyNow
+from ...storage import Store
+from ...studies.planning.status import count_reasons, outcome_trials, stored_outcomes, study_outcomes
+from ...studies.study import Study
+from ...studies.text.errors import StudyError
+from ...studies.text.units import WIDTH, plural
+from ..output import print_stderr
+from ..views.status import explain_failures, format_best_points, format_failures
+from ..views.trial_lines import TrialNameColumns, headline_of
+from .display import draw, drawing, format_counts, format_ended, format_running
+
+MAX_SILENCE_S = 600.0
+"""The maximum seconds without output when there is no terminal but progress."""
+
+_Show = Callable[[StudyNow, ProgressNow], None]
+
+
+def watch_study(study: Study, store: Store) -> tuple[StudyNow, bool]:
+    """Show a study on standard error until all of its trials have ended.
+
+    Return the last state of the study, and whether all trials have ended. Ctrl-C ends only the watching.
+    """
+    look_s = LOOK_S if store.address is None else LOOK_AT_BUCKET_S
+    reader = StoreReader(store, look_s)
+    now = _read(reader, study) or _not_begun(study, store)
+    with _display(now) as show, suppress(KeyboardInterrupt):
+        while True:
+            progress = study_progress(now)
+            show(now, progress)
+            if not (progress.left or progress.running):
+                return now, True
+            shown = now
+            while now is shown:  # the same object until something has changed
+                time.sleep(look_s)
+                now = _read(reader, study) or now
+    return now, False
+
+
+def print_end(now: StudyNow) -> bool:
+    """Print a summary of a study. Return whether trials have failed."""
+    results = StudyResults(now.study, now.store)
+    status, points = results.status, results.points
+    heading = wrap(f"{now.study.name}: {status.summary()}", WIDTH, subsequent_indent="  ")
+    failures = explain_failures(now.study, now.store, status)
+    for line in (*heading, *failures, *format_best_points(now.study, points)):
+        print_stderr(line)
+    return bool(status.counts["failed"])
+
+
+def _read(reader: StoreReader, study: Study) -> StudyNow | None:
+    """Return the study's state in its store; None before its first run.
+
+    Raise StudyError if the stored record of the study cannot be read.
+    """
+    found = reader.current().studies.get(study.name)
+    if isinstance(found, StudyError):
+        raise found
+    return found
+
+
+def _not_begun(study: Study, store: Store) -> StudyNow:
+    """Return the state of a study that has not run yet.
+
+    It may have results all the same, if other studies have trained the same trials.
+    """
+    own = study_outcomes(study, stored_outcomes(store, study))
+    return StudyNow(
+        study=study,
+        store=store,
+        every=study,
+        outcomes=own,
+        ended=own,
+        begun=(),
+        rows="",
+        key="",
+    )
+
+
+@contextmanager
+def _display(now: StudyNow) -> Iterator[_Show]:
+    console = Console(stderr=True, highlight=False)
+    if not console.is_terminal:
+        yield _Lines(now).show
+        return
+    shown = _Drawn(console)
+    with drawing(console, shown.render):
+        yield shown.show
+
+
+class _Drawn:
+    """Live display of a study that another process runs. The drawing thread calls `render`."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._shown: tuple[str, ProgressNow, TrialNameColumns, list[str]] | None = None
+
+    def show(self, now: StudyNow, progress: ProgressNow) -> None:
+        columns = TrialNameColumns([*now.study.trials, *(each.trial for each in now.begun)])
+        below = [*_abandoned(progress), *format_failures(count_reasons(now.outcomes))]
+        # a single assignment, so that the drawing thread never sees parts of two states
+        self._shown = now.study.name, progress, columns, below
+
+    def render(self) -> Group:
+        if self._shown is None:
+            return Group()
+        name, progress, columns, below = self._shown
+        lines = format_running(progress.running, columns, self._console.width)
+        return draw(name, progress.share, _counts(progress), [*lines, *below])
+
+
+class _Lines:
+    """Printer of progress lines, for an output that is not a terminal."""
+
+    def __init__(self, now: StudyNow) -> None:
+        self._attempts = dict(now.outcomes.select("trial", "attempt").iter_rows())
+        self._printed_at, self._epochs = float("-inf"), -1
+        self._headline = headline_of(now.study, now.outcomes)
+
+    def show(self, now: StudyNow, progress: ProgressNow) -> None:
+        clock, epochs = time.monotonic(), sum(each.epoch for each in progress.running)
+        lines = list(self._ended(now, progress))
+        silent = epochs != self._epochs and clock - self._printed_at >= MAX_SILENCE_S
+        if progress.left and silent and not lines:
+            lines = [f"{now.study.name}   {_counts(progress)}", *_abandoned(progress)]
+            self._epochs = epochs
+        for line in lines:
+            print_stderr(line)
+            self._printed_at = clock
+
+    def _ended(self, now: StudyNow, progress: ProgressNow) -> Iterator[str]:
+        rows = now.outcomes.filter(pl.col("status") != "incomplete").sort("finished")
+        trials = outcome_trials(now.study, rows)
+        new = [
+            row for row in rows.iter_rows(named=True) if self._attempts.get(row["trial"]) != row["attempt"]
+        ]
+        self._attempts |= {row["trial"]: row["attempt"] for row in new}
+        columns = TrialNameColumns([*now.study.trials, *(trials[row["trial"]] for row in new)])
+        for number, row in enumerate(new, 1 - len(new)):
+            yield format_ended(
+                trials[row["trial"]],
+                row["status"],
+                row["reason"],
+                {each["name"]: each["value"] for each in row["metrics"]},
+                count=(progress.ended.total() + number, progress.total),
+                columns=columns,
+                headline=self._headline,
+            )
+
+
+def _counts(progress: ProgressNow) -> str:
+    return format_counts(progress.ended, progress.total, len(progress.running), progress.eta_s)
+
+
+def _abandoned(progress: ProgressNow) -> list[str]:
+    count = len(progress.stopped)
+    return [f"  {plural(count, 'trial')} begun, but not in training now"] if count else []
