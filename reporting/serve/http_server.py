@@ -1,14 +1,16 @@
 """The HTTP server for the web pages of a store.
 
-An open page asks for itself again while it is visible. Pages need no script except for this.
+An event (server-sent event) tells an open page that it has changed, and its script then asks for it again.
+Pages need no script except for this.
 """
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import secrets
 import socket
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -21,14 +23,20 @@ from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import (
+    HTMLResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from ...errors import ActivememError
 from ...storage import Store
 from ..tables.render.html import STYLE_SOURCE
-from .site import Site
+from .site import Site, SitePage
 
 MIN_TOKEN_LENGTH = 16
 
@@ -135,6 +143,7 @@ class PageServer:
         routes = [
             Route("/static/style.css", lambda _: Response(_PAGE_STYLE.read_bytes(), media_type="text/css")),
             Mount("/static", StaticFiles(directory=_STATIC)),
+            Route("/events/{path:path}", self._events),
             Route("/{path:path}", self._page),
         ]
         guard = Middleware(BaseHTTPMiddleware, dispatch=self._guard)
@@ -182,14 +191,30 @@ class PageServer:
             case "allowed":
                 return await answer(request)
 
-    async def _page(self, request: Request) -> Response:
+    async def _found(self, request: Request) -> tuple[SitePage, str]:
+        """Return the page at an address, and a text that changes with it."""
         words = [word for word in request.path_params["path"].split("/") if word]
+        page = await run_in_threadpool(self.site.page, words, request.query_params)
+        # the time of reading, which is around the sections, is no change
+        return page, f'"{sha256(repr(page).encode()).hexdigest()[:16]}"'
+
+    async def _page(self, request: Request) -> Response:
         try:
-            page = await run_in_threadpool(self.site.page, words, request.query_params)
+            page, version = await self._found(request)
         except ActivememError as error:  # for example an unreadable store
             return PlainTextResponse(f"{error}\n", 500)
-        # the time of reading, which is around the sections, is no change
-        version = f'"{sha256(repr(page).encode()).hexdigest()[:16]}"'
         if request.headers.get("If-None-Match") == version:
             return Response(status_code=304)
         return HTMLResponse(self.site.render(page), page.status, {"ETag": version})
+
+    async def _events(self, request: Request) -> Response:
+        async def versions() -> AsyncIterator[str]:
+            told = ""
+            while not self._server.should_exit:
+                _, version = await self._found(request)
+                # a comment in place of an event shows whether the browser is still there
+                yield ":\n\n" if version == told else f"data: {version}\n\n"
+                told = version
+                await asyncio.sleep(self.site.look_s)
+
+        return StreamingResponse(versions(), media_type="text/event-stream")

@@ -68,8 +68,8 @@ class Site:
 
         By default, a store in a bucket is read less often than one in a folder.
         """
-        look_s = look_s or (LOOK_S if store.address is None else LOOK_AT_BUCKET_S)
-        self._store, self._reader = store, StoreReader(store, look_s)
+        self.look_s = look_s or (LOOK_S if store.address is None else LOOK_AT_BUCKET_S)
+        self._store, self._reader = store, StoreReader(store, self.look_s)
         self._making = threading.Lock()  # matplotlib draws one figure at a time
         self._kept: dict[Hashable, _Kept] = {}
         self._snapshots: dict[str, tuple[str, Snapshot]] = {}

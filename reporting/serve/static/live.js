@@ -1,10 +1,11 @@
-// What changes while a page is open: the page is asked for again, and only what differs is touched.
+// What changes while a page is open: after an event it is asked for again, and only what differs is touched.
 "use strict";
 
 const SECOND = 1000;
 const AGO = [[60, "s"], [60, "min"], [48, "h"], [Infinity, "days"]];
 const live = document.getElementById("live");
 let version = "";
+let source = null;
 
 /** Make a node like another one of the same kind: what is open stays open, what is scrolled stays scrolled. */
 function become(old, fresh) {
@@ -65,30 +66,36 @@ function tell() {
   }
 }
 
-/** Ask for the page and put what has changed in its place, until it is closed. */
+/** Ask for the page, and put what has changed in its place. */
 async function look() {
-  try {
-    const answer = await fetch(location.href, { headers: { "If-None-Match": version } });
-    if (answer.ok) {
-      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-      for (const part of ["nav", "main"]) {
-        become(document.querySelector(part), document.importNode(page.querySelector(part), true));
-      }
-      version = answer.headers.get("ETag");
+  const answer = await fetch(location.href, { headers: { "If-None-Match": version } });
+  if (answer.ok) {
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    for (const part of ["nav", "main"]) {
+      become(document.querySelector(part), document.importNode(page.querySelector(part), true));
     }
-    live.textContent = answer.ok || answer.status === 304 ? "live" : "this page cannot be read now";
-  } catch {
-    live.textContent = "not connected: what is here may be old";
+    version = answer.headers.get("ETag");
   }
   tell();
-  setTimeout(() => whenSeen(look), 2 * SECOND);
 }
 
-/** Call a function once somebody sees the page. */
-function whenSeen(call) {
-  if (document.hidden) document.addEventListener("visibilitychange", () => whenSeen(call), { once: true });
-  else call();
+/** Listen for changes of the page. */
+function open() {
+  if (source) return;
+  source = new EventSource(`/events${location.pathname}${location.search}`);
+  source.addEventListener("open", () => (live.textContent = "live"));
+  source.addEventListener("error", () => (live.textContent = "not connected: what is here may be old"));
+  source.addEventListener("message", () => look().catch(() => (live.textContent = "what is here may be old")));
 }
 
+function close() {
+  source?.close();
+  source = null;
+}
+
+// a page that nobody sees asks for nothing: browsers allow few connections
+document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
+addEventListener("pagehide", close);
 tell();
-whenSeen(look);
+setInterval(tell, 10 * SECOND);
+if (!document.hidden) open();

@@ -125,3 +125,14 @@ def section(page, name):
 def names(page):
     """Return the names of the sections of a page."""
     return re.findall('<section aria-labelledby="(.*?)"', page)
+
+
+@contextmanager
+def listening(server, path):
+    """Yield the events of a page: the version that it has after each change."""
+    with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=600)) as connection:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        assert answer.getheader("Content-Type").startswith("text/event-stream")
+        lines = iter(answer.readline, b"")
+        yield (line[6:].decode().strip() for line in lines if line.startswith(b"data: "))

@@ -12,7 +12,7 @@ from activemem.reporting.serve import metric_words, own_metrics, trial_levels, t
 from activemem.storage import STARTS_FILE, Store, write_note
 
 from ...study_texts import study_text
-from .conftest import fill, get, names, section, serving, wait_for, write_end, write_study
+from .conftest import fill, get, listening, names, section, serving, wait_for, write_end, write_study
 
 SECTIONS = ["claims", "tables", "figures", "progress", "learning", "failures", "trials"]
 STUDY = "/study/everything"
@@ -138,6 +138,15 @@ def test_a_figure_shows_its_values(still):
     assert section(page, "figures").count("</title></rect>") > 0
     ids = [each["id"] for _, each in Tags(page).found if "id" in each]
     assert len(ids) == len(set(ids))
+
+
+def test_a_change_of_a_page_is_an_event(server, store, drawn):
+    missing = next(trial for trial in drawn.trials if trial.id not in set(store.trials()["trial"]))
+    with listening(server, f"/events{STUDY}") as events:
+        first = next(events)
+        write_end(store, missing, {"max_length": 77.25, "loss": 0.25})
+        second = next(events)
+    assert first != second == get(server, STUDY)[0].getheader("ETag")
 
 
 def test_a_page_that_has_not_changed_is_not_sent_again(server, store, drawn):
