@@ -39,10 +39,12 @@ from .core.block import BLOCKS, Block, Context, StreamChunk, StreamState, build_
 from .core.residual_stack import SideInputs, build_norm, outermost_stacks
 from .core.triton_kernels import kernels_left_out
 from .layers.other_packages import FlaLayer
+from .layers.recurrent import LSTM
 from .layers.window_attention import WindowedBlock
 from .models.seq2seq_model import TransductionModel
 from .models.sequence_model import Model, build_on_meta
 from .testing.fixtures import WIDTH, make_block, random_sequences
+from .transducers.seq2seq import RecurrentDecoder, Seq2Seq
 
 ROUNDING = 1e-9
 """The largest relative change of outputs that counts as rounding in double precision."""
@@ -249,8 +251,7 @@ def measure_step(
             found = _run_step(model, batch=batch, length=at, past=past, scored=-(-scored * at // length))
         return found
 
-    loops = _loops(model) or isinstance(model, TransductionModel)
-    return _at_length(measure, length, _LONG_LENGTHS if loops else ())
+    return _at_length(measure, length, _LONG_LENGTHS if _trains_in_loops(model) else ())
 
 
 def _run_step(
@@ -399,6 +400,19 @@ def _numbers(module: nn.Module | None) -> int:
 
 def _loops(module: nn.Module) -> bool:
     return any(isinstance(each, Block) and each.loops_over_positions for each in module.modules())
+
+
+def _trains_in_loops(model: Model | TransductionModel) -> bool:
+    """Return whether a training step on the meta device has a Python loop over positions.
+
+    A fused kernel computes all positions of an LSTM.
+    """
+    parts = list(model.modules())
+    if isinstance(model, TransductionModel) and not isinstance(model.body, Seq2Seq):
+        return True
+    feeds = any(isinstance(each, RecurrentDecoder) and each.merge is not None for each in parts)
+    looping = (each for each in parts if isinstance(each, Block) and each.loops_over_positions)
+    return feeds or not all(isinstance(each, LSTM) and _HAS_ONEDNN for each in looping)
 
 
 def _at_length(measure: Callable[[int], Numbers], length: int, lengths: tuple[int, ...]) -> Numbers:
@@ -696,12 +710,16 @@ def _storages(model: nn.Module) -> weakref.WeakKeyDictionary[torch.UntypedStorag
     return weakref.WeakKeyDictionary({each.untyped_storage(): True for each in tensors})
 
 
-class _MetaMode(TorchFunctionMode):
-    """A torch mode that replaces two operations that the meta device does not support.
+_HAS_ONEDNN = torch.backends.mkldnn.is_available()
+"""Whether torch computes LSTMs by oneDNN on a CPU."""
 
-    They are fused attention, and the selection of targets in rare clusters. No target counts as a member of a
-    rare cluster. Fused attention computes products if FLOPs are counted, and otherwise only allocates its
-    output.
+
+class _MetaMode(TorchFunctionMode):
+    """A torch mode that replaces operations that the meta device does not support, or computes otherwise.
+
+    They are fused attention, a CPU's LSTM, and the selection of targets in rare clusters. No target counts as
+    a member of a rare cluster. Fused attention computes products if FLOPs are counted, and otherwise only
+    allocates its output.
     """
 
     def __init__(self, *, counts_flops: bool = True) -> None:
@@ -715,6 +733,9 @@ class _MetaMode(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:  # noqa: ANN401 -- whatever the function returns
+        if func is torch.lstm and _HAS_ONEDNN and not self._counts_flops:
+            x, begin, weights, *_ = args
+            return _FusedLSTM.apply(x, *begin, *weights)
         if func is Tensor.nonzero:
             return torch.zeros(0, args[0].dim(), dtype=torch.int64, device="meta")
         if func is not functional.scaled_dot_product_attention:
@@ -749,3 +770,47 @@ class _FusedAttention(torch.autograd.Function):
     def backward(ctx: Any, *_gradients: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401 -- as torch has it
         q, k, v, _, _, *mask = ctx.saved_tensors
         return (None, *map(torch.empty_like, (q, k, v)), *(None for _ in mask))
+
+
+class _FusedLSTM(torch.autograd.Function):
+    """A replacement for oneDNN's LSTM on the meta device.
+
+    Like the kernel, it stores its inputs, its outputs and a workspace. The layout is time first.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: FunctionCtx, x: Tensor, h: Tensor, c: Tensor, *weights: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the outputs (batch, length, width), and the last output and cell, (1, batch, width) each."""
+        weight_x, weight_h, bias, state_bias = weights
+        rows = x.transpose(0, 1).contiguous()
+        (length, batch, inputs), width = rows.shape, h.shape[2]
+        y, last, cell = x.new_empty(length, batch, width), torch.empty_like(h), torch.empty_like(c)
+        space = x.new_empty(_lstm_workspace(length, batch, inputs, width), dtype=torch.uint8)
+        ctx.save_for_backward(rows, weight_x, weight_h, bias + state_bias, h, c, y, last, cell, space)
+        return y.transpose(0, 1), last, cell
+
+    @staticmethod
+    def backward(ctx: Any, *_gradients: Tensor) -> tuple[Tensor, ...]:  # noqa: ANN401 -- as torch has it
+        rows, weight_x, weight_h, bias, h, c, *_ = ctx.saved_tensors
+        found = map(torch.empty_like, (h, c, weight_x, weight_h, bias, bias))
+        return torch.empty_like(rows).transpose(0, 1), *found
+
+
+def _lstm_workspace(length: int, batch: int, inputs: int, width: int) -> int:
+    """Return the bytes that oneDNN keeps between the forward and the backward pass of an LSTM layer.
+
+    The sizes are those of torch 2.13 with oneDNN, tested against the kernel. There are arrays for the gates
+    and the outputs of each step, three for states as wide as inputs or outputs, and two as wide as outputs.
+    Each array begins on a page. Its rows fill lines of a cache, and are not a multiple of 1 KiB apart.
+    """
+
+    def row(numbers: int) -> int:
+        whole = -(-numbers // 16) * 16
+        return whole + 16 if whole % 256 == 0 else whole
+
+    states = 2 * (length + 1)  # what the layer reads and what it writes, before and after each step
+    arrays = [length * row(4 * width), length * row(width)]
+    arrays += [states * row(max(inputs, width))] * 3 + [states * width] * 2
+    return sum(-(-4 * batch * numbers // 4096) * 4096 for numbers in arrays)

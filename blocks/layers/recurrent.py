@@ -321,7 +321,7 @@ def _needs_single_precision(x: Tensor) -> bool:
     A GPU's kernel accepts float16 for either type. OneDNN's LSTM supports no such type without AVX-512.
     """
     has_half = not x.is_cuda and torch.backends.cpu.get_cpu_capability().startswith("AVX512")
-    return torch.is_autocast_enabled(x.device.type) and not has_half
+    return not x.is_meta and torch.is_autocast_enabled(x.device.type) and not has_half
 
 
 def _is_one_step_of_cudnn(x: Tensor) -> bool:
@@ -336,16 +336,21 @@ def _is_one_step_of_cudnn(x: Tensor) -> bool:
 def _has_kernels(*tensors: Tensor) -> bool:
     """Return whether fused kernels support these tensors on their device.
 
-    They support neither torch.compile nor vmap.
+    They support neither torch.compile nor vmap. On the meta device a training step is that of a CPU.
     """
-    if torch.compiler.is_compiling() or tensors[0].device.type not in ("cpu", "cuda"):
+    kind = tensors[0].device.type
+    fused = ("cpu", "cuda", "meta") if torch.is_grad_enabled() else ("cpu", "cuda")
+    if torch.compiler.is_compiling() or kind not in fused:
         return False
     return not any(is_batchedtensor(tensor) for tensor in tensors)
 
 
 @register_block("lstm")
 class LSTM(Recurrent):
-    """Block `lstm`: long short-term memory (Hochreiter and Schmidhuber 1997)."""
+    """Block `lstm`: long short-term memory (Hochreiter and Schmidhuber 1997).
+
+    On a CPU, oneDNN computes it and keeps its own workspace, which `blocks.costs` counts.
+    """
 
     layer_class = LSTMLayer
 

@@ -97,11 +97,14 @@ def valid_outputs(y: Tensor, valid: int | Tensor) -> Tensor:
     return y if pooled else y[:valid] if isinstance(valid, int) else y[valid]
 
 
-def use_plain_operations(model: ModuleT) -> ModuleT:
-    """Disable fast computations in a model, and return the model. Torch cannot count their FLOPs."""
+def use_plain_operations(model: ModuleT, *, keeps_kernels: bool = False) -> ModuleT:
+    """Disable fast computations in a model, and return the model. Torch cannot count their FLOPs.
+
+    With `keeps_kernels`, recurrent layers still use fused kernels, whose memory is stated.
+    """
     for part in model.modules():
         if isinstance(part, Recurrent):
-            part.use_fused = False
+            part.use_fused = keeps_kernels
         elif isinstance(part, Convolution):
             part.use_frequencies = False
     return model

@@ -21,7 +21,8 @@ RECIPES = [
 def make(recipe, checkpoints=True, **settings):
     """Return a model that saves only the inputs of sub-layers, and its analysis."""
     settings = {"d_model": WIDTH, "vocab": 5, **settings}
-    model = use_plain_operations(build(recipe, generator=make_generator(0), **settings)).train()
+    model = build(recipe, generator=make_generator(0), **settings)
+    model = use_plain_operations(model, keeps_kernels=True).train()
     for stack in outermost_stacks(model):
         stack.checkpoints = checkpoints
     return model, analyse(recipe, length=LENGTH, activation_checkpointing=checkpoints, **settings)

@@ -158,7 +158,7 @@ def training_memory_is_stated(text: str) -> None:
     )
     for norm, length, dropout in cases:
         model, analysis = _build_and_analyse(text, length=length, norm=norm, dropout=dropout)
-        loss = partial(use_plain_operations(model).train().nll, *_tokens(3, length))
+        loss = partial(use_plain_operations(model, keeps_kernels=True).train().nll, *_tokens(3, length))
         stated = analysis.memory(3).activations
         assert_memory_stated(count_saved_bytes(model, loss), length=length, stated=stated)
 

@@ -103,8 +103,7 @@ def test_the_estimated_memory_of_a_step_is_within_15_percent_of_torch_allocation
     measured = peak_bytes(Training(settings, torch.device("cpu")))
     if mixer == "lstm" and Version(torch.__version__) < Version("2.13"):
         pytest.skip(OTHER_LSTM)
-    least = 0.5 if mixer == "lstm" else 0.85  # the CPU's fused LSTM keeps more than its steps do
-    assert least * measured < step_memory(settings).total < 1.15 * measured
+    assert 0.85 * measured < step_memory(settings).total < 1.15 * measured
 
 
 def peak_bytes(training):

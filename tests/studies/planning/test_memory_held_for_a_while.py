@@ -33,9 +33,8 @@ def test_a_step_of_a_study_holds_what_its_plan_says(name, recipe, tmp_path):
     if "lstm" in recipe and Version(torch.__version__) < Version("2.13"):
         pytest.skip(OTHER_LSTM)
     measured = peak_bytes(Training(settings, torch.device("cpu"), tmp_path), steps=2)
-    least = 0.45 if "lstm" in recipe else 0.85  # the CPU's fused LSTM keeps more than its steps do
-    most = 1.4 if "bahdanau" in recipe else 1.15  # whose gates and attention do not peak together
-    assert least * measured < step_memory(settings).total < most * measured
+    most = 1.8 if "lstm" in recipe else 1.15  # these two batches have 14 symbols, the longest has 20
+    assert 0.85 * measured < step_memory(settings).total < most * measured
 
 
 WINDOWS = [
