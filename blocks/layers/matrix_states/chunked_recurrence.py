@@ -51,7 +51,7 @@ def run_in_chunks(
     """Run S_t = a_t S_{t−1} + k_t v_tᵀ, y_t = q_tᵀ S_t in chunks.
 
     Return the outputs (batch, length, heads, values) and, with `keep`, the last state. q and k are (batch,
-    length, heads or 1, keys), v (batch, length, heads, values), and `log_decay` (batch or 1, length, heads);
+    length, heads, keys), v (batch, length, heads, values), and `log_decay` (batch or 1, length, heads);
     without it nothing decays. Without a `state`, the recurrence begins at zero.
     """
     if torch.compiler.is_exporting() and state is None and not keep:

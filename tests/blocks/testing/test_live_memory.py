@@ -34,7 +34,7 @@ MOST = {
     "sa(heads=4, head_width=16, pos=relative, span=600)": 1.8,
     "all_attn(8, heads=4, head_width=16, span=600)": 1.8,
 }
-"""Recurrences and long convolutions, and the largest ratio of a step's peak to the saved bytes."""
+"""Recurrences, long convolutions and windows, and the largest ratio of a step's peak to the saved bytes."""
 
 FUSED = {
     "sa(heads=4, head_width=16, span=600)": 1.4,
