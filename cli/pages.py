@@ -48,6 +48,7 @@ from .views.catalog import MetricEntry, NameEntry, NameListPage, TaskEntry
 from .views.study_keys import KeysPage
 
 if TYPE_CHECKING:
+    from ..engine.corpora.availability import Availability
     from ..engine.inference.trained_model import TrainedModel
     from ..engine.run.driver import Summary
 
@@ -164,6 +165,11 @@ class DataPage(Page):
     """The output of `data list` and `data check`: the corpora."""
 
     datasets: Sequence[DatasetEntry]
+
+    @classmethod
+    def of(cls, found: Sequence[Availability]) -> Self:
+        """Return the page of these corpora, given their files on this machine."""
+        return cls.model_validate({"datasets": found})
 
 
 class FetchedEntry(Page):

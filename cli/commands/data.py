@@ -11,7 +11,7 @@ from ..options import DataOption, JsonOption
 from ..output import EXIT_FAILED, EXIT_INTERRUPTED, print_json, print_stderr, print_stdout
 
 if TYPE_CHECKING:
-    from ...engine.corpora.availability import Availability
+    from ..pages import Availability
 
 app = typer.Typer(
     help="List, download and check corpora: texts, sentence pairs and treebanks.", no_args_is_help=True
@@ -30,7 +30,7 @@ def list_(data: DataOption = None, as_json: JsonOption = False) -> None:
     folder = load_settings({"data": data}).data
     found = [check_availability(require_dataset(name), folder) for name in dataset_names()]
     if as_json:
-        print_json(DataPage.model_validate({"datasets": found}))
+        print_json(DataPage.of(found))
     else:
         print_stdout(views.format_datasets(found))
 
@@ -114,6 +114,6 @@ def check(
         if not as_json:
             print_stdout(views.format_check(found[-1]))
     if as_json:
-        print_json(DataPage.model_validate({"datasets": found}))
+        print_json(DataPage.of(found))
     if not all(each.complete and not each.faults for each in found):
         raise typer.Exit(EXIT_FAILED)

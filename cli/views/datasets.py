@@ -10,7 +10,7 @@ from ...plugins import OWN
 from ...studies.catalog.datasets import KINDS, Corpus, Dataset, ParallelCorpus, Treebank, dataset_owner
 
 if TYPE_CHECKING:
-    from ...engine.corpora.availability import Availability
+    from ..pages import Availability
 
 _WIDTH = 80
 _MILLION = 1_000_000

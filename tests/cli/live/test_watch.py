@@ -82,13 +82,12 @@ def under_way(tiny, tmp_path):
         return StudyNow(
             study=study,
             store=store,
+            every=study,
             outcomes=store.trials(),
-            others=store.trials().clear(),
+            ended=store.trials(),
             begun=begun,
-            added=(),
-            probed=False,
             rows="",
-            begun_key="",
+            key="",
         )
 
     return at
