@@ -14,8 +14,6 @@ from functools import cache
 from pathlib import Path
 
 from ...errors import nearest_hint
-from ...grammar import RecipeError, parse
-from ...grammar.nodes import BlockNode, SumNode
 
 _DEVIATION = re.compile(r"std ([0-9.]+) ")
 _WORDS = "printed as "  # the note of a number that is printed as words begins with this
@@ -132,15 +130,16 @@ def match_published_keys(levels: Iterable[str], keys: Iterable[str]) -> dict[str
     }
 
 
+_ARGUMENTS = re.compile(r"(?<=\w)\([^()]*\)")
+
+
 def _blocks(level: str) -> tuple[str, ...]:
     """Return the sorted block names in a level such as `conv(k=20) + sa`: here conv and sa.
 
     Return () for a level that is neither a block nor a sum of blocks.
     """
-    try:
-        root = parse(level).root
-    except RecipeError:
-        return ()
-    parts = root.parts if isinstance(root, SumNode) else (root,)
-    names = tuple(sorted(part.name for part in parts if isinstance(part, BlockNode)))
-    return names if len(names) == len(parts) else ()
+    bare = level
+    while (shorter := _ARGUMENTS.sub("", bare)) != bare:
+        bare = shorter
+    names = tuple(sorted(part.strip() for part in bare.split("+")))
+    return names if all(map(str.isidentifier, names)) else ()

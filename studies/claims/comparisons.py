@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
@@ -256,7 +257,7 @@ class ClaimSpec(StrictModel):
         return name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Claim:
     """A claim: its text, and the statement about a study's cells that the text makes.
 
@@ -271,12 +272,12 @@ class Claim:
     dependent_factors: frozenset[str]
     uses_last_look: bool = False
 
-    @property
+    @cached_property
     def comparisons(self) -> list[Comparison]:
         """The different comparisons of the claim, in text order."""
         return list(dict.fromkeys(iter_comparisons(self.statement)))
 
-    @property
+    @cached_property
     def quantities(self) -> list[Quantity]:
         """The different quantities that the claim compares, in text order."""
         found = (each for comparison in self.comparisons for each in iter_quantities(comparison))
