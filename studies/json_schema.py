@@ -8,21 +8,10 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from .catalog.tasks import task_names
-from .claims.comparisons import ClaimSpec
-from .expansions.gate import GateSettings
-from .expansions.ladder import LadderSettings
 from .presentation.kinds import kinds_of
 from .resolve.template import TRIAL_TABLES
-from .resolve.training_budget import BudgetSettings
-from .schema.search_settings import SearchSettings
-from .schema.settings import (
-    DESIGNS,
-    DecodeSettings,
-    ModelSettings,
-    StudySettings,
-    TrainSettings,
-    find_design,
-)
+from .schema.settings import DESIGNS, find_design
+from .schema.tables import TABLES
 from .text.strict_model import StrictModel, key_descriptions
 
 _ANY_TABLE = {"type": "object"}
@@ -58,17 +47,14 @@ class _Schema(GenerateJsonSchema):
 def study_schema() -> dict[str, Any]:
     """Return the JSON Schema of a study file. [model], [task] and [train] may have placeholders as values."""
     definitions: dict[str, Any] = {}
-    tables = {
-        "study": StudySettings,
-        "model": ModelSettings,
-        "train": TrainSettings,
-        "search": SearchSettings,
-        "decode": DecodeSettings,
-        "ladder": LadderSettings,
-    }
-    properties = {name: _table(name, model, definitions) for name, model in tables.items()}
+    properties: dict[str, Any] = {}
+    for name, table in TABLES.items():
+        found = [_table(name, model, definitions) for model in table.models()]
+        whole = {**found[0], "properties": {}} if found else _ANY_TABLE
+        for each in found:
+            whole["properties"] |= each["properties"]
+        properties[name] = {"type": "array", "items": whole} if table.is_list else whole
     properties["train"]["required"].remove("steps_per_epoch")  # a ladder or a budget may give it
-    properties["train"]["properties"] |= _table("train", BudgetSettings, definitions)["properties"]
     designs = list(_designs(definitions))
     plain = [each["properties"]["name"]["const"] for each in designs if set(each["required"]) == {"name"}]
     properties["study"]["properties"]["design"]["anyOf"] = [{"enum": plain}, *designs]
@@ -76,11 +62,6 @@ def study_schema() -> dict[str, Any]:
         "task": {"anyOf": [_task(), {"type": "array", "items": {"anyOf": [_task(), {"type": "string"}]}}]},
         "factors": {"type": "object", "additionalProperties": {"type": ["array", "string", "object"]}},
         "recipes": {"type": "object", "additionalProperties": {"type": "string"}},
-        "cells": {"type": "array", "items": _ANY_TABLE},
-        "when": _ANY_TABLE,
-        "source": _ANY_TABLE,
-        "claim": {"type": "array", "items": _table("claim", ClaimSpec, definitions)},
-        "gate": {"type": "array", "items": _table("gate", GateSettings, definitions)},
     }
     for kind in ("table", "curve"):
         choices = _by_kind(kind, kinds_of(kind), definitions)

@@ -44,6 +44,7 @@ from .schema.search import (
 from .schema.search_settings import SearchSettings, is_known_before
 from .schema.settings import DecodeSettings, Level, StudySettings
 from .schema.source_sheet import SourceSheet, read_source_sheet
+from .schema.tables import TABLES
 from .text.document import Diagnostics, parse_document, read_document
 from .text.errors import StudyError, StudyFault
 from .text.key_synonyms import SYNONYMS
@@ -61,11 +62,6 @@ if TYPE_CHECKING:
 CORPUS = ("task", "corpus")
 _EPOCHS = ("train", "epochs")
 _NEEDED_TABLES = ("study", *TRIAL_TABLES)
-_TABLES = (
-    *_NEEDED_TABLES,
-    *("recipes", "factors", "when", "ladder", "source", "search", "decode"),
-    *("cells", "table", "curve", "claim", "gate"),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -528,13 +524,13 @@ def _make_grid(diagnostics: Diagnostics, study: Study) -> TrialGrid:
 def _check_tables(diagnostics: Diagnostics) -> None:
     data = diagnostics.data
     for name in data:
-        if name not in _TABLES:
+        if name not in TABLES:
             owner = next((table for table, model in KEY_OWNERS.items() if name in model.model_fields), None)
             is_key = owner is not None and not isinstance(data[name], Mapping | list)
             place = (
                 f"; [{owner}] has this key: {owner}.{name}"
                 if is_key
-                else nearest_hint(SYNONYMS.get(name, name), _TABLES)
+                else nearest_hint(SYNONYMS.get(name, name), TABLES)
             )
             message = f"unknown table '{name}'{place}"
             diagnostics.report((name,), message, key=True)

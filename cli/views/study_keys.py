@@ -14,13 +14,10 @@ from ...errors import nearest_hint
 from ...studies.catalog.optimisers import OPTIMIZERS, SCHEDULES, OptimizerSettings, ScheduleSettings
 from ...studies.catalog.tasks import require_task, task_names
 from ...studies.catalog.train_parts import CALLBACKS, LOSS_TERMS, Callback, LossTerm
-from ...studies.claims.comparisons import ClaimSpec
-from ...studies.expansions.gate import GateSettings
-from ...studies.expansions.ladder import LadderSettings
 from ...studies.own_data.own_corpus import own_data_forms
 from ...studies.presentation.kinds import Role, kinds_of
-from ...studies.resolve.training_budget import BudgetSettings
 from ...studies.schema import search_settings, settings
+from ...studies.schema.tables import TABLES
 from ...studies.text.key_synonyms import ELSEWHERE, SYNONYMS
 from ...studies.text.strict_model import (
     PartSettings,
@@ -31,35 +28,6 @@ from ...studies.text.strict_model import (
 )
 from ...studies.text.units import WIDTH
 
-_MODELS: Mapping[str, tuple[type[StrictModel], ...]] = {
-    "study": (settings.StudySettings,),
-    "model": (settings.ModelSettings,),
-    "train": (settings.TrainSettings, BudgetSettings),
-    "search": (search_settings.SearchSettings,),
-    "decode": (settings.DecodeSettings,),
-    "ladder": (LadderSettings,),
-    "claim": (ClaimSpec,),
-    "gate": (GateSettings,),
-}
-_TABLES: Mapping[str, str] = {
-    "study": "the study's name and question, and which cells it has",
-    "model": "the model's body, which is a recipe, and the layers around it",
-    "task": "the task by its `name`; `activemem show TASK` lists the other keys",
-    "train": "how the model is trained",
-    "factors": "each factor's levels by its name, which fill the holes `{name}`; also `seed`",
-    "recipes": 'fragments of recipes by name, as in `core = "sa >> ff(64)"` for the hole `{core}`',
-    "when": "for each factor that not every cell has, the levels of other factors that it needs",
-    "cells": "a cell that the design lacks, by its level of each factor",
-    "source": 'where each setting is from, as in `train.epochs = "paper: section 3.1"`',
-    "ladder": "the sizes of the models, and how long they train",
-    "search": "the search space, the objectives, and how points are chosen",
-    "decode": "decoding settings that `activemem probe run` tries",
-    "table": "a table of results; the other keys depend on its `kind`",
-    "curve": "a figure of results; the other keys depend on its `kind`",
-    "claim": "a sentence about the results, and the statement that decides it",
-    "gate": "cells to hold back, and the claims that release them",
-}
-_LISTS = ("cells", "claim", "gate", "table", "curve")
 _OTHER_NAMES = {"figure": "curve"}
 _MOST_OWNERS = 4
 _PAGES = {"claim": "docs/reference/keys-claims.md"}
@@ -158,11 +126,11 @@ def find_keys(name: str) -> list[KeyEntry]:
 def find_table(name: str) -> StudyTableEntry | None:
     """Return the table of study files with this name, such as `claim` or `[[claim]]`, or None."""
     table = _OTHER_NAMES.get(_plain(name), _plain(name))
-    if table not in _TABLES:
+    if table not in TABLES:
         return None
     return StudyTableEntry(
         table=_heading(table),
-        summary=_TABLES[table],
+        summary=TABLES[table].summary,
         keys=[each for each in _entries(lambda owner, _: owner == table) if not each.of],
         kinds=_kinds(table),
         examples=_EXAMPLES.get(table, ()),
@@ -180,7 +148,7 @@ def _plain(name: str) -> str:
 
 
 def _heading(table: str) -> str:
-    return f"[[{table}]]" if table in _LISTS else f"[{table}]"
+    return f"[[{table}]]" if TABLES[table].is_list else f"[{table}]"
 
 
 def _entries(is_wanted: Callable[[str, str], bool]) -> list[KeyEntry]:
@@ -205,7 +173,7 @@ def _entries(is_wanted: Callable[[str, str], bool]) -> list[KeyEntry]:
 
 def key_names() -> set[str]:
     """Return the names of all tables and keys of study files, without the tables of the keys."""
-    return {*_TABLES, *(fact.name.rpartition(".")[2] for _, _, fact in _iter_facts())}
+    return {*TABLES, *(fact.name.rpartition(".")[2] for _, _, fact in _iter_facts())}
 
 
 def unknown_key(name: str) -> str | None:
@@ -224,8 +192,8 @@ def _iter_facts() -> Iterator[tuple[str, str, KeyFact]]:
 
     This is the name of a task, of a kind, or of a part such as an optimizer; "" if all have the key.
     """
-    for table, models in _MODELS.items():
-        yield from ((table, "", fact) for model in models for fact in iter_keys(model))
+    for name, each in TABLES.items():
+        yield from ((name, "", fact) for model in each.models() for fact in iter_keys(model))
     for task in task_names():
         yield from (("task", task, fact) for fact in iter_keys(require_task(task).settings))
     for task, key, form in own_data_forms():

@@ -1,0 +1,84 @@
+"""The tables of study files: one list, which checks, editors and help read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+
+from ..text.strict_model import StrictModel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyTable:
+    """A table of study files.
+
+    `classes` are the classes of its keys, each after its module in `studies`; a class is loaded when it is
+    needed. There are none if the keys depend on the study or on another key. `is_list` is true for an array
+    of tables, such as `[[claim]]`.
+    """
+
+    summary: str
+    classes: tuple[str, ...] = ()
+    is_list: bool = False
+
+    def models(self) -> tuple[type[StrictModel], ...]:
+        """Return the classes of this table's keys."""
+        places = (each.split(":") for each in self.classes)
+        return tuple(getattr(import_module(f"...{module}", __package__), name) for module, name in places)
+
+
+TABLES: Mapping[str, StudyTable] = {
+    "study": StudyTable(
+        summary="the study's name and question, and which cells it has",
+        classes=("studies.schema.settings:StudySettings",),
+    ),
+    "model": StudyTable(
+        summary="the model's body, which is a recipe, and the layers around it",
+        classes=("studies.schema.settings:ModelSettings",),
+    ),
+    "task": StudyTable(summary="the task by its `name`; `activemem show TASK` lists the other keys"),
+    "train": StudyTable(
+        summary="how the model is trained",
+        classes=(
+            "studies.schema.settings:TrainSettings",
+            "studies.resolve.training_budget:BudgetSettings",
+        ),
+    ),
+    "factors": StudyTable(
+        summary="each factor's levels by its name, which fill the holes `{name}`; also `seed`"
+    ),
+    "recipes": StudyTable(
+        summary='fragments of recipes by name, as in `core = "sa >> ff(64)"` for the hole `{core}`'
+    ),
+    "when": StudyTable(
+        summary="for each factor that not every cell has, the levels of other factors that it needs"
+    ),
+    "cells": StudyTable(summary="a cell that the design lacks, by its level of each factor", is_list=True),
+    "source": StudyTable(summary='where each setting is from, as in `train.epochs = "paper: section 3.1"`'),
+    "search": StudyTable(
+        summary="the search space, the objectives, and how points are chosen",
+        classes=("studies.schema.search_settings:SearchSettings",),
+    ),
+    "decode": StudyTable(
+        summary="decoding settings that `activemem probe run` tries",
+        classes=("studies.schema.settings:DecodeSettings",),
+    ),
+    "ladder": StudyTable(
+        summary="the sizes of the models, and how long they train",
+        classes=("studies.expansions.ladder:LadderSettings",),
+    ),
+    "table": StudyTable(summary="a table of results; the other keys depend on its `kind`", is_list=True),
+    "curve": StudyTable(summary="a figure of results; the other keys depend on its `kind`", is_list=True),
+    "claim": StudyTable(
+        summary="a sentence about the results, and the statement that decides it",
+        classes=("studies.claims.comparisons:ClaimSpec",),
+        is_list=True,
+    ),
+    "gate": StudyTable(
+        summary="cells to hold back, and the claims that release them",
+        classes=("studies.expansions.gate:GateSettings",),
+        is_list=True,
+    ),
+}
+"""Every table of study files by its name."""
