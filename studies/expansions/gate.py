@@ -148,6 +148,7 @@ class Gates(Expansion):
         Each of these n claims is decided at the level 1 − (1 − level) / n (Bonferroni). So the probability of
         any wrong confirmation stays below that of a single claim.
         """
+        self.check(diagnostics, study.design, study.claims)
         found = replace(self, gates=tuple(self._gates(diagnostics, study)))
         names = {name for gate in found.gates for name in gate.opened_by}
         claims = tuple(
@@ -173,7 +174,7 @@ class Gates(Expansion):
         design = study.design
         levels = [_read_levels(diagnostics, (*path, "holds"), each, design) for path, each in self.tables]
         for index, ((path, settings), wanted) in enumerate(zip(self.tables, levels, strict=True)):
-            named = list(_named_claims(diagnostics, (*path, "claims"), settings, study.claims))
+            named = [claim for claim in study.claims if not set(settings.claims).isdisjoint(_names(claim))]
             if wanted is None:
                 continue
             held = [trial for trial in study.cells if _has_levels(trial.levels, wanted)]
@@ -270,17 +271,6 @@ def _read_levels(
         diagnostics.report(path, f"expected levels of a factor, got {format_value(settings.holds)}")
         return None
     return found
-
-
-def _named_claims(
-    diagnostics: Diagnostics, path: KeyPath, settings: GateSettings, claims: Sequence[Claim]
-) -> Iterator[Claim]:
-    for name in settings.claims:
-        named = [claim for claim in claims if name in _names(claim)]
-        if not named:
-            known = [each for claim in claims for each in _names(claim)]
-            diagnostics.report(path, f"unknown claim '{name}'{nearest_hint(name, known)}")
-        yield from named
 
 
 def _names(claim: Claim) -> list[str]:

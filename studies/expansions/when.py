@@ -95,10 +95,7 @@ def _is_other(diagnostics: Diagnostics, path: KeyPath, names: Collection[str]) -
 
 
 def _ordered(conditions: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield conditional factors, each after those that its condition names.
-
-    Cyclic conditions are left out.
-    """
+    """Yield conditional factors, each after those that its condition names; leave out cyclic conditions."""
     done: set[str] = set()
     while ready := [
         name

@@ -26,8 +26,8 @@ TRIAL_TABLES = ("model", "task", "train")
 class Template:
     """The tables [model], [task] and [train] with their placeholders.
 
-    `fragments` fill placeholders of the recipe, of its levels and of each other. Recipes and filled levels
-    are cached by the values that they use, so that large grids parse few of them.
+    `fragments` fill placeholders of the recipe, of its levels and of each other. Recipes are
+    cached by the values that they use, so that large grids parse few of them.
 
     A level of `table_levels` is a table. It replaces a placeholder that is a whole value. At the key `name`
     of a table, it adds all of its keys to that table and overrides keys that are already there.
@@ -43,7 +43,6 @@ class Template:
     _filled_paths: frozenset[KeyPath] = field(init=False, compare=False, repr=False)
     _expanded: dict[str, Recipe] = field(default_factory=dict, init=False, compare=False, repr=False)
     _names: dict[str, list[str]] = field(default_factory=dict, init=False, compare=False, repr=False)
-    _levels: dict[tuple[Any, ...], str] = field(default_factory=dict, init=False, compare=False, repr=False)
     _recipes: dict[tuple[Any, ...], str] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -189,30 +188,10 @@ class Template:
         if key not in self._recipes:
             chosen = {name: values[name] for name, _ in recipe.dimensions if name in values}
             recipe = recipe.choose(chosen) if chosen else recipe
-            outer = {
-                name: self._filled_level(values[name], values) for name in recipe.holes if name in values
-            }
-            filled = _filled_recipe(recipe, {**values, **outer, **self.fragments})
+            filled = _filled_recipe(recipe, {**values, **self.fragments})
             keep_recipe(filled.text, filled)
             self._recipes[key] = filled.text
         return self._recipes[key]
-
-    def _filled_level(
-        self, level: Level, values: Mapping[str, Level], around: tuple[Level, ...] = ()
-    ) -> Level:
-        names = self.names_in_level(level)
-        if not names or level in around or not all(name in values for name in names):
-            return level
-        inner = {name: self._filled_level(values[name], values, (*around, level)) for name in names}
-        key = (level, *((type(each), each) for each in inner.values()))
-        if key not in self._levels:
-            try:
-                filled = _filled_recipe(self.expand(str(level)), inner)
-                keep_recipe(filled.text, filled)
-                self._levels[key] = filled.text
-            except RecipeError:  # the same error is raised for the whole recipe, and reported there
-                self._levels[key] = str(level)
-        return self._levels[key]
 
     def _needed(self, recipe: Recipe, values: Mapping[str, Level]) -> list[str]:
         """Return those names in `values` that change the text of a recipe.

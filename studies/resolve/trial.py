@@ -47,18 +47,16 @@ def code_here(settings: TrialSettings) -> dict[str, str]:
     The parts are blocks, corpora, tasks, optimizers, and other parts of a model or training. Metrics are not
     included, because they do not change what is trained.
     """
-    model, train = settings.model, settings.train
-    return _code_of(
-        model.recipe,
-        getattr(settings.task, "corpus", None),
-        (TASKS, settings.task.name),
-        (NORMS, model.norm_kind),
-        (POSITIONS, model.position),
-        (OPTIMIZERS, train.optimizer.name),
-        (SCHEDULES, train.schedule.name),
-        *((LOSS_TERMS, each.name) for each in train.loss_terms),
-        *((CALLBACKS, each.name) for each in train.callbacks),
-    )
+    return _code_of(settings.model_dump(include=_WITH_CODE))
+
+
+_NAMES: Mapping[str, Any] = {"__all__": {"name"}}
+_WITH_CODE: Mapping[str, Any] = {
+    "model": {"recipe", "norm_kind", "position"},
+    "task": {"name", "corpus"},
+    "train": {"optimizer": {"name"}, "schedule": {"name"}, "loss_terms": _NAMES, "callbacks": _NAMES},
+}
+"""The settings that may name plug-ins."""
 
 
 def changed_code(stored: str) -> dict[str, tuple[str, str]]:
@@ -70,27 +68,28 @@ def changed_code(stored: str) -> dict[str, tuple[str, str]]:
     try:
         record = json.loads(stored)
         then: Mapping[str, str] = record.get("code", {})
-        model, train = record["model"], record["train"]
-        here = _code_of(
-            model["recipe"],
-            record["task"].get("corpus"),
-            (TASKS, record["task"]["name"]),
-            (NORMS, model.get("norm_kind", "layer_norm")),
-            (POSITIONS, model.get("position", "timing")),
-            (OPTIMIZERS, train["optimizer"]["name"]),
-            (SCHEDULES, train.get("schedule", {}).get("name", "constant")),
-            *((LOSS_TERMS, each["name"]) for each in train.get("loss_terms", ())),
-            *((CALLBACKS, each["name"]) for each in train.get("callbacks", ())),
-        )
+        here = _code_of(record)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):  # RecipeError is a ValueError
         return {}
     changed = {what: (then.get(what, ""), now) for what, now in here.items()}
     return {what: both for what, both in changed.items() if digest(both[0]) != digest(both[1])}
 
 
-def _code_of(recipe: str, corpus: object, *named: tuple[Registry[Any], str]) -> dict[str, str]:
-    blocks = [("block", name, block_code(name)) for name in _blocks(recipe)]
+def _code_of(record: Mapping[str, Any]) -> dict[str, str]:
+    """Return the source digests of the plug-ins that stored settings name. Keys may have their defaults."""
+    model, task, train = record["model"], record["task"], record["train"]
+    corpus = task.get("corpus")
+    blocks = [("block", name, block_code(name)) for name in _blocks(model["recipe"])]
     corpora = [("corpus", corpus, dataset_code(corpus) if isinstance(corpus, str) else None)]
+    named: list[tuple[Registry[Any], str]] = [
+        (TASKS, task["name"]),
+        (NORMS, model.get("norm_kind", "layer_norm")),
+        (POSITIONS, model.get("position", "timing")),
+        (OPTIMIZERS, train["optimizer"]["name"]),
+        (SCHEDULES, train.get("schedule", {}).get("name", "constant")),
+        *((LOSS_TERMS, each["name"]) for each in train.get("loss_terms", ())),
+        *((CALLBACKS, each["name"]) for each in train.get("callbacks", ())),
+    ]
     others = [(registry.kind, name, registry.code(name)) for registry, name in named]
     found = ((kind, name, code) for kind, name, code in (*blocks, *corpora, *others) if code is not None)
     return {f"{kind} {name}": code for kind, name, code in found}
