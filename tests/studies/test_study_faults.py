@@ -36,8 +36,8 @@ def test_all_faults_of_a_study_with_every_kind_of_fault_are_reported_together(tm
         ("train.steps", "nearest: steps_per_epoch"),
         ("train.token", "nearest: tokens"),
         ("train.grad_clip", "nearest: clip_norm"),
-        ("train.learning_rate", "write lr in optimizer or changes, as in optimizer = { lr = … }"),
-        ("train.momentum", "write it in optimizer or changes, as in optimizer = { momentum = … }"),
+        ("train.learning_rate", "write lr in optimizer, as in optimizer = { lr = … }"),
+        ("train.momentum", "write it in optimizer, as in optimizer = { momentum = … }"),
         ("train.dropout", "write it in [model]"),
         ("train.seed", "list the seeds in [factors], as in seed = [0, 1, 2]"),
         ("study.seeds", "list the seeds in [factors], as in seed = [0, 1, 2]"),
@@ -495,7 +495,7 @@ def test_a_study_is_loaded_or_all_its_faults_are_reported_and_nothing_else_happe
 @pytest.mark.parametrize(
     ("line", "hint"),
     [
-        ("lr = 1e-3", "unknown key 'lr'; write it in optimizer or changes, as in optimizer = { lr = … }"),
+        ("lr = 1e-3", "unknown key 'lr'; write it in optimizer, as in optimizer = { lr = … }"),
         (
             "grow_at = 1.0",
             "unknown key 'grow_at'; write it in curriculum, as in curriculum = { grow_at = … }",
