@@ -11,7 +11,7 @@ import polars as pl
 
 from ..errors import ActivememError, nearest_hint
 from ..storage import Store
-from ..storage.rows import KEY_COLUMNS
+from ..storage.rows import KEY_COLUMNS, final_metrics
 from ..studies.catalog.metrics import find_metric
 from ..studies.planning.status import stored_outcomes, study_outcomes
 from ..studies.schema.settings import Level
@@ -51,7 +51,7 @@ def kept_models(study: Study, store: Store) -> list[KeptModel]:
         KeptModel(
             trial=row["trial"],
             levels=json.loads(row["factors"]),
-            metrics={metric["name"]: metric["value"] for metric in row["metrics"]},
+            metrics=final_metrics(row),
             store=store,
         )
         for row in rows.iter_rows(named=True)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Annotated, Final, NamedTuple, get_type_hints
+from typing import Annotated, Any, Final, NamedTuple, get_type_hints
 
 import polars as pl
 
@@ -216,6 +216,11 @@ def has_trial(trials: Iterable[str]) -> pl.Expr:
     It is faster than with a plain list.
     """
     return pl.col("trial").is_in(pl.Series(list(trials), dtype=pl.String).implode())
+
+
+def final_metrics(row: Mapping[str, Any]) -> dict[str, float]:
+    """Return the final metrics of a trial's row, by name."""
+    return {each["name"]: each["value"] for each in row["metrics"]}
 
 
 def trial_frame(*rows: TrialRow) -> pl.DataFrame:

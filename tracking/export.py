@@ -9,6 +9,7 @@ from typing import Any
 from ..errors import ActivememError
 from ..reporting.results import StudyResults
 from ..storage import Store
+from ..storage.rows import final_metrics
 from ..studies.planning.status import outcome_trials, stored_outcomes, study_outcomes
 from ..studies.resolve.trial import Trial
 from ..studies.study import Study
@@ -84,7 +85,7 @@ def _export_trial(
     tracker.begin(shown, row["started"].timestamp())
     for epoch, metrics in new.items():
         tracker.log(shown, epoch, metrics, finished)  # the store has no times of single epochs
-    final = {each["name"]: each["value"] for each in row["metrics"]}
+    final = final_metrics(row)
     tracker.end(shown, TrackedEnd(status=row["status"], reason=row["reason"], metrics=final, at=finished))
     return len(new)
 

@@ -21,6 +21,7 @@ from ...errors import ActivememError, argument_fault, check_arguments, nearest_h
 from ...grammar import Expression, Recipe, RecipeError, parse
 from ...grammar.difference import DistanceTree, describe_difference
 from ...storage import Store, StoreError, open_store, store_fault
+from ...storage.rows import final_metrics
 from ...studies.catalog.metrics import METRICS, METRICS_AND_COSTS, find_metric, metric_family
 from ...studies.planning.final_values import final_value
 from ...studies.resolve.trial import model_from_json
@@ -161,11 +162,7 @@ def _results(rows: Sequence[Mapping[str, Any]], metric: str | None) -> Iterator[
     for row in rows:
         cells.setdefault((row["study"], cell_of(row["settings"])), []).append(row)
     for (study, _), trials in cells.items():
-        done = [
-            {each["name"]: each["value"] for each in row["metrics"]}
-            for row in trials
-            if row["status"] == "done"
-        ]
+        done = [final_metrics(row) for row in trials if row["status"] == "done"]
         name = metric or _main_metric(done)
         values = [each[name] for each in done if name in each and math.isfinite(each[name])] if name else []
         statuses = [row["status"] for row in trials]

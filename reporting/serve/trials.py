@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...storage.rows import final_metrics
 from ...studies.catalog.metrics import METRICS
 from ...studies.presentation.metric_words import with_true_title
 from ...studies.resolve.trial import Trial
@@ -61,7 +62,7 @@ class TrialNow:
     @property
     def measured(self) -> dict[str, float]:
         """Return the final metrics of the trial."""
-        return {each["name"]: each["value"] for each in self.row["metrics"]} if self.row else {}
+        return final_metrics(self.row) if self.row else {}
 
 
 def trials_now(now: StudyNow) -> dict[str, TrialNow]:

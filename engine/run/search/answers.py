@@ -14,6 +14,7 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, Self
 
 from ....grammar import parse
+from ....storage.rows import final_metrics
 from ....studies.resolve.costs import parameter_count
 from ....studies.resolve.trial import settings_to_json
 from ....studies.schema.settings import Level
@@ -118,9 +119,7 @@ class HandInAnswer:
         trials = tuple(
             PointOutcome(
                 **{name: row[name] for name in ("trial", "seed", "status", "reason")},
-                metrics={
-                    each["name"]: each["value"] for each in row["metrics"] if math.isfinite(each["value"])
-                },
+                metrics={name: value for name, value in final_metrics(row).items() if math.isfinite(value)},
             )
             for row in rows
         )
