@@ -1,7 +1,7 @@
 """Tables, figures, verdicts and pages from stored results.
 
-Nothing here trains or prints. `results` opens a study with its store. `snapshot` has both at one moment, and
-makes tables, figures and verdicts from them. `subject` turns rows of the store into a tidy frame, and selects
+Nothing here trains or prints. `results` opens a study with its store, and makes tables, figures and verdicts
+from them. `subject` turns rows of the store into a tidy frame, and selects
 the rows of one table or figure. `kinds` has a module for each kind of table and figure, and `tables` and
 `curves` have the code that they share. `claims` has the verdicts, and `added_seeds` chooses seeds that decide
 more claims. `page` is the report of a study, and `serve` shows it while the study runs. `manuscript` writes

@@ -56,7 +56,7 @@ def render(
     from ...reporting.results import open_study
     from ...reporting.tables.render import render as rendered
     from ...reporting.tables.render import rich
-    from ...reporting.tables.table import TableError, iter_records
+    from ...reporting.tables.table import CellStatus, TableError, iter_records
     from ..machine_settings import load_settings
     from ..missing_results import note_missing_results, note_other_settings
 
@@ -87,5 +87,9 @@ def render(
         for each in tables
     )
     print_stdout("\n".join(shown), styled=True)
-    if chosen is not None:
+    gaps = {CellStatus.MISSING, CellStatus.PARTIAL}
+    # without a gap in a table, the store need not be read again
+    if chosen is not None and any(
+        cell.status in gaps for each in tables for row in each.cells for cell in row
+    ):
         note_other_settings(chosen, "table")
