@@ -88,8 +88,6 @@ def render(
     )
     print_stdout("\n".join(shown), styled=True)
     gaps = {CellStatus.MISSING, CellStatus.PARTIAL}
-    # without a gap in a table, the store need not be read again
-    if chosen is not None and any(
-        cell.status in gaps for each in tables for row in each.cells for cell in row
-    ):
+    statuses = {cell.status for each in tables for row in each.cells for cell in row}
+    if chosen is not None and statuses & gaps:  # otherwise the store need not be read again
         note_other_settings(chosen, "table")

@@ -79,6 +79,6 @@ def test_latex_compiles_it_without_an_overfull_box(everything, kept, tmp_path, f
     (tmp_path / "section.tex").write_text(made.text, encoding="utf-8")
     for name, drawn in made.figures.items():
         (tmp_path / name).write_bytes(drawn)
-    log = compile_latex(tmp_path, DOCUMENT.replace("PACKAGES", packages), "booktabs", "siunitx")
+    log = compile_latex(tmp_path, DOCUMENT.replace("PACKAGES", packages), "booktabs", "adjustbox", "siunitx")
     assert "Overfull" not in log
     assert "undefined" not in log
