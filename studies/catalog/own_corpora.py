@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import (
     BaseModel,
@@ -141,11 +141,16 @@ class OwnDocuments(_Facts):
 
 
 class OwnTokenizer(_Facts):
-    """The SHA-256, the format and the vocabulary size of the user's tokenizer file."""
+    """The SHA-256, the format and the vocabulary size of the user's tokenizer file.
+
+    A tiktoken file has only ranks of tokens, and no rule for splitting a text into words. So `pattern` has
+    the regular expression of that rule, in hexadecimal digits, because braces would be read as placeholders.
+    """
 
     sha256: str
-    form: Literal["json"]
+    form: str  # "json" or "ranks"
     size: int
+    pattern: str = ""
 
 
 def tokenizer_dataset(tokenizer: OwnTokenizer) -> Dataset:

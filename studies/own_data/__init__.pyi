@@ -8,3 +8,4 @@ from .rows import TAGS as TAGS
 from .rows import draw_split as draw_split
 from .rows import iter_parts as iter_parts
 from .rows import read_part as read_part
+from .tokenizers import read_ranks as read_ranks

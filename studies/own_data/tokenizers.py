@@ -1,8 +1,14 @@
-"""Reader of pretrained tokenizers, which are in a `tokenizer.json` of Hugging Face."""
+"""Reader of pretrained tokenizers.
+
+They are in `tokenizer.json` of Hugging Face, or in tiktoken's files of ranks. A file of ranks has one token
+in each line, with its rank, which is its number.
+"""
 
 from __future__ import annotations
 
+import binascii
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,12 +22,17 @@ from .reader import Reader
 TOKENIZER: KeyPath = ("task", "tokenizer")
 """The key that names a tokenizer's file."""
 
+_BYTES = 256
+_RANK = re.compile(rb"([A-Za-z0-9+/]+=*) ([0-9]{1,9})")
+
 
 class TokenizerFile(StrictModel):
-    """Schema of `[task] tokenizer`: a file."""
+    """Schema of `[task] tokenizer`: a file and, for tiktoken, a `pattern` that splits a text into words."""
 
     path: str
-    """the file, a `tokenizer.json`"""
+    """the file: `tokenizer.json`, or the ranks of tiktoken"""
+    pattern: str | None = None
+    """for a file of ranks: the regular expression that splits a text into words"""
 
 
 def read_tokenizer(diagnostics: Diagnostics, reader: Reader) -> OwnTokenizer | None:
@@ -42,11 +53,56 @@ def read_tokenizer(diagnostics: Diagnostics, reader: Reader) -> OwnTokenizer | N
     if not named or not read:
         return None
     try:
-        sha256, data = read
-        return OwnTokenizer(sha256=sha256, form="json", size=_size_of_json(data))
+        return _facts(named, *read)
     except CorpusError as error:
         diagnostics.report(TOKENIZER, f"{path}: {error}")
         return None
+
+
+def _facts(named: TokenizerFile, sha256: str, data: bytes) -> OwnTokenizer:
+    if data.lstrip()[:1] == b"{":
+        if named.pattern is not None:
+            raise CorpusError("tokenizer.json already defines how a text is split: remove pattern")
+        return OwnTokenizer(sha256=sha256, form="json", size=_size_of_json(data))
+    ranks = read_ranks(data)
+    if named.pattern is None:
+        raise CorpusError(
+            "a file of ranks does not define how a text is split: "
+            "add the regular expression of its encoding, "
+            f"as in {{ path = \"{named.path}\", pattern = '...' }}"
+        )
+    return OwnTokenizer(
+        sha256=sha256, form="ranks", size=max(ranks.values()) + 1, pattern=named.pattern.encode().hex()
+    )
+
+
+def read_ranks(data: bytes) -> dict[bytes, int]:
+    """Read a tiktoken file; return the rank of each token.
+
+    Each line of the file has the token in base64, a space, and its rank. Raise CorpusError for anything else,
+    and if a byte has no token.
+    """
+    ranks: dict[bytes, int] = {}
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        if not (stripped := line.strip()):
+            continue
+        found = _RANK.fullmatch(stripped)
+        try:
+            token = binascii.a2b_base64(found[1], strict_mode=True) if found else b""
+        except binascii.Error:
+            token = b""
+        if not found or not token:
+            shown = ascii(stripped[:40].decode("ascii", "replace"))
+            raise CorpusError(
+                "expected a tokenizer.json, or ranks of tiktoken such as 'SGVsbG8= 15496', "
+                f"got {shown} in line {number:,}"
+            )
+        ranks[token] = int(found[2])
+    if lacking := sum(bytes([byte]) not in ranks for byte in range(_BYTES)):
+        raise CorpusError(f"expected a token for each of {_BYTES} bytes, got none for {lacking}")
+    if len(set(ranks.values())) < len(ranks):
+        raise CorpusError("expected a different rank for each token, got one twice")
+    return ranks
 
 
 def _size_of_json(data: bytes) -> int:

@@ -155,7 +155,8 @@ def _known_symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path) ->
         )
     dataset = tokenizer_dataset(task.tokenizer)
     content = read_source(dataset, own_source(task.tokenizer.sha256), dataset_folder(dataset, folder))
-    return TextSymbols(kind=task.tokenizer.form, content=content, documents=documents)
+    pattern = bytes.fromhex(task.tokenizer.pattern).decode()
+    return TextSymbols(kind=task.tokenizer.form, content=content, pattern=pattern, documents=documents)
 
 
 def _write(corpus: Corpus, task: LanguageModelSettings, folder: Path, place: Path) -> dict[str, Any]:

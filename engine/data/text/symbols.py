@@ -1,8 +1,8 @@
 """Vocabularies of language models. They encode text to numbers, and decode numbers to text.
 
 The code calls a vocabulary `symbols`. A new text is encoded in the same way as the training corpus. Some
-tokenizers spell bytes: bytes themselves, and `tokenizer.json` files. Their library is an extra of this
-package, loaded when a study names such a file.
+tokenizers spell bytes: bytes themselves, `tokenizer.json` files, and ranks of tiktoken. Their libraries are
+extras of this package, loaded when a study names such a file.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ....studies.own_data.summary import MIN_PIECES
+from ....studies.own_data.tokenizers import read_ranks
 from ...corpora.files import DataError
 from ..token_files import smallest_dtype
 from .tokenization import (
@@ -30,6 +31,7 @@ from .tokenization import (
 )
 
 if TYPE_CHECKING:
+    import tiktoken
     import tokenizers
 
 _BYTES = 256
@@ -102,6 +104,47 @@ class JsonTokenizer(FileTokenizer):
         tokenizer.no_padding()
         tokenizer.no_truncation()
         return tokenizer
+
+
+class RankTokenizer(FileTokenizer):
+    """Byte-level BPE tokenizer of tiktoken.
+
+    It is read from a file of token ranks; `pattern` splits a text. The rank of a token is also its number.
+    """
+
+    def __init__(self, content: bytes, pattern: str) -> None:
+        self._content, self._pattern = content, pattern
+
+    @property
+    def size(self) -> int:
+        """Return the number of tokens, which is the highest rank plus one."""
+        return self._encoding.n_vocab
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Encode each text. The name of a special token is encoded like any other text."""
+        return [self._encoding.encode_ordinary(text) for text in texts]
+
+    def decode(self, tokens: Sequence[int]) -> bytes:
+        """Decode tokens to bytes."""
+        return self._encoding.decode_bytes(tokens)
+
+    @cached_property
+    def _encoding(self) -> tiktoken.Encoding:
+        try:
+            import tiktoken  # noqa: PLC0415  an extra
+        except ImportError as error:
+            raise _missing("a file of ranks", "tiktoken") from error
+        try:
+            return tiktoken.Encoding(
+                name="own",
+                pat_str=self._pattern,
+                mergeable_ranks=read_ranks(self._content),
+                special_tokens={},
+            )
+        except Exception as error:  # tiktoken's error for an invalid pattern
+            raise DataError(
+                f"tiktoken cannot build a tokenizer from this file and its pattern: {error}"
+            ) from error
 
 
 class EncodedUnits(NamedTuple):
@@ -208,10 +251,12 @@ def _load_tokenizers():  # noqa: ANN202 -- a module
     try:
         import tokenizers  # noqa: PLC0415  an extra
     except ImportError as error:
-        raise DataError(
-            'byte_bpe, or a tokenizer.json, needs the package tokenizers: pip install "activemem[tokenizers]"'
-        ) from error
+        raise _missing("byte_bpe, or a tokenizer.json,", "tokenizers") from error
     return tokenizers
+
+
+def _missing(what: str, package: str) -> DataError:
+    return DataError(f'{what} needs the package {package}: pip install "activemem[tokenizers]"')
 
 
 END_OF_PIECES = 2
@@ -223,14 +268,16 @@ class TextSymbols:
     """The vocabulary of a text.
 
     `kind` is, for example, characters, words or pieces. `content` is the alphabet, the words line by line,
-    SentencePiece's model, or a tokenizer's file, whose kind is `json`. `separated` says that the text to
-    split into pieces has separated punctuation already, as WikiText has. With `documents` the mark ends a
-    document, and a line break is a character like any other.
+    SentencePiece's model, or the file of a tokenizer, whose kind is its format: `json`, or `ranks` with the
+    `pattern` that splits a text. `separated` says that the text to split into pieces has separated
+    punctuation already, as WikiText has. With `documents` the mark ends a document, and a line break is a
+    character like any other.
     """
 
     kind: str
     content: bytes
     separated: bool = False
+    pattern: str = ""
     documents: bool = False
 
     @classmethod
@@ -241,6 +288,7 @@ class TextSymbols:
             kind=record["kind"],
             content=content,
             separated=record["separated"],
+            pattern=record.get("pattern", ""),
             documents=record.get("documents", False),
         )
 
@@ -248,7 +296,8 @@ class TextSymbols:
         """Return this vocabulary as a dictionary of plain values, which `from_dict` reads."""
         content = base64.b64encode(self.content).decode()
         found = {"kind": self.kind, "content": content, "separated": self.separated}
-        return found | ({"documents": True} if self.documents else {})
+        more = {"pattern": self.pattern, "documents": self.documents}
+        return found | {key: value for key, value in more.items() if value}
 
     @property
     def end_of_line(self) -> int:
@@ -261,7 +310,7 @@ class TextSymbols:
 
         The first real token then has a context and is scored.
         """
-        return self.documents or self.kind == "json"
+        return self.documents or self.kind in ("json", "ranks")
 
     @cached_property
     def encode_bytes(self) -> TextEncoder:
@@ -276,7 +325,7 @@ class TextSymbols:
             return character_encoder(self.content)
         if self.kind == "words":
             return word_encoder(self._words)
-        if self.kind == "json":
+        if self.kind in ("json", "ranks"):
             return _tokenizer_encoder(self.tokenizer)
         from . import subwords  # noqa: PLC0415  not every machine that reads characters needs the library
 
@@ -312,7 +361,7 @@ class TextSymbols:
         if self.kind == "words":
             words = [self._words[token] for token in tokens if token < len(self._words)]
             return b" ".join(words).decode("utf-8", "replace")
-        if self.documents or self.kind == "json":
+        if self.documents or self.kind in ("json", "ranks"):
             return self.tokenizer.decode([token - 1 for token in tokens]).decode("utf-8", "replace")
         return self._pieces.Decode([token for token in tokens if token])
 
@@ -328,7 +377,9 @@ class TextSymbols:
 
         It is read from a file if there is one; otherwise each byte is a token.
         """
-        return JsonTokenizer(self.content) if self.kind == "json" else ByteTokenizer()
+        if self.kind == "json":
+            return JsonTokenizer(self.content)
+        return RankTokenizer(self.content, self.pattern) if self.kind == "ranks" else ByteTokenizer()
 
     @cached_property
     def _pieces(self) -> Any:  # noqa: ANN401 -- SentencePiece's processor has no types

@@ -48,7 +48,7 @@ class LanguageModelSettings(TaskSettings):
     pieces: int = Field(default=DEFAULT_PIECES, ge=300, le=1_000_000)
     """the vocabulary size of bpe and byte_bpe, and of words in your own text"""
     tokenizer: Annotated[OwnTokenizer | None, BeforeValidator(read_facts(OwnTokenizer, named=False))] = None
-    """for pretrained tokens: a file, as in `"tokenizer.json"`"""
+    """for pretrained tokens: a file, as in `"tokenizer.json"` or `{ path = "my.tiktoken", pattern = '…' }`"""
     batching: Literal["stream", "packed", "lines", "sentences"] = "stream"
     """what a row of a batch is: one endless text, a piece of `context` tokens, or a line (a document,
     if the corpus has documents) or a sentence"""

@@ -18,7 +18,7 @@ from activemem.storage import Store
 from activemem.studies.catalog import HeldOutFractions
 
 from ...study_texts import study_text
-from ..tokenizer_factories import byte_level_json, language_task, open_text
+from ..tokenizer_factories import GPT2_WORDS, byte_level_json, language_task, open_text, ranks_of
 
 CPU = torch.device("cpu")
 RANDOM = random.Random(0)
@@ -32,6 +32,7 @@ TOKENS = {
     "sentencepiece": {"tokens": "bpe", "pieces": 300},
     "byte_bpe": {"tokens": "byte_bpe", "pieces": 300},
     "tokenizer.json": {"tokens": "pretrained", "tokenizer": "tokenizer.json"},
+    "tiktoken": {"tokens": "pretrained", "tokenizer": {"path": "my.tiktoken", "pattern": GPT2_WORDS}},
 }
 
 
@@ -39,7 +40,9 @@ TOKENS = {
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("texts")
     (folder / "my.txt").write_text(TEXT, encoding="utf-8")
-    (folder / "tokenizer.json").write_bytes(byte_level_json(TEXT))
+    content = byte_level_json(TEXT)
+    (folder / "tokenizer.json").write_bytes(content)
+    (folder / "my.tiktoken").write_bytes(ranks_of(content))
     return folder
 
 
@@ -235,7 +238,9 @@ class BytesOfDocuments(torch.nn.Module):
 @pytest.mark.parametrize("kind", OF_DOCUMENTS)
 def test_documents_have_the_bits_of_their_bytes_with_any_tokens_and_batches(tmp_path, kind, batching):
     pq.write_table(pa.table({"text": DOCUMENTS}), tmp_path / "documents.parquet")
-    (tmp_path / "tokenizer.json").write_bytes(byte_level_json("".join(DOCUMENTS)))
+    content = byte_level_json("".join(DOCUMENTS))
+    (tmp_path / "tokenizer.json").write_bytes(content)
+    (tmp_path / "my.tiktoken").write_bytes(ranks_of(content))
     corpus = {"documents": "documents.parquet", "dev": 0.1}
     separate, batching = batching == "separate", "packed" if batching == "separate" else batching
     text = open_text(tmp_path, corpus, **TOKENS[kind], batching=batching, separate_documents=separate)
@@ -255,6 +260,6 @@ def test_documents_have_the_bits_of_their_bytes_with_any_tokens_and_batches(tmp_
 def test_a_vocabulary_has_one_number_more_than_its_file_for_the_mark(folder):
     sizes = {
         kind: language_task(folder, {"path": "my.txt"}, **TOKENS[kind]).interface.vocab
-        for kind in ("byte_bpe", "tokenizer.json")
+        for kind in ("byte_bpe", "tokenizer.json", "tiktoken")
     }
-    assert sizes == {"byte_bpe": 300, "tokenizer.json": 301}
+    assert sizes == {"byte_bpe": 300, "tokenizer.json": 301, "tiktoken": 300}

@@ -14,7 +14,7 @@ from activemem.storage import Store
 from activemem.studies.catalog import HeldOutFractions
 
 from ....study_texts import study_text
-from ...tokenizer_factories import byte_level_json, language_task, open_text
+from ...tokenizer_factories import GPT2_WORDS, byte_level_json, language_task, open_text, ranks_of
 
 DOCUMENTS = [f"Document {n}\n\n  has lines, naïve {n % 7} and 日本.\n" for n in range(150)]
 JSON = byte_level_json("".join(DOCUMENTS), 300)
@@ -22,6 +22,7 @@ TOKENS = {
     "characters": {},
     "byte_bpe": {"tokens": "byte_bpe", "pieces": 300},
     "tokenizer.json": {"tokens": "pretrained", "tokenizer": "tokenizer.json"},
+    "tiktoken": {"tokens": "pretrained", "tokenizer": {"path": "my.tiktoken", "pattern": GPT2_WORDS}},
 }
 
 
@@ -35,6 +36,7 @@ def folder(tmp_path):
     write(tmp_path / "shards" / "0.parquet", DOCUMENTS[:90])
     write(tmp_path / "shards" / "1.parquet", DOCUMENTS[90:])
     (tmp_path / "tokenizer.json").write_bytes(JSON)
+    (tmp_path / "my.tiktoken").write_bytes(ranks_of(JSON))
     return tmp_path
 
 

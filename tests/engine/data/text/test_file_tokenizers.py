@@ -3,6 +3,7 @@
 import sys
 
 import pytest
+import tiktoken
 import tokenizers
 
 from activemem import StudyError, load_model, load_study, run_study
@@ -10,9 +11,10 @@ from activemem.engine import DataError, Machine
 from activemem.engine.data.text import TextSymbols, train_byte_bpe
 from activemem.storage import Store
 from activemem.studies import load_recorded_study
+from activemem.studies.own_data import read_ranks
 
 from ....study_texts import study_text
-from ...tokenizer_factories import byte_level_json, open_text
+from ...tokenizer_factories import GPT2_WORDS, byte_level_json, open_text, ranks_of
 
 TEXT = "".join(f"Line {n} of naïve words,  and 日本 {n * n}\n\n\tit's {n % 7}\n" for n in range(200))
 JSON = byte_level_json(TEXT, 320)
@@ -22,6 +24,7 @@ JSON = byte_level_json(TEXT, 320)
 def folder(tmp_path):
     (tmp_path / "my.txt").write_text(TEXT, encoding="utf-8")
     (tmp_path / "tokenizer.json").write_bytes(JSON)
+    (tmp_path / "my.tiktoken").write_bytes(ranks_of(JSON))
     return tmp_path
 
 
@@ -41,8 +44,21 @@ def test_each_line_has_the_tokens_of_the_library(folder):
     assert marks == {text.symbols.end_of_line}
 
 
-def test_a_text_is_decoded_as_it_was():
-    symbols = TextSymbols.from_dict(TextSymbols(kind="json", content=JSON).to_dict())
+def test_ranks_of_tiktoken_have_the_tokens_of_the_same_merges(folder):
+    asked = {"path": "my.tiktoken", "pattern": GPT2_WORDS}
+    ranks = open_text(folder, {"path": "my.txt"}, tokens="pretrained", tokenizer=asked)
+    library = tiktoken.Encoding(
+        name="test", pat_str=GPT2_WORDS, mergeable_ranks=read_ranks(ranks_of(JSON)), special_tokens={}
+    )
+    lines = TEXT.removesuffix("\n").split("\n")
+    found = [line for split in (ranks.train, ranks.dev, ranks.test) for line in lines_of(split)]
+    assert found == [library.encode(line) for line in lines]
+
+
+@pytest.mark.parametrize("kind", ["json", "ranks"])
+def test_a_text_is_decoded_as_it_was(kind):
+    content = JSON if kind == "json" else ranks_of(JSON)
+    symbols = TextSymbols.from_dict(TextSymbols(kind=kind, content=content, pattern=GPT2_WORDS).to_dict())
     encoded = symbols.encode_text(TEXT)
     assert symbols.decode(encoded.tokens[1:].tolist()) == TEXT
     assert symbols.decode(symbols.encode_beginning("naïve\nwor")) == "naïve\nwor"
@@ -70,12 +86,16 @@ def test_a_text_that_is_too_small_for_its_pieces_says_how_many_it_yields():
 
 
 @pytest.mark.parametrize(
-    "task",
-    [{"tokens": "byte_bpe", "pieces": 300}, {"tokens": "pretrained", "tokenizer": "tokenizer.json"}],
+    ("package", "task"),
+    [
+        ("tokenizers", {"tokens": "byte_bpe", "pieces": 300}),
+        ("tokenizers", {"tokens": "pretrained", "tokenizer": "tokenizer.json"}),
+        ("tiktoken", {"tokens": "pretrained", "tokenizer": {"path": "my.tiktoken", "pattern": "."}}),
+    ],
 )
-def test_a_missing_package_is_named_with_its_extra(folder, monkeypatch, task):
-    monkeypatch.setitem(sys.modules, "tokenizers", None)
-    with pytest.raises(DataError, match=r'package tokenizers: pip install "activemem\[tokenizers\]"'):
+def test_a_missing_package_is_named_with_its_extra(folder, monkeypatch, package, task):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(DataError, match=rf'package {package}: pip install "activemem\[tokenizers\]"'):
         open_text(folder, {"path": "my.txt"}, **task)
 
 
@@ -83,7 +103,10 @@ def test_a_missing_package_is_named_with_its_extra(folder, monkeypatch, task):
     ("name", "content", "asked", "message"),
     [
         ("a.json", b"{}", "a.json", "expected a tokenizer.json with a vocabulary, got: KeyError: 'model'"),
-        ("a.tiktoken", b"IQ== 0\n", "a.tiktoken", "expected a tokenizer.json with a vocabulary"),
+        ("a.json", JSON, {"path": "a.json", "pattern": "."}, "remove pattern"),
+        ("a.tiktoken", ranks_of(JSON), "a.tiktoken", "add the regular expression of its encoding"),
+        ("a.tiktoken", b"IQ== 0\n", {"path": "a.tiktoken", "pattern": "."}, "got none for 255"),
+        ("a.txt", b"IQ== 0\na b\n", {"path": "a.txt", "pattern": "."}, "got 'a b' in line 2"),
         ("a.json", JSON, "b.json", "expected a file, got none"),
     ],
 )
