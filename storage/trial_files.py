@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -31,9 +30,6 @@ The engine adds a line after a start that stopped cleanly before its trial's end
 MAX_COURSE: Final = 200
 """The maximum number of epochs of a metric in a note, as many as a page can show."""
 
-Course = Mapping[str, Sequence[tuple[int, float]]]
-"""The epochs and values of each metric."""
-
 
 class StartRecord(Record):
     """The first record in a checkpoint folder: which trial the folder belongs to.
@@ -46,21 +42,8 @@ class StartRecord(Record):
     settings: str
 
 
-class _Note(Record):
-    """Schema of a note on a trial's progress, next to a checkpoint.
-
-    Notes of earlier releases have no `course` and no `seconds`.
-    """
-
-    epoch: int
-    metrics: dict[str, float]
-    course: dict[str, list[list[int | float]]] = Field(default_factory=dict[str, list[list[int | float]]])
-    seconds: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointNote:
-    """A trial's progress at its last checkpoint.
+class CheckpointNote(Record):
+    """A trial's progress at its last checkpoint, as a record next to the checkpoint.
 
     It has the epoch with its metrics, and the metrics of earlier epochs. `saved_at` is the time of the
     checkpoint. `seconds` is the training time up to this epoch. Notes of earlier releases have neither
@@ -68,10 +51,10 @@ class CheckpointNote:
     """
 
     epoch: int
-    metrics: Mapping[str, float]
-    saved_at: datetime
-    course: Course = field(default_factory=dict[str, Sequence[tuple[int, float]]])
+    metrics: dict[str, float]
+    course: dict[str, list[tuple[int, float]]] = Field(default_factory=dict[str, list[tuple[int, float]]])
     seconds: float | None = None
+    saved_at: datetime = datetime.fromtimestamp(0, UTC)
 
 
 def write_note(
@@ -171,18 +154,11 @@ def read_note(folder: Path) -> CheckpointNote | None:
     path = folder / NOTE_FILE
     try:
         saved_at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-        note = decode_record(read_regular(path), _Note)
+        note = decode_record(read_regular(path), CheckpointNote)
     # OverflowError if the time of the file is impossible
     except (OSError, StoreError, ValueError, OverflowError):
         return None
-    course = {
-        name: [(int(epoch), value) for epoch, value in points]
-        for name, points in note.course.items()
-        if all(len(point) == 2 and isinstance(point[0], int) for point in points)
-    }
-    return CheckpointNote(
-        epoch=note.epoch, metrics=note.metrics, saved_at=saved_at, course=course, seconds=note.seconds
-    )
+    return note.model_copy(update={"saved_at": saved_at})
 
 
 def verify_note(folder: Path) -> None:
@@ -192,7 +168,7 @@ def verify_note(folder: Path) -> None:
     `read_regular`.
     """
     if data := read_regular(folder / NOTE_FILE):  # a crash of the machine may leave an empty file
-        decode_record(data, _Note)
+        decode_record(data, CheckpointNote)
 
 
 class TrialFiles:

@@ -181,6 +181,7 @@ class TrackedPoint:
     """
 
     point: SearchPoint
+    state: PointState = PointState.PROPOSED
     trial: optuna.Trial | None = None
     jobs: list[Job] = field(default_factory=list[Job])
     judged: int = 0
@@ -188,39 +189,37 @@ class TrackedPoint:
 
 
 class TrackedPoints:
-    """The points of a search, grouped by state. Points on different rungs are tracked separately."""
+    """The points of a search, in the order of entering their states.
+
+    Points on different rungs are tracked separately.
+    """
 
     def __init__(self) -> None:
-        self._points: dict[PointState, dict[str, TrackedPoint]] = {state: {} for state in PointState}
+        self._points: dict[str, TrackedPoint] = {}
         self.begun: dict[str, dict[str, Level]] = {}
         """the values of the points that a driver has begun on some rung, by `SearchPoint.global_id`"""
 
     def __contains__(self, point: SearchPoint) -> bool:
-        return any(point.name in several for several in self._points.values())
+        return point.name in self._points
+
+    def __getitem__(self, name: str) -> TrackedPoint:
+        return self._points[name]
 
     def of(self, state: PointState) -> list[TrackedPoint]:
         """Return the search points in a state, in the order of entering it."""
-        return list(self._points[state].values())
-
-    def running_here(self, name: str) -> TrackedPoint:
-        """Return the point with this name that this driver trains.
-
-        The name is the id of the point's first trial.
-        """
-        return self._points[PointState.RUNNING_HERE][name]
+        return [each for each in self._points.values() if each.state is state]
 
     def move(self, tracked: TrackedPoint, state: PointState) -> None:
         """Change the state of a search point. A point counts as begun once its state is not PROPOSED."""
-        for several in self._points.values():
-            several.pop(tracked.point.name, None)
-        self._points[state][tracked.point.name] = tracked
+        self.drop(tracked)
+        tracked.state = state
+        self._points[tracked.point.name] = tracked
         if state is not PointState.PROPOSED:
             self.begun[tracked.point.global_id] = tracked.point.values
 
     def drop(self, tracked: TrackedPoint) -> None:
         """Remove a search point that cannot be trained."""
-        for several in self._points.values():
-            several.pop(tracked.point.name, None)
+        self._points.pop(tracked.point.name, None)
 
     def count(self) -> int:
         """Return the number of search points. A point on several rungs counts once."""
@@ -359,7 +358,7 @@ class Search:
         """
         if not self._settings.compares_epochs:
             return False
-        tracked = self._tracked.running_here(name)
+        tracked = self._tracked[name]
         assert tracked.trial is not None, "the sampler proposed the point"
         if math.isnan(value) or not epoch:
             return tracked.trial.should_prune()
@@ -371,7 +370,7 @@ class Search:
 
         If it was pruned, store its trials as pruned.
         """
-        tracked = self._tracked.running_here(name)
+        tracked = self._tracked[name]
         jobs, events = tracked.jobs, list[Event]()
         if not completed:
             self._stored.refresh()
@@ -448,7 +447,7 @@ class Search:
         if self._is_spent and not waiting:
             return None
         if self._baseline is not None and (point := self._accept(self._baseline.values)) is not None:
-            return TrackedPoint(point, self._ask_tell.ask_for(point.values)), BASELINE
+            return TrackedPoint(point, trial=self._ask_tell.ask_for(point.values)), BASELINE
         if begun >= self._settings.trials:
             return None
         for tracked in waiting:
@@ -461,7 +460,7 @@ class Search:
         point, trial, source = proposed
         if self._rungs is not None:
             point = self._points.of_values(point.values, self._rungs.next_first())
-        return TrackedPoint(point, trial), source
+        return TrackedPoint(point, trial=trial), source
 
     def _accept(self, values: dict[str, Level]) -> SearchPoint | None:
         """Return the search point with these values, if it can be trained.

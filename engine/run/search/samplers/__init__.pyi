@@ -16,11 +16,11 @@ from .gp_trees import normal_scores as normal_scores
 from .gp_trees import settings_grid as settings_grid
 from .gp_trees import squared_distances as squared_distances
 from .search_observations import PLACES as PLACES
-from .search_observations import EliteWindow as EliteWindow
 from .search_observations import EndedPoint as EndedPoint
 from .search_observations import Proposals as Proposals
 from .search_observations import RecipeFeatures as RecipeFeatures
 from .search_observations import SearchObservations as SearchObservations
+from .search_observations import best_and_last as best_and_last
 from .search_observations import distribution as distribution
 from .search_observations import draw as draw
 from .search_observations import point_key as point_key

@@ -10,12 +10,11 @@ continues as if it had not been killed.
 from __future__ import annotations
 
 import math
-from bisect import insort
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import groupby, islice, pairwise, product
-from operator import itemgetter
+from itertools import islice, product
 from random import Random
 from typing import Any
 
@@ -33,12 +32,12 @@ from .....studies.study import Study
 from .evolution import PointChanges, cross
 from .search_observations import (
     PLACES,
-    EliteWindow,
     EndedPoint,
     PerStudyCache,
     PointKey,
     RecipeFeatures,
     SearchObservations,
+    best_and_last,
     distribution,
     draw,
     point_key,
@@ -269,9 +268,7 @@ class Beliefs:
         self.observed, self._features, self._make_pool = observed, features, make_pool
         self._renewed, self._read = 0, 0
         self._members: list[EndedPoint] = []
-        self._order: list[tuple[Goodness, int]] = []  # goodness and index of the members, the best last
         self._scores = np.empty(0)
-        self._window = EliteWindow(best=KEPT, last=WINDOW - KEPT)
         self._settings: KernelSettings
         self._process: GaussianProcess
         self._pool: list[Values]
@@ -290,8 +287,8 @@ class Beliefs:
         observed, renewed = self.observed, last_renewal(len(self.observed.ended))
         if renewed != self._renewed:
             self._read = self._renewed = renewed
-            self._members, self._order = [], []
-            self._take(self._window.of(observed.ended[:renewed]))
+            self._members = []
+            self._take(best_and_last(observed.ended[:renewed], best=KEPT, last=WINDOW - KEPT))
             self._settings = self._likeliest_settings()
             self._pool = self._make_pool(self.best(), renewed)
         self._take(observed.ended[self._read :])
@@ -306,11 +303,9 @@ class Beliefs:
             self._process = GaussianProcess(points, values, self._settings)
 
     def _take(self, points: Sequence[EndedPoint]) -> None:
-        for each in points:
-            insort(self._order, (each.goodness, len(self._members)))
-            self._members.append(each)
+        self._members += points
         if points:
-            self._scores = normal_scores(self._order)
+            self._scores = normal_scores([each.goodness for each in self._members])
 
     def promising(self) -> list[Values]:
         """Return the best points of the candidate pool, the best one first.
@@ -367,17 +362,13 @@ def last_renewal(ended: int) -> int:
     return found if grown < RENEWAL else found + (ended - found) // RENEWAL * RENEWAL
 
 
-def normal_scores(order: Sequence[tuple[Goodness, int]]) -> Numbers:
+def normal_scores(goods: Sequence[Goodness]) -> Numbers:
     """Replace values by normal quantiles of their ranks.
 
-    So an outlier does not distort the model. Equal values get the same quantile.
+    So an outlier does not distort the model. Equal values get the same quantile, that of their mean rank.
     """
-    found, first = np.empty(len(order)), 0
-    found[[place for _, place in order]] = ndtri((np.arange(len(order)) + 0.5) / len(order))
-    if not any([before[0] == after[0] for before, after in pairwise(order)]):  # noqa: C419 -- a list is faster
-        return found
-    for _, equal in groupby(order, key=itemgetter(0)):
-        places = [place for _, place in equal]
-        found[places] = ndtri((2 * first + len(places)) / 2 / len(order))
-        first += len(places)
-    return found
+    counts = Counter(goods)
+    order = sorted(counts)
+    sizes = np.array([counts[each] for each in order])
+    quantiles = dict(zip(order, ndtri((sizes.cumsum() - sizes / 2) / len(goods)), strict=True))
+    return np.array([quantiles[each] for each in goods])

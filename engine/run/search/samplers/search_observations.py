@@ -189,27 +189,11 @@ class EndedPoint:
         return -self.excess, self.goodness
 
 
-class EliteWindow:
-    """Selection of the newest and the best ended search points.
-
-    It has the `last` newest points, and the `best` of the older ones.
-    """
-
-    def __init__(self, *, best: int, last: int) -> None:
-        self._most, self._last = best, last
-        self._best: list[int] = []  # indices of the best points
-        self._read = 0
-
-    def of(self, ended: Sequence[EndedPoint]) -> list[EndedPoint]:
-        """Return the selected search points in the order in which they ended.
-
-        From call to call, points may only be added at the end of `ended`.
-        """
-        earlier = max(0, len(ended) - self._last)
-        places = [*self._best, *range(self._read, earlier)]
-        self._best = sorted(sorted(places, key=lambda place: ended[place].worth)[-self._most :])
-        self._read = earlier
-        return [*(ended[place] for place in self._best), *ended[earlier:]]
+def best_and_last(ended: Sequence[EndedPoint], *, best: int, last: int) -> list[EndedPoint]:
+    """Return the `last` newest search points, and the `best` of the older ones, in the order of ending."""
+    earlier = max(0, len(ended) - last)
+    chosen = sorted(range(earlier), key=lambda place: ended[place].worth)[-best:]
+    return [*(ended[place] for place in sorted(chosen)), *ended[earlier:]]
 
 
 class Proposals:

@@ -13,10 +13,10 @@ from activemem.engine.run.search.samplers import (
     KEPT,
     RENEWAL,
     WINDOW,
-    EliteWindow,
     EndedPoint,
     SearchObservations,
     TreeSampler,
+    best_and_last,
     last_renewal,
     normal_scores,
     point_key,
@@ -114,16 +114,14 @@ def test_pruned_points_rank_below_ended_points_and_higher_the_later_they_were_pr
 
 def test_scores_are_quantiles_of_ranks_and_equal_ones_share_theirs():
     worst, best, middle = (True, 0, -3.0), (True, 0, 7e9), (True, 0, 0.0)
-    order = sorted(zip([middle, best, worst, middle], range(4), strict=True))
-    assert normal_scores(order).round(3).tolist() == [0.0, 1.15, -1.15, 0.0]
+    assert normal_scores([middle, best, worst, middle]).round(3).tolist() == [0.0, 1.15, -1.15, 0.0]
 
 
 def test_the_best_and_the_last_of_many_points_are_used():
     ended = [EndedPoint({"place": place}, (True, 0, float(place % 1000))) for place in range(10_000)]
-    window = EliteWindow(best=KEPT, last=WINDOW - KEPT)
-    assert [len(window.of(ended[:count])) for count in (10, WINDOW, 1000, 7777)] == [10, *[WINDOW] * 3]
-    places = [each.values["place"] for each in window.of(ended)]
-    assert places == [each.values["place"] for each in EliteWindow(best=KEPT, last=WINDOW - KEPT).of(ended)]
+    found = [best_and_last(ended[:count], best=KEPT, last=WINDOW - KEPT) for count in (10, WINDOW, 10_000)]
+    assert [len(each) for each in found] == [10, WINDOW, WINDOW]
+    places = [each.values["place"] for each in found[-1]]
     assert places[KEPT:] == list(range(10_000 - WINDOW + KEPT, 10_000))
     assert min(place % 1000 for place in places[:KEPT]) >= 990
     renewals = sorted({last_renewal(count) for count in range(DRAWN, 10_000)})
