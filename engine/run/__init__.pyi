@@ -2,7 +2,9 @@ from .cluster_nodes import NodeError as NodeError
 from .cluster_nodes import StorePlace as StorePlace
 from .cluster_nodes import check_node as check_node
 from .cluster_nodes import fit_to_cluster as fit_to_cluster
+from .cohorts import COHORT_S as COHORT_S
 from .cohorts import FLUSH_S as FLUSH_S
+from .cohorts import SCHEDULING_S as SCHEDULING_S
 from .cohorts import GridCohorts as GridCohorts
 from .cohorts import Lockstep as Lockstep
 from .cohorts import OutcomeBuffer as OutcomeBuffer
@@ -31,6 +33,7 @@ from .ray_cluster import EventCallback as EventCallback
 from .ray_cluster import fit_here as fit_here
 from .ray_connection import RAY_ENVIRONMENT as RAY_ENVIRONMENT
 from .ray_connection import STARTS as STARTS
+from .ray_connection import check_workers_here as check_workers_here
 from .ray_connection import code_fault as code_fault
 from .ray_connection import connect as connect
 from .ray_connection import connected as connected

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
@@ -33,12 +34,18 @@ from ..trial.resumable_attempt import Attempt, Claims, TrainingFactory
 from ..trial.training import Training
 from .placement import device_bytes
 
+COHORT_S = 10.0
+"""The training time that a cohort should take, estimated from earlier cohorts."""
+
 MAX_COHORT_TRIALS = 64
 """The maximum number of trials in a cohort."""
 
 ROUNDS = 3
 """A cohort has at most 1 / ROUNDS of a worker's share of the remaining work, so that all workers end
 together."""
+
+SCHEDULING_S = 0.02
+"""The seconds that Tune needs to schedule a cohort; cohorts are long enough that no worker waits for it."""
 
 FEW = 4
 """The minimum number of packed trials for a worker, however little work is left."""
@@ -48,6 +55,8 @@ PACKS_OF_A_FORM = 2
 
 ROUNDS_OF_PACKS = 1.25
 """`ROUNDS` for packed trials, which gain more from larger cohorts."""
+
+_REMEMBERED = 8  # the number of latest cohorts, the slowest of which determines the size of the next
 
 
 class CohortSource(Protocol):
@@ -93,17 +102,27 @@ def expected_work(trial: Trial) -> float:
 class GridCohorts:
     """The trials of a grid, divided into cohorts.
 
-    One worker gets the jobs in order; several workers get the largest jobs first. A cohort has a share of the
-    remaining work, so that cohorts shrink towards the end, as in guided self-scheduling (Polychronopoulos and
-    Kuck, 1987). With `pack`, jobs that can be packed are scheduled together. A single worker gets as many of
-    these jobs as fit a cohort. If there are several workers, each gets its share of the remaining jobs.
+    One worker gets the jobs in order; several workers get the largest jobs first. A cohort has as much work
+    as takes COHORT_S seconds, estimated from the speed of finished cohorts. Towards the end cohorts shrink,
+    as in guided self-scheduling (Polychronopoulos and Kuck, 1987). With `pack`, jobs that can be packed are
+    scheduled together. A single worker gets as many of these jobs as fit a cohort. If there are several
+    workers, each gets its share of the remaining jobs.
     """
 
-    def __init__(self, jobs: Sequence[Job], *, pack: int = 1, work: Work = expected_work) -> None:
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        *,
+        pack: int = 1,
+        work: Work = expected_work,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._jobs = [(work(job.trial), job) for job in jobs]
         self._left, self._next, self._is_sorted = sum(work for work, _ in self._jobs), 0, False
-        self._pack = pack
+        self._clock, self._pack = clock, pack
         self._forms = {job.trial.id: form_of(job.trial.settings) for job in jobs} if pack > 1 else {}
+        self._begun: dict[str, tuple[float, float]] = {}
+        self._seconds_of_work, self._num_ended = deque[float](maxlen=_REMEMBERED), 0
 
     def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
         if self._next == len(self._jobs):
@@ -113,8 +132,12 @@ class GridCohorts:
                 self._jobs[self._next :], key=lambda each: (each[1].turn, -each[0])
             )
             self._is_sorted = True
-        alone = workers == 1 and self._forms  # packs are of equal sizes
-        limit = 0.0 if alone else self._left / (ROUNDS * workers)
+        limit = 0.0
+        if self._seconds_of_work:
+            second = 1 / max(self._seconds_of_work)  # the work of one second
+            limit = min(COHORT_S * second, self._left / (ROUNDS * workers))
+            # a single worker does not keep the scheduler busy
+            limit = max(limit, self._minimum_work(second, workers)) if workers > 1 else limit
         first, taken, together = self._next, 0.0, self._gather_alike(workers)
         while self._next < len(self._jobs) and self._next - first < MAX_COHORT_TRIALS:
             work, _ = self._jobs[self._next]
@@ -123,7 +146,20 @@ class GridCohorts:
             taken += work
             self._next += 1
         self._left -= taken
-        return f"cohort {first}", [job for _, job in self._jobs[first : self._next]]
+        name = f"cohort {first}"
+        self._begun[name] = self._clock(), taken
+        return name, [job for _, job in self._jobs[first : self._next]]
+
+    def _minimum_work(self, second: float, workers: int) -> float:
+        """Return the minimum work of a cohort, in FLOPs.
+
+        With less work, scheduling would cost too much time. `second` is the work that one worker does in a
+        second. Until as many cohorts have ended as there are workers, the minimum is at most a worker's share
+        of the remaining work. Among cohorts that started together the shortest end first, and they say little
+        about the speed.
+        """
+        least = SCHEDULING_S * second * workers
+        return least if self._num_ended >= workers else min(least, self._left / workers)
 
     def _gather_alike(self, workers: int) -> int:
         """Move jobs that can share packs with the next job right behind it; return their number.
@@ -156,6 +192,10 @@ class GridCohorts:
         return False
 
     def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
+        begun, work = self._begun.pop(name)
+        self._num_ended += 1
+        # 1e-6, because the clock may not have moved
+        self._seconds_of_work.append(max(self._clock() - begun, 1e-6) / work)
         return []
 
 

@@ -40,7 +40,7 @@ from .cluster_nodes import fit_to_cluster, located
 from .cohorts import CohortSource
 from .placement import with_share
 from .ray_actor import COMPLETED, CohortActor, request_stop
-from .ray_connection import connected, look_at_code
+from .ray_connection import check_workers_here, connected, look_at_code
 
 MAX_COHORT_LOSSES = 12
 """How often a cohort that has lost its worker gets another one; each trial counts its own deaths, too."""
@@ -258,6 +258,8 @@ def run_cohorts(
             with stopped_by_signals():
                 head = opened.enter_context(connected(machine, listener))
                 place = opened.enter_context(located(store, machine))
+                if machine.address is None:
+                    check_workers_here(code)
                 if machine.address is not None:
                     machine = fit_to_cluster(place, machine, settings, listener, at_once)
                 else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
 import sys
 import threading
@@ -16,9 +17,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import TypedDict, TypeVar
 
 import ray
+import ray.exceptions
 from ray.job_config import JobConfig
 
 from ...studies.text.units import plural
@@ -103,6 +106,16 @@ STARTS = 4
 node, which cannot be configured in version 2.60. On a busy machine a later start is quicker, because all
 files are cached by then."""
 
+START_S = 300.0
+"""The seconds for all these attempts together, and for the first worker to import the package."""
+
+
+class _StartTooSlow(BaseException):
+    """Exception that interrupts a start of Ray which takes too long.
+
+    It is no Exception, because Ray would catch that.
+    """
+
 
 @contextmanager
 def connected(machine: Machine, listener: Listener) -> Iterator[HeadWatch]:
@@ -155,26 +168,27 @@ def _start(machine: Machine, listener: Listener) -> None:
     """
     attempt = 0
     try:
-        while True:
-            attempt += 1
-            listener.starting_ray(attempt)
-            try:
-                ray.init(
-                    address="local",
-                    job_config=_job_config(),
-                    num_cpus=cpus_here(),
-                    # Ray counts the driver's GPUs, but a GPU may be split into instances
-                    num_gpus=count_gpus_of_processes() if machine.gpus else 0,
-                    include_dashboard=False,
-                    log_to_driver=False,
-                    logging_level=logging.CRITICAL,  # the exception has the same message
-                )
-                return
-            except Exception as error:
-                if attempt == STARTS or "timed out" not in str(error).lower():
-                    raise
-                ray.shutdown()
-    except Exception as error:
+        with _limited(START_S):
+            while True:
+                attempt += 1
+                listener.starting_ray(attempt)
+                try:
+                    ray.init(
+                        address="local",
+                        job_config=_job_config(),
+                        num_cpus=cpus_here(),
+                        # Ray counts the driver's GPUs, but a GPU may be split into instances
+                        num_gpus=count_gpus_of_processes() if machine.gpus else 0,
+                        include_dashboard=False,
+                        log_to_driver=False,
+                        logging_level=logging.CRITICAL,  # the exception has the same message
+                    )
+                    return
+                except Exception as error:
+                    if attempt == STARTS or "timed out" not in str(error).lower():
+                        raise
+                    ray.shutdown()
+    except (Exception, _StartTooSlow) as error:
         ray.shutdown()
         cause = " ".join(str(error).split()).rstrip(".") or type(error).__name__
         message = f"Ray does not start here ({plural(attempt, 'attempt')}): {cause}"
@@ -182,6 +196,25 @@ def _start(machine: Machine, listener: Listener) -> None:
     except BaseException:
         ray.shutdown()
         raise
+
+
+@contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """Within this context, raise _StartTooSlow after `seconds`. Outside the main thread there is no limit."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def ring(_signal: int, _frame: FrameType | None) -> None:
+        raise _StartTooSlow(f"it did not start within {seconds:g} s; perhaps this machine is busy")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _job_config() -> JobConfig:
@@ -262,3 +295,24 @@ def code_fault(driver: Code, worker: Code) -> str | None:
         return None
     expected, got = (f"{each['folder']} ({each['digest'][:8]})" for each in (driver, worker))
     return f"expected the code of activemem in {expected}, got the code in {got}"
+
+
+def check_workers_here(driver: Code) -> None:
+    """Raise MachineError if a worker imports another copy of activemem.
+
+    The workers are those of this machine's cluster.
+    """
+    try:
+        worker = ray.get(ray.remote(look_at_code).options(num_cpus=0).remote(), timeout=START_S)
+    except ray.exceptions.GetTimeoutError:
+        raise MachineError(
+            f"Ray has started no worker within {START_S:g} s; to train without Ray, add --local"
+        ) from None
+    fault = code_fault(driver, worker)
+    if fault is None and worker["folder"] != driver["folder"]:
+        fault = f"expected activemem in {driver['folder']}, got a copy of it in {worker['folder']}"
+    if fault is not None:
+        raise MachineError(
+            f"Ray's workers do not import the code that runs here: {fault}; "
+            "to train in this process, add --local"
+        )

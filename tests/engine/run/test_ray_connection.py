@@ -14,6 +14,7 @@ from activemem.engine import Listener, Machine
 from activemem.engine.core import NOBODY, SIGNALS
 from activemem.engine.run import (
     STARTS,
+    check_workers_here,
     code_fault,
     connected,
     look_at_code,
@@ -41,7 +42,11 @@ def test_workers_import_the_drivers_package_whatever_the_working_folder_holds(tm
     monkeypatch.chdir(tmp_path)
     with connected(HERE, NOBODY):
         mine = look_at_code()
-        assert ray.get(ray.remote(look_at_code).options(num_cpus=0).remote()) == mine
+        check_workers_here(mine)
+        with pytest.raises(MachineError, match=r"the code that runs here: expected .* \(00000000\), got "):
+            check_workers_here({**mine, "digest": "0" * 16})
+        with pytest.raises(MachineError, match="expected activemem in /elsewhere, got a copy of it in "):
+            check_workers_here({**mine, "folder": "/elsewhere"})
     assert mine["folder"] == str(Path(activemem.__file__).parent)
 
 
@@ -90,6 +95,17 @@ def test_a_start_that_fails_is_the_machines_failure_and_names_the_next_step(monk
         pass
     assert str(failed.value) == f"{told}; to train in this process, without Ray, add --local"
     assert attempts.numbers == list(range(1, number + 1))
+
+
+def test_a_start_without_an_end_is_left_with_what_to_do_instead(monkeypatch):
+    monkeypatch.setattr(ray_connection, "START_S", 0.2)
+    monkeypatch.setattr(ray, "init", lambda **_: time.sleep(60))
+    with pytest.raises(MachineError) as failed, connected(HERE, NOBODY):
+        pass
+    assert str(failed.value) == (
+        "Ray does not start here (1 attempt): it did not start within 0.2 s; perhaps this machine is busy; "
+        "to train in this process, without Ray, add --local"
+    )
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=["ctrl-c", "sigterm"])
