@@ -31,8 +31,6 @@ from .rows import READ_VERSIONS, SCHEMA_VERSION
 
 _MAGIC: Final = b"activemem.seal.1"
 _SEAL_BYTES: Final = len(_MAGIC) + 4
-_ARCHIVE_END: Final = b"PK\x05\x06"
-_ARCHIVE_END_BYTES: Final = 22
 _BUFFER_BYTES: Final = 1 << 16
 _CHUNK_BYTES: Final = 1 << 20
 
@@ -69,10 +67,9 @@ def sealing(path: Path) -> Iterator[BinaryIO]:
         file.write(raw.checksum.to_bytes(4, "little"))
 
 
-def verify_seal(file: BinaryIO) -> bool:
-    """Verify the checksum at the end of a file (its seal); return False if the file has none.
+def verify_seal(file: BinaryIO) -> None:
+    """Verify the checksum at the end of a file (its seal). Afterwards the file is at its start.
 
-    Afterwards the file is at its start. An archive without a seal was written by a release that had no seals.
     Raise `DamagedError` if any byte differs.
     """
     size, checksum = file.seek(0, 2), 0
@@ -81,16 +78,13 @@ def verify_seal(file: BinaryIO) -> bool:
     while left and (chunk := file.read(min(left, _CHUNK_BYTES))):
         checksum, left = zlib.crc32(chunk, checksum), left - len(chunk)
     expected = file.read(4)
-    file.seek(max(0, size - _ARCHIVE_END_BYTES))
+    file.seek(max(0, size - _SEAL_BYTES))
     tail = file.read()
     file.seek(0)
-    if tail[-_SEAL_BYTES:-4] == _MAGIC:
-        if int.from_bytes(expected, "little") != checksum:
-            raise DamagedError("its bytes do not match its checksum")
-        return True
-    if len(tail) == _ARCHIVE_END_BYTES and tail.startswith(_ARCHIVE_END):
-        return False
-    raise DamagedError("it is truncated or its end was changed")
+    if tail[:-4] != _MAGIC:
+        raise DamagedError("it is truncated or its end was changed")
+    if int.from_bytes(expected, "little") != checksum:
+        raise DamagedError("its bytes do not match its checksum")
 
 
 METADATA_KEY: Final = "activemem"

@@ -115,13 +115,7 @@ def _make_folder(folder: Path) -> None:
         sync(path.parent)
 
 
-_KINDS: Final = {
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFDIR: "a folder",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-}
+_IRREGULAR: Final = "expected a file, got a folder, a pipe, a broken link or the like"
 _OF_THIS_FILE: Final = (errno.EACCES, errno.EPERM, errno.EIO, errno.ELOOP, errno.ENXIO, errno.EISDIR)
 """Errors of one file. Other errors, such as too many open files, concern the machine, not the file."""
 
@@ -133,14 +127,13 @@ def open_regular(path: Path) -> BinaryIO:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except FileNotFoundError:
         if path.is_symlink():
-            raise UnreadableError("expected a file, got a broken link") from None
+            raise UnreadableError(_IRREGULAR) from None
         raise
     except OSError as error:
         raise _unreadable(error) from error
-    kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
-    if kind != stat.S_IFREG:
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise UnreadableError(f"expected a file, got {_KINDS.get(kind, 'something else')}")
+        raise UnreadableError(_IRREGULAR)
     return os.fdopen(descriptor, "rb")
 
 
@@ -160,5 +153,5 @@ def _unreadable(error: OSError) -> Exception:
     if error.errno not in _OF_THIS_FILE:
         return error
     if error.errno == errno.ENXIO:  # what Linux answers to an attempt to open a socket
-        return UnreadableError("expected a file, got a socket")
+        return UnreadableError(_IRREGULAR)
     return UnreadableError(f"it cannot be read: {os.strerror(error.errno)}")

@@ -54,8 +54,7 @@ def _totals(store: Store, found: StoreCheck) -> str:
     """Describe a store in one line, such as `results · 288 files, 1.2 MB · 1 damaged · 2 leftover`."""
     counts = Counter(finding.kind for finding in found.findings)
     parts = [store.place, f"{plural(found.files, 'file')}, {format_bytes(found.bytes)}"]
-    names = {FindingKind.UNSEALED: "without checksum"}
-    parts += [f"{counts[kind]} {names.get(kind, kind)}" for kind in FindingKind if counts[kind]]
+    parts += [f"{counts[kind]} {kind}" for kind in FindingKind if counts[kind]]
     if not counts:
         parts.append("there is no store yet" if found.is_empty else "all files intact")
     away = found.quarantine

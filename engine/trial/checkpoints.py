@@ -246,8 +246,7 @@ def _read(path: Path, device: torch.device) -> CheckpointData:
     Raise FileNotFoundError, UnreadableError, or DamagedError if any byte differs.
     """
     with open_regular(path) as file:
-        if not verify_seal(file):
-            raise DamagedError("expected a checksum at its end, got none")
+        verify_seal(file)
         try:
             saved = torch.load(file, map_location=device, weights_only=True)
             metrics = [MetricRow(**row) for row in saved["metrics"]]

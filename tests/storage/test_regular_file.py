@@ -26,17 +26,18 @@ def make_link_to_itself(path):
     path.symlink_to(path)
 
 
+IRREGULAR = "expected a file, got a folder, a pipe, a broken link or the like"
 KINDS = {
-    make_pipe: "expected a file, got a pipe",
-    make_socket: "expected a file, got a socket",
-    os.mkdir: "expected a file, got a folder",
-    make_link_to_nothing: "expected a file, got a broken link",
+    make_pipe: IRREGULAR,
+    make_socket: IRREGULAR,
+    os.mkdir: IRREGULAR,
+    make_link_to_nothing: IRREGULAR,
     make_link_to_itself: "it cannot be read: Too many levels of symbolic links",
-    lambda path: path.symlink_to("/dev/zero"): "expected a file, got a device",
+    lambda path: path.symlink_to("/dev/zero"): IRREGULAR,
 }
 
 
-@pytest.mark.parametrize(("make", "reason"), KINDS.items(), ids=KINDS.values())
+@pytest.mark.parametrize(("make", "reason"), KINDS.items())
 def test_an_irregular_file_is_rejected_without_waiting(tmp_path, monkeypatch, make, reason):
     monkeypatch.chdir(tmp_path)  # a socket's path is short
     path = tmp_path.relative_to(tmp_path) / "x"
