@@ -267,6 +267,7 @@ def cell_key(cell: Iterable[tuple[str, Level]]) -> CellKey:
 RANKING_FUNCTIONS = ("best", "worst", "argmax", "argmin")
 
 _FOLDS: Mapping[str, Literal["min", "max", "mean"]] = {"min": "min", "max": "max", "mean": "mean"}
+_EXAMPLE = "loss[mixer=sa]"
 _MAX_COMBINATIONS = 1000  # the most combinations of levels in a loop, and the most comparisons in a claim
 _MAX_ROUNDS = 10 * _MAX_COMBINATIONS
 _FEWEST_SIZES = 2  # the fewest smaller sizes from which `law` predicts
@@ -274,18 +275,8 @@ _MIRRORED = {">": "<", "<": ">", ">=": "<=", "<=": ">=", "==": "==", "!=": "!="}
 _OPERATOR = re.compile(r"[+*>]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoundLevel(syntax.Spanned):
-    """The level that a loop variable of a claim stands for.
-
-    `start` and `end` are the position of this level in the claim's text.
-    """
-
-    text: str
-
-
-Bindings = Mapping[str, BoundLevel]
-"""Every variable with its value."""
+Bindings = Mapping[str, syntax.Identifier]
+"""Every loop variable with its level, at the position of this level in the claim's text."""
 
 Candidate = tuple[str, Number]
 """A level as text, and the number that ranks the level."""
@@ -366,11 +357,9 @@ class _Resolver:
                 return _joined(AllOf if node.function.text == "all" else AnyOf, parts)
             case syntax.FunctionCall() if node.function.text in RANKING_FUNCTIONS:
                 message = f"expected 'is' or 'in' and a level after {node.function.text}(…)"
-                raise self.fail(node, f"{message}, as in {self._ranking_example(node)}")
+                raise self.fail(node, f"{message}, as in {node.function.text}(loss) is sa")
             case _:
-                raise self.fail(
-                    node, f"expected a comparison, such as {self._example()} > 3, got only a number"
-                )
+                raise self.fail(node, f"expected a comparison, such as {_EXAMPLE} > 3, got only a number")
 
     def number(self, node: syntax.SyntaxNode) -> Comparison:
         """Resolve an expression to a comparison whose effect is the value of the expression.
@@ -410,7 +399,7 @@ class _Resolver:
                 return self._law(node, bound)
             case syntax.FunctionCall() if node.function.text in RANKING_FUNCTIONS:
                 message = f"expected a number, but {node.function.text}(…) gives a level: compare it with one"
-                raise self.fail(node, f"{message}, for example `{self._ranking_example(node)}`")
+                raise self.fail(node, f"{message}, for example `{node.function.text}(loss) is sa`")
             case syntax.SpeedupExpression():
                 raise self.fail(node, "a speedup can only be compared, as in speedup(a over b, …) > 1.5")
             case _:
@@ -430,7 +419,7 @@ class _Resolver:
             right = self._beside_speedup(node, left, right)
         found = Comparison(left, "==" if sign == "!=" else sign, right, margin)
         if not any(iter_quantities(found)):
-            raise self.fail(node, f"expected a metric, such as {self._example()}, got only numbers")
+            raise self.fail(node, f"expected a metric, such as {_EXAMPLE}, got only numbers")
         if fault := _different_targets(found) or _different_units(found, self._scope.metrics):
             raise self.fail(node, fault)
         return NotOf(found) if sign == "!=" else found
@@ -552,23 +541,6 @@ class _Resolver:
             raise self.fail(word, f"unknown factor '{name}'{nearest_hint(name, self._scope.factors)}")
         return self._level(name, level, bound)
 
-    # examples in messages, with a metric, factors and levels of the study
-
-    def _example(self, *, opened: int = 0) -> str:
-        """Return an example for messages, such as `loss[mixer=sa, task=sort]`.
-
-        The first `opened` factors are left out.
-        """
-        metrics = self._scope.metrics
-        metric = "loss" if "loss" in metrics else next(iter(metrics), "loss")
-        levels = list(self._scope.varying_factors(self._scope.cells).items())[opened:]
-        inside = ", ".join(f"{factor}={level_text(first)}" for factor, (first, *_) in levels)
-        return f"{metric}[{inside}]" if inside else metric
-
-    def _ranking_example(self, call: syntax.FunctionCall) -> str:
-        levels = next(iter(self._scope.varying_factors(self._scope.cells).values()), ("sa",))
-        return f"{call.function.text}({self._example(opened=1)}) is {level_text(levels[0])}"
-
     def _open_factors_fault(self, function: str, cell: Cell, open_factors: Sequence[str]) -> str:
         rule = f"{function}(…) compares the levels of one factor"
         if not open_factors:
@@ -578,7 +550,7 @@ class _Resolver:
 
     # levels and sets of levels, with variables substituted
 
-    def _substituted(self, level: syntax.LevelLiteral, bound: Bindings) -> BoundLevel:
+    def _substituted(self, level: syntax.LevelLiteral, bound: Bindings) -> syntax.Identifier:
         """Substitute variables in a level: `sa + c` becomes `sa + conv(k=3)`.
 
         A recipe with several parts is put in parentheses. The name of an argument, such as `k` in
@@ -587,7 +559,7 @@ class _Resolver:
         tokens = level.tokens
         if len(tokens) == 1:
             known = bound.get(level.text) if tokens[0].kind == "name" else None
-            return known or BoundLevel(start=level.start, end=level.end, text=level.text)
+            return known or syntax.Identifier(start=level.start, end=level.end, text=level.text)
         pieces, at = "", level.start
         for token, after in zip(tokens, (*tokens[1:], None), strict=True):
             named = after is not None and after.kind in ("=", "(")
@@ -599,7 +571,7 @@ class _Resolver:
         text = " ".join((pieces + self._faults.text[at : level.end]).split())
         with suppress(RecipeError):  # not every level is a recipe
             text = read_recipe(text).text if text != level.text else text
-        return BoundLevel(start=level.start, end=level.end, text=text)
+        return syntax.Identifier(start=level.start, end=level.end, text=text)
 
     def _level(self, factor: str, level: syntax.LevelLiteral, bound: Bindings) -> Level:
         found = self._substituted(level, bound)
@@ -615,7 +587,7 @@ class _Resolver:
                 raise self.fail(level, f"with {values}: {error}") from error
             raise ClaimFaultError from error
 
-    def _level_set(self, level_set: syntax.LevelSet, bound: Bindings) -> tuple[BoundLevel, ...]:
+    def _level_set(self, level_set: syntax.LevelSet, bound: Bindings) -> tuple[syntax.Identifier, ...]:
         listed = tuple(self._substituted(level, bound) for level in level_set.levels)
         factor = level_set.factor
         if factor is not None:
@@ -624,7 +596,8 @@ class _Resolver:
                 hint = nearest_hint(factor.text, self._scope.factors)
                 raise self.fail(factor, f"unknown factor '{factor.text}'{hint}")
             listed = tuple(
-                BoundLevel(start=factor.start, end=factor.end, text=level_text(level)) for level in levels
+                syntax.Identifier(start=factor.start, end=factor.end, text=level_text(level))
+                for level in levels
             )
         excluded = [self._substituted(level, bound) for level in level_set.excluded]
         less = set(self._find_all(excluded, (other.text for other in listed), "of the loop"))
@@ -633,10 +606,10 @@ class _Resolver:
             raise self.fail(level_set, "'except' leaves no level: list fewer levels after it")
         return kept
 
-    def _find_all(self, named: Iterable[BoundLevel], known: Iterator[str], where: str) -> list[Level]:
+    def _find_all(self, named: Iterable[syntax.Identifier], known: Iterator[str], where: str) -> list[Level]:
         names = NamedLevels(dict.fromkeys(known), where)
 
-        def find(one: BoundLevel) -> Level:
+        def find(one: syntax.Identifier) -> Level:
             try:
                 return names.find(one.text)
             except ValueError as error:
@@ -731,7 +704,7 @@ class _Resolver:
             return self.each(lambda inner: (inner[variable].text, self._number(first, inner)), rounds)
         if not isinstance(first, syntax.MetricReference) or len(winner.arguments) > 1:
             raise self.fail(
-                winner, f"expected one metric in {function}(…), as in {self._ranking_example(winner)}"
+                winner, f"expected one metric in {function}(…), as in {winner.function.text}(loss) is sa"
             )
         found = self._quantities(first, bound)
         open_factors = list(self._scope.varying_factors(each.cell for each in found))

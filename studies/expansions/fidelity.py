@@ -21,7 +21,7 @@ from ..schema.search import read_dimension
 from ..schema.search_settings import DATA, EPOCHS, LENGTH, REDUCTIONS
 from ..schema.settings import BUDGET_KEYS, Level
 from ..text.document import Diagnostics
-from ..text.strict_model import format_value, part_table
+from ..text.strict_model import InvalidTableError, ValidationProblem, format_value, part_table
 from ..text.toml_positions import KeyPath
 
 
@@ -61,12 +61,13 @@ class Fidelity(Expansion):
             if len(rungs) < 2:
                 message = f"{scheduler} needs at least two rungs, but reduction = {reduction} gives only one"
                 remedy = f"lower reduction, or raise the largest {name}"
-                raise _FidelityError(_PATH, f"{message}, at {name} = {rungs[0]}: {remedy}")
+                raise _fault(_PATH, f"{message}, at {name} = {rungs[0]}: {remedy}")
         except RecipeError as error:
             diagnostics.report_faults(("search", "space", name), error.faults)
             return None
-        except _FidelityError as error:
-            diagnostics.report(error.path, str(error), key=error.key)
+        except InvalidTableError as error:
+            for problem in error.problems:
+                diagnostics.report(problem.path, problem.message, key=problem.key)
             return None
         # the largest value comes first, because a point's result comes from a training with this value
         tables = {**changed, "factors": {**factors, name: rungs[::-1]}}
@@ -179,12 +180,8 @@ _BELOW = 2
 """The default number of rungs below the last one, for lengths and data."""
 
 
-class _FidelityError(Exception):
-    """Error for an invalid fidelity. `path` leads to the faulty key of the study file."""
-
-    def __init__(self, path: KeyPath, message: str, *, key: bool = False) -> None:
-        super().__init__(message)
-        self.path, self.key = path, key
+def _fault(path: KeyPath, message: str, *, key: bool = False) -> InvalidTableError:
+    return InvalidTableError((ValidationProblem(path, message, key),))
 
 
 def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int], dict[str, Any]]:
@@ -200,32 +197,32 @@ def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int
     if name in (LENGTH, DATA):
         if name in factors or name in space:
             message = f"'{name}' is a built-in fidelity: give the factor or dimension another name"
-            raise _FidelityError(_PATH, message)
+            raise _fault(_PATH, message)
         low, top, changed = _replace_length(data) if name == LENGTH else _replace_steps(data)
         return _between(first or max(low, top // reduction**_BELOW), top, reduction), changed
     if name in factors and name != SEED:
         levels, path = factors[name], ("factors", name)
         if not isinstance(levels, list) or not levels or any(type(each) is not int for each in levels):
             wrong = next((each for each in levels if type(each) is not int), levels) if levels else levels
-            raise _FidelityError(path, f"expected whole numbers, one per rung, got {format_value(wrong)}")
+            raise _fault(path, f"expected whole numbers, one per rung, got {format_value(wrong)}")
         if any(lower >= higher for lower, higher in pairwise(levels)):
-            raise _FidelityError(path, f"expected rungs in increasing order, got {format_value(levels)}")
+            raise _fault(path, f"expected rungs in increasing order, got {format_value(levels)}")
         if first is not None:
             message = (
                 f"min_fidelity has no effect, since the levels of {name} are the rungs: remove min_fidelity"
             )
-            raise _FidelityError(_FIRST_PATH, message, key=True)
+            raise _fault(_FIRST_PATH, message, key=True)
         return levels, {}
     if name in space:
         dimension = read_dimension(space[name]) if isinstance(space[name], str) else None
         if not isinstance(dimension, IntegerDimension):
             message = f'fidelity = "{name}" needs integer(lo, hi), got {format_value(space[name])}'
             remedy = f"write integer(lo, hi), or list the rungs of {name} in [factors]"
-            raise _FidelityError(("search", "space", name), f"{message}: {remedy}")
+            raise _fault(("search", "space", name), f"{message}: {remedy}")
         if first is not None:
             message = f"min_fidelity has no effect, since the first rung is {name} = {dimension.low}"
             message += ": remove min_fidelity"
-            raise _FidelityError(_FIRST_PATH, message, key=True)
+            raise _fault(_FIRST_PATH, message, key=True)
         others = {key: each for key, each in space.items() if key != name}
         changed = {"search": {**search, "space": others}}
         return _between(dimension.low, dimension.high, reduction), changed
@@ -233,7 +230,7 @@ def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int
     message = (
         f"expected epochs, length, data, a factor or a dimension, got '{name}'{nearest_hint(name, known)}"
     )
-    raise _FidelityError(_PATH, message)
+    raise _fault(_PATH, message)
 
 
 def _between(first: int, top: int, reduction: int) -> list[int]:
@@ -243,7 +240,7 @@ def _between(first: int, top: int, reduction: int) -> list[int]:
     """
     if first >= top:
         message = f"expected less than {top:,}, the last rung, got {first:,}"
-        raise _FidelityError(_FIRST_PATH, message)
+        raise _fault(_FIRST_PATH, message)
     rungs = [first]
     while rungs[-1] * reduction**2 <= top:
         rungs.append(rungs[-1] * reduction)
@@ -263,7 +260,7 @@ def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
         message = (
             f'fidelity = "{DATA}" raises the steps of an epoch: expected [train] steps_per_epoch, got {got}'
         )
-        raise _FidelityError(_PATH, message)
+        raise _fault(_PATH, message)
     return 1, top, {"train": {**train, "steps_per_epoch": f"{{{DATA}}}"}}
 
 
@@ -288,7 +285,7 @@ def _replace_length(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
         if low is not None and top is not None:
             return low, top, {"train": {**train, "curriculum": {**curriculum, "end": hole}}}
     needed = "lengths = [shortest, longest] in [train] or [task], or the end of a curriculum"
-    raise _FidelityError(
+    raise _fault(
         _PATH, f'fidelity = "{LENGTH}" raises the longest training length: expected {needed}, got none'
     )
 

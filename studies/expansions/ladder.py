@@ -178,21 +178,17 @@ def _size_faults(data: Mapping[str, Any], found: LadderSettings) -> Iterator[tup
 def _readable_sizes(table: object) -> dict[str, list[int]]:
     """Return the valid sizes of a `[ladder]`, by name.
 
-    The table may have faults, but its sizes are needed to check the rest of the study. A list that is too
-    short is filled with its last number, and a size with an invalid number is left out. All lists are empty
-    if no size is left.
+    The table may have faults, but its sizes are needed to check the rest of the study. Invalid numbers are
+    left out, and all lists are cut to the shortest.
     """
     table = table.get("sizes") if isinstance(table, Mapping) else None
     lists = table if isinstance(table, Mapping) else {}
-    read = {
-        str(name): list(sizes) if isinstance(sizes, list | tuple) else [] for name, sizes in lists.items()
-    }
-    longest = max(map(len, read.values()), default=0)
-    filled = [[*sizes, *(sizes[-1:] or [None]) * (longest - len(sizes))] for sizes in read.values()]
-    valid = (
-        rung for rung in zip(*filled, strict=True) if all(type(each) is int and each >= 1 for each in rung)
-    )
-    rungs = list(dict.fromkeys(valid))
+    read = {str(name): sizes if isinstance(sizes, list) else [] for name, sizes in lists.items()}
+    valid = [
+        [each for each in sizes if type(each) is int and each >= 1]  # a bool is an int, but not this type
+        for sizes in read.values()
+    ]
+    rungs = list(dict.fromkeys(zip(*valid, strict=False)))
     return {name: [rung[place] for rung in rungs] for place, name in enumerate(read)}
 
 

@@ -5,7 +5,6 @@ Other functions write shell commands.
 
 from __future__ import annotations
 
-import re
 import shlex
 import shutil
 import sys
@@ -17,7 +16,6 @@ from pathlib import Path
 from ...errors import MAX_SHOWN_FAULTS, MAX_SHOWN_IN_LINE, ActivememError, draw_carets, replace_unprintable
 from .toml_positions import KeyPath, Span
 
-_NUMBER = re.compile(r"([0-9]+(?:,[0-9]{3})*)")
 _WIDTH = 80  # columns; a longer message goes below its carets
 
 
@@ -99,19 +97,18 @@ def path_prefix(path: KeyPath) -> str:
     return f"{head} {keys}: " if keys else f"{head} "
 
 
-def _order(fault: StudyFault) -> tuple[int, int, str, int, list[str | int]]:
+def _order(fault: StudyFault) -> tuple[int, int, str, int, str]:
     """Return the sort key of a fault.
 
     Faults in the file come first, then those in overrides, then those without a position.
     """
     part = 2 if fault.line is None else 0 if fault.line else 1
-    pieces = _NUMBER.split(fault.message)
     return (
         part,
         fault.line or 0,
         fault.text if part else "",
         fault.start,
-        [int(piece.replace(",", "")) if place % 2 else piece for place, piece in enumerate(pieces)],
+        fault.message,
     )
 
 
