@@ -24,7 +24,7 @@ from .presentation.kinds import (
     read_tables,
 )
 from .resolve.draft import Draft, check_holes, check_levels, check_recipes, read_fragments, recipe_dimensions
-from .resolve.grid import GridBuilder, StudyBudget, TrialGrid
+from .resolve.grid import StudyBudget, TrialGrid, build_grid
 from .resolve.search_points import Suggest, count_points, resolve_point
 from .resolve.template import TRIAL_TABLES, Template, resolve_settings
 from .resolve.trial import Trial
@@ -468,7 +468,7 @@ def _read_study(
         own_corpus=own_corpus,
     )
     if search is None:
-        study = replace(study, grid=_make_grid(diagnostics, study))
+        study = replace(study, grid=build_grid(diagnostics, study))
     for expansion in expansions.values():
         study = expansion.complete(diagnostics, study)
     _check_data(diagnostics, study)
@@ -497,7 +497,7 @@ def with_design(study: Study, design: Design) -> Study:
     """Return a copy of a study with another design and its trials. Raise StudyError for faults."""
     document = parse_document(study.name, study.text, study.overrides)
     diagnostics, further = Diagnostics(document), replace(study, design=design)
-    further = replace(further, grid=_make_grid(diagnostics, further))
+    further = replace(further, grid=build_grid(diagnostics, further))
     if diagnostics.faults:
         raise StudyError(document.source, diagnostics.faults)
     return further
@@ -507,18 +507,6 @@ def has_more(further: Study, study: Study) -> bool:
     """Return whether a later version of a study has additional trials."""
     known = {trial.id for trial in study.trials}
     return any(trial.id not in known for trial in further.trials)
-
-
-def _make_grid(diagnostics: Diagnostics, study: Study) -> TrialGrid:
-    return GridBuilder(
-        diagnostics=diagnostics,
-        study=study.name,
-        template=study.template,
-        design=study.design,
-        budget=study.budget,
-        tolerance=study.header.tolerance,
-        expansions=tuple(study.expansions.values()),
-    ).build()
 
 
 def _check_tables(diagnostics: Diagnostics) -> None:

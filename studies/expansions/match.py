@@ -15,10 +15,9 @@ from ...grammar.nodes import BlockNode, HoleNode, RepeatNode, walk
 from ...grammar.vocabulary.spec import uncounted_kernels
 from ..resolve.costs import flops_per_token, parameter_count, state_bytes, step_bytes
 from ..resolve.draft import report_problem
-from ..resolve.grid import GridBuilder
 from ..resolve.template import Template, resolve_settings
 from ..resolve.trial import CellKey
-from ..schema.design import BASELINE_PATH, Design, DesignReader, Expansion, Filling, MatchedSize
+from ..schema.design import BASELINE_PATH, Design, DesignReader, Expansion, MatchedSize
 from ..schema.factors import SEED, level_key, level_name
 from ..schema.settings import (
     D_MODEL_PATH,
@@ -31,6 +30,7 @@ from ..schema.settings import (
 )
 from ..text.document import Diagnostics
 from ..text.strict_model import InvalidTableError, format_value
+from ..text.toml_positions import KeyPath
 from ..text.units import format_bytes, si_prefix
 
 if TYPE_CHECKING:
@@ -292,7 +292,13 @@ _NOUNS: Mapping[MatchedCost, str] = {
 
 
 class Match(Expansion):
-    """Expansion that computes a size for each cell, to match the baseline's costs."""
+    """Expansion that computes a size for each cell, to match the baseline's costs.
+
+    `reported` has the cells that no size can match.
+    """
+
+    def __init__(self) -> None:
+        self.reported = set[tuple[KeyPath | None, str]]()
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self:
@@ -327,32 +333,36 @@ class Match(Expansion):
                 )
         return {}
 
-    def fill(self, grid: GridBuilder, levels: Mapping[str, Level]) -> Filling | None:
+    def fill(
+        self, diagnostics: Diagnostics, study: Study, levels: Mapping[str, Level]
+    ) -> tuple[Mapping[str, Level], SizeMatch | None] | None:
         """Return the computed size of a cell, or report that none is near enough."""
-        if (matched := grid.design.matched_size) is None:
-            return Filling()
-        recipe = read_recipe(grid.template.recipe({**levels, matched.name: f"{{{matched.name}}}"}))
+        if (matched := study.design.matched_size) is None:
+            return {}, None
+        recipe = read_recipe(study.template.recipe({**levels, matched.name: f"{{{matched.name}}}"}))
         if "flops" in matched.costs and (fault := uncounted_kernels(recipe.root)):
-            grid.diagnostics.report(("study", "match"), fault)
+            diagnostics.report(("study", "match"), fault)
             return None
-        matcher = SizeMatcher(template=grid.template, design=grid.design, matched=matched)
+        matcher = SizeMatcher(template=study.template, design=study.design, matched=matched)
         try:
             nearest, *others = matcher.solve(levels)
         except InvalidTableError as error:
-            baseline = grid.design.baseline_of(levels)
+            baseline = study.design.baseline_of(levels)
             for problem in error.problems:
-                report_problem(grid.diagnostics, grid.template, problem, levels=baseline, paths={})
+                report_problem(diagnostics, study.template, problem, levels=baseline, paths={})
             return None
-        if abs(nearest.largest.relative_residual) <= grid.tolerance:
+        if abs(nearest.largest.relative_residual) <= study.header.tolerance:
             size = matched.size if nearest.size is None else nearest.size
-            return Filling(values={matched.name: size}, size_match=nearest)
-        self._report_mismatch(grid, matcher, levels, [nearest, *others])
+            return {matched.name: size}, nearest
+        self._report_mismatch(diagnostics, study, matcher, levels=levels, nearest=[nearest, *others])
         return None
 
     def _report_mismatch(
         self,
-        grid: GridBuilder,
+        diagnostics: Diagnostics,
+        study: Study,
         matcher: SizeMatcher,
+        *,
         levels: Mapping[str, Level],
         nearest: Sequence[SizeMatch],
     ) -> None:
@@ -362,12 +372,14 @@ class Match(Expansion):
         levels.
         """
         name, texts = matcher.matched.name, {factor: [level] for factor, level in levels.items()}
-        names = dict.fromkeys(factor for path in SIZE_PATHS for factor in grid.template.names_at(path, texts))
-        factors = [factor for factor in names if factor in levels and len(grid.design.factors[factor]) > 1]
+        names = dict.fromkeys(
+            factor for path in SIZE_PATHS for factor in study.template.names_at(path, texts)
+        )
+        factors = [factor for factor in names if factor in levels and len(study.design.factors[factor]) > 1]
         costs = " and ".join(
             f"{cost_text(each.name, each.target)} {_NOUNS[each.name]}".rstrip() for each in nearest[0].costs
         )
-        target = f"as much as the baseline ({costs}) within {100 * grid.tolerance:g} %"
+        target = f"as much as the baseline ({costs}) within {100 * study.header.tolerance:g} %"
         solved = f"no value of `{name}` makes this cell cost {target}"
         if nearest[0].size is None:
             message = (
@@ -386,13 +398,13 @@ class Match(Expansion):
         where = ", ".join(f"{factor}={format_value(levels[factor])}" for factor in factors)
         origin = None
         if len(factors) == 1:
-            keys = [level_key(level) for level in grid.design.combined_factors.get(factors[0], ())]
+            keys = [level_key(level) for level in study.design.combined_factors.get(factors[0], ())]
             key = level_key(levels[factors[0]])
             origin = ("factors", factors[0], keys.index(key)) if key in keys else None
-        if (origin, where) not in grid.reported:  # cells that differ only in the task have the same fault
-            grid.reported.add((origin, where))
+        if (origin, where) not in self.reported:  # cells that differ only in the task have the same fault
+            self.reported.add((origin, where))
             message += "" if origin or not where else f", where {where}"
-            grid.diagnostics.report(origin or RECIPE_PATH, message)
+            diagnostics.report(origin or RECIPE_PATH, message)
 
     def notes(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
         solved = [model.size_match for model in plan.models if model.size_match is not None]

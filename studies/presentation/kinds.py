@@ -514,7 +514,7 @@ def _mixed_in_one_place(
 ) -> dict[str, tuple[Level, ...]]:
     levels_at: dict[tuple[str, ...], dict[str, dict[str, Level]]] = {}
     if design.count() > MAX_TRIALS:
-        return {}  # `GridBuilder` reports too many cells
+        return {}  # `build_grid` reports too many cells
     for cell in design.cells():
         if is_selected(select, cell):
             place = tuple(level_key(cell[name]) for name in shown)
@@ -528,6 +528,6 @@ def absent_factors(names: Iterable[str], select: Mapping[str, Any], design: Desi
     """Return those of `names` that a selected cell lacks. Their conditions are not met in this cell."""
     conditional = [name for name in names if name in design.conditions]
     if not conditional or design.count() > MAX_TRIALS:
-        return []  # `GridBuilder` reports too many cells
+        return []  # `build_grid` reports too many cells
     lacking = [cell for cell in design.cells() if is_selected(select, cell)]
     return [name for name in conditional if any(cell[name] == ABSENT for cell in lacking)]

@@ -11,20 +11,20 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ..schema.design import MAX_TRIALS, Design, Expansion
+from ..schema.design import MAX_TRIALS
 from ..schema.factors import SEED, level_text
 from ..schema.search_settings import Limit
 from ..schema.settings import Level, TrialSettings
 from ..text.document import Diagnostics
 from ..text.strict_model import InvalidTableError
-from ..text.toml_positions import KeyPath
 from .costs import model_cost, parameter_count, step_flops
 from .draft import report_problem
-from .template import Template, resolve_settings
+from .template import resolve_settings
 from .trial import Kind, Trial
 
 if TYPE_CHECKING:
     from ..expansions.match import SizeMatch
+    from ..study import Study
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,84 +94,69 @@ class TrialGrid:
         return tuple(trial for trial in every if first[trial.id] is trial)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GridBuilder:
-    """Builder of a study's grid of trials.
+def build_grid(diagnostics: Diagnostics, study: Study) -> TrialGrid:
+    """Return the grid of all valid cells of a study; empty if there are too many trials.
 
-    It reports cells with invalid combinations of levels. `tolerance` bounds how far a cell's matched costs
-    may be from its baseline's, as a fraction of the latter.
+    Cells with invalid combinations of levels are reported. A budget that excludes every cell is a fault, too:
+    there would be nothing to run.
     """
+    design = study.design
+    count = design.count()
+    if count > MAX_TRIALS:
+        where = "factors" if "factors" in diagnostics.data else "cells"
+        diagnostics.report((where,), f"expected at most {MAX_TRIALS:,} trials, got {count:,}")
+        return TrialGrid()
+    cells: list[Trial] = []
+    over_budget: list[Trial] = []
+    size_matches: dict[str, SizeMatch] = {}
+    for block in design.blocks():
+        resolved = [(levels, _resolve_cell(diagnostics, study, levels)) for levels in block]
+        for seed, (levels, cell) in itertools.product(design.factors[SEED], resolved):
+            if cell is None:
+                continue
+            kind, match, allowed = cell
+            trial = Trial(study=study.name, levels={**levels, SEED: seed}, settings=kind, seed=int(seed))
+            (cells if allowed else over_budget).append(trial)
+            if match is not None:
+                size_matches.setdefault(trial.id, match)
+    if over_budget and not cells and not diagnostics.faults:
+        _report_over_budget(diagnostics, study.budget, over_budget)
+    return TrialGrid(cells=tuple(cells), over_budget=tuple(over_budget), size_matches=size_matches)
 
-    diagnostics: Diagnostics
-    study: str
-    template: Template
-    design: Design
-    budget: StudyBudget
-    tolerance: float
-    expansions: Sequence[Expansion] = ()
-    reported: set[tuple[KeyPath | None, str]] = field(
-        default_factory=set
-    )  # what was reported of cells that no size can match
 
-    def build(self) -> TrialGrid:
-        """Return the grid of all valid cells; empty if there are too many trials.
+def _resolve_cell(
+    diagnostics: Diagnostics, study: Study, levels: Mapping[str, Level]
+) -> tuple[Kind, SizeMatch | None, bool] | None:
+    """Resolve a cell to its settings and its computed size.
 
-        A budget that excludes every cell is a fault: there would be nothing to run.
-        """
-        count = self.design.count()
-        if count > MAX_TRIALS:
-            where = "factors" if "factors" in self.diagnostics.data else "cells"
-            self.diagnostics.report((where,), f"expected at most {MAX_TRIALS:,} trials, got {count:,}")
-            return TrialGrid()
-        cells: list[Trial] = []
-        over_budget: list[Trial] = []
-        size_matches: dict[str, SizeMatch] = {}
-        for block in self.design.blocks():
-            resolved = [(levels, self._resolve_cell(levels)) for levels in block]
-            for seed, (levels, cell) in itertools.product(self.design.factors[SEED], resolved):
-                if cell is None:
-                    continue
-                kind, match, allowed = cell
-                trial = Trial(study=self.study, levels={**levels, SEED: seed}, settings=kind, seed=int(seed))
-                (cells if allowed else over_budget).append(trial)
-                if match is not None:
-                    size_matches.setdefault(trial.id, match)
-        if over_budget and not cells and not self.diagnostics.faults:
-            self._report_over_budget(over_budget)
-        return TrialGrid(cells=tuple(cells), over_budget=tuple(over_budget), size_matches=size_matches)
-
-    def _resolve_cell(self, levels: Mapping[str, Level]) -> tuple[Kind, SizeMatch | None, bool] | None:
-        """Resolve a cell to its settings and its computed size.
-
-        Also return whether the limits allow the cell. Return None if it has faults, or if many are reported.
-        """
-        if len(self.diagnostics.faults) >= _MAX_FAULTS:
+    Also return whether the limits allow the cell. Return None if it has faults, or if many are reported.
+    """
+    if len(diagnostics.faults) >= _MAX_FAULTS:
+        return None
+    values, match = dict(levels), None
+    for each in study.expansions.values():
+        if (filling := each.fill(diagnostics, study, levels)) is None:
             return None
-        values, match = dict(levels), None
-        for each in self.expansions:
-            if (filling := each.fill(self, levels)) is None:
-                return None
-            values |= filling.values
-            match = filling.size_match or match
-        try:
-            settings = resolve_settings(self.template, values)
-        except InvalidTableError as error:
-            for problem in error.problems:
-                report_problem(self.diagnostics, self.template, problem, levels=levels, paths={})
-            return None
-        for each in self.expansions:
-            settings = each.change(settings, levels)
-        return Kind(settings), match, self.budget.allows(settings)
+        values |= filling[0]
+        match = filling[1] or match
+    try:
+        settings = resolve_settings(study.template, values)
+    except InvalidTableError as error:
+        for problem in error.problems:
+            report_problem(diagnostics, study.template, problem, levels=levels, paths={})
+        return None
+    for each in study.expansions.values():
+        settings = each.change(settings, levels)
+    return Kind(settings), match, study.budget.allows(settings)
 
-    def _report_over_budget(self, trials: Sequence[Trial]) -> None:
-        """Report that the limits exclude every cell.
 
-        The message says by how much the smallest model exceeds them.
-        """
-        smallest = min(trials, key=lambda trial: self.budget.usage(trial.settings))
-        cell = ", ".join(
-            f"{name}={level_text(level)}" for name, level in smallest.levels.items() if name != SEED
-        )
-        what = f"every cell exceeds the budget; the smallest{f', {cell},' if cell else ''} has "
-        key = "max_parameters" if self.budget.max_parameters is not None else "max_step_flops"
-        self.diagnostics.report(("study", key), what + self.budget.describe_excess(smallest.settings))
+def _report_over_budget(diagnostics: Diagnostics, budget: StudyBudget, trials: Sequence[Trial]) -> None:
+    """Report that the limits exclude every cell.
+
+    The message says by how much the smallest model exceeds them.
+    """
+    smallest = min(trials, key=lambda trial: budget.usage(trial.settings))
+    cell = ", ".join(f"{name}={level_text(level)}" for name, level in smallest.levels.items() if name != SEED)
+    what = f"every cell exceeds the budget; the smallest{f', {cell},' if cell else ''} has "
+    key = "max_parameters" if budget.max_parameters is not None else "max_step_flops"
+    diagnostics.report(("study", key), what + budget.describe_excess(smallest.settings))

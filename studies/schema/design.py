@@ -42,21 +42,8 @@ if TYPE_CHECKING:
     from ..claims.comparisons import Claim
     from ..expansions.match import SizeMatch
     from ..planning.plan import Plan
-    from ..resolve.grid import GridBuilder
     from ..resolve.trial import Trial
     from ..study import Study
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filling:
-    """The values that fill the placeholders of one cell.
-
-    With `[study] match`, a size such as `width` is computed so that every cell costs as much as the baseline;
-    `size_match` describes the result.
-    """
-
-    values: Mapping[str, Level] = field(default_factory=dict[str, Level])
-    size_match: SizeMatch | None = None
 
 
 class Expansion:
@@ -81,9 +68,15 @@ class Expansion:
         """Return the fields of `Design` that this feature sets, and report faults."""
         return {}
 
-    def fill(self, grid: GridBuilder, levels: Mapping[str, Level]) -> Filling | None:
-        """Return the values with which this feature fills a cell's placeholders. None after a fault."""
-        return Filling()
+    def fill(
+        self, diagnostics: Diagnostics, study: Study, levels: Mapping[str, Level]
+    ) -> tuple[Mapping[str, Level], SizeMatch | None] | None:
+        """Return the values with which this feature fills a cell's placeholders. None after a fault.
+
+        With `[study] match`, a size such as `width` is computed so that every cell costs as much as the
+        baseline, and the second item describes the result.
+        """
+        return {}, None
 
     def change(self, settings: TrialSettings, levels: Mapping[str, Level]) -> TrialSettings:
         """Return the settings of a cell with this feature's changes."""
