@@ -47,6 +47,7 @@ from .samplers.search_observations import (
     draw,
     point_key,
     suggest,
+    when_ended,
     whole_study,
 )
 from .stored_points import PointEnd, SearchPoint
@@ -82,7 +83,11 @@ class SobolSampler(optuna.samplers.QMCSampler):
 
 
 class CmaEsSampler(optuna.samplers.CmaEsSampler):
-    """Optuna's CMA-ES, restarted from the best ended point for each proposal."""
+    """Optuna's CMA-ES, replayed over the ended points for each proposal.
+
+    The first, drawn points give its start (Nomura et al. 2021), and each generation has the points that ended
+    next. Optuna would keep its state in the trials of the study, which a study restored from the store lacks.
+    """
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -91,18 +96,24 @@ class CmaEsSampler(optuna.samplers.CmaEsSampler):
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        ended = whole_study(study).get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        if len(ended) < FIRST_DRAWN or not search_space:
+        complete = whole_study(study).get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        if len(complete) < FIRST_DRAWN or not search_space:
             return {}
-        # a separate study, because Optuna would keep the state of CMA-ES in the trials of the given one
-        one_point = optuna.create_study(direction=study.direction)
-        one_point.ask()
+        ended = sorted(complete, key=when_ended)
         with warnings.catch_warnings():  # the sampler is experimental, but Optuna's version is pinned
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             sampler = optuna.samplers.CmaEsSampler(
-                seed=self._seed, source_trials=ended, warn_independent_sampling=False
+                seed=self._seed,
+                source_trials=ended[:FIRST_DRAWN],
+                n_startup_trials=0,
+                warn_independent_sampling=False,
             )
-        return sampler.sample_relative(one_point, one_point.get_trials(deepcopy=False)[0], search_space)
+        replayed = optuna.create_study(direction=study.direction, sampler=sampler)
+        space = dict(sorted(search_space.items()))  # in a restored study, its order differs
+        for each in ended[FIRST_DRAWN:]:
+            replayed.enqueue_trial(each.params)
+            replayed.tell(replayed.ask(space), each.value)
+        return replayed.ask(space).params
 
 
 MakeSampler = Callable[[int, int], BaseSampler]
