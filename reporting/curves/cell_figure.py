@@ -440,45 +440,32 @@ class FigureCells:
         found = self.samples.placeholders.items()
         return {(y, x): word for (at, _, x, y), word in found if at == panel}
 
-    def published_value(self, **at: object) -> float | None:
+    def published_value(self, *, panel: int, x: int) -> float | None:
         """Return the paper's number for one mark of the figure, if there is one.
 
-        The keywords in `at` are the positions of the mark: its panel, series and x. Any of these levels may
-        be the paper's row, and any its column (see `match_published_keys`); a table with one column is
-        matched only by its rows.
+        The mark has the indices of its panel and of its level of `x`. Any of its levels may be the paper's
+        row, and any its column (see `match_published_keys`); a table with one column is matched only by its
+        rows.
         """
         if self.paper is None:
             return None
         rows = list[str]()
         columns = list(self.paper.columns) if len(self.paper.columns) == 1 else []
-        for factor, number in self._resolved_levels(at):
-            texts = [level_text(level) for level in self.levels[factor]]
+        # panels are numbered row by row
+        row, column = divmod(panel, len(self.levels.get(self.spec.panels or "", ())) or 1)
+        at = {self.spec.rows: row, self.spec.panels: column, self.spec.x: x}
+        for factor, levels in self.levels.items():
+            # a level is known from the position of the mark, or because it is the only one
+            number = at.get(factor, 0 if len(levels) == 1 else None)
+            if number is None:
+                continue
+            texts = [level_text(level) for level in levels]
             for keys, known in ((rows, self.paper.rows), (columns, self.paper.columns)):
                 keys += [
                     key for level, key in match_published_keys(texts, known).items() if level == texts[number]
                 ]
-        cells = (self.paper.cells.get((row, column)) for row in rows for column in columns)
+        cells = (self.paper.cells.get((one, other)) for one in rows for other in columns)
         return next((cell.value for cell in cells if cell is not None), None)
-
-    def _resolved_levels(self, at: Mapping[str, object]) -> Iterator[tuple[str, int]]:
-        """Yield the factors whose level is known at a drawn point, each with the index of the level.
-
-        A level is known from the position of the point, or because it is the only selected level of its
-        factor.
-        """
-        panel, columns = at.get("panel"), len(self.levels.get(self.spec.panels or "", ())) or 1
-        # panels are numbered row by row
-        row, column = divmod(panel, columns) if isinstance(panel, int) else (None, None)
-        roles = {
-            self.spec.rows: row,
-            self.spec.panels: column,
-            self.spec.roles.get("series"): at.get("series"),
-            self.spec.x: at.get("x"),
-        }
-        for factor, levels in self.levels.items():
-            number = roles.get(factor, 0 if len(levels) == 1 else None)
-            if isinstance(number, int):
-                yield factor, number
 
 
 def mean_interval(

@@ -76,15 +76,13 @@ class Point:
 class Line:
     """One line of a figure: the points of one series, from left to right.
 
-    `published` has the paper's numbers for this series, as pairs of x and y. `number` is the index of the
-    line's level among the levels without an accent. It determines the stroke, so that a level looks the same
-    in every panel.
+    `number` is the index of the line's level among the levels without an accent. It determines the stroke, so
+    that a level looks the same in every panel.
     """
 
     name: str
     number: int = 0
     points: tuple[Point, ...]
-    published: tuple[tuple[float, float], ...] = ()
     accent: bool = False
 
 

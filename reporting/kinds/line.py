@@ -3,12 +3,12 @@
 The horizontal axis shows a factor's levels, training time or an index of the metric.
 
 Lines differ in shade and dashes as well as in colour. Names follow the order of the lines' ends. Overlapping
-names are moved apart, and a thin leader connects a moved name to its line. Published numbers are diamonds.
+names are moved apart, and a thin leader connects a moved name to its line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
@@ -57,19 +57,9 @@ class LineFigure(SeriesFigure):
     """`[[curve]] kind = "line"`: lines of mean values, each with a band that shows the spread."""
 
     kind: Literal["line"]
-    published: str | None = None
-    """the paper's table whose numbers are drawn as diamonds"""
 
     special: ClassVar = {"x": (*TIME_AXES, "index")}
     interval_mark: ClassVar = "band"
-
-    def key_faults(self) -> Iterator[KeyFault]:
-        yield from super().key_faults()
-        if self.published is not None and self.is_course:
-            yield (
-                ("published",),
-                f"published has a number for each level, but x is {self.x}: set x to a factor",
-            )
 
     def drawn_faults(self, design: Design) -> Iterator[KeyFault]:
         levels = selected_levels(self.select, design.factors).get(self.x, ())
@@ -88,7 +78,6 @@ class LineFigure(SeriesFigure):
                 name=names[series] if names else "",
                 number=series - (accent is not None and accent < series),
                 points=tuple(sorted(points, key=lambda point: point.x)),
-                published=_published(cells, panel, series, at),
                 accent=accent == series,
             )
             for series, points in sorted(found.items())
@@ -120,17 +109,6 @@ class LineFigure(SeriesFigure):
         if any(each.context for each in contents):
             named = [line.name for each in contents for line in each.lines if line.accent]
             yield "Grey: the other panels' lines" + (f"; in colour: {named[0]}." if named else ".")
-        if any(line.published for each in contents for line in each.lines):
-            yield f"Diamonds: published, {paper} {self.published}."
-
-
-def _published(
-    cells: FigureCells, panel: int, series: int, at: Mapping[object, float]
-) -> tuple[tuple[float, float], ...]:
-    if cells.paper is None:
-        return ()
-    numbers = ((place, cells.published_value(panel=panel, series=series, x=x)) for x, place in at.items())
-    return tuple((place, value) for place, value in numbers if value is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,8 +135,7 @@ class Lines(Content):
         """
         every = [line for content in contents for line in (*content.lines, *content.context)]
         points = [point for line in every for point in line.points]
-        published = [number for line in every for number in line.published]
-        across, up = point_scales(curve, points, published, margins=(0.015, 0.04))
+        across, up = point_scales(curve, points, margins=(0.015, 0.04))
         names = [
             name
             for content in contents
@@ -190,8 +167,6 @@ class Lines(Content):
         for line in order:
             _line(plot, line, strokes[line.name], marked=len(line.points) < _MAX_MARKED_POINTS)
             plot.hover_points(line.points, curve, line.name)
-            for x, y in line.published:
-                plot.mark_published(plot.layout.x.at(x), plot.layout.y.at(y), strokes[line.name][0])
         if self.ranked:
             _rank_lines(plot, self.lines, strokes)
         elif not self.context:

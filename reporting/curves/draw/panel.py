@@ -84,17 +84,12 @@ def make_scale(numbers: Iterable[float], axis: Axis, *, margin: float = 0.0) -> 
 
 
 def point_scales(
-    curve: Curve,
-    points: Sequence[Point],
-    published: Sequence[tuple[float, float]] = (),
-    *,
-    margins: tuple[float, float],
+    curve: Curve, points: Sequence[Point], *, margins: tuple[float, float]
 ) -> tuple[Scale, Scale]:
-    """Return the scales of both axes. They cover all points, intervals and published numbers."""
-    across, up = [point.x for point in points], [number for _, number in published]
-    up += [y for point in points for y in point.numbers]
+    """Return the scales of both axes. They cover all points and intervals."""
+    up = [y for point in points for y in point.numbers]
     return (
-        make_scale([*across, *(place for place, _ in published)], curve.x, margin=margins[0]),
+        make_scale([point.x for point in points], curve.x, margin=margins[0]),
         make_scale([y for y in up if y > 0 or not curve.y.log], curve.y, margin=margins[1]),
     )
 

@@ -159,15 +159,6 @@ def test_published_numbers_are_where_the_paper_has_them(drawn):
     assert [panel.title for panel in bars.panels] == ["sort", "reverse"]
     assert [bar.published for bar in bars.panels[0].content.bars] == [14.0, 20.7, 23.3]
     assert bars.notes[1] == "Diamonds: published, active-memory-transformer table4."
-    lines = drawn(
-        kind="line",
-        value="max_length",
-        x="filter",
-        series="mixer",
-        select={"task": "sort", "filter": [8, 80]},
-        published="table4",
-    )
-    assert only(lines).lines[0].published == ((8, 14.0), (80, 14.0))
 
 
 def test_a_box_has_the_quartiles_of_all_samples_of_all_seeds(drawn):

@@ -119,7 +119,8 @@ def test_all_faults_are_reported_together():
             "accent: unknown level 'conv(k=2)' of mixer; nearest: conv(k=20)",
         ),
         (
-            f'{GOOD[14:]}published = "table9"',
+            'kind = "bar"\nx = "mixer"\nvalue = "loss"\npublished = "table9"\n'
+            'select = { task = "sort", filter = 8 }',
             "published: no published table 'table9' of active-memory-transformer; nearest: table4",
         ),
         (f'{GOOD[14:]}y = "task"', "y: kind 'line' has no key y; it is a key of kind heat"),
@@ -128,11 +129,6 @@ def test_all_faults_are_reported_together():
             'kind = "line"\nx = "filter"\nvalue = "loss"\naccent = "sa"\n'
             'select = { task = "sort", mixer = "sa" }',
             "accent: set series to the factor that has this level",
-        ),
-        (
-            'kind = "line"\nx = "step"\nvalue = "loss"\nseries = "mixer"\npublished = "table4"\n'
-            'select = { task = "sort", filter = 8 }',
-            "published: published has a number for each level, but x is step: set x to a factor",
         ),
     ],
 )

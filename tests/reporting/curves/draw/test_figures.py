@@ -50,7 +50,7 @@ def points(*ys):
 
 LINES = Lines(
     lines=(
-        Line(name="a", points=points(1, 2, 3), published=((2, 2.5),)),
+        Line(name="a", points=points(1, 2, 3)),
         Line(name="b", number=1, points=points(3, 2, 3), accent=True),
     )
 )
