@@ -53,7 +53,6 @@ def columns(seeds: int) -> TermColumns:
     return TermColumns(
         levels={name: [cell[at] for cell in cells] for at, name in enumerate("abc")},
         seeds=[*range(seeds)] * len(CELLS),
-        with_interactions=True,
     )
 
 

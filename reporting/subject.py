@@ -26,7 +26,7 @@ from ..studies.study import Study
 from .outcomes import omitted_trials, provenance
 
 if TYPE_CHECKING:
-    from .statistics.factor_effects import Contrast, FactorModel
+    from .statistics.factor_effects import Contrast, FactorModel, Term, TermEffect
 
 _SHARED_FACTORS = ("task", SEED)
 """Factors that already have a column in the store, with the same values."""
@@ -240,7 +240,7 @@ class ResultSubject:
         return provenance(list(dict.fromkeys(ids)), self.outcomes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class StudyModel:
     """A linear model of how the factors affect a metric.
 
@@ -250,6 +250,16 @@ class StudyModel:
     observations: Observations
     observed: Mapping[str, tuple[Level, ...]]
     model: FactorModel | None
+
+    @cached_property
+    def effects(self) -> Mapping[Term, TermEffect]:
+        """Return the effect of each term, which is a factor or a pair of factors."""
+        return {effect.term: effect for effect in self.model.effects()} if self.model else {}
+
+    @property
+    def tests(self) -> int:
+        """Return how many effects are tested."""
+        return sum(effect.p is not None for effect in self.effects.values())
 
     def level_means(self, *factors: str) -> dict[tuple[str, ...], Contrast]:
         """Return the mean at each level of a factor, or at each combination of two factors.
@@ -265,8 +275,8 @@ class StudyModel:
         return {tuple(key[term.index(name)] for name in factors): mean for key, mean in found}
 
 
-def model_factors(subject: ResultSubject, metric: str, *, interactions: bool) -> StudyModel:
-    """Fit a linear model of how the varying factors affect a metric."""
+def model_factors(subject: ResultSubject, metric: str) -> StudyModel:
+    """Fit a linear model of how the varying factors, and their pairs, affect a metric."""
     from .statistics.factor_effects import FactorModel, TermColumns  # noqa: PLC0415 -- loads NumPy
 
     observations = subject.observe(metric)
@@ -285,7 +295,6 @@ def model_factors(subject: ResultSubject, metric: str, *, interactions: bool) ->
             for name in varied
         },
         seeds=[seeds.index(each.seed) for each in observations.values],
-        with_interactions=interactions,
     )
     model = FactorModel(columns, [each.value for each in observations.values])
     return StudyModel(observations=observations, observed=observed, model=model)

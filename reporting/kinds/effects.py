@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain, combinations
+from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field
@@ -27,15 +27,15 @@ from ...studies.presentation.kinds import (
 )
 from ...studies.schema.design import Design
 from ...studies.schema.factors import SEED, level_key, level_names, one_line
-from ...studies.schema.settings import Level, Names
-from ...studies.text.units import degrees_of_freedom, number_range, plural
+from ...studies.schema.settings import Level
+from ...studies.text.units import degrees_of_freedom, plural
 from ..claims.terminal import format_p
 from ..curves.curve import Axis, Bar, Content, Curve, Panel
 from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, Scale, make_scale, measure_names
 from ..curves.draw.style import DIM, FAINT, INK, MAX_NAME_WIDTH, TEXT, TICK, text_width, wrap_text
-from ..statistics.estimates import mean
+from ..statistics.decided_differences import SIGNIFICANCE_LEVEL
+from ..statistics.estimates import detectable, mean
 from ..subject import ResultSubject, StudyModel, model_factors
-from ..tables.cells import metric_head
 from ..tables.differences import caption_start, detectable_words
 from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Table, interval_cell, number_cell
 
@@ -80,41 +80,31 @@ class EffectsTable(TableKind):
     """`[[table]] kind = "effects"`: the effect of every varied factor on a metric."""
 
     kind: Literal["effects"]
-    value: Names
-    """a metric or a cost, or a list of them, side by side"""
-    interactions: bool = True
-    """whether the model includes all two-factor interactions"""
+    value: str
+    """the metric, or a cost"""
     select: dict[str, Any] = Field(default={})
     """for a factor, the level or list of levels to include"""
     digits: dict[str, Annotated[int, Field(ge=0, le=12)]] = Field(default={})
     """decimals by metric (default: the metric's own)"""
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
-        return model_faults(self.select, self.value, self.digits, design, interactions=self.interactions)
+        return model_faults(self.select, self.value, self.digits, design)
 
     def table(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
-        subject = ResultSubject(study, self.select, outcomes)
-        named = [subject.metric(name, self.digits) for name in self.value]
-        columns = [_EffectsColumn.of(subject, metric, interactions=self.interactions) for metric, _ in named]
-        factors, rows, notes = subject.varied, list(_rows(subject.varied, columns)), Footnotes()
-        headed = [metric_head(metric, words) for metric, words in named for _ in _COLUMNS]
+        subject, notes = ResultSubject(study, self.select, outcomes), Footnotes()
+        metric, found = subject.metric(self.value, self.digits)[0], model_factors(subject, self.value)
+        headings, rows, cells = zip(*_rows(found, subject.varied, metric, notes), strict=True)
         return Table(
             name=self.name,
-            caption=tuple(_sentences(self, subject, columns)),
+            caption=tuple(_sentences(self, subject, metric, found)),
             corner="",
-            rows=tuple(row.name for row in rows),
-            columns=_COLUMNS * len(columns),
-            cells=tuple(
-                tuple(chain.from_iterable(_cells(row, column, factors, notes) for column in columns))
-                for row in rows
-            ),
+            rows=rows,
+            columns=_COLUMNS,
+            cells=cells,
             footnotes=notes.as_tuple(),
             provenance=subject.provenance(),
-            keys=tuple(
-                ColumnKey(metric=each.metric.name, level=kind) for each in columns for kind in _COLUMNS
-            ),
-            column_headings=(tuple(headed),) if len(columns) > 1 else (),
-            groups=tuple(row.heading for row in rows),
+            keys=tuple(ColumnKey(metric=metric.name, level=kind) for kind in _COLUMNS),
+            groups=headings,
             spread="ci",
         )
 
@@ -127,17 +117,15 @@ class EffectsFigure(CurveKind):
     """the metric, or a cost"""
     select: dict[str, Any] = Field(default={})
     """for a factor, the level or list of levels to include"""
-    interactions: bool = True
-    """whether the model includes all two-factor interactions"""
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
-        return model_faults(self.select, [self.value], {}, design, interactions=self.interactions)
+        return model_faults(self.select, self.value, {}, design)
 
     def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
         subject = ResultSubject(study, self.select, outcomes)
         metric, found = (
             subject.metric(self.value)[0],
-            model_factors(subject, self.value, interactions=self.interactions),
+            model_factors(subject, self.value),
         )
         return model_figure(
             self,
@@ -152,34 +140,29 @@ class EffectsFigure(CurveKind):
 
 
 def model_faults(
-    select: Mapping[str, Any],
-    value: Sequence[str],
-    digits: Mapping[str, int],
-    design: Design,
-    *,
-    interactions: bool,
+    select: Mapping[str, Any], value: str, digits: Mapping[str, int], design: Design
 ) -> list[KeyFault]:
     """Return the faults of the study-file keys that define a linear model.
 
     The factors are checked only if all names are known.
     """
-    faults = [*select_faults(select, design.known_levels), *metric_faults(value, digits)]
-    return faults or list(_factor_faults(select, design, interactions=interactions))
+    faults = [*select_faults(select, design.known_levels), *metric_faults([value], digits)]
+    return faults or list(_factor_faults(select, design))
 
 
-def _factor_faults(select: Mapping[str, Any], design: Design, *, interactions: bool) -> Iterator[KeyFault]:
+def _factor_faults(select: Mapping[str, Any], design: Design) -> Iterator[KeyFault]:
     """Yield a fault if no factor varies, or if the linear model would have too many coefficients.
 
     Also yield a fault if some cells lack a varying factor.
     """
     varied = varied_factors(select, design.factors)
     columns = [len(levels) - 1 for levels in varied.values()]
-    count = sum(columns) + (sum(map(math.prod, combinations(columns, 2))) if interactions else 0)
+    count = sum(columns) + sum(map(math.prod, combinations(columns, 2)))
     if not varied:
         yield ("kind",), f"expected a factor other than {SEED} with several levels, got none"
     elif count > MAX_MODEL_COLUMNS:
-        of = f"{len(varied)} factors" + (" with their interactions" if interactions else "")
-        yield ("kind",), f"expected a model of at most {MAX_MODEL_COLUMNS:,} columns, got {count:,} of {of}"
+        got = f"{count:,} of {len(varied)} factors with their interactions"
+        yield ("kind",), f"expected a model of at most {MAX_MODEL_COLUMNS:,} columns, got {got}"
     if absent := absent_factors(varied, select, design):
         names = " and ".join(absent)
         yield (
@@ -248,17 +231,18 @@ def _model_notes(found: StudyModel) -> Iterator[str]:
 def _figure_notes(found: StudyModel) -> Iterator[str]:
     if found.model is None:
         return
-    error, tests = found.model.error, sum(effect.p is not None for effect in found.model.effects())
+    error = found.model.error
     yield "Dotted: the mean of all values. η²: share of the sum of squares" + (
-        f"; p: F test, {degrees_of_freedom([error.degrees])}, Holm over {tests} effects." if error else "."
+        f"; p: F test, {degrees_of_freedom([error.degrees])}, Holm over {found.tests} effects."
+        if error
+        else "."
     )
 
 
 def _factor_means(found: StudyModel, factors: Mapping[str, tuple[Level, ...]], metric: Metric) -> Effects:
-    effects = {effect.term: effect for effect in found.model.effects()} if found.model else {}
     groups = list[FactorMeans]()
     for name, levels in factors.items():
-        means, effect = found.level_means(name), effects.get((name,))
+        means, effect = found.level_means(name), found.effects.get((name,))
         bars = []
         for level, text in zip(levels, level_names(levels), strict=True):
             contrast = means.get((level_key(level),))
@@ -276,137 +260,69 @@ def _factor_means(found: StudyModel, factors: Mapping[str, tuple[Level, ...]], m
     return Effects(factors=tuple(groups), center=mean(values) if values else None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _EffectsColumn:
-    """A column of a table of effects.
-
-    It has the linear model of one metric and the effects that the model estimates. A term is a factor or a
-    pair of factors.
-    """
-
-    metric: Metric
-    found: StudyModel
-    effects: Mapping[Term, TermEffect]
-
-    @classmethod
-    def of(cls, subject: ResultSubject, metric: Metric, *, interactions: bool) -> Self:
-        found = model_factors(subject, metric.name, interactions=interactions)
-        effects = {effect.term: effect for effect in found.model.effects()} if found.model else {}
-        return cls(metric=metric, found=found, effects=effects)
-
-    @property
-    def tests(self) -> int:
-        return sum(effect.p is not None for effect in self.effects.values())
-
-    @property
-    def mentions_interactions(self) -> bool:
-        """Return whether the column shows an interaction.
-
-        The interaction is either estimated, or not separable from another effect.
-        """
-        return any(
-            effect.contrasts or effect.aliases for term, effect in self.effects.items() if len(term) > 1
-        )
-
-    @property
-    def detectable(self) -> list[float]:
-        """Return, for each factor with two levels, the smallest difference detected with 80 % power.
-
-        Return an empty list if the error of the model is unknown.
-        """
-        from ..statistics.decided_differences import SIGNIFICANCE_LEVEL  # noqa: PLC0415 -- loads NumPy
-        from ..statistics.estimates import detectable  # noqa: PLC0415 -- as above
-
-        error = self.found.model.error if self.found.model else None
-        errors = [
-            effect.contrasts[0].error
-            for term, effect in self.effects.items()
-            if len(term) == 1 and len(effect.contrasts) == 1
-        ]
-        known = [each for each in errors if each is not None]
-        if error is None or not known or not self.tests:
-            return []
-        return [detectable(each, error.degrees, SIGNIFICANCE_LEVEL / self.tests) for each in known]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
-    """A row of a table of effects.
-
-    It is for a factor, an interaction, a level, or a share that no factor explains. A factor with more than
-    two levels also has a row for each level, where `level` is its index.
-    """
-
-    name: str
-    heading: str
-    term: Term = ()
-    level: int | None = None
-    besides: str = ""
-
-
-def _rows(factors: Mapping[str, tuple[Level, ...]], columns: Sequence[_EffectsColumn]) -> Iterator[_Row]:
-    """Yield the rows of a table of effects.
+def _rows(
+    found: StudyModel, factors: Mapping[str, tuple[Level, ...]], metric: Metric, notes: Footnotes
+) -> Iterator[tuple[str, str, tuple[Cell, Cell, Cell]]]:
+    """Yield the rows of a table of effects: heading, name and cells.
 
     Factors come first, then interactions, then shares that no factor explains. A factor with more than two
     levels has a further row for each level.
     """
+    count, empty = len(found.observations.values), Cell(status=CellStatus.DONE)
+    shows_interactions = _mentions_interactions(found)
+
+    def number(value: float | None, words: Callable[[float], str]) -> Cell:
+        return empty if value is None else number_cell(value, words(value))
+
+    def contrast_cell(contrast: Contrast) -> Cell:
+        bounds, text = (contrast.low, contrast.high), with_sign(metric.format(contrast.value))
+        return interval_cell(contrast.value, bounds, metric.format, count, text=text)
+
+    def term_cells(term: Term) -> tuple[Cell, Cell, Cell]:
+        effect = found.effects.get(term)
+        if effect is None or not effect.contrasts:
+            marks = tuple(map(notes.mark, _why_unknown(term, effect, found)))
+            return Cell(status=CellStatus.MISSING, text=NOT_RUN, marks=marks), empty, empty
+        held = effect.aliases if shows_interactions else ()  # otherwise the caption has this note
+        many = f"Valid if none of {len(held)} interactions exists."
+        few = f"Valid if there is no interaction {_listed(held, 'or')}."
+        marks = (notes.mark(few if len(held) <= MAX_LISTED else many),) if held else ()
+        of_two = all(len(factors[name]) == 2 for name in term)
+        first = replace(contrast_cell(effect.contrasts[0]) if of_two else empty, marks=marks)
+        return first, number(effect.p, _p_words), number(effect.share, _share_words)
+
     for name, levels in factors.items():
         names = level_names(levels)
-        if len(levels) == 2:
-            yield _Row(name=f"{one_line(name)}: {names[0]} → {names[1]}", heading=FACTORS, term=(name,))
+        change = f": {names[0]} → {names[1]}" if len(levels) == 2 else ""
+        yield FACTORS, one_line(name) + change, term_cells((name,))
+        if change:
             continue
-        yield _Row(name=one_line(name), heading=FACTORS, term=(name,))
-        for number, each in enumerate(names):
-            yield _Row(name=f"{one_line(name)}: {each}", heading=FACTORS, term=(name,), level=number)
-    shown = any(column.mentions_interactions for column in columns)
-    for term in combinations(factors, 2) if shown else ():
-        yield _Row(name=" × ".join(map(one_line, term)), heading=INTERACTIONS, term=term)
-    shares = [column.found.model.shares for column in columns if column.found.model]
+        known = found.model is not None and found.effects[name,].contrasts if found.effects else ()
+        deviations = found.model.deviations(name) if found.model and known else ()
+        observed = map(level_key, found.observed[name])
+        by_level = dict(zip(observed, deviations, strict=False))
+        for level, text in zip(levels, names, strict=True):
+            contrast = by_level.get(level_key(level))
+            missing = Cell(status=CellStatus.MISSING, text=NOT_RUN) if by_level else empty
+            first = missing if contrast is None else contrast_cell(contrast)
+            yield FACTORS, f"{one_line(name)}: {text}", (first, empty, empty)
+    for term in combinations(factors, 2) if shows_interactions else ():
+        yield INTERACTIONS, " × ".join(map(one_line, term)), term_cells(term)
+    shares = found.model.shares if found.model else None
     for key, name in (("seeds", "seeds"), ("rest", "residual"), ("noise", "noise within cells")):
-        if any(getattr(share, key) is not None for share in shares):
-            yield _Row(name=name, heading=BESIDES, besides=key)
+        if (share := getattr(shares, key, None)) is not None:
+            yield BESIDES, name, (empty, empty, number(share, _share_words))
 
 
-def _cells(
-    row: _Row, column: _EffectsColumn, factors: Mapping[str, tuple[Level, ...]], notes: Footnotes
-) -> tuple[Cell, ...]:
-    metric, found = column.metric, column.found
-    if row.besides:
-        share = getattr(found.model.shares, row.besides) if found.model else None
-        return _empty(), _empty(), _number(share, _share_words)
-    effect = column.effects.get(row.term)
-    if effect is None or not effect.contrasts:
-        if row.level is not None:
-            return _empty(), _empty(), _empty()
-        marks = tuple(map(notes.mark, _why_unknown(row.term, effect, column)))
-        return Cell(status=CellStatus.MISSING, text=NOT_RUN, marks=marks), _empty(), _empty()
-    if row.level is not None:
-        contrast = _level_effect(found, row, factors)
-        return _effect(contrast, metric, len(found.observations.values)), _empty(), _empty()
-    held = effect.aliases if column.mentions_interactions else ()  # otherwise the caption has this note
-    many = f"Valid if none of {len(held)} interactions exists."
-    few = f"Valid if there is no interaction {_listed(held, 'or')}."
-    marks = (notes.mark(few if len(held) <= MAX_LISTED else many),) if held else ()
-    if all(len(factors[name]) == 2 for name in row.term):
-        first = _effect(effect.contrasts[0], metric, len(found.observations.values), marks)
-    else:
-        first = Cell(status=CellStatus.DONE, marks=marks)
-    return first, _number(effect.p, _p_words), _number(effect.share, _share_words)
+def _mentions_interactions(found: StudyModel) -> bool:
+    """Return whether an interaction is estimated, or not separable from another effect."""
+    return any(effect.contrasts or effect.aliases for term, effect in found.effects.items() if len(term) > 1)
 
 
-def _level_effect(found: StudyModel, row: _Row, factors: Mapping[str, tuple[Level, ...]]) -> Contrast | None:
-    (name,) = row.term
-    key = level_key(factors[name][row.level or 0])
-    observed = [level_key(level) for level in found.observed[name]]
-    if found.model is None or key not in observed:
-        return None
-    return found.model.deviations(name)[observed.index(key)]
-
-
-def _why_unknown(term: Term, effect: TermEffect | None, column: _EffectsColumn) -> Iterator[str]:
-    if not column.found.observations.values:
+def _why_unknown(term: Term, effect: TermEffect | None, found: StudyModel) -> Iterator[str]:
+    if not found.observations.values:
         return
-    lost = [name for name in term if len(column.found.observed[name]) < 2]
+    lost = [name for name in term if len(found.observed[name]) < 2]
     if lost:
         yield f"Only one level of {' and of '.join(lost)} has a value."
     elif effect is None:
@@ -425,41 +341,25 @@ def _listed(terms: Sequence[Term], word: str) -> str:
     return f" {word} ".join(" × ".join(map(one_line, term)) for term in terms)
 
 
-def _effect(contrast: Contrast | None, metric: Metric, count: int, marks: tuple[str, ...] = ()) -> Cell:
-    if contrast is None:
-        return Cell(status=CellStatus.MISSING, text=NOT_RUN)
-    bounds, text = (contrast.low, contrast.high), with_sign(metric.format(contrast.value))
-    return interval_cell(contrast.value, bounds, metric.format, count, text=text, marks=marks)
-
-
-def _number(value: float | None, words: Callable[[float], str]) -> Cell:
-    return _empty() if value is None else number_cell(value, words(value))
-
-
-def _empty() -> Cell:
-    return Cell(status=CellStatus.DONE)
-
-
 def _sentences(
-    spec: EffectsTable, subject: ResultSubject, columns: Sequence[_EffectsColumn]
+    spec: EffectsTable, subject: ResultSubject, metric: Metric, found: StudyModel
 ) -> Iterator[str]:
     factors, seeds = subject.varied, len(subject.levels[SEED])
-    metrics, cells = [column.metric for column in columns], columns[0].found.observations.cells
     fixed = subject.fixed((*factors, SEED))
     at = f", at {describe_levels(fixed)}" if fixed else ""
-    size = f"{plural(len(factors), 'factor')} over {plural(cells, 'cell')}{at}"
+    size = f"{plural(len(factors), 'factor')} over {plural(found.observations.cells, 'cell')}{at}"
     blocks = f"{seeds} seeds as blocks" if seeds > 1 else "one seed"
-    yield f"{caption_start(spec.caption, metrics)}: effects of {size}, with {blocks}."
-    yield from subject.difference(metrics)
-    yield from _what_effects_are(spec, factors, columns)
-    yield from _how_found(columns)
-    yield from _shares(columns)
-    yield from _left_out(subject, columns)
+    yield f"{caption_start(spec.caption, [metric])}: effects of {size}, with {blocks}."
+    yield from subject.difference([metric])
+    yield from _what_effects_are(found, factors)
+    yield from _how_found(found, metric)
+    yield from _shares(found)
+    yield from subject.omitted(found.observations.gaps, found.observations.planned)
+    if count := found.observations.planned - len(found.observations.trials):
+        yield f"{count} combinations of cell and seed share their trial with another cell."
 
 
-def _what_effects_are(
-    spec: EffectsTable, factors: Mapping[str, tuple[Level, ...]], columns: Sequence[_EffectsColumn]
-) -> Iterator[str]:
+def _what_effects_are(found: StudyModel, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[str]:
     counts = [len(levels) for levels in factors.values()]
     if 2 not in counts:
         what = "each level minus the mean of all"
@@ -468,71 +368,49 @@ def _what_effects_are(
     else:
         what = "with two levels, the second minus the first; with more, each level minus the mean of all"
     yield f"Effect of a factor: {what}, with equal weights of the other factors' levels."
-    interactions = [term for column in columns for term in column.effects if len(term) > 1]
-    if interactions and not any(column.mentions_interactions for column in columns):
-        count = plural(len(set(interactions)), "interaction")
+    interactions = [term for term in found.effects if len(term) > 1]
+    if interactions and not _mentions_interactions(found):
+        count = plural(len(interactions), "interaction")
         yield f"Not estimable from these cells and assumed to be zero: {count}."
     elif interactions and counts.count(2) > 1:
         yield (
             "Effect of an interaction of two levels with two:"
             " the effect of one factor at the second level of the other minus that at its first."
         )
-    if not spec.interactions and len(factors) > 1:
-        yield "Interactions are assumed to be zero."
 
 
-def _how_found(columns: Sequence[_EffectsColumn]) -> Iterator[str]:
-    errors = [column.found.model.error for column in columns if column.found.model]
-    known = [error for error in errors if error is not None]
-    if not known:
+def _how_found(found: StudyModel, metric: Metric) -> Iterator[str]:
+    error = found.model.error if found.model else None
+    if error is None:
         yield "Without an estimate of the noise there are no intervals and no tests."
         return
-    degrees = degrees_of_freedom(sorted({error.degrees for error in known}))
-    within = all(error.is_within_cells for error in known)
-    source = "the noise within cells" if within else "the residuals"
-    tests = sorted({column.tests for column in columns if column.tests})
-    found = [(column.metric, each) for column in columns for each in column.detectable]
-    limits = detectable_words(found, " between two levels")
+    errors = [
+        effect.contrasts[0].error
+        for effect in found.effects.values()
+        if len(effect.term) == 1 and len(effect.contrasts) == 1
+    ]
+    level = SIGNIFICANCE_LEVEL / max(1, found.tests)
+    limits = [(metric, detectable(each, error.degrees, level)) for each in errors if each is not None]
+    source = "the noise within cells" if error.is_within_cells else "the residuals"
     yield "In brackets: 95 % interval of each single effect."
     yield (
-        f"p: F test by the variance of {source}, {degrees};"
-        f" Holm over {number_range(tests)} test{'' if tests == [1] else 's'} of the column"
-        f"{limits}."
+        f"p: F test by the variance of {source}, {degrees_of_freedom([error.degrees])};"
+        f" Holm over {found.tests} test{'' if found.tests == 1 else 's'} of the column"
+        f"{detectable_words(limits, ' between two levels')}."
     )
 
 
-def _shares(columns: Sequence[_EffectsColumn]) -> Iterator[str]:
-    found = [(column.found.model.shares, column.effects.values()) for column in columns if column.found.model]
-    if not found:
+def _shares(found: StudyModel) -> Iterator[str]:
+    if found.model is None:
         return
-    sums = [
-        sum(share or 0.0 for share in (shares.seeds, shares.rest, shares.noise))
-        + sum(effect.share or 0.0 for effect in effects)
-        for shares, effects in found
-    ]
-    unequal = any(abs(total - 1) > 0.0005 for total in sums if total)
+    shares = found.model.shares
+    others = sum(share or 0.0 for share in (shares.seeds, shares.rest, shares.noise))
+    total = others + sum(effect.share or 0.0 for effect in found.effects.values())
     yield "Share: η², of the sum of squares of all values" + (
         "; because combinations differ in their numbers of values, shares do not add up to 100 %."
-        if unequal
+        if total and abs(total - 1) > 0.0005
         else "."
     )
-
-
-def _left_out(subject: ResultSubject, columns: Sequence[_EffectsColumn]) -> Iterator[str]:
-    """Yield sentences on trials that the table leaves out.
-
-    They lack a value, or another cell has the same trial.
-    """
-    observations = [column.found.observations for column in columns]
-    omitted = [list(subject.omitted(each.gaps, each.planned)) for each in observations]
-    if all(each == omitted[0] for each in omitted):
-        yield from omitted[0]
-    else:
-        for column, sentences in zip(columns, omitted, strict=True):
-            yield from (f"{column.metric.name}: {sentence}" for sentence in sentences)
-    first = observations[0]
-    if count := first.planned - len(first.trials):
-        yield f"{count} combinations of cell and seed share their trial with another cell."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,7 +54,7 @@ class InteractionFigure(CurveKind):
         return {"accent": self.series}
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
-        faults = model_faults(self.select, [self.value], {}, design, interactions=True)
+        faults = model_faults(self.select, self.value, {}, design)
         return faults or list(self._factor_faults(design))
 
     def _factor_faults(self, design: Design) -> Iterator[KeyFault]:
@@ -70,7 +70,7 @@ class InteractionFigure(CurveKind):
 
     def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
         subject = ResultSubject(study, self.select, outcomes)
-        found = model_factors(subject, self.value, interactions=True)
+        found = model_factors(subject, self.value)
         return model_figure(
             self,
             subject,

@@ -359,7 +359,6 @@ class TermColumns:
 
     levels: Mapping[str, Sequence[int]]
     seeds: Sequence[int]
-    with_interactions: bool
 
     @cached_property
     def counts(self) -> dict[str, int]:
@@ -374,7 +373,7 @@ class TermColumns:
     @cached_property
     def pairs(self) -> tuple[Term, ...]:
         """Return the interactions: one term for each pair of factors."""
-        return tuple(combinations(self.levels, 2)) if self.with_interactions else ()
+        return tuple(combinations(self.levels, 2))
 
     @cached_property
     def blocks(self) -> Floats:
@@ -444,7 +443,7 @@ class TermColumns:
         """
         found = sorted(set(zip(*self.levels.values(), strict=True)))
         levels = {name: [cell[at] for cell in found] for at, name in enumerate(self.levels)}
-        return TermColumns(levels=levels, seeds=[0] * len(found), with_interactions=self.with_interactions)
+        return TermColumns(levels=levels, seeds=[0] * len(found))
 
     def is_complete(self, term: Term) -> bool:
         """Return whether all combinations of the term's levels are observed."""

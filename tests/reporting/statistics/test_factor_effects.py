@@ -15,7 +15,7 @@ def columns(cells, seeds, lost=()):
     rows = [(cell, seed) for cell in cells for seed in range(seeds)]
     rows = [row for at, row in enumerate(rows) if at not in lost]
     levels = {name: [cell[at] for cell, _ in rows] for at, name in enumerate("abcd"[: len(cells[0])])}
-    return TermColumns(levels=levels, seeds=[seed for _, seed in rows], with_interactions=True)
+    return TermColumns(levels=levels, seeds=[seed for _, seed in rows])
 
 
 def by_term(model):
