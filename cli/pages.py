@@ -286,7 +286,10 @@ class StudySettingEntry(Page):
 
 
 class StudyShowPage(Page):
-    """The output of `study show`: a study's settings. With --best, it is the table of its best points."""
+    """The output of `study show`: a study's settings. With --best, it is the table of its best points.
+
+    `sizes` has the size that `match` solves for each model, if any.
+    """
 
     study: str = Field(validation_alias="name")
     title: str
@@ -294,6 +297,7 @@ class StudyShowPage(Page):
     settings: Sequence[StudySettingEntry] = Field(
         default=(), validation_alias=AliasPath("source_sheet", "settings")
     )
+    sizes: Mapping[str, int] = {}
     points: Sequence[Mapping[str, Any]] | None = None
 
 

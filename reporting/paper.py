@@ -308,7 +308,8 @@ _AT_LEVEL = re.compile(r"(?:at ([^:]+=[^:]*): )?(.*)", re.DOTALL)
 class PaperStudy:
     """A study of the paper, with its progress and the maximum cost of its remaining trials.
 
-    `flops` are the FLOPs of all remaining trials, and `seconds` their time on this machine, None if unknown.
+    `flops` are the FLOPs of all remaining trials, and `seconds` the time of one core of this machine
+    for them, None if unknown.
     """
 
     name: str

@@ -62,6 +62,7 @@ def show(
     if best is not None:
         return _show_best(study, overrides, best, results, as_json=as_json)
     from ...studies.last_run import recorded_text
+    from ...studies.planning.plan import solved_sizes
     from ..machine_settings import load_settings, open_results
     from ..views.settings import format_settings
 
@@ -74,7 +75,8 @@ def show(
     elif as_json:
         from ..pages import StudyShowPage
 
-        print_json(StudyShowPage.model_validate(found))
+        sizes = dict(solved_sizes(found)) if found.design.matched_size else {}
+        print_json(StudyShowPage.model_validate(found).model_copy(update={"sizes": sizes}))
     else:
         print_stdout(format_settings(found, sources=sources))
     return None

@@ -16,7 +16,7 @@ from ...reporting.claims.verdicts import Verdict, verdict_word
 from ...reporting.paper import PaperClaim, PaperFigure, PaperSheet, PaperStudy, StudyVerdict
 from ...reporting.tables.render import markdown, rich
 from ...studies.catalog.metrics import with_sign
-from ...studies.text.units import format_duration, plural
+from ...studies.text.units import format_core_hours, plural
 
 _GAP = 3
 _MIN_TEXT = 24  # columns for the first column of a section, however narrow the terminal
@@ -195,7 +195,7 @@ class _NumberTexts:
 def _cost(study: PaperStudy, *, times: bool) -> str:
     if not study.left:
         return "–"
-    time = "" if study.seconds is None or not times else f", {format_duration(study.seconds)} here"
+    time = "" if study.seconds is None or not times else f", {format_core_hours(study.seconds)}"
     return f"{study.flops:.1e} FLOPs{time}"
 
 

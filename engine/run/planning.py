@@ -27,7 +27,7 @@ from ...studies.resolve.costs import gains_from_bf16
 from ...studies.resolve.trial import first_of_each_kind, settings_to_json
 from ...studies.schema.search_settings import RACE
 from ...studies.study import Study
-from ...studies.text.units import format_bytes, format_duration, plural, si_prefix
+from ...studies.text.units import format_bytes, format_core_hours, format_duration, plural, si_prefix
 from ..core.resources import (
     ONE_CPU,
     Gpu,
@@ -382,6 +382,6 @@ def _on_cpus(plan: Plan, machine: Machine, seconds: float, workers: int) -> str:
     """
     longest = plan.max_trial_s if seconds == plan.estimate.seconds else 0.0  # a trial cannot be split
     wall_s = max(seconds / workers, longest)
-    core_hours = f"{seconds * machine.cpus / 3600:,.1f} core-hours, "
-    # 0.0 core-hours say less than the time
-    return f"{'' if core_hours.startswith('0.0') else core_hours}{format_duration(wall_s)}"
+    core_hours = format_core_hours(seconds * machine.cpus)
+    # so few core-hours say less than the time
+    return f"{'' if core_hours.startswith('less') else f'{core_hours}, '}{format_duration(wall_s)}"

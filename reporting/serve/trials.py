@@ -185,6 +185,8 @@ def trial_list(now: StudyNow, order: str | None) -> Mapping[str, object]:
     factors, trials, own = factor_names(now.study), trials_now(now), own_metrics(now.study)
     shown = [dict(metric_words(each.measured, own)) for each in trials.values()]
     metrics = list(dict.fromkeys(name for each in shown for name in each))[:MAX_METRICS]
+    taken = {"trial", "state", "epochs", "time", "ended", *metrics}
+    factors = [f"factor {name}" if name in taken else name for name in factors]
     lines: list[dict[str, tuple[Any, str]]] = []  # the sort key and the text of each cell
     for place, (each, words) in enumerate(zip(trials.values(), shown, strict=True)):
         levels = level_words(now.study, each.levels)

@@ -6,7 +6,7 @@ It also says which models cannot learn their task.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from importlib import import_module
@@ -526,6 +526,16 @@ def model_costs(
         )
         models.append(model)
     return tuple(models)
+
+
+def solved_sizes(study: Study) -> Iterator[tuple[str, int]]:
+    """Yield the label of each model whose size is solved by `match`, and this size."""
+    label = _labeller(study)
+    for group in group_by_model(study, study.trials):
+        match = study.grid.size_matches.get(group[0].id)
+        if match is not None and match.size is not None:
+            at = [level_name(group[0].levels[name]) for name in factors_of_sizes(study)]
+            yield " · ".join([*at, label(group[0])]), match.size
 
 
 def _distance(match: SizeMatch) -> tuple[float, float]:

@@ -38,6 +38,7 @@ class StudyStatus:
     trials that were handed in and not started. `num_held` counts trials that a gate holds back and that were
     never started; they do not count as remaining. Trials in `missing_weights` are done, but would be trained
     again for their weights. `failure_reasons` counts first lines, the most frequent first.
+    `added` has the status of each stored trial of an added seed.
     `spent` names the budget or space that a search has used up, and is empty otherwise; then `num_remaining`
     counts only trials of points that have begun. `stale` are outcomes computed with other plug-in source,
     which do not count.
@@ -48,6 +49,7 @@ class StudyStatus:
     num_held: int = 0
     spent: str = ""
     stored: Mapping[str, str] = field(default_factory=dict[str, str])
+    added: Mapping[str, str] = field(default_factory=dict[str, str])
     started: tuple[str, ...] = ()
     progress: Mapping[str, CheckpointNote] = field(default_factory=dict[str, CheckpointNote])
     begun: Mapping[str, Trial] = field(default_factory=dict[str, Trial])
@@ -77,6 +79,10 @@ class StudyStatus:
         parts += [
             f"{self.num_remaining} left" + (f", {len(self.started)} of them begun" if self.started else "")
         ]
+        if self.added:
+            ended = Counter(self.added.values())
+            counted = ", ".join(f"{count} {status}" for status, count in sorted(ended.items()))
+            parts += [f"added seeds: {counted}"]
         if self.num_held:
             parts += [f"{self.num_held} held back by a gate"]
         if self.spent:
@@ -146,6 +152,7 @@ def study_status(
     if study.search is not None:
         within_budget = left_within_budget(study, study.search, rows, (each.trial for each in unfinished))
     begun = {each.trial.id: each.trial for each in unfinished if each.has_started}
+    later = study_outcomes(study.with_later_seeds(), outcomes).filter(~has_trial(statuses))
     total = _total(study, rows)
     ended = sum(status != "incomplete" for status in statuses.values())
     held = study.gates.held(confirmed).difference(statuses, begun) if study.gates else frozenset[str]()
@@ -158,6 +165,7 @@ def study_status(
         num_held=len(held),
         spent=_spent_words(study, remaining, is_over_budget=within_budget is not None),
         stored=statuses,
+        added=dict(later.select("trial", "status").iter_rows()) if study.search is None else {},
         started=open_ones,
         progress=dict(sorted(reached, key=lambda each: each[1].saved_at, reverse=True)),
         begun=begun,

@@ -35,6 +35,14 @@ def format_duration(seconds: float) -> str:
     raise AssertionError("the last unit suits any time")
 
 
+def format_core_hours(core_seconds: float) -> str:
+    """Return the time that all cores compute together, such as `3.1 core-hours`."""
+    hours = core_seconds / 3600
+    if hours < 0.05:
+        return "less than 0.1 core-hours"
+    return f"{hours:,.{0 if hours >= 99.5 else 1}f} core-hours"
+
+
 def parse_duration(text: str) -> float:
     """Return the seconds of a time such as `30s`, `5m`, `1.5h` or `90`; raise ValueError for other texts."""
     if found := _DURATION.fullmatch(text.strip()):

@@ -26,6 +26,12 @@ def test_the_command_prints_the_sheet(run):
     assert run("paper", "show").exit_code == 2
 
 
+def test_a_study_that_is_not_done_has_the_core_hours_of_its_plan(run):
+    shown = run("paper", "show", "negative-eigenvalues", "--results", str(COMMITTED), "--no-tables").stdout
+    (row,) = [line for line in shown.splitlines() if "FLOPs" in line]
+    assert re.search(r"FLOPs, [\d,.]+ core-hours$|FLOPs$", row)
+
+
 def test_a_claim_has_a_row_for_each_study_beside_the_print(run):
     options = ("--results", str(COMMITTED), "--no-tables")
     shown = run("paper", "show", "extended-neural-gpu", *options).stdout

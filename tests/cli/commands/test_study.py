@@ -72,7 +72,7 @@ def test_a_plan_as_json_has_every_trial(run, tiny, steps_of_a_second):
     make_partial_store(tiny)
     page = json.loads(run("study", "plan", tiny, "--json").stdout)
     assert (page["total"], page["left"], page["counts"]) == (8, 1, {"done": 6, "failed": 1})
-    assert page["estimate"] == {"seconds": 5.0, "basis": "at most"}
+    assert page["estimate"] == {"seconds": 5.0, "basis": "at most", "expected": None}
     assert [each["status"] for each in page["trials"]] == ["done"] * 6 + ["failed", "missing"]
     assert page["trials"][0]["levels"] == {"mixer": "sa(heads=1, head_width=4)", "task": "not", "seed": 0}
     (limit,) = page["reach_limits"]

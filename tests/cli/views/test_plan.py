@@ -85,6 +85,14 @@ def test_a_plan_of_equal_parameters_has_the_solved_sizes_and_what_they_miss(run,
     assert (result.exit_code, result.stdout, result.stderr) == (0, EQUAL, "")
 
 
+def test_study_show_has_the_solved_sizes_and_the_baseline_of_the_match(run, study):
+    shown = run("study", "show", study).stdout
+    assert "match: equal parameters by filter; in the baseline filter = 512, mixer = sa\n" in shown
+    assert "\n        512  sa\n        256  " in shown
+    page = json.loads(run("study", "show", study, "--json").stdout)
+    assert list(page["sizes"].values()) == [512, 256, 1021, 320]
+
+
 def test_a_plan_of_equal_parameters_as_json_has_every_size(run, study):
     page = json.loads(run("study", "plan", study, "--json").stdout)
     found = [model["size_match"] for model in page["models"]]

@@ -356,6 +356,22 @@ def test_a_heading_sorts_the_trials_and_sorts_them_the_other_way_round(still):
     assert column("order=nothing", 4)[1] == states
 
 
+def test_a_factor_named_like_a_column_has_a_heading_and_an_order_of_its_own(tmp_path):
+    study = load_study(
+        study_text(
+            train={"epochs": "{epochs}"}, factors={"mixer": ["sa"], "task": ["sort"], "epochs": [3, 4]}
+        )
+    )
+    store = Store(tmp_path)
+    write_study(store, study)
+    for number, trial in enumerate(study.trials):
+        write_end(store, trial, {"loss": 0.5}, number)
+    with serving(store) as server:
+        heads = re.findall(r'<a href="\?order=([^"]*)#trials">([^<]*)</a>', get(server, "/study/tiny")[1])
+    assert [name for _, name in heads if "epochs" in name] == ["factor epochs", "epochs"]
+    assert len({order for order, _ in heads}) == len(heads)
+
+
 def test_the_list_is_sent_before_slow_results_which_follow(server, monkeypatch):
     monkeypatch.setattr("activemem.reporting.serve.site.HEADLINES_S", -1.0)
     _, page = get(server, "/")
