@@ -70,7 +70,7 @@ from .nodes import make_series as make_series
 from .nodes import make_sum as make_sum
 from .norms import NORMS as NORMS
 from .positions import POSITIONS as POSITIONS
-from .seq2seq import find_cross_attentions as find_cross_attentions
+from .seq2seq import cross_attention_width as cross_attention_width
 from .signature import default_text as default_text
 from .signature import describe_values as describe_values
 from .space import ESTIMATE_SAMPLES as ESTIMATE_SAMPLES

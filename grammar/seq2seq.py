@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 from .canonical import render
 from .nodes import (
@@ -41,24 +41,6 @@ DEFAULT_HEADS, DEFAULT_HEAD_WIDTH = 8, 64
 """The number and the width of the heads of a cross-attention after a sub-layer that has no heads."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CrossAttentionShape:
-    """Number and width of the heads of one of the decoder's cross-attentions.
-
-    A cross-attention follows a sub-layer, and has the heads of the first block with heads in that sub-layer.
-    `copies` is how often the decoder has it, with separate weights.
-    """
-
-    heads: int
-    head_width: int
-    copies: int
-
-    @property
-    def width(self) -> int:
-        """Return the total width of all heads."""
-        return self.heads * self.head_width
-
-
 def is_recurrent(part: Value) -> bool:
     """Return whether a part of a `seq2seq` is a single recurrent block.
 
@@ -87,25 +69,22 @@ def cross_attention_heads(node: Value) -> tuple[int, int]:
     return DEFAULT_HEADS, DEFAULT_HEAD_WIDTH
 
 
-def find_cross_attentions(node: Value) -> tuple[CrossAttentionShape, ...]:
-    """Return the shape of each cross-attention in a decoder's stack.
+def cross_attention_width(node: Value) -> int:
+    """Return the total width of the heads of all cross-attentions in a decoder's stack.
 
-    One follows each sub-layer that mixes positions.
+    One follows each sub-layer that mixes positions. Its heads are those of the first block with heads there.
     """
     match node:
         case SeriesNode():
-            return tuple(found for part in node.parts for found in find_cross_attentions(part))
+            return sum(map(cross_attention_width, node.parts))
         case RepeatNode(count=int(count)):
-            return tuple(
-                replace(found, copies=count * found.copies) for found in find_cross_attentions(node.body)
-            )
+            return count * cross_attention_width(node.body)
         case TiedNode(body=RepeatNode(body=body)):
-            return find_cross_attentions(body)
+            return cross_attention_width(body)
         case _ if mixes_positions(node):
-            number, width = cross_attention_heads(node)
-            return (CrossAttentionShape(heads=number, head_width=width, copies=1),)
+            return math.prod(cross_attention_heads(node))
         case _:
-            return ()
+            return 0
 
 
 def _faults(settings: Settings) -> Iterator[str]:

@@ -35,7 +35,7 @@ from ..nodes import (
     walk,
 )
 from ..recipe import Recipe, parse
-from ..seq2seq import find_cross_attentions, is_recurrent, recurrent_units
+from ..seq2seq import cross_attention_width, is_recurrent, recurrent_units
 from ..vocabulary.spec import (
     UNBOUNDED,
     VECTOR,
@@ -592,9 +592,12 @@ class _Analyser:
         positions = _measured("positions", found, (f"{module}.positions",))
         parts = [*((positions,) if positions.parameters else ()), *parts, *_shared(layers)]
         if causal:
-            state = sum(2 * each.copies * each.width for each in find_cross_attentions(node))
             attention = _measured("attention to the source", found, (f"{module}.crossings",))
-            parts.append(replace(attention, kind=PartKind.BLOCK, reach=_FULL_REACH, state=state))
+            parts.append(
+                replace(
+                    attention, kind=PartKind.BLOCK, reach=_FULL_REACH, state=2 * cross_attention_width(node)
+                )
+            )
         if self.config.norm == "pre":
             parts.append(_measured("final norm", found, (f"{module}.norm",)))
         whole = series(label, tuple(parts))

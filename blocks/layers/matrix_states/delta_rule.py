@@ -215,43 +215,6 @@ def run_vector_delta(
     return join_chunks(torch.stack(outputs), length), state if keep else None
 
 
-def run_channel_delta(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    beta: Tensor,
-    log_decay: Tensor,
-    *,
-    state: Tensor | None = None,
-    keep: bool = True,
-) -> tuple[Tensor, Tensor | None]:
-    """Run S_t = (I − β_t k_t k_tᵀ) diag(α_t) S_{t−1} + β_t k_t v_tᵀ with `run_vector_delta`.
-
-    `beta` is (batch, length, heads).
-    """
-    beta = beta.unsqueeze(-1)
-    return run_vector_delta(q, k * beta, k, log_decay, values=v * beta, state=state, keep=keep)
-
-
-def run_replaced_keys(
-    q: Tensor,
-    removed: Tensor,
-    rate: Tensor,
-    k: Tensor,
-    v: Tensor,
-    *,
-    log_decay: Tensor,
-    state: Tensor | None = None,
-    keep: bool = True,
-) -> tuple[Tensor, Tensor | None]:
-    """Run S_t = (diag(w_t) − (a_t ⊙ κ_t) κ_tᵀ) S_{t−1} + k_t v_tᵀ with `run_vector_delta`.
-
-    κ is the argument `removed`, and a is `rate`.
-    """
-    written = (k, v)
-    return run_vector_delta(q, removed, removed * rate, log_decay, written=written, state=state, keep=keep)
-
-
 class ChannelRates(Initialisable):
     """Map from the input to the log decay of each channel.
 
@@ -296,10 +259,10 @@ class KimiDeltaAttention(LinearRecurrence):
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
         """Decay the state, then move the value that is stored under a key towards the new value."""
-        beta = torch.sigmoid(self.beta(x).to(v.dtype))
+        beta = torch.sigmoid(self.beta(x).to(v.dtype)).unsqueeze(-1)
         q, k = qk.unbind(2)
-        log_decay = self.rates(x).to(v.dtype)
-        return run_channel_delta(q * self.head_width**-0.5, k, v, beta, log_decay, state=state, keep=keep)
+        q, log_decay = q * self.head_width**-0.5, self.rates(x).to(v.dtype)
+        return run_vector_delta(q, k * beta, k, log_decay, values=v * beta, state=state, keep=keep)
 
 
 @register_block("gdn2")
@@ -407,6 +370,7 @@ class Rwkv7(LinearRecurrence):
         removed = k * removal
         removed = removed * (removed.square().sum(-1, keepdim=True) + KEY_EPSILON).rsqrt()
         k = k * (1.0 + (rate - 1.0) * replacement)
-        y, last = run_replaced_keys(q, removed, rate, k, v, log_decay=log_decay, state=state, keep=keep)
+        taken, written = removed * rate, (k, v)
+        y, last = run_vector_delta(q, removed, taken, log_decay, written=written, state=state, keep=keep)
         # the bonus: each position also reads its own value with separate weights
         return y + (q * k * bonus).sum(-1, keepdim=True) * v, last
