@@ -749,7 +749,7 @@ class _MinGru(Recipe):
 
         channels: width of the recurrence; whole number, 1 to 1048576.
         candidate: whether candidates pass through g, which makes them positive; positive or linear.
-        short_conv: kernel size of causal depthwise convolutions with SiLU on queries, keys and values; 0 for none; whole number, 0 to 64.
+        short_conv: kernel size of a causal depthwise convolution of W_z x and W_h x, before both are used; 0 for none; whole number, 0 to 64.
         output_gate: activation of the output gate, a linear map of the input; none, sigmoid, silu or gelu.
 
         Feng et al. 2024 (Were RNNs All We Needed?), section 3.1 and appendix B.

@@ -7,7 +7,7 @@ dimensions once: all copies take the same values.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from .canonical import render
@@ -25,9 +25,11 @@ from .nodes import (
     SumNode,
     TiedNode,
     Value,
+    children,
     make_series,
     make_sum,
 )
+from .vocabulary.spec import spec_of
 
 Resolver = Callable[[str, Dimension], Scalar | Dimension | HoleNode]
 """A function of the name of a search dimension and the dimension.
@@ -50,13 +52,13 @@ def resolve(root: Node, resolver: Resolver) -> Node:
     The resolver chooses the values. Dimensions inside options that are not chosen are skipped. Raise
     ValueError for a result outside its dimension.
     """
-    return _DimensionResolver(resolver).node(root)
+    return _DimensionResolver(resolver).value(root, "choice")  # pyright: ignore[reportReturnType] -- a part settles to a part
 
 
 def settled_values(root: Node, resolver: Resolver) -> dict[str, Value]:
     """Return the value that `resolver` chooses for each search dimension, by the dimension's name."""
     walk = _DimensionResolver(resolver)
-    walk.node(root)
+    walk.value(root, "choice")
     return walk.settled
 
 
@@ -76,6 +78,26 @@ def dimensions(root: Node) -> tuple[tuple[str, Dimension], ...]:
     return tuple(found)
 
 
+def rebuild(node: Value, new_children: Sequence[Value]) -> Value:
+    """Return a copy of the node with other children, in normal form.
+
+    For example, an argument that equals its default is left out, and a sum inside a sum becomes one sum.
+    """
+    match node:
+        case BlockNode():
+            defaults = {parameter.name: parameter.default for parameter in spec_of(node.name).parameters}
+            pairs = zip((name for name, _ in node.arguments), new_children, strict=True)
+            return BlockNode(node.name, tuple(pair for pair in pairs if pair[1] != defaults.get(pair[0])))
+        case SumNode():
+            return make_sum(new_children)  # pyright: ignore[reportArgumentType] -- what stands in a sum are parts
+        case SeriesNode():
+            return make_series(new_children)  # pyright: ignore[reportArgumentType] -- as above
+        case RepeatNode() | TiedNode():
+            return type(node)(*new_children)  # pyright: ignore[reportArgumentType] -- a count and a part, or a repeat
+        case _:
+            return node
+
+
 @dataclass(slots=True)
 class _DimensionResolver:
     """Visitor that replaces each search dimension of a recipe by a value.
@@ -88,25 +110,16 @@ class _DimensionResolver:
     name_counts: dict[str, int] = field(default_factory=dict)
     settled: dict[str, Value] = field(default_factory=dict)
 
-    def node(self, node: Node) -> Node:
+    def node(self, node: Value) -> Value:
         """Return a part of the recipe in which all search dimensions are replaced by values."""
         match node:
             case BlockNode():
-                arguments = [
-                    (name, self.value(value, f"{node.name}.{name}")) for name, value in node.arguments
-                ]
-                return BlockNode(node.name, tuple(arguments))
-            case SumNode():
-                return make_sum([self.node(part) for part in node.parts])
-            case SeriesNode():
-                return make_series([self.node(part) for part in node.parts])
+                names = [f"{node.name}.{name}" for name, _ in node.arguments]
             case RepeatNode():
-                count = self.value(node.count, "count")
-                return RepeatNode(count, self.node(node.body))  # pyright: ignore[reportArgumentType] -- a count settles to a count
-            case TiedNode():
-                return TiedNode(self.node(node.body))  # pyright: ignore[reportArgumentType] -- a repeat stays a repeat
+                names = ["count", "choice"]
             case _:
-                return self.value(node, "choice")  # pyright: ignore[reportReturnType] -- a part settles to a part
+                names = ["choice"] * len(children(node))
+        return rebuild(node, [self.value(*pair) for pair in zip(children(node), names, strict=True)])
 
     def value(self, value: Value, name: str) -> Value:
         """Return a copy of `value` in which all search dimensions are replaced by values.

@@ -17,7 +17,7 @@ from random import Random
 
 from ..errors import ActivememError, argument_fault, check_arguments, number_fault
 from .analysis.analyse import analyse, count_parameters
-from .dimensions import dimensions
+from .dimensions import dimensions, rebuild
 from .model_config import ModelConfig, Norm
 from .nodes import (
     BlockNode,
@@ -32,12 +32,10 @@ from .nodes import (
     TiedNode,
     Value,
     children,
-    make_series,
-    make_sum,
     walk,
 )
 from .recipe import Expression, Recipe, parse
-from .vocabulary.spec import lookup, spec_of
+from .vocabulary.spec import lookup
 
 Derivation = dict[int, tuple[Dimension, Scalar]]
 """A mapping from the index of a dimension in the text to the dimension and its value.
@@ -58,26 +56,6 @@ def as_range(value: Value) -> range:
         return range(value.low, value.high + 1, value.step)
     assert isinstance(value, int)
     return range(value, value + 1)
-
-
-def rebuild(node: Value, new_children: Sequence[Value]) -> Value:
-    """Return a copy of the node with other children, in normal form.
-
-    For example, an argument that equals its default is left out, and a sum inside a sum becomes one sum.
-    """
-    match node:
-        case BlockNode():
-            defaults = {parameter.name: parameter.default for parameter in spec_of(node.name).parameters}
-            pairs = zip((name for name, _ in node.arguments), new_children, strict=True)
-            return BlockNode(node.name, tuple(pair for pair in pairs if pair[1] != defaults.get(pair[0])))
-        case SumNode():
-            return make_sum(new_children)  # pyright: ignore[reportArgumentType] -- what stands in a sum are parts
-        case SeriesNode():
-            return make_series(new_children)  # pyright: ignore[reportArgumentType] -- as above
-        case RepeatNode() | TiedNode():
-            return type(node)(*new_children)  # pyright: ignore[reportArgumentType] -- a count and a part, or a repeat
-        case _:
-            return node
 
 
 def count_derivations(value: Value) -> int:

@@ -20,8 +20,8 @@ from ..errors import ActivememError
 from ..grammar import Recipe, RecipeError, parse
 from ..grammar.canonical import identity, render
 from ..grammar.difference import ablations, describe_difference, without_defaults
+from ..grammar.dimensions import rebuild
 from ..grammar.nodes import BlockNode, Node, RepeatNode, TiedNode, Value, children, walk
-from ..grammar.space import rebuild
 from ..grammar.vocabulary.spec import REQUIRED, spec_of
 from ..storage import Store
 from ..studies.planning.status import stored_outcomes

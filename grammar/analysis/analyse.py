@@ -18,6 +18,7 @@ from typing import Literal, cast
 
 from ...errors import Fault, check_arguments, number_fault
 from ..canonical import identity, render
+from ..dimensions import rebuild
 from ..errors import RecipeError
 from ..model_config import ModelConfig, configure
 from ..nodes import (
@@ -32,6 +33,7 @@ from ..nodes import (
     SumNode,
     TiedNode,
     Value,
+    children,
     walk,
 )
 from ..recipe import Recipe, parse
@@ -743,20 +745,12 @@ def _count_applied(node: Value, limit: int | None = None) -> int:
 
 
 def _limited(node: Value, limit: int | None) -> Value:
-    if limit is None:
+    """Return a copy of a part in which each repeat has at most `limit` copies."""
+    if limit is None or not children(node):
         return node
-    match node:
-        case SeriesNode() | SumNode():
-            return replace(node, parts=tuple(_limited(part, limit) for part in node.parts))
-        case RepeatNode(count=int(count)):
-            return replace(node, count=min(count, limit), body=_limited(node.body, limit))
-        case TiedNode():
-            return replace(node, body=_limited(node.body, limit))
-        case BlockNode():
-            arguments = tuple((name, _limited(value, limit)) for name, value in node.arguments)
-            return replace(node, arguments=arguments)
-        case _:
-            return node
+    if isinstance(node, RepeatNode) and isinstance(node.count, int):
+        node = replace(node, count=min(node.count, limit))
+    return rebuild(node, [_limited(inner, limit) for inner in children(node)])
 
 
 def _check_resolved(recipe: Recipe) -> None:
