@@ -236,15 +236,13 @@ class StudyPlanPage(Page):
     memory: Mapping[str, Any] | None
     data: DataFacts
     flops: float
-    groups: Sequence[Mapping[str, Any]]
     trials: Sequence[PlannedTrialEntry]
     noise: Sequence[str]
 
     @classmethod
     def of(cls, plan: Plan, noise: Sequence[str] = ()) -> Self:
         """Return the page of a plan. `noise` describes the smallest differences that a search can detect."""
-        study, machine = plan.study, plan.machine
-        design = study.design
+        study, design = plan.study, plan.study.design
         same = ("total", "subset_size", "counts", "estimate", "models", "over_budget", "stale")
         same = (*same, "reach_limits", "insufficient_reach", "data", "flops")
         return cls(
@@ -257,10 +255,6 @@ class StudyPlanPage(Page):
             ladder=planned_rungs(study),
             rungs=rung_costs(study),
             memory=plan.memory and {"label": plan.memory[0], **asdict(plan.memory[1])},
-            groups=[
-                {**each.group.model_dump(), "weights": each.weights, "numbers": each.numbers, "of": each.of}
-                for each in (machine.groups if machine else ())
-            ],
             trials=[
                 PlannedTrialEntry(
                     id=each.trial.id,

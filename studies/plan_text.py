@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from textwrap import wrap
-from typing import TYPE_CHECKING
 
 from ..grammar.vocabulary.spec import uncounted_kernels
 from .claims.comparisons import looks
@@ -18,7 +17,7 @@ from .planning.time_estimates import TimeEstimate
 from .resolve.costs import blocks_compiled_for_each_length
 from .resolve.training_budget import budget_note
 from .schema.factors import level_name, short_level_names
-from .schema.settings import ParameterGroupSettings, read_recipe
+from .schema.settings import read_recipe
 from .searches.points import comparison_note
 from .searches.words import rung_costs, rung_words, search_words, space_words
 from .study import Study
@@ -32,9 +31,6 @@ from .text.units import (
     plural,
     si_prefix,
 )
-
-if TYPE_CHECKING:
-    from ..engine.optimisers.build import GroupSize
 
 NO_ESTIMATE = "no estimate before the first trial on this machine"
 
@@ -97,7 +93,6 @@ def format_plan(
         *_trial_notes(plan),
         ("noise", "; ".join(noise)),
         *(("note", str(ceiling)) for ceiling in (*plan.reach_limits, *plan.insufficient_reach)),
-        *_group_notes(machine.groups if machine else ()),
     ]
     for label, text in parts:
         lines += ["", *labelled_lines(label, text, width)] if text else []
@@ -318,36 +313,3 @@ def _time(estimate: TimeEstimate) -> str:
     bound = f"{'≤ ' if estimate.basis == 'at most' else ''}{format_duration(estimate.seconds)}"
     about = bound if estimate.expected is None else f"~{format_duration(estimate.expected)}, {bound}"
     return bound if about == f"~{bound.removeprefix('≤ ')}, {bound}" else about
-
-
-def _group_notes(sizes: Sequence[GroupSize]) -> Iterator[_Note]:
-    for group in dict.fromkeys(each.group for each in sizes):
-        same = [each for each in sizes if each.group == group]
-        shares = [each.numbers / each.of for each in same]
-        weights, numbers = (
-            _format_range(each.weights for each in same),
-            _format_range(each.numbers for each in same),
-        )
-        yield (
-            "group",
-            f"{group.match}: {_what(group)} for {numbers} numbers in {weights} "
-            f"{'weight' if weights == '1' else 'weights'}, {_percent(min(shares), max(shares))} of a model",
-        )
-
-
-def _what(group: ParameterGroupSettings) -> str:
-    if group.freeze:
-        return "no steps"
-    rate = [f"rate × {group.lr_scale:g}"] if group.lr_scale != 1.0 or group.weight_decay is None else []
-    decay = [] if group.weight_decay is None else [f"decay {group.weight_decay:g}"]
-    return ", ".join([*rate, *decay])
-
-
-def _format_range(counts: Iterable[int]) -> str:
-    every = sorted(counts)
-    return f"{every[0]:,}" if every[0] == every[-1] else f"{every[0]:,} to {every[-1]:,}"
-
-
-def _percent(low: float, high: float) -> str:
-    least, most = f"{100 * low:.1f}", f"{100 * high:.1f}"
-    return f"{least} %" if least == most else f"{least} to {most} %"

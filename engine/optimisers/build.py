@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import chain
 from math import prod
@@ -220,49 +219,25 @@ class ParameterGroupError(ActivememError):
     """Error for groups that match no weight, or that freeze all weights."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSize:
-    """Size of a parameter group in one model.
-
-    It counts the weight tensors and the parameters. `weights` tensors match the group. They have `numbers`
-    parameters, and the model has `of`.
-    """
-
-    group: ParameterGroupSettings
-    weights: int
-    numbers: int
-    of: int
-
-
-def group_sizes(all_settings: Iterable[TrialSettings]) -> list[GroupSize]:
-    """Return the size of each parameter group in each model of these trials.
-
-    No weights are allocated. Raise ParameterGroupError with all models in which a group matches no weight.
-    """
+def check_groups(all_settings: Iterable[TrialSettings]) -> None:
+    """Raise ParameterGroupError with all models of these trials in which a group matches no weight."""
     distinct = {
         (settings.model, settings.task.interface, settings.train.groups): settings
         for settings in all_settings
         if settings.train.groups
     }
-    found: list[GroupSize] = []
     faults: list[str] = []
     for settings in distinct.values():
-        groups = settings.train.groups
-        shapes = {name: weight.shape for name, weight in meta_model(settings).named_parameters()}
         try:
-            chosen = assign_groups(shapes, groups)
+            assign_groups(
+                [name for name, _ in meta_model(settings).named_parameters()], settings.train.groups
+            )
         except ParameterGroupError as error:
             faults.append(f"  {settings.model.recipe}: {error}")
-            continue
-        of = sum(map(prod, shapes.values()))
-        for place, group in enumerate(groups):
-            members = [prod(shapes[name]) for name, chosen_place in chosen.items() if chosen_place == place]
-            found.append(GroupSize(group=group, weights=len(members), numbers=sum(members), of=of))
     if faults:
         raise ParameterGroupError(
             "\n".join(["the parameter groups of [train] do not fit these models", *faults])
         )
-    return found
 
 
 def assign_groups(names: Collection[str], groups: Sequence[ParameterGroupSettings]) -> dict[str, int | None]:

@@ -41,7 +41,7 @@ from ..core.events import (
 from ..core.process import Stop, on_interrupt, restored_process
 from ..core.resources import ONE_CPU, Machine
 from ..corpora.files import keep_files
-from ..optimisers.build import group_sizes
+from ..optimisers.build import check_groups
 from ..packs.packer import count_packs
 from ..trial.checkpoints import STARTS_FILE, dies_often, record_stops
 from ..trial.failures import MachineError, check_gpu, lost_gpu, storing
@@ -253,7 +253,7 @@ def _count_at_once(
 
 
 def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) -> None:
-    group_sizes(settings)
+    check_groups(settings)
     check_watched(settings)
     check_leaks(settings)
     check_reaches(settings)

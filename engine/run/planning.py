@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from ...studies.planning.memory_estimates import WeightState
     from ...studies.planning.time_estimates import MeasureSteps
     from ...studies.schema.settings import TrialSettings
-    from ..optimisers.build import GroupSize
 
 _PLANNED_FLOPS = 3e10
 """The maximum FLOPs of a measured step: a slow core takes a few seconds for it."""
@@ -101,13 +100,13 @@ def on_machine(plan: Plan, machine: Machine, *, at_once: int | None = None) -> P
 
     At most `at_once` of the trials can train at the same time; None means any number.
     """
+    _check_groups(plan.study)
     notes = MachineNotes(
         total=_total_time(plan, machine),
         where=describe_device(plan, machine, at_once),
         packs=_describe_packs(plan, machine),
         bf16=_describe_bf16(plan, machine),
         activation_checkpointing=machine.activation_checkpointing,
-        groups=_group_sizes(plan.study),
     )
     return replace(plan, machine=notes)
 
@@ -184,13 +183,12 @@ def _describe_bf16(plan: Plan, machine: Machine) -> str:
     return f"would take {share:.2f} of the time here" if share <= _TOLD_SHARE else ""
 
 
-def _group_sizes(study: Study) -> list[GroupSize]:
+def _check_groups(study: Study) -> None:
     settings = [trial.common for trial in study.trials or study.boundary_trials()]
-    if not any(each.train.groups for each in settings):
-        return []
-    from ..optimisers.build import group_sizes  # noqa: PLC0415 -- loads torch
+    if any(each.train.groups for each in settings):
+        from ..optimisers.build import check_groups  # noqa: PLC0415 -- loads torch
 
-    return group_sizes(settings)
+        check_groups(settings)
 
 
 def count_state(settings: TrialSettings) -> WeightState | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from html import escape
 from importlib import import_module
 from statistics import fmean
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import polars as pl
 
@@ -55,9 +55,6 @@ from .status import (
 )
 from .time_estimates import MeasureSteps, TimeEstimate, TimeEstimator, total_time
 from .trials_to_run import trials_missing_weights, trials_to_run
-
-if TYPE_CHECKING:
-    from ...engine.optimisers.build import GroupSize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,7 +228,7 @@ class MachineNotes:
     """Sentences about the machine that will train, for a plan.
 
     `total` is the time of all trials, `where` the device, `packs` how many trials train together in one
-    process, and `bf16` what reduced precision saves. `groups` has the sizes of groups of weights.
+    process, and `bf16` what reduced precision saves.
     """
 
     total: str
@@ -239,7 +236,6 @@ class MachineNotes:
     packs: str
     bf16: str
     activation_checkpointing: bool
-    groups: Sequence[GroupSize]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from activemem import StudyResults, load_study, run_study
-from activemem.engine.optimisers import group_sizes, weight_state
+from activemem.engine.optimisers import weight_state
 from activemem.storage import Store
 from activemem.studies.catalog import OwnOptimizerSettings, OwnScheduleSettings
 from activemem.studies.catalog.tasks import require_task, task_names
@@ -95,12 +95,6 @@ def test_muon_is_compared_with_adamw_on_the_same_models(tmp_path):
     assert re.findall(r"^\| (adamw|muon) \|", shown, re.M) == ["adamw", "muon"]
     by_rule = {trial.levels["rule"]: weight_state(trial.settings).bytes for trial in found.trials}
     assert 0.5 < by_rule["muon"] / by_rule["adamw"] < 0.55
-
-
-def test_the_groups_of_a_page_are_of_its_models():
-    sizes = group_sizes(trial.settings for trial in study("train", "Train groups of weights").trials)
-    assert {each.group.match: (each.weights, each.numbers) for each in sizes}["*.norm.*"] == (8, 512)
-    assert len(sizes) == 3 * 2  # groups, mixers
 
 
 def test_the_trainings_of_a_page_end_early_and_measure_gradients():
