@@ -71,35 +71,27 @@ def open_corpus(task: LanguageModelSettings, folder: Path) -> TokenisedCorpus:
     may call it at once. Raise CorpusError for a wrong table, and DataError if the text is missing or differs
     from the published text.
     """
-    corpus, vocab = corpus_of_task(task), vocabulary_size(task)
-    place = _place_of_corpus(task, folder)
-    if isinstance(task.corpus, OwnDocuments):
-        return _open_documents(task.corpus, task, folder, place)
-    about = prepared(place, corpus.name, partial(_write, corpus, task, folder))
-    splits: dict[str, Split] = {}
-    for name in corpus.splits:
-        split = replace(open_split(place, name, about["files"]), first_bytes=about["first_bytes"][name])
-        splits[name] = split if about["lossless"][name] else replace(split, line_bytes=None)
-    symbols, train = _symbols(corpus, task, folder, place), splits.pop("train")
-    return TokenisedCorpus(vocab=vocab, symbols=symbols, sources=((1.0, train),), **splits)
-
-
-def _open_documents(
-    documents: OwnDocuments, task: LanguageModelSettings, folder: Path, place: Path
-) -> TokenisedCorpus:
-    corpus = documents.dataset
-    about = prepared(place, corpus.name, partial(_write_documents, documents, task, folder))
+    corpus, place = corpus_of_task(task), _place_of_corpus(task, folder)
+    documents = task.corpus if isinstance(task.corpus, OwnDocuments) else None
+    if documents is None:
+        about = prepared(place, corpus.name, partial(_write, corpus, task, folder))
+        sources = {"train": 1.0}
+    else:
+        about = prepared(place, corpus.name, partial(_write_documents, documents, task, folder))
+        weights = (source.weight for source in documents.sources)
+        sources = dict(zip(_train_names(documents), weights, strict=True))
     splits: dict[str, Split] = {}
     for name, lossless in about["lossless"].items():
-        split = replace(open_split(place, name, about["files"]), end_bytes=0)
+        split = open_split(place, name, about["files"])
+        if documents is None:
+            split = replace(split, first_bytes=about["first_bytes"][name])
+        else:
+            split = replace(split, end_bytes=0)
         splits[name] = split if lossless else replace(split, line_bytes=None)
     return TokenisedCorpus(
         vocab=vocabulary_size(task),
         symbols=_symbols(corpus, task, folder, place),
-        sources=tuple(
-            (source.weight, splits[name])
-            for source, name in zip(documents.sources, _train_names(documents), strict=True)
-        ),
+        sources=tuple((weight, splits[name]) for name, weight in sources.items()),
         dev=splits["dev"],
         test=splits["test"],
     )
