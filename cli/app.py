@@ -13,7 +13,6 @@ from .. import __version__
 from ..errors import ActivememError, hint
 from ..plugins import broken_plugins
 from .commands import PANELS
-from .commands.catalog import KINDS
 from .help_panels import PanelGroup
 from .output import (
     EXIT_INTERRUPTED,
@@ -43,18 +42,6 @@ class _CommandGroup(PanelGroup):
         if command and not is_group and all(parameter.name != "plugin" for parameter in command.params):
             command.params.append(plugin_option())
         return command
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 -- classes that Typer keeps to itself
-        """Return the command that the first argument names.
-
-        If there is none, the error of `block list` or `task show sort` names `list blocks` or `show sort`.
-        """
-        if self.get_command(ctx, args[0]) is None:
-            group, command, *names = [*([] if ctx.parent is None else [ctx.info_name]), *args, ""]
-            if (kind := f"{group}s") in KINDS and command in ("", "list", "show"):
-                words = f"show {names[0] or 'NAME'}" if command == "show" else f"list {kind}"
-                ctx.fail(f"No such command {args[0]!r}. Use: activemem {words}")
-        return super().resolve_command(ctx, args)
 
 
 class _Program(_CommandGroup):

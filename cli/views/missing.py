@@ -10,10 +10,8 @@ from textwrap import wrap
 
 from ...reporting.missing_ablations import HEADINGS, MODEL, MissingAblations, Request, RequestCost
 from ...studies.planning.time_estimates import total_time
-from ...studies.resolve.costs import parameter_count, sequence_tokens
 from ...studies.resolve.training_budget import SECONDS_EFFECT
 from ...studies.schema.factors import level_name
-from ...studies.study import Study
 from ...studies.text.units import WIDTH, format_duration, plural, si_prefix
 
 _MIN_WORDS_WIDTH = 24  # a request with less room beside its costs is on the lines below them
@@ -49,8 +47,7 @@ def format_missing(
     if not missing.requests:
         yield "no ablation is missing"
         return
-    clauses = [_tokens_clause(missing.study, request) for request in missing.requests]
-    words = [request_words(each) + clause for each, clause in zip(missing.requests, clauses, strict=True)]
+    words = [request_words(each) for each in missing.requests]
     texts = [cost_words([cost]) for cost in costs]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     open_ones = [place for place, cost in enumerate(costs) if cost.trials]
@@ -73,10 +70,9 @@ def format_missing(
         yield from wrap(
             f"Each model keeps the {matched.name} computed for match, so changed models differ in size", width
         )
-    if (ladder := missing.study.ladder) is not None and any(clauses[place] for place in open_ones):
+    if open_ones and missing.study.ladder is not None:
         yield ""
-        asked = f"the {ladder.tokens_per_parameter:.3g} tokens for each parameter of the ladder"
-        yield from wrap(f"Each model keeps its number of steps, so some leave {asked}", width)
+        yield from wrap("Each model keeps its number of steps, also where its size or batch changes", width)
     if open_ones and "seconds" in missing.study.template.tables["train"]:
         yield ""
         yield from wrap(f"Seconds end each training: {SECONDS_EFFECT}", width)
@@ -90,25 +86,6 @@ def request_words(request: Request) -> str:
     if request.kind == "seeds":
         return f"{request.change} in {plural(len(request.cells), 'cell')}"
     return f"{request.change} · {models[0] if len(models) == 1 else plural(len(models), MODEL)}"
-
-
-def _tokens_clause(study: Study, request: Request) -> str:
-    """Return a clause on the tokens per parameter; "" if it is not needed.
-
-    It is needed if a changed setting leaves the ratio of the study's ladder.
-    """
-    if study.ladder is None or request.kind not in ("setting", "baseline"):
-        return ""
-    found: list[float] = []
-    for cell in request.cells:
-        train, length = cell.settings.train, sequence_tokens(cell.settings)
-        tokens = train.epochs * train.steps_per_epoch * train.batch_size * length
-        found.append(tokens / parameter_count(cell.settings))
-    asked = study.ladder.tokens_per_parameter
-    if all(abs(each / asked - 1) < _SAME_TOKENS for each in found):
-        return ""
-    shown = " to ".join(dict.fromkeys(f"{each:.3g}" for each in (min(found), max(found))))
-    return f" ({shown} tokens for each parameter)"
 
 
 def cost_words(costs: Sequence[RequestCost]) -> tuple[str, str, str]:

@@ -130,24 +130,6 @@ def test_a_command_without_its_group_is_reported_with_the_group(run):
 
 
 @pytest.mark.parametrize(
-    ("words", "use"),
-    [
-        ("block list", "list blocks"),
-        ("block show sa", "show sa"),
-        ("task list", "list tasks"),
-        ("task show sort", "show sort"),
-        ("metric", "list metrics"),
-    ],
-)
-def test_a_former_command_is_reported_with_the_new_spelling(words, use, run):
-    refused = run(*words.split())
-    assert (refused.exit_code, refused.stderr.splitlines()[-1].endswith(f". Use: activemem {use}")) == (
-        2,
-        True,
-    )
-
-
-@pytest.mark.parametrize(
     "name", ["grow_at", "curriculum.grow_at", "train.curriculum.grow_at", "[train] curriculum.grow_at"]
 )
 def test_a_key_of_study_files_is_explained_by_its_name_with_or_without_its_table(name, run):

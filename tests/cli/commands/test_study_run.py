@@ -5,7 +5,6 @@ import re
 import shlex
 import signal
 import socket
-import threading
 import time
 from pathlib import Path
 
@@ -226,25 +225,6 @@ def test_an_unreachable_cluster_is_reported_before_anything_starts(run, tiny):
     assert result.stderr == (
         f"address: expected a Ray cluster at {address}, got: [Errno 111] Connection refused\n"
     )
-
-
-@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"], ids=["silence", "words"])
-def test_a_service_that_is_not_ray_is_reported_before_anything_starts(run, tiny, answer):
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = f"127.0.0.1:{server.getsockname()[1]}"
-
-        def answer_once():
-            connection, _ = server.accept()
-            with connection:
-                connection.recv(100)
-                connection.sendall(answer)
-
-        thread = threading.Thread(target=answer_once)
-        thread.start()
-        result = run("study", "run", tiny, "--address", address)
-        thread.join()
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == f"address: expected a Ray cluster at {address}, got another service\n"
 
 
 def test_a_folder_that_cannot_be_made_is_reported(run, tiny):
