@@ -42,15 +42,15 @@ if TYPE_CHECKING:
     from ..studies.schema.settings import TrialSettings
 
 
-def load_outcomes(store: Store, *studies: Study, omit: Collection[str] = ()) -> pl.DataFrame:
+def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
     """Load the latest attempt of each trial in the store, with the metrics that `studies` use.
 
     Metrics of probes (measurements after training) are among them. The attempts include the metrics that
     identify the probed and tuned models. The column DIVERGED marks trainings of the studies that diverged,
-    including those of added seeds. The columns in `omit` are not read.
+    including those of added seeds.
     """
     judged = [study.with_later_seeds() if study.header.max_seeds else study for study in studies]
-    outcomes = stored_outcomes(store, *judged, probes=named_metrics(*studies), omit=omit)
+    outcomes = stored_outcomes(store, *judged, probes=named_metrics(*studies))
     return complete_outcomes(outcomes, store.metric_course, *judged)
 
 

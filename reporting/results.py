@@ -63,13 +63,6 @@ _CLAIM_SCHEMA = {
 }
 
 
-_BESIDE_TABLES = (
-    *("recipe_id", "python_version", "host", "started"),
-    *("continued_from", "continued_after", "packed_steps"),
-)
-"""The columns of the store that no table shows; without them, a large store takes less memory."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
     """A study and all outcomes in its store at one moment. They include the outcomes of other studies."""
@@ -79,14 +72,12 @@ class Snapshot:
     outcomes: pl.DataFrame
 
     @classmethod
-    def of(cls, study: Study, store: Store, omit: Collection[str] = ()) -> Snapshot:
+    def of(cls, study: Study, store: Store) -> Snapshot:
         """Read the store, and return the snapshot.
 
         Raise StoreError if the store cannot be read.
-
-        The columns of the store in `omit` are not read.
         """
-        return cls(study=study, store=store, outcomes=load_outcomes(store, study, omit=omit))
+        return cls(study=study, store=store, outcomes=load_outcomes(store, study))
 
     @cached_property
     def own_outcomes(self) -> pl.DataFrame:
@@ -362,8 +353,7 @@ class StudyResults:
         from .tables.table import TableError  # noqa: PLC0415 -- a status does without it
 
         specs = _select_specs(self, "table", self.study.tables, name, TableError)
-        omit = _BESIDE_TABLES if self.study.search else (*_BESIDE_TABLES, "factors")
-        return Snapshot.of(self.study, self.store, omit).tables(specs, published=published)
+        return self.now.tables(specs, published=published)
 
     def curve(self, name: str | None = None) -> Curve:
         """Return a figure of the study file, by default its first."""

@@ -112,17 +112,15 @@ def read_statuses(store: Store, *studies: Study) -> pl.DataFrame:
     return store.trials(columns=STATUS_COLUMNS if has_search else _GRID_COLUMNS)
 
 
-def stored_outcomes(
-    store: Store, *studies: Study, probes: Collection[str] = (), omit: Collection[str] = ()
-) -> pl.DataFrame:
+def stored_outcomes(store: Store, *studies: Study, probes: Collection[str] = ()) -> pl.DataFrame:
     """Return the latest attempt of each stored trial.
 
     The column `settings` is left out if no study needs it. Stored settings take most of the memory. They
     matter only for trials that another study or other source of plug-ins may have trained; a study knows the
-    settings of its own trials. The columns in `omit` are not read.
+    settings of its own trials.
     """
-    omitted = {*omit, *(() if any(map(needs_settings, studies)) else ["settings"])}
-    return store.trials(probes, [name for name in TRIALS if name not in omitted])
+    needed = any(map(needs_settings, studies))
+    return store.trials(probes, [name for name in TRIALS if needed or name != "settings"])
 
 
 def needs_settings(study: Study) -> bool:
