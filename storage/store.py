@@ -249,21 +249,17 @@ class Store:
         """Return the number of each trial's last attempt, valid or not."""
         return last_numbers(self._quarantine)
 
-    def leases(self, run: str) -> Leases:
+    def leases(self, run: str | None) -> Leases:
         """Return the leases with which this process claims trials in a run.
 
-        Raise `StoreError` if a bucket's server has no conditional writes.
+        A process without a run only watches, and claims nothing. Raise `StoreError` if the process would
+        claim trials in a bucket whose server has no conditional writes.
         """
         from .leases import Leases, this_process  # noqa: PLC0415 -- reading does without them
 
-        self._layout.place.check_claims()
-        return Leases(self._layout, this_process(run))
-
-    def watched_leases(self) -> Leases:
-        """Return the leases of the store for a process that only watches. Such a process claims nothing."""
-        from .leases import Leases, this_process  # noqa: PLC0415 -- as above
-
-        return Leases(self._layout, this_process("watch"))
+        if run is not None:
+            self._layout.place.check_claims()
+        return Leases(self._layout, this_process(run or "watch"))
 
     def state(self) -> StoreState:
         """Return the names and times of the store's files.
@@ -316,13 +312,6 @@ class Store:
         value; rows are sorted by the first five.
         """
         return self._latest_rows(("metrics", *MEASURED_LATER), trials)
-
-    def courses(self, trials: Collection[str]) -> pl.DataFrame:
-        """Return the metrics of these trials after each epoch.
-
-        The columns are those of `metrics`; metrics of probes and tuning are left out.
-        """
-        return self._latest_rows(("metrics",), trials)
 
     def metric_course(self, name: str | None, attempts: pl.DataFrame) -> pl.DataFrame:
         """Return the values of a metric after each epoch, for the given attempts.

@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import ActivememError
 from ..reporting.results import StudyResults
 from ..storage import Store
-from ..storage.rows import final_metrics
+from ..storage.rows import final_metrics, has_trial
 from ..studies.planning.status import outcome_trials, stored_outcomes, study_outcomes
 from ..studies.resolve.trial import Trial
 from ..studies.study import Study
@@ -92,8 +92,7 @@ def _export_trial(
 
 def _courses(store: Store, trials: Sequence[str]) -> dict[str, dict[int, dict[str, float]]]:
     courses: dict[str, dict[int, dict[str, float]]] = {}
-    for trial, epoch, name, value in (
-        store.courses(trials).select("trial", "epoch", "name", "value").iter_rows()
-    ):
+    rows = store.metric_course(None, store.trials().filter(has_trial(trials)))
+    for trial, epoch, name, value in rows.select("trial", "epoch", "name", "value").iter_rows():
         courses.setdefault(trial, {}).setdefault(epoch, {})[name] = value
     return courses

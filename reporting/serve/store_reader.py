@@ -93,7 +93,7 @@ class StoreReader:
         self._store, self._clock, self._look_s = store, clock, look_s
         self._reading = threading.Lock()
         self._due = -1.0
-        self._leases = store.watched_leases()
+        self._leases = store.leases(None)
         self._latest: LatestAttempts | None = None
         self._read_state: tuple[StoreState, frozenset[str]] | None = None
         self._loaded: dict[str, tuple[int, Study | StudyError]] = {}

@@ -262,7 +262,7 @@ class Search:
         self._points, self._shorter = StoredPoints(study, store), ShorterTrials(store)
         self._stored = self._points.attempts
         self._baseline = self._points.of_values(dict(study.baseline)) if study.baseline else None
-        self._leases = store.watched_leases() if looks else store.leases(run)
+        self._leases = store.leases(None if looks else run)
         self._turn_id = sha256(f"points of {study.name}".encode()).hexdigest()[:16]
         self._others = BegunPoints(study, store, self._points)
         self._replay_stored()
