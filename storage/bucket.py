@@ -136,35 +136,12 @@ class Bucket:
             except FileNotFoundError as error:
                 raise BucketError(errno.EIO, _reason(error), self.address) from error
 
-    def head(self, key: str) -> ObjectInfo | None:
-        """Return an object's listing entry; None if the object does not exist."""
-        with self._file_errors(key):
-            try:
-                return self._info(self._server.head(self._data, self._name(key)))
-            except FileNotFoundError:
-                return None
-
     def get(self, key: str) -> Found | None:
         """Return an object, or None if it does not exist."""
         with self._file_errors(key):
             try:
                 answer = self._server.get(self._data, self._name(key))
                 return Found(bytes(answer.bytes()), self._info(answer.meta))
-            except FileNotFoundError:
-                return None
-
-    def download(self, key: str, path: Path) -> ObjectInfo | None:
-        """Download an object to a file, and return its listing entry.
-
-        Return None if the object does not exist.
-        """
-        with self._file_errors(key):
-            try:
-                answer = self._server.get(self._data, self._name(key))
-                with path.open("wb") as file:
-                    for chunk in answer:
-                        file.write(chunk)
-                return self._info(answer.meta)
             except FileNotFoundError:
                 return None
 

@@ -202,14 +202,15 @@ class BucketPlace(Place):
         path = self._path(key)
         # one file for each thread, outside of the folder that mirrors the bucket
         temporary = self.root.parent / f"{self.root.name}.{threading.get_ident()}"
-        if (found := self.bucket.download(key, temporary)) is None:
+        if (found := self.bucket.get(key)) is None:
             path.unlink(missing_ok=True)
             self._held.pop(key, None)
             return False
-        os.utime(temporary, (found.changed, found.changed))
+        temporary.write_bytes(found.data)
+        os.utime(temporary, (found.info.changed, found.info.changed))
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary.replace(path)
-        self._held[key] = _tag(found)
+        self._held[key] = _tag(found.info)
         return True
 
     def _make_folder(self, path: Path) -> bool:
