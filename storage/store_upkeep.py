@@ -448,7 +448,7 @@ class StoreUpkeep:
     def clean(self, *, dry: bool = False) -> tuple[Finding, ...]:
         """Remove and return the files that nothing uses any more.
 
-        A `dry` run removes nothing. Such files are unfinished files of dead processes, and checkpoints of
+        A `dry` run removes nothing. Such files are those left unfinished a day ago, and checkpoints of
         trials that have ended for good. The age of a file is measured by the clock that sets file times. The
         clock of this machine may be days ahead, and new files of other machines would then look old.
         """
