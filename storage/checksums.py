@@ -35,36 +35,18 @@ _BUFFER_BYTES: Final = 1 << 16
 _CHUNK_BYTES: Final = 1 << 20
 
 
-class _CheckedFile(io.FileIO):
-    """A new file that computes a checksum of its bytes while they are written."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, "wb")
-        self.checksum = 0
-
-    def write(self, data: Any, /) -> int:  # noqa: ANN401 -- a buffer, which has no type before Python 3.12
-        # before writing, because the data are still in the processor's cache
-        before, self.checksum = self.checksum, zlib.crc32(data, self.checksum)
-        written = super().write(data)
-        # the system may accept only a part of the data, for example on a full disk
-        if written < len(data):
-            self.checksum = zlib.crc32(memoryview(data)[:written], before)
-        return written
-
-
 @contextmanager
 def sealing(path: Path) -> Iterator[BinaryIO]:
     """Yield a new file in which to write a zip archive, and append a checksum at the end.
 
     This checksum is called the seal.
     """
-    raw = _CheckedFile(path)
-    with io.BufferedWriter(raw, _BUFFER_BYTES) as file:
+    with path.open("w+b", buffering=_BUFFER_BYTES) as file:
         yield file
+        file.seek(0, 2)
         file.write(_MAGIC)
-        # the checksum is complete only when all buffered bytes are written
-        file.flush()
-        file.write(raw.checksum.to_bytes(4, "little"))
+        checksum = _crc32(file, file.tell())
+        file.write(checksum.to_bytes(4, "little"))
 
 
 def verify_seal(file: BinaryIO) -> None:
@@ -72,19 +54,24 @@ def verify_seal(file: BinaryIO) -> None:
 
     Raise `DamagedError` if any byte differs.
     """
-    size, checksum = file.seek(0, 2), 0
-    file.seek(0)
-    left = max(0, size - 4)
-    while left and (chunk := file.read(min(left, _CHUNK_BYTES))):
-        checksum, left = zlib.crc32(chunk, checksum), left - len(chunk)
+    checksum = _crc32(file, max(0, file.seek(0, 2) - 4))
     expected = file.read(4)
-    file.seek(max(0, size - _SEAL_BYTES))
-    tail = file.read()
+    file.seek(max(0, file.tell() - _SEAL_BYTES))
+    magic = file.read(len(_MAGIC))
     file.seek(0)
-    if tail[:-4] != _MAGIC:
+    if magic != _MAGIC:
         raise DamagedError("it is truncated or its end was changed")
     if int.from_bytes(expected, "little") != checksum:
         raise DamagedError("its bytes do not match its checksum")
+
+
+def _crc32(file: BinaryIO, size: int) -> int:
+    """Return the CRC-32 of the first bytes of a file. Afterwards the file is behind these bytes."""
+    file.seek(0)
+    checksum = 0
+    while size and (chunk := file.read(min(size, _CHUNK_BYTES))):
+        checksum, size = zlib.crc32(chunk, checksum), size - len(chunk)
+    return checksum
 
 
 METADATA_KEY: Final = "activemem"
