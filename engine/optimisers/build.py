@@ -99,28 +99,6 @@ class Adam(torch.optim.Adam):
             )
 
 
-_MOMENTUM = "momentum_buffer"
-"""The name under which torch keeps a weight's momentum."""
-
-
-class SGD(torch.optim.SGD):
-    """Torch's SGD, for models in which some weights get their first gradient later than others.
-
-    Torch's foreach step needs a momentum for every weight or for none, so such weights get a momentum of
-    zeros.
-    """
-
-    @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> Any:  # noqa: ANN401  # pyright: ignore[reportIncompatibleMethodOverride] -- torch's overloads
-        """Update every weight that has a gradient."""
-        for group in self.param_groups:
-            moved = [weight for weight in group["params"] if weight.grad is not None and group["momentum"]]
-            late = [weight for weight in moved if self.state[weight].get(_MOMENTUM) is None]
-            for weight in late if len(late) < len(moved) else ():
-                self.state[weight][_MOMENTUM] = torch.zeros_like(weight.grad)
-        return super().step(closure)
-
-
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 _ITERATIONS = 5
 _EPSILON = 1e-7
@@ -365,7 +343,9 @@ def _build_own(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.
         case "adagrad":  # torch's foreach option needs two copies of the weights on a GPU
             return torch.optim.Adagrad(groups, lr, eps=settings.eps, weight_decay=decay, foreach=False)
         case "sgd":
-            return SGD(groups, lr, settings.own_momentum, weight_decay=decay, fused=True)
+            # torch's foreach and fused steps need a momentum for every weight or for none, but some weights
+            # get their first gradient later than others
+            return torch.optim.SGD(groups, lr, settings.own_momentum, weight_decay=decay, foreach=False)
         case "lion":
             return Lion(groups, lr=lr, betas=settings.betas, weight_decay=decay)
         case "adafactor":
