@@ -213,8 +213,9 @@ class StudyPlanPage(Page):
 
     A model's `memory` is the largest memory in bytes that a training step of any of its trials takes. The
     page's `memory` is the largest of all models, with its parts. `match` names the size that is computed for
-    each model so that costs match. `ladder` has the sizes of [ladder], and `rungs` has the rungs of a search
-    whose fidelity is not epochs.
+    each model so that costs match. `elsewhere` is the number of a search's points that other studies have
+    trained. `ladder` has the sizes of [ladder], and `rungs` has the rungs of a search whose fidelity is not
+    epochs.
     """
 
     study: str
@@ -223,6 +224,7 @@ class StudyPlanPage(Page):
     subset_size: int | None
     counts: Mapping[str, int]
     left: int
+    elsewhere: int
     estimate: TimeEstimate
     design: Mapping[str, Any]
     match: str | None
@@ -243,7 +245,7 @@ class StudyPlanPage(Page):
     def of(cls, plan: Plan, noise: Sequence[str] = ()) -> Self:
         """Return the page of a plan. `noise` describes the smallest differences that a search can detect."""
         study, design = plan.study, plan.study.design
-        same = ("total", "subset_size", "counts", "estimate", "models", "over_budget", "stale")
+        same = ("total", "subset_size", "counts", "elsewhere", "estimate", "models", "over_budget", "stale")
         same = (*same, "reach_limits", "insufficient_reach", "data", "flops")
         return cls(
             **{name: getattr(plan, name) for name in same},

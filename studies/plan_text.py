@@ -138,7 +138,7 @@ def _cost_notes(plan: Plan, width: int) -> Iterator[_Note]:
 
 def _search_notes(study: Study, plan: Plan) -> Iterator[_Note]:
     if study.search is not None:
-        yield "search", search_words(study.search)
+        yield "search", search_words(study.search, plan.elsewhere)
     if study.fidelity is not None:
         yield "rungs", rung_words(study.fidelity.name, rung_costs(study))
     yield "space", space_words(study)

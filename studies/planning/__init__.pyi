@@ -13,6 +13,7 @@ from .memory_estimates import GPU_CONTEXT as GPU_CONTEXT
 from .memory_estimates import StepMemory as StepMemory
 from .memory_estimates import room_on_gpu as room_on_gpu
 from .memory_estimates import step_memory as step_memory
+from .reused_trials import reusable_outcomes as reusable_outcomes
 from .status import study_outcomes as study_outcomes
 from .status import tried_point as tried_point
 from .status import tried_trial as tried_trial

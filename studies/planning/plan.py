@@ -45,9 +45,10 @@ from ..text.toml_positions import KeyPath
 from ..text.units import plural
 from .data_facts import DataFacts, Locate, find_data_facts
 from .memory_estimates import StepMemory, step_memory
-from .reused_trials import ShorterTrial, ShorterTrials, StaleTrial, find_stale_trials
+from .reused_trials import ShorterTrial, ShorterTrials, StaleTrial, count_points, find_stale_trials
 from .status import (
     left_when_spent,
+    outcomes_elsewhere,
     rungs_of,
     stored_outcomes,
     study_outcomes,
@@ -264,6 +265,7 @@ class Plan:
     reach_limits: tuple[ReachLimit, ...]
     insufficient_reach: tuple[InsufficientReach, ...]
     over_budget: tuple[ModelCost, ...]
+    elsewhere: int  # the number of a search's points that other studies have trained
     stale: Mapping[str, StaleTrial]  # stored trials that ran with other plug-in source, by current id
     max_seeds_note: str  # a note if max_seeds has no effect, or has changed since trials ended
     timed_devices: Mapping[str, int]  # the number of stored trainings with a time budget, by device
@@ -390,6 +392,7 @@ def make_plan(
         reach_limits=predict_reach_limits(labelled),
         insufficient_reach=_find_insufficient_reach(labelled),
         over_budget=model_costs(study, group_by_model(study, study.grid.over_budget), estimator, {}),
+        elsewhere=count_points(study, outcomes_elsewhere(study, outcomes)),
         stale={trial: each for trial, each in stale.items() if only is None or trial in only},
         max_seeds_note=describe_max_seeds(study, store),
         timed_devices=timed_devices(study, outcomes),

@@ -1,19 +1,23 @@
 """Stored trials that a study can reuse in place of its own.
 
-They are from older plug-in source, or have fewer epochs. `RecipeSpace` finds the point of a search that has
-a recipe.
+They are from older plug-in source, have fewer epochs, or belong to another study. A trial of another study
+fits a search if a point of its space has the trial's settings. The values of most dimensions are read from
+the trial's recipe. The values of dimensions that fill a whole setting are read from that setting. The
+search's own trial with these values must then have the same id.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
-from ...errors import check_arguments, texts_fault
-from ...grammar import Recipe, RecipeError, render
+from ...errors import ActivememError, check_arguments, texts_fault
+from ...grammar import Recipe, RecipeError, parse, render
 from ...grammar.nodes import ChoiceDimension, HoleNode, IntegerDimension, Node, RealDimension, walk
 from ...grammar.space import find_derivation
 from ...plugins import has_plugins
@@ -26,13 +30,15 @@ from ..resolve.trial import (
     changed_code,
     digest,
     settings_from_json,
+    settings_to_json,
     shown,
     trial_id,
     with_code,
 )
-from ..schema.search import representative_values
+from ..schema.search import as_listed, contains, representative_values
 from ..schema.settings import RECIPE_PATH, Level, TrialSettings
 from ..study import Study, study_fault
+from ..text.toml_positions import KeyPath
 from ..text.units import plural
 
 
@@ -191,6 +197,93 @@ def _without_epochs(settings: TrialSettings) -> str:
     return trial_id(settings.model_copy(update={"train": settings.train.model_copy(update={"epochs": 1})}))
 
 
+class FittingTrials:
+    """Lookup of stored trials, of any study, that a search can reuse. Results are cached."""
+
+    def __init__(self, study: Study) -> None:
+        self._study, self._space = study, RecipeSpace(study)
+        ends = study.boundary_trials()
+        self._tasks = {trial.settings.task.name for trial in ends}
+        first, *others = (_plain_keys(json.loads(settings_to_json(trial.settings))) for trial in ends)
+        apart = {RECIPE_PATH, *(path[:2] for path in study.template.holes)}
+        self._fixed = {
+            path: value
+            for path, value in first.items()
+            if path[0] != "code" and path not in apart and all(each.get(path) == value for each in others)
+        }
+        self._found: dict[str, Trial | None] = {}
+
+    def find(self, row: Mapping[str, Any]) -> Trial | None:
+        """Return the trial of this search whose result is in a stored row, or None."""
+        if row["task"] not in self._tasks or row["status"] != "done":
+            return None
+        if row["trial"] not in self._found:
+            self._found[row["trial"]] = self._match(row)
+        return self._found[row["trial"]]
+
+    def _match(self, row: Mapping[str, Any]) -> Trial | None:
+        stored = _plain_keys(json.loads(row["settings"]))
+        # None of an earlier version is a default now
+        if any(stored.get(path) not in (None, value) for path, value in self._fixed.items()):
+            return None
+        try:
+            settings = settings_from_json(row["settings"])
+            recipe = self._space.values(parse(settings.model.recipe))
+        except (ActivememError, ValueError, KeyError):  # a row of an earlier version, or with other plug-ins
+            return None
+        values = None if recipe is None else {**recipe, **self._other_values(settings.model_dump())}
+        if values is None:
+            return None
+        try:
+            known = {name: values[name] for name in self._study.choose(lambda name, _: values[name])}
+            trials = [self._study.trial_for(known, settings.seed, at) for at in self._study.point_levels]
+        except (ValueError, KeyError):  # a value is outside its dimension, or no value is known
+            return None
+        return next((trial for trial in trials if trial.id == row["trial"]), None)
+
+    def _other_values(self, settings: Mapping[str, Any]) -> dict[str, Level]:
+        found: dict[str, Level] = {}
+        for path, names in self._study.template.holes.items():
+            if path == RECIPE_PATH or not HOLE_PATTERN.fullmatch(self._study.template.texts[path]):
+                continue
+            value: Any = settings
+            for key in path:
+                value = value.get(key) if isinstance(value, Mapping) else None
+            dimension = self._study.dimensions.get(names[0])
+            if dimension is not None and isinstance(value, Level) and contains(dimension, value):
+                found[names[0]] = as_listed(dimension, value)
+        return found
+
+
+def _plain_keys(settings: Mapping[str, Any]) -> dict[KeyPath, Any]:
+    tables = {name: table for name, table in settings.items() if isinstance(table, Mapping)}
+    inside = ((name, key, value) for name, table in tables.items() for key, value in table.items())
+    return {(name, key): value for name, key, value in inside if not isinstance(value, Mapping)}
+
+
+def reusable_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
+    """Return the stored rows that a search can reuse, with the search's levels in the column `factors`.
+
+    For each point there are rows for all of its seeds, or none.
+    """
+    trials, others = FittingTrials(study), outcomes.filter(status="done")
+    points: dict[str, list[Trial]] = {}
+    for row in others.filter(pl.col("seed").is_in(study.seeds)).iter_rows(named=True):
+        if (trial := trials.find(row)) is not None:
+            values = {name: trial.levels[name] for name in study.dimensions if name in trial.levels}
+            points.setdefault(json.dumps(values), []).append(trial)
+    whole = [
+        each
+        for several in points.values()
+        if len({trial.id for trial in several})
+        >= len(study.point_seeds(several[0].levels)) * len(study.point_levels)
+        for each in several
+    ]
+    factors = {trial.id: json.dumps(dict(trial.levels)) for trial in whole}
+    found = others.filter(pl.col("trial").is_in(list(factors)))
+    return found.with_columns(factors=pl.col("trial").replace_strict(factors, return_dtype=pl.String))
+
+
 class RecipeSpace:
     """All recipes that a search can choose.
 
@@ -269,3 +362,9 @@ class RecipeSpace:
                 for text in texts:
                     if isinstance(text, str) and HOLE_PATTERN.search(text):
                         yield from self._names(self._study.template.expand(text).root, iter(()))
+
+
+def count_points(study: Study, rows: pl.DataFrame) -> int:
+    """Return the number of different search points among these rows of the store."""
+    levels = [json.loads(text) for text in rows["factors"]]
+    return len({tuple(each.get(name) for name in study.dimensions) for each in levels})

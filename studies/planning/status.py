@@ -19,7 +19,7 @@ from ..schema.factors import SEED, first_line
 from ..schema.settings import Level
 from ..study import Study
 from ..text.units import plural
-from .reused_trials import StaleTrial, describe_stale, find_stale_trials
+from .reused_trials import StaleTrial, describe_stale, find_stale_trials, reusable_outcomes
 from .trials_to_run import (
     DEVICE_COLUMNS,
     UnfinishedTrial,
@@ -126,7 +126,7 @@ def stored_outcomes(store: Store, *studies: Study, probes: Collection[str] = ())
 def needs_settings(study: Study) -> bool:
     """Return whether the stored settings of trials are needed to find the outcomes of a study."""
     if study.search is not None:
-        return has_plugins()
+        return study.search.warm_start or has_plugins()
     return any(trial.common.code for trial in study.trials)
 
 
@@ -182,8 +182,8 @@ def status_before_a_run(trials: int, held: int) -> StudyStatus:
 def _total(study: Study, rows: pl.DataFrame) -> int:
     """Return how many trials a study has, including stored trials that its search did not plan.
 
-    For a search, this number may exceed the planned one. The store may have points that were promoted and
-    later overtaken, or a former baseline beside the present one.
+    For a search, this number may exceed the planned one. The store may have fitting trials of other studies,
+    points that were promoted and later overtaken, or a former baseline beside the present one.
     """
     if study.search is None:
         return study.total
@@ -239,14 +239,16 @@ def study_outcomes(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool = Fa
     """Return the outcomes of a study's trials, whichever study trained them.
 
     For a search, these are the outcomes of all points that it has proposed. If another study has trained such
-    a point, its rows get this search's levels in the column `factors`. Trials with other settings or seeds,
-    of another space, or with other plug-in source are not included.
+    a point, its rows get this search's levels in the column `factors`. With a warm start, all trials of other
+    studies that fit the search are included, too. Trials with other settings or seeds, of another space, or
+    with other plug-in source are not.
 
     With `all_seeds` the outcomes include further seeds of a search's points, such as the seeds of a former
     baseline.
     """
     if study.search is not None:
-        return _own_outcomes(study, outcomes, all_seeds=all_seeds)
+        own = _own_outcomes(study, outcomes, all_seeds=all_seeds)
+        return pl.concat([own, _elsewhere(study, outcomes, own)]) if study.search.warm_start else own
     return outcomes.filter(has_trial(trial.id for trial in study.trials))
 
 
@@ -265,7 +267,14 @@ def count_devices(outcomes: pl.DataFrame) -> dict[str, int]:
     return dict(outcomes.group_by("device").len().sort("device").iter_rows())
 
 
-def _own_outcomes(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool) -> pl.DataFrame:
+def outcomes_elsewhere(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
+    """Return the outcomes of a search's points that other studies have trained; empty for a grid."""
+    if study.search is None:
+        return outcomes.clear()
+    return _elsewhere(study, outcomes, _own_outcomes(study, outcomes))
+
+
+def _own_outcomes(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool = False) -> pl.DataFrame:
     own = _tried(study, outcomes.filter(pl.col("study") == study.name), all_seeds=all_seeds)
     if "taken" not in outcomes.columns:
         return own
@@ -286,6 +295,10 @@ def _taken(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 def _tried(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool) -> pl.DataFrame:
     rows = outcomes.select("trial", "factors").iter_rows()
     return outcomes.filter([_is_tried(study, *row, all_seeds=all_seeds) for row in rows])
+
+
+def _elsewhere(study: Study, outcomes: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:
+    return reusable_outcomes(study, outcomes.filter(~pl.col("trial").is_in(own["trial"].to_list())))
 
 
 def tried_point(study: Study, trial: str, levels: Mapping[str, Level]) -> dict[str, Level] | None:

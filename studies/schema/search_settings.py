@@ -274,6 +274,9 @@ class SearchSettings(StrictModel, table="search"):
     across: Names = ()
     """factors that points do not choose, such as `["task"]`: each point is trained at all of their levels,
     and the objective is the mean over them"""
+    warm_start: bool = False
+    """whether points that other studies have trained on all seeds count as tried, even if their factors have
+    other names"""
     limits: dict[str, str] = Field(default={})
     """limits on points, by metric or cost, such as `"< 60"`; the search never exceeds limits on model costs,
     and learns to respect the others"""

@@ -206,11 +206,21 @@ def scheduler_words(search: SearchSettings) -> str:
     return f", cut short by {search.scheduler.name}" if search.compares_epochs else ""
 
 
-def search_words(search: SearchSettings) -> str:
-    """Describe a search: `20 points by tpe for the lowest loss, cut short by asha`."""
+def search_words(search: SearchSettings, elsewhere: int = 0) -> str:
+    """Describe a search: `20 points by tpe for the lowest loss, cut short by asha`.
+
+    `elsewhere` is the number of points whose results are known from other studies.
+    """
     end = f", at most {search.budget.words()}" if search.budget and search.budget.words() else ""
     mean = f", means over each {' and '.join(search.across)}" if search.across else ""
     startup = min(search.trials, getattr(search.sampler, "n_startup_trials", 0))
     random = f" (the first {startup} at random)" if 2 * startup >= search.trials else ""
     text = f"{plural(search.trials, 'point')} by {search.sampler_name}{random} for {goal_words(search)}"
-    return f"{text}{mean}{scheduler_words(search)}{end}"
+    text = f"{text}{mean}{scheduler_words(search)}{end}"
+    if not elsewhere:
+        return text
+    are, what = (
+        "is" if elsewhere == 1 else "are",
+        "count" if search.warm_start else "warm_start = true reuses",
+    )
+    return f"{text}; {plural(elsewhere, 'point')} of its space {are} known from other studies, which {what}"

@@ -264,7 +264,7 @@ class Search:
         self._baseline = self._points.of_values(dict(study.baseline)) if study.baseline else None
         self._leases = store.leases(None if looks else run)
         self._turn_id = sha256(f"points of {study.name}".encode()).hexdigest()[:16]
-        self._others = BegunPoints(study, store, self._points)
+        self._others = BegunPoints(study, store, self._points, self._missing)
         self._replay_stored()
 
     def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:

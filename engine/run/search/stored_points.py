@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from statistics import fmean
@@ -19,6 +19,7 @@ from ....storage import Store
 from ....storage.trial_files import STARTS_FILE
 from ....studies.catalog.metrics import COSTS
 from ....studies.planning.final_values import row_value
+from ....studies.planning.reused_trials import FittingTrials
 from ....studies.planning.status import tried_point
 from ....studies.planning.trials_to_run import DEVICE_COLUMNS, Spent, unfinished_trials, was_trained
 from ....studies.resolve.costs import model_cost
@@ -207,6 +208,10 @@ def mean_course(point: SearchPoint, courses: Mapping[str, Mapping[int, float]]) 
     return {epoch: fmean(course[epoch] for course in found) for epoch in shared}
 
 
+MissingTrials = Callable[[SearchPoint], Sequence[object]]
+"""Returns the trials of a point that have no outcome."""
+
+
 class BegunPoints:
     """The points of a search that any driver has begun.
 
@@ -214,9 +219,10 @@ class BegunPoints:
     of the trials that this driver trains. `spent` adds up the costs of the study's stored trainings.
     """
 
-    def __init__(self, study: Study, store: Store, points: StoredPoints) -> None:
+    def __init__(self, study: Study, store: Store, points: StoredPoints, missing: MissingTrials) -> None:
         assert study.search is not None
-        self._study, self._store, self._points = study, store, points
+        self._study, self._store, self._points, self._missing = study, store, points, missing
+        self._fitting = FittingTrials(study) if study.search.warm_start else None
         self._read = 0  # the number of stored rows that were read
         self._seen: set[str] = set()  # trials that the store holds or others have begun
         taken = store.adopted(study.name).select("trial", "factors", "at").iter_rows()
@@ -228,9 +234,11 @@ class BegunPoints:
     def new(self) -> list[SearchPoint]:
         """Return the search points that are new or have changed since the last call.
 
-        They have new rows or checkpoints.
+        They have new rows or checkpoints. A point that is known only from other studies is returned only if
+        none of its trials is missing.
         """
         stored, begun = self._points.attempts, dict[str, Mapping[str, Level]]()
+        elsewhere: set[str] = set()
         unfinished = self._unfinished()
         stored.refresh()  # only now, because a trial that ends has a row before it loses its checkpoint
         arrived = stored.since(self._read)
@@ -245,9 +253,22 @@ class BegunPoints:
             elif trial in self.own or self._is_own(trial, row):
                 begun |= {} if is_known else {trial: json.loads(row["factors"])}
                 self._count(trial, row)
+            elif (
+                self._fitting is not None and not is_known and (found := self._fitting.find(row)) is not None
+            ):
+                begun[trial] = found.levels
+                elsewhere.add(trial)
         begun |= {trial: levels for trial, levels in unfinished.items() if trial not in self._seen}
         self._seen |= unfinished.keys()
-        return list(self._points.of_levels(begun.values()))
+        points = self._points.of_levels(begun.values())
+        own = begun.keys() - elsewhere
+        return [
+            each
+            for each in points
+            if elsewhere.isdisjoint(ids := {trial.id for trial in each.trials})
+            or not own.isdisjoint(ids)
+            or not self._missing(each)
+        ]
 
     def begin(self, point: SearchPoint, trials: Sequence[Trial], *, is_new: bool) -> None:
         """Record that this driver trains these trials of a search point.

@@ -7,6 +7,7 @@ import pytest
 from activemem import StudyError, load_study
 from activemem.storage import Store
 from activemem.studies import find_points
+from activemem.studies.planning import reusable_outcomes
 
 from ...study_texts import replaced, study_text
 from ..planning.test_plan import keep
@@ -59,6 +60,14 @@ def test_the_objective_is_the_mean_over_the_tasks(study, store):
     assert found[2].measured["max_length"] == {0: 6.5, 1: 8.5}
     assert (found[2].mean("max_length"), found[2].seeds, found[2].is_comparable) == (7.5, 2, True)
     assert (found[4].mean("max_length"), found[4].is_comparable) == (None, False)
+
+
+def test_trials_of_another_study_fit_on_every_task(study, store):
+    other = load_study(replaced(SEARCH, ('name = "tiny"', 'name = "other"')))
+    factors = [json.loads(text) for text in reusable_outcomes(other, store.trials())["factors"]]
+    assert sorted((each["k"], each["task"], each["seed"]) for each in factors) == [
+        (kernel, task, seed) for kernel in (2, 3) for task in ("not", "sort") for seed in (0, 1)
+    ]
 
 
 def test_a_search_is_across_its_factors():
