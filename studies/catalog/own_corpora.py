@@ -162,7 +162,8 @@ class OwnLayout(_Facts):
     """How to read a user's rows: the format and the SHA-256 of the files, and the columns to read.
 
     If `split` names a column, that column has the split of each row; `split_names` are its values for train,
-    dev and test if they have other names. A split without rows of its own gets a share of the training rows.
+    dev and test if they have other names. Rows of splits in `left_out` are not read. A split without rows of
+    its own gets a share of the training rows.
     """
 
     form: str
@@ -174,16 +175,17 @@ class OwnLayout(_Facts):
     dev_share: float = 0.0
     test_share: float = 0.0
     split_names: Texts = ()
+    left_out: Texts = ()
 
     @model_serializer(mode="wrap")
     def _without_later_keys(self, serialize: SerializerFunctionWrapHandler) -> dict[str, object]:
-        """Serialize these facts, without `split_names` if they are empty.
+        """Serialize these facts, without `split_names` and `left_out` if they are empty.
 
-        A later version has added this key. A corpus's name is a hash of all keys, so without it the names of
-        older corpora stay the same.
+        Later versions have added these keys. A corpus's name is a hash of all keys, so without them the names
+        of older corpora stay the same.
         """
         found = serialize(self)
-        return {key: value for key, value in found.items() if value or key != "split_names"}
+        return {key: value for key, value in found.items() if value or key not in ("split_names", "left_out")}
 
 
 class OwnRows(_Facts):

@@ -232,9 +232,10 @@ def _read_corpus(diagnostics: Diagnostics, folder: Path) -> OwnCorpus | None:
     if facts is None or len(diagnostics.faults) > before:
         diagnostics.invalid.add(CORPUS)
         return None
-    if kept and reader.summary:
-        kept.save(facts, reader.files, reader.summary)
-    return _own_corpus(written, facts, reader.files, reader.summary)
+    summary = reader.summary and reader.summary.with_notes(reader.notes)
+    if kept and summary:
+        kept.save(facts, reader.files, summary)
+    return _own_corpus(written, facts, reader.files, summary)
 
 
 def _own_corpus(

@@ -83,13 +83,15 @@ CORPUS: KeyPath = ("task", "corpus")
 class Reader:
     """Reader of the user's files, which a study names relative to its folder.
 
-    `files` has the path of each content by its SHA-256, and `summary` has the facts for a plan.
+    `files` has the path of each content by its SHA-256. `notes` say what is left out of the files, and
+    `summary` has the facts for a plan.
     """
 
     def __init__(self, diagnostics: Diagnostics, folder: Path) -> None:
         self._diagnostics, self._folder = diagnostics, folder
         self._read: dict[Path, tuple[str, bytes] | None] = {}
         self.files: dict[str, Path] = {}
+        self.notes: list[str] = []
         self.summary: CorpusSummary | None = None
 
     def locate(self, name: str) -> Path:

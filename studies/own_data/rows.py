@@ -56,6 +56,13 @@ def read_sentence(value: Any) -> str | None:  # noqa: ANN401 -- as above
     return _checked(value.strip("\n")) if value.strip() else None
 
 
+def is_missing(value: Any) -> bool:  # noqa: ANN401 -- as above
+    """Return whether a label is missing: null, a blank text, or pandas' NaN."""
+    if isinstance(value, str):
+        return not value.strip()
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
 def read_label(value: Any) -> str:  # noqa: ANN401 -- as above
     """Return a label as the name of a class.
 
@@ -137,6 +144,12 @@ class Row(NamedTuple):
     target: Any
 
 
+class Unlabelled(str):
+    """The fault of a missing label, in place of a row's target."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowKind:
     """A kind of rows, such as sentence pairs: the functions that read a row's sequence and target.
@@ -176,10 +189,13 @@ def iter_parts(layout: OwnLayout) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield split, digests[place : place + together]
 
 
-def read_part(layout: OwnLayout, kind: RowKind, split: str, *data: bytes) -> list[Row]:
+def read_part(
+    layout: OwnLayout, kind: RowKind, split: str, *data: bytes, keep_unlabelled: bool = False
+) -> list[Row]:
     """Return the rows of one file, or of two line-aligned files.
 
-    The rows have the split of their file, or the one in their split column. Raise RowsError with the faults,
+    The rows have the split of their file, or the one in their split column. With `keep_unlabelled`, the
+    target of a dev or test row without a label is `Unlabelled`. Raise RowsError with the other faults,
     without the file's name.
     """
     names = list(layout.columns) or ["source", "target"]
@@ -191,13 +207,19 @@ def read_part(layout: OwnLayout, kind: RowKind, split: str, *data: bytes) -> lis
         try:
             if layout.split is not None and (where := read_split(values[-1], layout.split_names)) is None:
                 continue
+            if where in layout.left_out:
+                continue
             for read in readers:
                 name = names[len(found)]
                 found.append(read(values[len(found)]))
             if kind.aligned and (tokens := len(found[0].split())) != len(found[1]):
                 raise ValueError(f"expected {tokens:,} labels, one for each token, got {len(found[1]):,}")
         except ValueError as error:
-            faults.append(f"{cells.unit} {number:,}, column {name}: {error}")
+            fault = f"{cells.unit} {number:,}, column {name}: {error}"
+            if keep_unlabelled and where != "train" and found and kind.labels and is_missing(values[1]):
+                rows.append(Row(where or split, found[0], Unlabelled(fault)))
+            else:
+                faults.append(fault)
         else:
             if None not in found:
                 rows.append(Row(where, *found))

@@ -15,9 +15,21 @@ from ..catalog.datasets import CorpusError
 from ..catalog.own_corpora import SPLITS, OwnCounts, OwnLayout, OwnPairs, OwnSequences
 from ..text.document import Diagnostics
 from ..text.strict_model import StrictModel
+from ..text.units import plural
 from .cells import MOST_FAULTS, RowsError
 from .reader import CORPUS, Reader, find_files
-from .rows import NUMBERS, PAIRS, TAGS, Row, RowKind, Tokens, draw_split, iter_parts, read_part
+from .rows import (
+    NUMBERS,
+    PAIRS,
+    TAGS,
+    Row,
+    RowKind,
+    Tokens,
+    Unlabelled,
+    draw_split,
+    iter_parts,
+    read_part,
+)
 from .summary import summarise_rows
 from .texts import HeldOut, Share, check_shares
 
@@ -125,15 +137,24 @@ def _read_rows(
             reader.report(f"after {MOST_FAULTS} files with faults, the rest are not read")
             break
         paths = [reader.files[digest] for digest in digests]
+        name = " and ".join(map(str, paths))
         read = [reader.read(path, text=layout.form != "parquet") for path in paths]
         try:
-            rows += read_part(layout, kind, split, *(each[1] for each in read if each))
+            data = [each[1] for each in read if each]
+            for row in read_part(layout, kind, split, *data, keep_unlabelled=True):
+                if isinstance(row.target, Unlabelled):
+                    rows.append(row._replace(target=Unlabelled(f"{name}: {row.target}")))
+                else:
+                    rows.append(row)
         except RowsError as error:
             unsound += 1
             for fault in error.faults:
-                reader.report(f"{' and '.join(map(str, paths))}: {fault}")
+                reader.report(f"{name}: {fault}")
     if unsound:
         return None
+    if kind.labels:
+        rows, left_out = _leave_out_unlabelled(reader, rows)
+        layout = layout.model_copy(update={"left_out": left_out})
     if shares is not None:
         layout = _with_shares(reader, layout, shares, {row.split for row in rows})
         rows = [draw_split(layout, row) for row in rows]
@@ -144,6 +165,30 @@ def _read_rows(
         return None
     reader.summary = summarise_rows(rows, kind, reader.tokens)
     return layout, rows
+
+
+def _leave_out_unlabelled(reader: Reader, rows: list[Row]) -> tuple[list[Row], tuple[str, ...]]:
+    """Leave out splits without labels; return the remaining rows, and the splits that are left out.
+
+    If all labels of a split are -1 and the training split has no such class, they count as missing: public
+    test sets hide labels like this. A row without a label in any other split is a fault.
+    """
+    labels: dict[str, set[Any]] = {split: set() for split in SPLITS}
+    for row in rows:
+        if not isinstance(row.target, Unlabelled):
+            labels[row.split].update(row.target if isinstance(row.target, tuple) else (row.target,))
+    unknown, counts = {"-1", -1.0, None} - labels["train"], Counter(row.split for row in rows)
+    left_out = tuple(split for split in SPLITS[1:] if counts[split] and not labels[split] - unknown)
+    for split in left_out:
+        reader.notes.append(
+            f"{split}: {plural(counts[split], 'row')} left out, since none has a label: "
+            "training rows are held out instead"
+        )
+    kept = [row for row in rows if row.split not in left_out]
+    if faults := [row.target for row in kept if isinstance(row.target, Unlabelled)]:
+        for fault in RowsError(faults).faults:
+            reader.report(fault)
+    return kept, left_out
 
 
 def _with_shares(reader: Reader, layout: OwnLayout, asked: Mapping[str, Any], found: set[str]) -> OwnLayout:

@@ -298,6 +298,19 @@ def test_a_header_with_other_names_or_marks_is_reported_with_what_to_write(folde
     assert any(message.endswith(expected) for message in told(folder, {"path": "odd.csv"}))
 
 
+@pytest.mark.parametrize("hidden", [-1, None])
+def test_a_split_without_labels_is_left_out_and_drawn_and_that_is_said(folder, hidden):
+    splits = {"train": range(100), "validation": range(100, 120), "test": range(120, 150)}
+    hub_folder(folder, splits, text=lambda n: f"text {n}", label=lambda n: n % 2 if n < 120 else hidden)
+    facts, found = rows_of(folder, {"path": "hub"})
+    assert (facts.layout.left_out, facts.layout.test_share, facts.classes) == (("test",), 0.1, 2)
+    assert found["dev"] == [(f"text {n}", str(n % 2)) for n in range(100, 120)]
+    assert 0 < len(found["test"]) < 30
+    assert not {f"text {n}" for n in range(120, 150)} & {text for text, _ in every(found)}
+    (note,) = load_study(folder / "study.toml").own_corpus.summary.notes
+    assert note == "test: 30 rows left out, since none has a label: training rows are held out instead"
+
+
 def test_splits_are_chosen_by_their_names(folder):
     splits = {"train_sft": range(60), "validation_matched": range(60, 80), "validation_odd": range(80, 90)}
     hub_folder(folder, splits, text=lambda n: f"text {n}", label=lambda n: n % 2)
@@ -316,8 +329,8 @@ def test_splits_are_chosen_by_their_names(folder):
 
 def test_a_corpus_without_the_later_keys_keeps_its_name(folder):
     facts, _ = rows_of(folder, {"path": "my.csv"})
-    assert "split_names" not in facts.layout.model_dump()
-    assert '"split_names"' not in facts.model_dump_json()
+    assert not {"split_names", "left_out"} & facts.layout.model_dump().keys()
+    assert '"left_out"' not in facts.model_dump_json()
 
 
 def test_tokens_labelled_minus_100_or_null_are_no_class(folder):
