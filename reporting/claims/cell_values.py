@@ -40,7 +40,6 @@ from ...studies.resolve.trial import CellKey, Trial
 from ...studies.schema.factors import SEED
 from ..statistics.estimates import mean
 from ..statistics.pooled_differences import Pool, Values, pooled_variance
-from ..statistics.power_law import error_of_means, fit_power_law
 from ..statistics.speedup import Ends, TargetCosts, log_ratios
 from .verdicts import MissingTrials
 
@@ -405,6 +404,8 @@ class CellResults:
 
         Return None if one of these values is missing or not positive.
         """
+        from ..statistics.power_law import fit_power_law  # noqa: PLC0415 -- loads NumPy
+
         points = [(self._parameters(cell), self._evaluate(part, seed)) for cell, part in number.parts]
         known = [(x, y) for x, y in points if x is not None and y is not None and 0 < y < math.inf]
         size = self._parameters(number.cell)
@@ -418,6 +419,8 @@ class CellResults:
         seeds. The interval is that of a new cell.
         Return None if a smaller size has no value, or one that is not positive.
         """
+        from ..statistics.power_law import error_of_means, fit_power_law  # noqa: PLC0415 -- loads NumPy
+
         points, results = list[tuple[float, float]](), list[list[float]]()
         for cell, part in law.parts:
             found = [self._evaluate(part, seed) for seed in self.seeds]

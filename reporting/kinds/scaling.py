@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeGuard
 
 from pydantic import Field
 
@@ -35,7 +35,6 @@ from ..curves.curve import Axis, Content, Curve, Panel, Point
 from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, point_scales, spread_labels, ticks_width
 from ..curves.draw.style import DIM, LIGHT, TEXT, TICK, Stroke, crop_names, line_strokes, text_width
 from ..statistics.estimates import mean
-from ..statistics.power_law import error_of_means, fit_power_law
 from ..subject import Observation, Observations, ResultSubject
 from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Table, interval_cell, number_cell
 
@@ -43,7 +42,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from ...studies.study import Study
-    from ..statistics.power_law import PowerLaw
+    from ..statistics.power_law import OffsetLaw, PowerLaw
+
+    FittedLaw = PowerLaw | OffsetLaw
 
 
 _STEPS = 24  # points of a law's line
@@ -60,6 +61,8 @@ class LawKeys(ResultKeys):
     """the factor with one law for each level, at most 6"""
     over: Names = ()
     """factors such as a learning rate; a cell is shown at their levels with the best mean over seeds"""
+    offset: bool = False
+    """whether the law has an offset that is its limit, y = e + a xᵇ; it needs at least four cells"""
     held_out: int = Field(default=0, ge=0, le=20)
     """how many of the most expensive cells of each series are predicted instead of fitted"""
     select: dict[str, Any] = Field(default={})
@@ -121,7 +124,7 @@ class ScalingTable(LawKeys, TableKind):
         levels = subject.levels[self.series] if self.series else ()
         series = [found.of(level_key(level)) for level in levels] if self.series else [found.of("")]
         names = short_level_names([level_name(level) for level in levels]) if self.series else ("all",)
-        columns = ["exponent", "cells"]
+        columns = ["exponent", *(["offset"] if self.offset else []), "cells"]
         columns += [
             text for place in range(self.held_out) for text in _held_out_columns(place, self.held_out)
         ]
@@ -249,11 +252,20 @@ def law_cells(spec: LawKeys, subject: ResultSubject) -> LawCells:
     return LawCells(cells=tuple(shown), observations=observations, unfit=unfit)
 
 
-def fit_law(spec: LawKeys, cells: Sequence[LawCell]) -> PowerLaw | None:
+def fit_law(spec: LawKeys, cells: Sequence[LawCell]) -> FittedLaw | None:
     """Fit a power law to the cells of a series. Held-out cells are not used."""
+    from ..statistics.power_law import (  # noqa: PLC0415 -- loads NumPy
+        MIN_OFFSET_CELLS,
+        error_of_means,
+        fit_offset_law,
+        fit_power_law,
+    )
+
     fitted = fitted_cells(spec, cells)
     points = [(cell.cost, cell.result) for cell in fitted]
     least = error_of_means([cell.results for cell in fitted])
+    if spec.offset and len(points) >= MIN_OFFSET_CELLS:
+        return fit_offset_law(points, least) or fit_power_law(points, least)
     return fit_power_law(points, least)
 
 
@@ -280,6 +292,8 @@ def _held_out_columns(place: int, count: int) -> tuple[str, str]:
 def _row(spec: ScalingTable, metric: Metric, cells: Sequence[LawCell]) -> Iterator[Cell]:
     law, fitted = fit_law(spec, cells), fitted_cells(spec, cells)
     yield _exponent(law)
+    if spec.offset:
+        yield _offset(law, metric)
     yield number_cell(float(len(fitted)), str(len(fitted)))
     held = cells[len(fitted) :]
     for place in range(spec.held_out):
@@ -292,15 +306,23 @@ def _row(spec: ScalingTable, metric: Metric, cells: Sequence[LawCell]) -> Iterat
         )
 
 
-def _exponent(law: PowerLaw | None) -> Cell:
+def _exponent(law: FittedLaw | None) -> Cell:
     if law is None:
         return _empty()
     half = law.half_width
     bounds = None if half is None else (law.exponent - half, law.exponent + half)
+    if _has_offset(law):
+        bounds = law.exponent_interval
     return interval_cell(law.exponent, bounds, lambda value: f"{value:.3f}".replace("-", "−"), law.n)
 
 
-def _predicted(law: PowerLaw | None, cell: LawCell | None, metric: Metric) -> Cell:
+def _offset(law: FittedLaw | None, metric: Metric) -> Cell:
+    if law is None or not _has_offset(law):
+        return _empty()
+    return interval_cell(law.offset, law.offset_interval, metric.format, law.n)
+
+
+def _predicted(law: FittedLaw | None, cell: LawCell | None, metric: Metric) -> Cell:
     if law is None or cell is None:
         return _empty()
     value, low, high = law.next_cell(cell.cost)
@@ -311,13 +333,26 @@ def _empty() -> Cell:
     return Cell(status=CellStatus.NO_VALUE, text=NOT_RUN)
 
 
+def _has_offset(law: FittedLaw) -> TypeGuard[OffsetLaw]:
+    from ..statistics.power_law import OffsetLaw  # noqa: PLC0415 -- loads NumPy
+
+    return isinstance(law, OffsetLaw)
+
+
 def _sentences(spec: ScalingTable, metric: Metric, cost: Metric) -> Iterator[str]:
     subject = one_line(spec.caption or f"{metric.title} by {cost.title[:1].lower()}{cost.title[1:]}")
     yield f"{subject.removesuffix('.')}."
-    yield (
-        "Law: y = a xᵇ, by least squares on the logarithms of the cells' geometric means; a cell counts once."
-    )
-    yield "In brackets: 95 % intervals (t, degrees of freedom: cells − 2)."
+    law = "y = offset + a xᵇ" if spec.offset else "y = a xᵇ"
+    yield f"Law: {law}, by least squares on the logarithms of the cells' geometric means; a cell counts once."
+    if spec.offset:
+        from ..statistics.power_law import MIN_OFFSET_CELLS  # noqa: PLC0415 -- loads NumPy
+
+        yield (
+            "In brackets: 95 % profile intervals (F, degrees of freedom: cells − 3); with fewer than"
+            f" {MIN_OFFSET_CELLS} cells a law without an offset."
+        )
+    else:
+        yield "In brackets: 95 % intervals (t, degrees of freedom: cells − 2)."
     yield "Their variance is the cells' around the law, or that of their means over seeds if it is larger."
     if spec.held_out:
         last = "cell" if spec.held_out == 1 else f"{spec.held_out} cells"
@@ -357,7 +392,7 @@ def _point(cell: LawCell) -> Point:
     )
 
 
-def _law(law: PowerLaw, costs: Sequence[float], fitted: int) -> Law:
+def _law(law: FittedLaw, costs: Sequence[float], fitted: int) -> Law:
     """Return a fitted power law with the two lines that the figure draws.
 
     One line is over the fitted cells, the other is the prediction beyond them. `costs` are those of all cells
@@ -370,6 +405,7 @@ def _law(law: PowerLaw, costs: Sequence[float], fitted: int) -> Law:
         half_width=law.half_width,
         line=tuple(_line(law.at, costs[0], last, law.n)),
         predicted=tuple(_line(law.next_cell, last, costs[-1], law.n)) if costs[-1] > last else (),
+        offset=law.offset if _has_offset(law) else 0.0,
     )
 
 
@@ -397,9 +433,11 @@ def _notes(spec: ScalingFigure, series: tuple[ScalingSeries, ...], unfit: int) -
         yield f"Point: geometric mean of {number_range(counts)} seeds; whisker: lowest to highest."
     laws = [each.law for each in series if each.law]
     if laws:
-        yield "Line: a power law, by least squares on the points' logarithms" + (
+        numbers = 3 if any(law.offset for law in laws) else 2
+        what = "a power law with an offset" if numbers > 2 else "a power law"
+        yield f"Line: {what}, by least squares on the points' logarithms" + (
             "; band: 95 % interval of the line; beside it: its exponent ± half of its 95 % interval"
-            " (t, degrees of freedom: points − 2)."
+            f" (t, degrees of freedom: points − {numbers})."
             if any(law.half_width is not None for law in laws)
             else "; next to it: its exponent, without an interval for so few points."
         )
@@ -416,7 +454,7 @@ def _notes(spec: ScalingFigure, series: tuple[ScalingSeries, ...], unfit: int) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Law:
-    """A fitted law, y = coefficient · x ** exponent, with its line.
+    """A fitted law, y = offset + coefficient · x ** exponent, with its line.
 
     The exponent's interval is ± `half_width`. `predicted` continues the line to the held-out cells, with the
     intervals of further cells.
@@ -427,6 +465,7 @@ class Law:
     half_width: float | None
     line: tuple[Point, ...]
     predicted: tuple[Point, ...] = ()
+    offset: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import linregress, t
 
-from activemem.reporting.statistics import fit_power_law
+from activemem.reporting.statistics import fit_offset_law, fit_power_law
 
 POINTS = [(1e3, 4.1), (4e3, 3.0), (2e4, 2.3), (1e5, 1.5), (3e5, 1.3)]
 
@@ -41,14 +41,43 @@ def test_points_near_the_line_by_chance_keep_the_error_of_their_means():
     assert law.half_width == pytest.approx(t.ppf(0.975, 1) * 0.01 / math.sqrt(spread))
     assert fit_power_law(POINTS, least_error=1e-6) == fit_power_law(POINTS)
     assert fit_power_law(line[:2], least_error=0.01).half_width is None
+    offset = fit_offset_law(list(zip(SIZES, LAW, strict=True)), least_error=0.01)
+    low, high = offset.exponent_interval
+    assert low < -0.41
+    assert high > -0.39
+
+
+SIZES = np.geomspace(1e4, 1e6, 7)
+LAW = 1.2 + 300 * SIZES**-0.4
+
+
+def test_a_law_with_an_offset_has_the_numbers_that_made_it():
+    law = fit_offset_law(list(zip(SIZES, LAW, strict=True)))
+    assert (law.exponent, law.offset, law.coefficient) == pytest.approx((-0.4, 1.2, 300), rel=1e-3)
+    assert law.at(4e6)[0] == pytest.approx(1.2 + 300 * 4e6**-0.4, rel=1e-4)
+    plain = fit_offset_law(list(zip(SIZES, 7 * SIZES**-0.25, strict=True)))
+    assert (plain.exponent, plain.offset) == (pytest.approx(-0.25, abs=0.01), pytest.approx(0, abs=0.01))
+
+
+def test_three_cells_have_a_law_without_intervals_and_two_have_none():
+    three = fit_offset_law(list(zip(SIZES[:3], LAW[:3], strict=True)))
+    assert three.exponent_interval is None
+    assert three.next_cell(1e6)[1:] == (None, None)
+    assert fit_offset_law(list(zip(SIZES[:2], LAW[:2], strict=True))) is None
 
 
 @pytest.mark.slow
-def test_the_prediction_of_a_new_cell_holds_as_often_as_it_says():
-    draws, generator, held, sizes = 200, np.random.default_rng(0), 0, np.geomspace(1e4, 1e6, 7)
+def test_intervals_of_the_laws_hold_as_often_as_they_say():
+    draws, generator, held = 200, np.random.default_rng(0), np.zeros(4)
+    new_size = 4e6
     for _ in range(draws):
-        noise = np.exp(generator.normal(0, 0.01, len(sizes) + 1))
-        law = fit_power_law(list(zip(sizes, sizes**-0.4 * noise[1:], strict=True)))
-        _, low, high = law.next_cell(4e6)
-        held += low <= 4e6**-0.4 * noise[0] <= high
-    assert 0.90 <= held / draws <= 0.995
+        noise = np.exp(generator.normal(0, 0.01, len(SIZES) + 1))
+        law = fit_offset_law(list(zip(SIZES, LAW * noise[1:], strict=True)))
+        plain = fit_power_law(list(zip(SIZES, SIZES**-0.4 * noise[1:], strict=True)))
+        new, new_plain = (1.2 + 300 * new_size**-0.4) * noise[0], new_size**-0.4 * noise[0]
+        intervals = (law.exponent_interval, law.offset_interval, law.next_cell(new_size)[1:])
+        intervals += (plain.next_cell(new_size)[1:],)
+        true = (-0.4, 1.2, new, new_plain)
+        held += [low <= value <= high for (low, high), value in zip(intervals, true, strict=True)]
+    assert (held / draws >= 0.90).all()
+    assert (held / draws <= 0.995).all()
