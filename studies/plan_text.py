@@ -32,7 +32,7 @@ from .text.units import (
     si_prefix,
 )
 
-NO_ESTIMATE = "no estimate before the first trial on this machine"
+NO_ESTIMATE = "no estimate before the first trial on this machine, which reads the data"
 
 NO_NUMBER = "–"
 """The placeholder for a missing number."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ...grammar.analysis.measured_costs import remember
 from ...storage import Store
-from ...studies.catalog.tasks import AlgorithmicSettings, GeneratedTask
+from ...studies.catalog.tasks import AlgorithmicSettings, GeneratedTask, LanguageModelSettings, require_task
 from ...studies.planning.memory_estimates import GpuRoom, StepMemory, fits, room_on_gpu, step_memory
 from ...studies.planning.plan import MachineNotes, Plan, make_plan, most_at_once
 from ...studies.planning.time_estimates import (
@@ -23,7 +23,7 @@ from ...studies.planning.time_estimates import (
     trial_seconds,
 )
 from ...studies.planning.trials_to_run import trials_to_run
-from ...studies.resolve.costs import gains_from_bf16
+from ...studies.resolve.costs import gains_from_bf16, sequence_tokens
 from ...studies.resolve.trial import first_of_each_kind, settings_to_json
 from ...studies.schema.search_settings import RACE
 from ...studies.study import Study
@@ -355,11 +355,32 @@ def _cpu_months(plan: Plan) -> str:
     )
 
 
+def _time_of_steps(plan: Plan, machine: Machine) -> str:
+    """Say how long the training steps of language models take here; "" for other studies.
+
+    A step costs what it costs to copy sequences of as many symbols and tokens, so that no file is read.
+    """
+    left = [each.trial.settings for each in plan.trials if each.status not in ("done", "failed")]
+    drawn: list[TrialSettings] = []
+    for settings in left:
+        if not isinstance(settings.task, LanguageModelSettings):
+            return ""
+        tokens, vocab = sequence_tokens(settings), settings.task.interface.vocab
+        train = settings.train.model_copy(update={"lengths": (tokens, tokens), "curriculum": None})
+        task = require_task("copy").settings.model_validate({"name": "copy", "vocab": vocab})
+        drawn.append(settings.model_copy(update={"task": task, "train": train}))
+    times = measure_steps(machine)(drawn) if drawn else None
+    if times is None:
+        return ""
+    total = format_core_hours(sum(map(times, drawn)) * machine.cpus)
+    return f"about {total} of training steps; scores on dev and test come on top, once the data are read"
+
+
 def _total_time(plan: Plan, machine: Machine) -> str:
     seconds = plan.estimate.seconds
     trains_on_gpu = machine.gpus and (machine.gpus != "auto" or has_gpu())
     if seconds is None:
-        return "" if trains_on_gpu else _cpu_months(plan)
+        return "" if trains_on_gpu else _cpu_months(plan) or _time_of_steps(plan, machine)
     bound = "at most " if plan.estimate.basis == "at most" else ""
     expected = plan.estimate.expected
     if trains_on_gpu:

@@ -53,12 +53,12 @@ def test_only_regular_files_of_a_bounded_size_are_read(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # the name of a socket is short
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind("socket.csv")
-        for name, kind in (("pipe", "a pipe"), ("zero", "a device"), ("socket", "a socket")):
+        for name in ("pipe", "zero", "socket"):
             (message,) = told(tmp_path, {"path": f"{name}.csv"})
-            assert kind in message
+            assert "expected a file, got" in message
     text = {"name": "language_model", "tokens": "characters", "recipe": "conv(k=3)"}
-    for name, kind in (("zero", "a device"), ("folder", "a folder")):
-        assert kind in told(tmp_path, {"path": f"{name}.csv"}, **text)[0]
+    for name in ("zero", "folder"):
+        assert "expected a file, got" in told(tmp_path, {"path": f"{name}.csv"}, **text)[0]
     with (tmp_path / "large.csv").open("wb") as file:
         file.truncate(2 * 10**9)  # without a byte on the disk
     (message,) = told(tmp_path, {"path": "large.csv"})

@@ -1,0 +1,28 @@
+"""A plan of language models times their steps on drawn data, so that no text is read."""
+
+from activemem import load_study
+from activemem.engine import Machine
+from activemem.engine.run import plan_study, planning
+from activemem.storage import Store
+
+
+def planned(name, folder):
+    return " ".join(str(plan_study(load_study(name), Store(folder), Machine(gpus=0.0))).split())
+
+
+def test_the_steps_of_language_models_are_timed_and_scores_are_said_to_come_on_top(tmp_path, monkeypatch):
+    measured = []
+
+    def remember(_, of, measure):
+        measured.append(of)
+        return {"1000000000": 36_000_000_000}
+
+    monkeypatch.setattr(planning, "remember", remember)
+    text = planned("language-modelling-small", tmp_path)
+    assert "core-hours of training steps; scores on dev and test come on top, once the data are read" in text
+    assert all('"name":"copy"' in each for each in measured[0][1])
+
+
+def test_where_lengths_depend_on_the_data_they_must_be_read_first(tmp_path):
+    text = planned("translation-small", tmp_path)
+    assert "no estimate before the first trial on this machine, which reads the data" in text
