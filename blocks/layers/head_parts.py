@@ -1,7 +1,7 @@
 """Parts that attention heads and recurrences share: norms, rotations, short convolutions and gates.
 
-The convolution has a custom gradient, which keeps its inputs and recomputes the rest; on a CPU this is faster
-than keeping it.
+Convolution and gate have custom gradients, which keep their inputs and recompute the rest; on a CPU this is
+faster than keeping it.
 """
 
 from __future__ import annotations
@@ -34,6 +34,13 @@ def _silu_gradient(grad_silu: Tensor, x: Tensor) -> Tensor:
     share = torch.sigmoid(x)
     return grad_silu * share * (1.0 + x * (1.0 - share))
 
+
+_GATE_GRADIENTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "silu": _silu_gradient,
+    "sigmoid": lambda grad_gate, x: torch.ops.aten.sigmoid_backward(grad_gate, torch.sigmoid(x)),
+    "gelu": torch.ops.aten.gelu_backward,
+}
+"""Functions that return the gradient of a gate's input from the gradient of the gate."""
 
 NORM_EPSILON = 1e-5
 """The constant added to the mean square of a head."""
@@ -153,8 +160,45 @@ def gate_heads(y: Tensor, norm: HeadNorm | None, gate: Tensor | None, kind: str)
     A step whose argument is None is skipped. Return (batch, length, heads * width). `gate` is a linear map of
     the block's input, (batch, length, heads * width), and `kind` is the activation that makes it a gate.
     """
-    y = (y if norm is None else norm(y)).flatten(2)
-    return y if gate is None else y * GATES[kind](gate.to(y.dtype))
+    if gate is None:
+        return (y if norm is None else norm(y)).flatten(2)
+    weight = None if norm is None else norm.weight
+    dtype = y.dtype if weight is None else torch.promote_types(y.dtype, weight.dtype)
+    gate = gate.to(dtype).view(y.shape)
+    return _GatedHeads.apply(kind, y.to(dtype), gate, weight).flatten(2)
+
+
+class _GatedHeads(torch.autograd.Function):
+    """Autograd function: an optional RMS norm of heads' outputs, times a gate."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(kind: str, y: Tensor, gate: Tensor, weight: Tensor | None) -> Tensor:
+        """Return y (…, width) times the activated gate (…, width).
+
+        If `weight` holds gains (width), y is normalised first.
+        """
+        opened = GATES[kind](gate)
+        return opened * y if weight is None else opened * weight * y * _inverse_scale(y)
+
+    @staticmethod
+    def setup_context(ctx: SavedContext, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.kind = inputs[0]
+        ctx.save_for_backward(*inputs[1:])
+
+    @staticmethod
+    def backward(ctx: SavedContext, grad_product: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
+        y, gate, weight = ctx.saved_tensors
+        grad_opened, grad_y = grad_product * y, grad_product * GATES[ctx.kind](gate)
+        if weight is None:
+            return None, grad_y, _GATE_GRADIENTS[ctx.kind](grad_opened, gate), None
+        scale = _inverse_scale(y)
+        grad_gate = _GATE_GRADIENTS[ctx.kind](grad_opened * scale * weight, gate)
+        unit = y * scale
+        along = grad_y * unit
+        grad_unit = grad_y * weight - unit * ((along @ weight) / y.shape[-1]).unsqueeze(-1)
+        return None, grad_unit * scale, grad_gate, along.flatten(0, -2).sum(0)
 
 
 def _inverse_scale(y: Tensor) -> Tensor:

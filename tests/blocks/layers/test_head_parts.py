@@ -1,4 +1,4 @@
-"""Short convolutions, with first and second derivatives, and gates of heads."""
+"""Short convolutions and gates of heads: first and second derivatives."""
 
 import pytest
 import torch
@@ -44,9 +44,15 @@ def test_a_short_convolution_in_two_pieces_is_that_of_the_whole(length):
 
 @pytest.mark.parametrize("normed", [False, True])
 @pytest.mark.parametrize("kind", GATES)
-def test_gated_heads_are_those_of_norm_and_gate(kind, normed):
-    norm, y, gate = HeadNorm(5), draw(2, 3, 2, 5), draw(2, 3, 10)
-    norm.weight = torch.nn.Parameter(draw(5).detach())
+def test_gated_heads_are_those_of_norm_and_gate_with_their_gradients(kind, normed):
+    norm, y, gate, weight = HeadNorm(5), draw(2, 3, 2, 5), draw(2, 3, 10), draw(5)
+
+    def gated(y, gate, weight):
+        norm.weight = weight
+        return gate_heads(y, norm if normed else None, gate, kind)
+
+    norm.weight = torch.nn.Parameter(weight.detach())
     expected = (norm(y) if normed else y).flatten(2) * GATES[kind](gate)
-    found = gate_heads(y, norm if normed else None, gate, kind)
-    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    del norm.weight
+    torch.testing.assert_close(gated(y, gate, weight), expected, rtol=1e-12, atol=1e-12)
+    assert_both_gradients(gated, y, gate, weight)
