@@ -34,7 +34,7 @@ MOST = {
     "sa(heads=4, head_width=16, pos=relative, span=600)": 1.8,
     "all_attn(8, heads=4, head_width=16, span=600)": 1.8,
 }
-"""Recurrences, long convolutions and windows, and the largest ratio of a step's peak to the saved bytes."""
+"""Blocks with a custom backward, and the largest ratio of a step's peak to the saved bytes."""
 
 FUSED = {
     "sa(heads=4, head_width=16, span=600)": 1.4,
@@ -79,6 +79,9 @@ def test_these_blocks_have_a_backward_of_their_own():
         if has_own_backward(make_block(example_block(name), causal=True), random_sequences(1, 3))
     }
     assert found <= {parse_block(text).name for text in MOST}
+    for text, length in LENGTHS:
+        block = make_block(parse_block(text), causal=True, width=WIDTH, dtype=torch.float32)
+        assert has_own_backward(block, random_sequences(1, length, width=WIDTH, dtype=torch.float32)), text
 
 
 @pytest.mark.parametrize(("text", "length"), LENGTHS)
