@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import polars as pl
+
 from ...storage.rows import final_metrics
 from ...studies.catalog.metrics import METRICS
 from ...studies.presentation.metric_words import with_true_title
@@ -253,8 +255,9 @@ def learning_curves(now: StudyNow, metric: str | None) -> Mapping[str, object] |
 def stored_courses(now: StudyNow, trials: Sequence[str]) -> dict[str, dict[str, list[tuple[int, float]]]]:
     """Return the metric histories of ended trials, by trial and metric."""
     found: dict[str, dict[str, list[tuple[int, float]]]] = {}
-    rows = now.store.courses(trials).select("trial", "name", "epoch", "value")
-    for trial, name, epoch, value in rows.iter_rows():
+    attempts = now.ended.filter(pl.col("trial").is_in(list(trials))).select("trial", "attempt", "study")
+    rows = now.store.metric_course(None, attempts).sort("trial", "step", "epoch")
+    for trial, name, epoch, value in rows.select("trial", "name", "epoch", "value").iter_rows():
         if "[" not in name:  # an indexed metric such as attention[3]
             found.setdefault(trial, {}).setdefault(name, []).append((epoch, value))
     return found
