@@ -15,7 +15,7 @@ import polars as pl
 
 from .place import DATA_ENDING, all_names, entries, is_compacted
 from .read import RANK, Quarantine, batches, latest_copies, read, read_verified, scan
-from .rows import MEASURED_LATER, TRIALS
+from .rows import MEASURED_LATER, TRIALS, check_stored_rows
 
 DONE: Final = "done"
 INCOMPLETE: Final = "incomplete"
@@ -180,6 +180,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
                 contents[path] = data
         for batch in batches(contents):
             rows = scan("trials", [batch], self._columns).drop(RANK).collect()
+            check_stored_rows(self._quarantine.layout, rows)
             for row in rows.iter_rows(named=True):
                 self._add(row)
 

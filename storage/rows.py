@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, NamedTuple, get_type_hints
 import polars as pl
 
 from .errors import StoreError
-from .place import study_name_fault, trial_id_fault
+from .place import Layout, study_name_fault, trial_id_fault
 
 _STATUSES: Final = ("done", "failed", "pruned")
 _NULLABLE: Final = (
@@ -66,6 +66,50 @@ def _is_json_object(text: str | None) -> bool:
         return text is not None and isinstance(json.loads(text), dict)
     except (ValueError, RecursionError):
         return False
+
+
+_JSON_TEXT: Final = r'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*"'
+_JSON_NUMBER: Final = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?"
+_JSON_PAIR: Final = rf"{_JSON_TEXT}: (?:{_JSON_TEXT}|{_JSON_NUMBER}|true|false|null)"
+_USUAL: Final = {
+    "trial": "^[0-9a-f]{16}$",
+    "study": "^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$",
+    "factors": rf"^\{{(?:{_JSON_PAIR}(?:, {_JSON_PAIR})*)?\}}$",
+}
+"""Patterns of nearly all values; others are checked one by one."""
+
+
+def check_stored_rows(layout: Layout, rows: pl.DataFrame) -> None:
+    """Raise `StoreError` if a row has values that activemem never writes.
+
+    Names, factors and missing values are checked. The settings in a row are long; the code that reads them
+    checks them.
+    """
+    usual = [pl.col(name).str.contains(_USUAL[name]) for name in rows.columns if name in _USUAL]
+    usual += [pl.col(name).is_not_null() for name in rows.columns if name not in {*_USUAL, *_NULLABLE}]
+    for row in rows.filter(~pl.all_horizontal(usual).fill_null(value=False)).iter_rows(named=True):
+        _check_stored_row(layout, row)
+
+
+def _check_stored_row(layout: Layout, row: Mapping[str, Any]) -> None:
+    trial, study, attempt = row["trial"], row["study"], row["attempt"]
+    faults = [*filter(None, (trial_id_fault(str(trial)), study_name_fault(str(study))))]
+    if "factors" in row and not _is_json_object(row["factors"]):
+        faults.append(f"factors: expected a JSON object, got {str(row['factors'])[:60]!r}")
+    may_lack = {*_NULLABLE, "trial", "study", "factors"}  # the last three were checked above
+    faults += [
+        f"{name}: expected a value, got none"
+        for name, value in row.items()
+        if value is None and name not in may_lack
+    ]
+    if faults:
+        place = layout.root / "trials"
+        if study_name_fault(str(study)) is None and trial_id_fault(str(trial)) is None:
+            own = layout.attempt_file("trials", study, trial, attempt)
+            place = own if own.is_file() else own.parent
+        raise StoreError(
+            f"{place}: {'; '.join(faults)}; this row was not written by activemem: move its file away"
+        )
 
 
 Int32 = Annotated[int, 32]

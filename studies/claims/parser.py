@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ...errors import FaultCollector, describe_character
+from ...errors import ActivememError, FaultCollector, describe_character
 from ...grammar.parser import Token, Tokenizer, TokenReader
 from ..catalog.metrics import METRICS_AND_COSTS
 
@@ -179,7 +179,7 @@ _LEVEL_KEYWORDS = (
 RuleResult = TypeVar("RuleResult")
 
 
-class ClaimFaultError(Exception):
+class ClaimFaultError(ActivememError):
     """Exception for a fault of a claim that is already recorded."""
 
 

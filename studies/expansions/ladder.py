@@ -179,7 +179,7 @@ def _readable_sizes(table: object) -> dict[str, list[int]]:
     """Return the valid sizes of a `[ladder]`, by name.
 
     The table may have faults, but its sizes are needed to check the rest of the study. Invalid numbers are
-    left out, and all lists are cut to the shortest.
+    left out, and a shorter list repeats its last number.
     """
     table = table.get("sizes") if isinstance(table, Mapping) else None
     lists = table if isinstance(table, Mapping) else {}
@@ -188,7 +188,9 @@ def _readable_sizes(table: object) -> dict[str, list[int]]:
         [each for each in sizes if type(each) is int and each >= 1]  # a bool is an int, but not this type
         for sizes in read.values()
     ]
-    rungs = list(dict.fromkeys(zip(*valid, strict=False)))
+    count = max(map(len, valid), default=0) if all(valid) else 0
+    padded = [[*each, *each[-1:] * (count - len(each))][:count] for each in valid]
+    rungs = list(dict.fromkeys(zip(*padded, strict=True)))
     return {name: [rung[place] for rung in rungs] for place, name in enumerate(read)}
 
 

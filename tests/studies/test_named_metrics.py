@@ -50,7 +50,7 @@ def faults(text: str, **changes: str) -> list[str]:
             "[[table]] otherwise",
         ),
         (
-            '[[table]]\nname = "t"\nkind = "effects"\nvalue = ["loss", "test_exact"]\n'
+            '[[table]]\nname = "t"\nkind = "effects"\nvalue = "test_exact"\n'
             'select = { task = "induction_heads" }',
             "[[table]] value",
         ),

@@ -59,8 +59,8 @@ def test_whole_models_are_shown_side_by_side(run):
         "                       a          b",
         "  parameters     270,868    893,204     +230 %",
         "  MFLOPs/token       0.5      141.6  +26,640 %",
-        "  activations    11.9 MB   996.9 MB   +8,261 %",
-        "  peak memory    17.7 MB     1.0 GB   +5,632 %",
+        "  activations    25.1 MB   996.9 MB   +3,869 %",
+        "  peak memory    30.3 MB     1.0 GB   +3,258 %",
     ]
 
 

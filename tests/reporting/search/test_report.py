@@ -82,9 +82,9 @@ def test_a_page_shows_the_recipe_of_each_point_and_the_history_of_a_search_that_
     assert "of the best point so far" in page
     with serving(store) as server:
         _, served = get(server, "/study/nested")
-        answer, _ = get(server, unescape(re.findall(r'<a href="([^"]+[.]svg[^"]*)"', served)[0]))
-    assert answer.status == 200
-    assert served.count(f"<code>{resolved}</code>") == 3  # of the best points, points and trials
+    assert "of the best point so far" in served
+    assert served.count(f"<code>{resolved}</code>") == 1  # of the best points
+    assert served.count(resolved) > 1  # in the table of trials, too
     assert "ff({width})" not in served
     assert 'id="learning"' not in served
 
@@ -100,11 +100,8 @@ def test_a_served_page_has_them_while_the_search_runs(search_store):
     search_store.records.save("found", {"text": ALL, "overrides": []})
     with serving(search_store) as server:
         _, page = get(server, "/study/found")
-        images = re.findall(r'<a href="([^"]+[.]svg[^"]*)"', page)
-        assert "5 of 5 points, those with the highest max_length" in page
-        assert len(images) == 2
-        answer, picture = get(server, unescape(images[1]))
-    assert (answer.status, "<svg" in picture) == (200, True)
+    assert "5 of 5 points, those with the highest max_length" in page
+    assert "of the best point so far" in page
 
 
 def test_best_points_are_listed_once_and_numbers_are_rounded(tmp_path):
@@ -117,5 +114,6 @@ def test_best_points_are_listed_once_and_numbers_are_rounded(tmp_path):
     store.records.save("found", {"text": SEARCH, "overrides": []})
     with serving(store) as server:
         _, page = get(server, "/study/found")
-    assert page.count("<code>0.03212</code>") == 4  # of the best point, the point and its two trials
+    assert page.count("<code>0.03212</code>") == 1  # of the best point
+    assert page.count("0.03212") > 1  # in the table of trials, too
     assert str(lr) not in page

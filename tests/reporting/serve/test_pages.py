@@ -145,8 +145,8 @@ def test_a_change_of_a_page_is_an_event(server, store, drawn):
     with listening(server, f"/events{STUDY}") as events:
         first = next(events)
         write_end(store, missing, {"max_length": 77.25, "loss": 0.25})
-        second = next(events)
-    assert first != second == get(server, STUDY)[0].getheader("ETag")
+        # a page between the writing of the metrics and of the row may be an event, too
+        assert any(first != each == get(server, STUDY)[0].getheader("ETag") for each in events)
 
 
 def test_a_page_that_has_not_changed_is_not_sent_again(server, store, drawn):
