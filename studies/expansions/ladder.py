@@ -178,19 +178,20 @@ def _size_faults(data: Mapping[str, Any], found: LadderSettings) -> Iterator[tup
 def _readable_sizes(table: object) -> dict[str, list[int]]:
     """Return the valid sizes of a `[ladder]`, by name.
 
-    The table may have faults, but its sizes are needed to check the rest of the study. Invalid numbers are
-    left out, and a shorter list repeats its last number.
+    The table may have faults, but its sizes are needed to check the rest of the study. Rungs with an invalid
+    number are left out, and a shorter list repeats its last number.
     """
     table = table.get("sizes") if isinstance(table, Mapping) else None
     lists = table if isinstance(table, Mapping) else {}
     read = {str(name): sizes if isinstance(sizes, list) else [] for name, sizes in lists.items()}
+    count = max(map(len, read.values()), default=0) if all(read.values()) else 0
+    padded = [[*each, *each[-1:] * (count - len(each))] for each in read.values()] if count else []
     valid = [
-        [each for each in sizes if type(each) is int and each >= 1]  # a bool is an int, but not this type
-        for sizes in read.values()
+        rung
+        for rung in zip(*padded, strict=True)
+        if all(type(each) is int and each >= 1 for each in rung)  # a bool is an int, but not this type
     ]
-    count = max(map(len, valid), default=0) if all(valid) else 0
-    padded = [[*each, *each[-1:] * (count - len(each))][:count] for each in valid]
-    rungs = list(dict.fromkeys(zip(*padded, strict=True)))
+    rungs = list(dict.fromkeys(valid))
     return {name: [rung[place] for rung in rungs] for place, name in enumerate(read)}
 
 

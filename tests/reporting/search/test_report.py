@@ -1,8 +1,5 @@
 """Reports, LaTeX sections and served pages of searches."""
 
-import re
-from html import unescape
-
 import pytest
 
 from activemem import StudyResults, load_study
