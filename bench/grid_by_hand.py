@@ -25,7 +25,6 @@ from ray import tune
 
 from activemem import load_study, run_study
 from activemem.engine.core.process import prepare_cpu
-from activemem.engine.core.resources import Machine
 from activemem.engine.run.ray_connection import RAY_ENVIRONMENT
 
 KERNELS, SEEDS, RATE, TURNS = (4, 8, 12, 16), (0, 1, 2), 2e-3, 3
@@ -40,9 +39,8 @@ seed = {list(SEEDS)}
 
 
 def engine_grid(folder: Path, *, local: bool) -> None:
-    """Run the study, in this process or on Ray with as many workers as cores."""
-    machine = Machine() if local else Machine(cpus=os.cpu_count() or 1)
-    summary = run_study(load_study(STUDY), folder, machine, local=local)
+    """Run the study, in this process or on Ray with a worker for each core."""
+    summary = run_study(load_study(STUDY), folder, local=local)
     assert summary.done == TRIALS, summary
 
 
@@ -68,7 +66,8 @@ def tune_grid(folder: Path) -> None:
     ray.init(address="local", include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     space = {"k": tune.grid_search(list(KERNELS)), "seed": tune.grid_search(list(SEEDS))}
     run = tune.RunConfig(storage_path=str(folder), verbose=0)
-    results = tune.Tuner(train_on_ray, param_space=space, run_config=run).fit()
+    reused = tune.TuneConfig(reuse_actors=True)
+    results = tune.Tuner(train_on_ray, param_space=space, tune_config=reused, run_config=run).fit()
     assert len(results) == TRIALS, results
     assert not results.errors, results
     ray.shutdown()
