@@ -36,7 +36,7 @@ from .claims.printed import printed_effect
 from .claims.verdicts import ComparisonResult, Verdict
 from .kinds.cells import CellsTable
 from .outcomes import load_outcomes
-from .results import Snapshot
+from .snapshot import Snapshot
 from .tables.cells import TableCells
 from .tables.published import PAPER_ONLY_HEADING
 from .tables.table import Cell, CellStatus, ColumnKey, Footnotes, Table, TableError, build_table, iter_records

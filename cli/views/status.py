@@ -11,7 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from ...reporting.outcomes import SOLVED_LENGTH, unsolved_sentence
-from ...reporting.results import Snapshot
+from ...reporting.snapshot import Snapshot
 from ...storage import Store
 from ...studies.last_run import StudyOutline, outline_studies
 from ...studies.planning.status import (

@@ -34,7 +34,7 @@ from ..page.latex_section import (
     varied_line,
 )
 from ..page.section_study import iter_settings, settings
-from ..results import Snapshot
+from ..snapshot import Snapshot
 from ..tables.render.latex import escape
 from .paper_file import Manuscript, PaperNumber
 

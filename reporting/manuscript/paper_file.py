@@ -36,7 +36,7 @@ from ...studies.text.strict_model import StrictModel
 from ...studies.text.units import plural
 from ..claims.terminal import format_missing, format_numbers
 from ..claims.verdicts import ClaimResult
-from ..results import Snapshot
+from ..snapshot import Snapshot
 
 _MAX_FAULTS_SHOWN = 3  # of a study that cannot be read
 _NUMBER_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,99}")

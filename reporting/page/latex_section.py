@@ -20,7 +20,7 @@ from ...studies.study import Study
 from ...studies.text.units import format_duration, plural
 from ..curves.curve import Curve
 from ..curves.figure_format import FigureFormat
-from ..results import Snapshot
+from ..snapshot import Snapshot
 from ..tables.render import render
 from ..tables.render.latex import escape
 from ..tables.table import Table

@@ -20,7 +20,7 @@ from ...storage import Store
 from ...studies.schema.factors import level_name, one_line
 from ...studies.study import Study
 from ...studies.text.units import format_duration, plural
-from ..results import Snapshot
+from ..snapshot import Snapshot
 from . import section_results, section_study
 
 SECTIONS: tuple[tuple[str, str, Callable[[Snapshot], Mapping[str, object] | None]], ...] = (

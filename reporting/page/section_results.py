@@ -30,8 +30,8 @@ from ..claims.terminal import (
 )
 from ..claims.verdicts import ClaimResult, ComparisonResult, Verdict, count_verdicts, verdict_word
 from ..outcomes import short_commit, torch_words
-from ..results import Snapshot
 from ..search.promotion import column_levels, column_names
+from ..snapshot import Snapshot
 from ..subject import study_levels
 from ..tables.render import html
 

@@ -40,7 +40,7 @@ from ...studies.text.errors import StudyError, command_line
 from ...studies.text.toml_positions import KeyPath
 from ...studies.text.units import format_bytes, format_duration, format_reach, plural, si_prefix
 from ..recipes.display import show_recipe
-from ..results import Snapshot
+from ..snapshot import Snapshot
 
 _BESIDE_TRIALS = ("recipes", "factors", "cells", "decode")
 """The parts of a study besides the settings of its trials."""

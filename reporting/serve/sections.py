@@ -14,7 +14,7 @@ from ...studies.planning.reused_trials import describe_stale
 from ..claims.terminal import format_missing
 from ..claims.verdicts import Verdict, count_verdicts
 from ..page import section_results
-from ..results import Snapshot
+from ..snapshot import Snapshot
 from ..tables.render import html
 from .progress import ProgressNow, study_progress
 from .store_reader import BegunTrial, StudyNow

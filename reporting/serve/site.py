@@ -17,7 +17,7 @@ from ...storage import Store
 from ...studies.schema.factors import one_line
 from ...studies.text.errors import StudyError
 from ..page.report import make_environment
-from ..results import Snapshot
+from ..snapshot import Snapshot
 from .progress import study_progress
 from .sections import SECTIONS, Section, View, bar, headline, trial_section
 from .store_reader import LOOK_AT_BUCKET_S, LOOK_S, StoreNow, StoreReader, StudyNow

@@ -1,0 +1,132 @@
+"""A study and the results in its store, read at one moment.
+
+All tables and figures are made from it. A store may grow while results are made. All results of one snapshot
+show the same moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from ..storage import Store
+from ..studies.planning.status import StudyStatus, started_trials, study_outcomes, study_status
+from ..studies.study import Study
+from .outcomes import load_outcomes
+
+if TYPE_CHECKING:
+    from ..studies.claims.comparisons import Extrapolation
+    from ..studies.presentation.kinds import CurveKind, TableKind
+    from ..studies.searches.points import SearchPoints
+    from .claims.verdicts import ClaimResult
+    from .curves.curve import Curve
+    from .tables.table import Table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """A study and all outcomes in its store at one moment. They include the outcomes of other studies."""
+
+    study: Study
+    store: Store
+    outcomes: pl.DataFrame
+
+    @classmethod
+    def of(cls, study: Study, store: Store) -> Snapshot:
+        """Read the store, and return the snapshot.
+
+        Raise StoreError if the store cannot be read.
+        """
+        return cls(study=study, store=store, outcomes=load_outcomes(store, study))
+
+    @cached_property
+    def own_outcomes(self) -> pl.DataFrame:
+        """Return the outcomes of the study's own trials: the latest attempt at each trial."""
+        return study_outcomes(self.study, self.outcomes)
+
+    @cached_property
+    def status(self) -> StudyStatus:
+        """Return the status of the study: the progress of its trials."""
+        return study_status(self.study, self.store, self.outcomes, confirmed=self.confirmed)
+
+    @cached_property
+    def confirmed(self) -> Sequence[str]:
+        """Return the names of the confirmed claims.
+
+        The trials behind a gate may run once its claim is confirmed. Without gates, the result is empty.
+        """
+        if not self.study.gates:
+            return ()
+        from .claims.verdicts import Verdict  # noqa: PLC0415 -- few studies have gates
+
+        return [each.spec.name for each in self.claims() if each.verdict is Verdict.CONFIRMED]
+
+    @cached_property
+    def begun(self) -> Sequence[str]:
+        """Return the ids of a grid's trials that have a checkpoint but no outcome."""
+        return started_trials(self.study, self.store, self.outcomes["trial"])
+
+    @cached_property
+    def metrics(self) -> pl.DataFrame:
+        """Return the stored metric history of the study's trials, including trials of added seeds."""
+        return self.store.metrics([trial.id for trial in self.study.with_later_seeds().trials])
+
+    @property
+    def claim_metrics(self) -> pl.DataFrame | None:
+        """Return the stored metric history if the study's claims need it."""
+        from .claims.check import needs_metrics  # noqa: PLC0415 -- tables do without it
+
+        return self.metrics if needs_metrics(self.study) else None
+
+    @cached_property
+    def points(self) -> SearchPoints:
+        """Return the finished points of a search: those without unfinished trials."""
+        from ..studies.searches.points import find_points  # noqa: PLC0415 -- a grid does without it
+
+        return find_points(self.study, self.outcomes)
+
+    def tables(
+        self,
+        specs: Sequence[TableKind] | None = None,
+        *,
+        published: bool = True,
+        begun: Collection[str] | None = None,
+    ) -> list[Table]:
+        """Return the tables for `specs` (default: the study's own).
+
+        Raise TableError if one is invalid.
+
+        `begun` replaces the begun trials that are found by their checkpoints.
+        """
+        from .tables.table import build_table  # noqa: PLC0415 -- a status does without it
+
+        started = self.begun if begun is None else begun
+        return [
+            build_table(self.study, spec, self.outcomes, published=published, begun=started)
+            for spec in (self.study.tables if specs is None else specs)
+        ]
+
+    def curves(self, specs: Sequence[CurveKind] | None = None) -> list[Curve]:
+        """Return the figures for `specs` (default: the study's own). Raise CurveError if one is invalid."""
+        from .curves.curve import build_curve  # noqa: PLC0415 -- as above
+
+        return [
+            build_curve(self.study, spec, self.outcomes, self.metrics if spec.needs_history else None)
+            for spec in (self.study.curves if specs is None else specs)
+        ]
+
+    def claims(self) -> tuple[ClaimResult, ...]:
+        """Return the verdict on each claim of the study file, with all of its comparisons."""
+        from .claims.check import check_claims  # noqa: PLC0415 -- tables do without it
+
+        return check_claims(self.study.with_later_seeds(), self.outcomes, self.claim_metrics)
+
+    def prediction(self, law: Extrapolation) -> tuple[float, float | None, float | None] | None:
+        """Predict the value of a larger model by a power law, with an interval; None if unknown."""
+        from .claims.check import predict_by_law  # noqa: PLC0415 -- tables do without it
+
+        return predict_by_law(self.study.with_later_seeds(), law, self.outcomes, self.claim_metrics)
