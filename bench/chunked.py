@@ -35,7 +35,7 @@ def joined(y: Tensor) -> Tensor:
 
 
 class ChunkedLayer(nn.Module):
-    """What the three layers share: maps to heads, the norm of each head, the gate and the last map."""
+    """Base class of the layers, with the maps to heads, the norms of heads, the gate and the last map."""
 
     def __init__(self, ours: nn.Module) -> None:
         super().__init__()

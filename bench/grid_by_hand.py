@@ -14,6 +14,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 from pathlib import Path
 from statistics import median
@@ -73,39 +74,31 @@ def tune_grid(folder: Path) -> None:
     ray.shutdown()
 
 
-def milliseconds(clock: Callable[[], float], action: Callable[[], None]) -> float:
-    """Return the milliseconds of an action for each trial."""
-    started = clock()
-    action()
-    return 1e3 * (clock() - started) / TRIALS
+Grid = Callable[[Path], None]
+"""A function that trains the grid, and keeps its results in a folder."""
+
+
+def medians(ours: Grid, theirs: Grid, clock: Callable[[], float]) -> tuple[float, float]:
+    """Return the milliseconds of a trial of both grids, which run in turns."""
+    times = dict[Grid, list[float]]()
+    with tempfile.TemporaryDirectory() as name:
+        for turn, grid in product(range(TURNS), (ours, theirs)):
+            started = clock()
+            grid(Path(name) / f"{turn}-{grid is ours}")
+            times.setdefault(grid, []).append(1e3 * (clock() - started) / TRIALS)
+    return median(times[ours]), median(times[theirs])
 
 
 def measure_in_process() -> tuple[float, float]:
     """Return the CPU milliseconds of a trial of our grid, and of one by hand; medians of turns."""
-    ours, theirs = [], []
-    with tempfile.TemporaryDirectory() as name:
-        for turn in range(TURNS):
-            folder = Path(name) / str(turn)
-            local = folder / "ours"
-            ours.append(milliseconds(time.process_time, lambda local=local: engine_grid(local, local=True)))
-            plain = folder / "plain"
-            theirs.append(milliseconds(time.process_time, lambda plain=plain: plain_grid(plain)))
-    return median(ours), median(theirs)
+    return medians(partial(engine_grid, local=True), plain_grid, time.process_time)
 
 
 def measure_on_ray() -> tuple[float, float]:
     """Return the milliseconds of a trial of our grid on Ray, and of Ray Tune's; medians of turns."""
     os.environ.update(RAY_ENVIRONMENT)
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
-    ours, theirs = [], []
-    with tempfile.TemporaryDirectory() as name:
-        for turn in range(TURNS):
-            folder = Path(name) / str(turn)
-            mine = folder / "ours"
-            ours.append(milliseconds(time.perf_counter, lambda mine=mine: engine_grid(mine, local=False)))
-            other = folder / "tune"
-            theirs.append(milliseconds(time.perf_counter, lambda other=other: tune_grid(other)))
-    return median(ours), median(theirs)
+    return medians(partial(engine_grid, local=False), tune_grid, time.perf_counter)
 
 
 def main() -> None:

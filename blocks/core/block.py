@@ -198,9 +198,12 @@ def register_block(
     With `parameters`, which may be empty, the block is a new one, as in a plug-in. Its costs are measured.
     Without a `reach`, the block is assumed to see the whole sequence, or the whole past in a causal model. A
     `channelwise` block sees no other position. `check` returns a fault of the arguments in combination, or
-    None. Raise ValueError for a taken name, a class that is not a Block, and invalid parameters.
+    None. Raise ValueError for a taken name, a class that is not a Block, and missing or invalid parameters.
     """
     if parameters is None:
+        if lookup(name) is None:
+            wanted = "expected parameters, or parameters=() for a block without any"
+            raise ValueError(f"block '{name}': {wanted}; got none")
         return lambda cls: register_module(BLOCKS, Block, name, cls)
 
     def register_new(cls: BlockT) -> BlockT:

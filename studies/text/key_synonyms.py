@@ -56,6 +56,8 @@ ELSEWHERE: Mapping[str, str] = {
     **dict.fromkeys(("seed", "seeds", "num_seeds", "n_seeds"), _SEEDS),
     **dict.fromkeys(("vocab_size", "num_tokens", "n_tokens"), _VOCAB),
     **dict.fromkeys(("seq_len", "sequence_length", "context_length", "max_len", "max_length"), _LENGTHS),
+    "batch_tokens": "a batch has batch_size sequences, or pairs of them",
+    "changes": 'a rate that changes at given steps is schedule = "milestones"',
     **dict.fromkeys(("significance", "smallest_difference"), _CLAIMS),
     **dict.fromkeys(("device", "devices", "gpu", "gpus", "cpus", "num_workers"), _DEVICE),
 }

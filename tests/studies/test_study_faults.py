@@ -51,6 +51,10 @@ def test_a_key_by_the_name_of_another_program_leads_to_ours(key, told):
 @pytest.mark.parametrize(
     ("change", "told"),
     [
+        (
+            "train.batch_tokens=100",
+            "unknown key 'batch_tokens'; a batch has batch_size sequences, or pairs of them",
+        ),
         ("study.max_flops=1e9", "unknown key 'max_flops'; nearest: max_step_flops"),
         ("train.stop={ change = 1e-3, epochs = 2 }", "unknown key 'change'; nearest: within"),
         ("study.significance=star", "unknown key 'significance'; differences are decided by claims: "),

@@ -303,6 +303,11 @@ def test_a_second_module_for_a_block_says_who_defines_it():
     assert str(caught.value) == "the module of block 'conv' is already defined by activemem"
 
 
+def test_a_new_block_needs_parameters():
+    with pytest.raises(ValueError, match=r"block 'unheard_of': expected parameters, or parameters=\(\)"):
+        register_block("unheard_of")
+
+
 @pytest.mark.parametrize("length", [5, 70])
 @pytest.mark.parametrize(
     "recipe",
