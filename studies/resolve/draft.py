@@ -407,7 +407,7 @@ def check_levels(draft: Draft) -> list[Trial] | None:
         if (name, level_key(level)) in paths
     }
     for problem, causes in cures.items():
-        cause = causes.pop() if len(causes) == 1 else None
+        cause = causes.pop() if len(causes) == 1 and causes <= own.keys() else None
         report_problem(draft.diagnostics, draft.template, problem, levels=first, paths=own, cause=cause)
     return tried if is_known else None
 

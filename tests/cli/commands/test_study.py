@@ -293,7 +293,7 @@ def test_the_list_continues_after_an_unreadable_study_and_reports_it(run, tiny):
     make_partial_store(tiny).records.save("tiny", {"text": text, "overrides": []})
     lines = run("study", "list").stdout.splitlines()
     (own,) = [line for line in lines if line.startswith("  tiny ")]
-    assert "   unreadable   [train] missing key 'bat" in own
+    assert "   unreadable   [train] unknown key 'batches'; nearest: batch_size" in own
     assert len(lines) > 30
     page = json.loads(run("study", "list", "--json").stdout)["studies"]
     (broken,) = [each for each in page if each["study"] == "tiny"]
