@@ -284,9 +284,12 @@ def on_interrupt(on_request: Callable[[], None]) -> Iterator[Stop]:
     KeyboardInterrupt.
     """
     stop = Stop()
+    is_urgent = False
 
     def ask(_signal: int, _frame: FrameType | None) -> None:
+        nonlocal is_urgent
         if stop.interrupted:
+            is_urgent = True
             raise KeyboardInterrupt
         stop.requested = stop.interrupted = True
         stop_soon()
@@ -295,6 +298,10 @@ def on_interrupt(on_request: Callable[[], None]) -> Iterator[Stop]:
     try:
         with _handled_by(ask, SIGNALS):
             yield stop
+    except Exception as error:
+        if is_urgent:  # compiled code, such as Polars, may turn a KeyboardInterrupt into an error of its own
+            raise KeyboardInterrupt from error
+        raise
     finally:
         forget_stop()
 

@@ -44,7 +44,7 @@ from ..corpora.files import keep_files
 from ..optimisers.build import check_groups
 from ..packs.packer import count_packs
 from ..trial.checkpoints import STARTS_FILE, dies_often, record_stops
-from ..trial.failures import MachineError, check_gpu, lost_gpu, storing
+from ..trial.failures import MachineError, check_gpu, check_row_writer, lost_gpu, storing
 from ..trial.outcome import Job
 from ..trial.resumable_attempt import claimed_elsewhere
 from ..trial.training_parts import check_watched
@@ -144,6 +144,7 @@ def run_study(
     request = {"local": local, "max_failures": max_failures, "retry_failed": retry_failed}
     machine = replace(machine, address=None) if local else machine
     check_gpu(machine)
+    check_row_writer()
     machine = with_gpu_bytes(machine)
     study = follow_rounds(study, store)
     listener = listener or notebook_listener(study, store, max_trials)

@@ -127,6 +127,18 @@ def check_gpu(machine: Machine) -> None:
         raise MachineError(f"gpus: expected {gpus:g} for each trial, but torch finds none here")
 
 
+def check_row_writer() -> None:
+    """Raise MachineError if pyarrow, which writes rows, cannot be imported.
+
+    A trial writes its row when it ends, so that otherwise hours of training would fail at their end.
+    """
+    try:
+        import pyarrow.parquet  # noqa: F401, PLC0415 -- loads slowly
+    except ImportError as error:
+        again = "python -m pip install --force-reinstall pyarrow"
+        raise MachineError(f"rows cannot be written, as pyarrow cannot be imported: {error}; {again}") from error
+
+
 @contextmanager
 def storing() -> Iterator[None]:
     """Within this context, raise MachineError instead of an error of the file system.

@@ -47,6 +47,26 @@ def test_a_run_trains_at_most_the_requested_number_of_trials(tiny, store, notes)
     assert run(load_study(tiny), store, notes, max_trials=3) == summary(done=6, ran=3, left=2)
 
 
+def test_a_second_ctrl_c_ends_a_run_even_if_compiled_code_wraps_it(tiny, store, notes):
+    def insist(event):
+        signal.raise_signal(signal.SIGINT)
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise TypeError("an unprintable object") from None
+
+    notes.on_event = insist
+    with pytest.raises(KeyboardInterrupt):
+        run(load_study(tiny), store, notes)
+
+
+def test_a_broken_pyarrow_is_reported_before_a_trial_trains(tiny, store, notes, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(MachineError, match="rows cannot be written, as pyarrow cannot be imported"):
+        run(load_study(tiny), store, notes)
+    assert not notes.announced
+
+
 def test_a_trial_of_another_study_is_not_run_again(tiny, store, notes):
     run(load_study(tiny), store, notes)
     other = load_study(tiny.replace('name = "tiny"', 'name = "other"').replace("[0, 1]", "[1, 2]"))
