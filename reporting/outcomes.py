@@ -142,7 +142,7 @@ def program_words(rows: pl.DataFrame) -> Iterator[str]:
     Versions of activemem come first, with their commits.
     """
     for version in rows["version"].unique().sort():
-        commits = rows.filter(pl.col("version") == version)["commit"].drop_nulls()
+        commits = rows.filter(pl.col("version") == version)["commit"].drop_nulls().unique()
         short = ", ".join(sorted({short_commit(each) for each in commits}))
         yield f"activemem {version}" + (f" ({short})" if short else "")
     versions = rows.select("torch_version", "cuda_version").drop_nulls("torch_version").unique()

@@ -69,7 +69,8 @@ def uniform_losses(tasks: Mapping[str, TaskSettings]) -> dict[str, float]:
 
     Tasks without symbols and tasks with their own losses have no such loss.
     """
-    losses = {id(task): _uniform_loss(task) for task in tasks.values()}
+    distinct = {id(task): task for task in tasks.values()}  # trials of a cell share their task
+    losses = {key: _uniform_loss(task) for key, task in distinct.items()}
     return {trial: loss for trial, task in tasks.items() if (loss := losses[id(task)]) is not None}
 
 

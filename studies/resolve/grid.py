@@ -100,7 +100,7 @@ def build_grid(diagnostics: Diagnostics, study: Study) -> TrialGrid:
     Cells with invalid combinations of levels are reported. A budget that excludes every cell is a fault, too:
     there would be nothing to run.
     """
-    design = study.design
+    design, name = study.design, study.name
     count = design.count()
     if count > MAX_TRIALS:
         where = "factors" if "factors" in diagnostics.data else "cells"
@@ -115,7 +115,7 @@ def build_grid(diagnostics: Diagnostics, study: Study) -> TrialGrid:
             if cell is None:
                 continue
             kind, match, allowed = cell
-            trial = Trial(study=study.name, levels={**levels, SEED: seed}, settings=kind, seed=int(seed))
+            trial = Trial(study=name, levels={**levels, SEED: seed}, settings=kind, seed=int(seed))
             (cells if allowed else over_budget).append(trial)
             if match is not None:
                 size_matches.setdefault(trial.id, match)
