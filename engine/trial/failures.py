@@ -135,8 +135,8 @@ def check_row_writer() -> None:
     try:
         import pyarrow.parquet  # noqa: F401, PLC0415 -- loads slowly
     except ImportError as error:
-        again = "python -m pip install --force-reinstall pyarrow"
-        raise MachineError(f"rows cannot be written, as pyarrow cannot be imported: {error}; {again}") from error
+        what = f"rows cannot be written, as pyarrow cannot be imported: {error}"
+        raise MachineError(f"{what}; python -m pip install --force-reinstall pyarrow") from error
 
 
 @contextmanager
