@@ -6,8 +6,10 @@ The stages are the tests that need a GPU, the table of `make bench-gpu`, a timed
 and all other tests in parts. Progress is kept in FOLDER. On machines that keep nothing between calls,
 `--keep` stores the folder in an archive, which is unpacked at the start. Only tests of Ray need Ray.
 
-The archive has logs, times and the rows of ended trials, but not the large states of running trials. Since
-all trials of a cohort end together, the study then trains few at once, so that some end within a call.
+The archive has logs, times and the rows of ended trials, but not the large states of running trials.
+
+The study runs as one process for each core but two, on one store. Their kernels run side by side if NVIDIA's
+multi-process service is installed.
 
 A failed stage prints its log, and the other stages continue. The exit status is 75 while a stage remains,
 then 1 if one has failed, else 0. If CUDA cannot allocate a tensor, nothing starts. With an archive the study
@@ -20,6 +22,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -42,8 +45,8 @@ NO_TESTS = 5
 LEAST_S, GRACE_S, MOST_TRIES = 20.0, 30.0, 2
 TINY_TESTS = ("tests/engine/objectives/test_devices.py", "tests/grammar/test_canonical.py")
 WAITS_FOR_GPU = 'reason="needs a GPU'
-FEWEST_PACKED = "2"
-"""The pack size that gives a cohort four trials; smaller cohorts train one trial after the other."""
+MPS = "nvidia-cuda-mps-control"
+"""The program that starts and ends NVIDIA's multi-process service."""
 
 ASK_GPU = """
 import torch
@@ -59,7 +62,8 @@ TINY_STUDY = ("--set", "train.epochs=1", "--set", "train.steps_per_epoch=3", "--
 class Stage:
     """A command with its signs of success: an exit status in `fine`, and a log that contains `text`.
 
-    A stage with trials in `results` resumes; others may be interrupted only a few times.
+    A stage with trials in `results` resumes; others may be interrupted only a few times. The command runs
+    `at_once` times side by side.
     """
 
     name: str
@@ -67,6 +71,7 @@ class Stage:
     results: Path | None = None
     fine: tuple[int, ...] = (0,)
     text: str = ""
+    at_once: int = 1
 
     def how_it_ended(self, status: int, log: Path) -> str:
         """Describe the exit status, and the expected texts that the log does not contain."""
@@ -123,14 +128,15 @@ class Notes:
             self.ended[stage.name] = f"cut off {MOST_TRIES} times{no_trial}"
 
 
-def stages(folder: Path, *, tiny: bool, keeps_states: bool) -> Iterator[Stage]:
+def stages(folder: Path, *, tiny: bool) -> Iterator[Stage]:
     """Yield all stages in order."""
+    processes = 2 if tiny else max(2, (os.cpu_count() or 2) - 2)
     plugins = ("-p", "xdist", "-p", "hypothesispytest", "-p", "no:cacheprovider")
     # other installed plug-ins may warn, and warnings are errors here
     test = ("env", "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1", "TORCHINDUCTOR_COMPILE_THREADS=2")  # for each process
     test += (sys.executable, "-m", "pytest", "-q", *plugins)
     test += ("--continue-on-collection-errors",)  # for tests whose packages are missing
-    test += ("--numprocesses", str(2 if tiny else max(2, (os.cpu_count() or 2) - 2)), "--dist", "worksteal")
+    test += ("--numprocesses", str(processes), "--dist", "worksteal")
     on_gpu = (*test, "-m", "gpu and not slow")
     if tiny:
         yield Stage(name="test gpu", command=(*on_gpu, *TINY_TESTS), fine=(0, NO_TESTS))
@@ -138,22 +144,23 @@ def stages(folder: Path, *, tiny: bool, keeps_states: bool) -> Iterator[Stage]:
         yield Stage(name="test gpu", command=(*on_gpu, *tests_on_gpu()), text=" passed")
     bench = ("bench/summary.py", *(("--tiny",) if tiny else ("--cuda", "10")))
     yield Stage(name="bench", command=(sys.executable, *bench))
-    yield from stages_of_study(folder, tiny=tiny, keeps_states=keeps_states)
+    yield from stages_of_study(folder, processes, tiny=tiny)
     for part in TINY_TESTS if tiny else parts_of_tests():
         command = (*test, "-m", "not slow and not gpu", part)
         yield Stage(name=f"test {part}", command=command, fine=(0, NO_TESTS))
 
 
-def stages_of_study(folder: Path, *, tiny: bool, keeps_states: bool) -> Iterator[Stage]:
+def stages_of_study(folder: Path, processes: int, *, tiny: bool) -> Iterator[Stage]:
     """Yield the stages of the study: its trials, then its table."""
     program, results = (sys.executable, "-m", "activemem"), folder / "results"
-    study = (*program, "study", "run", "algorithmic", "--local")
-    device = () if tiny else ("ACTIVEMEM_GPUS=1",)  # without one it would train on a CPU, for days
-    packed = ("--pack", "auto" if keeps_states else FEWEST_PACKED, "--results", str(results))
+    study = (*program, "study", "run", "algorithmic", "--local", "--results", str(results))
+    # without a GPU it would train on a CPU, for days
+    device = ("OMP_NUM_THREADS=1",) if tiny else ("OMP_NUM_THREADS=1", "ACTIVEMEM_GPUS=1")
     yield Stage(
         name="study",
-        command=("env", *device, *study, *packed, *(TINY_STUDY if tiny else ())),
+        command=("env", *device, *study, *(TINY_STUDY if tiny else ())),
         results=results,
+        at_once=processes,
     )
     table = ("table", "render", "algorithmic", "--published", "--results", str(results))
     yield Stage(name="table", command=(*program, *table))
@@ -179,31 +186,56 @@ def parts_of_tests() -> list[str]:
 
 
 def run(stage: Stage, log: Path, seconds: float) -> int | None:
-    """Run a stage and end its processes; return its exit status, or None if the time was too short."""
-    with log.open("ab") as out:
-        process = subprocess.Popen(  # its own process group, so that its workers end with it
-            stage.command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
-        )
+    """Run a stage and end its processes; return its exit status, or None if the time was too short.
+
+    The status of several processes is the largest of theirs.
+    """
+    until, processes = time.monotonic() + seconds, list[subprocess.Popen[bytes]]()
     try:
-        return process.wait(seconds)
+        with log.open("ab") as out:
+            for _ in range(
+                stage.at_once
+            ):  # each in a process group of its own, so that its workers end with it
+                processes.append(
+                    subprocess.Popen(
+                        stage.command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
+                    )
+                )
+        return max(process.wait(max(0.0, until - time.monotonic())) for process in processes)
     except subprocess.TimeoutExpired:
         return None
     finally:
-        if process.returncode is None:
-            end(process)
+        end([process for process in processes if process.returncode is None])
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
-    """End a process and its group, gracefully if possible."""
+def end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    """End processes and their groups, gracefully if possible."""
     try:
-        os.killpg(process.pid, signal.SIGINT)
-        process.wait(GRACE_S)
+        for process in processes:
+            os.killpg(process.pid, signal.SIGINT)
+        until = time.monotonic() + GRACE_S
+        for process in processes:
+            process.wait(max(0.0, until - time.monotonic()))
     except subprocess.TimeoutExpired:
         pass
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        for process in processes:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@contextmanager
+def shared_gpu() -> Iterator[None]:
+    """Within this context, kernels of several processes run side by side if MPS is installed."""
+    if shutil.which(MPS) is None:
+        yield
+        return
+    subprocess.run((MPS, "-d"), check=False)
+    try:
+        yield
+    finally:
+        subprocess.run((MPS,), input=b"quit", check=False)
 
 
 def work(folder: Path, todo: Sequence[Stage], until: float, *, keeps_states: bool) -> Notes:
@@ -290,10 +322,10 @@ def call(folder: Path, seconds: float, keep: Path | None, *, tiny: bool) -> int:
         require_gpu()
     if keep is not None:
         unpack(keep, folder)
-    keeps_states = keep is None
-    todo = list(stages(folder, tiny=tiny, keeps_states=keeps_states))
+    todo = list(stages(folder, tiny=tiny))
     try:
-        notes = work(folder, todo, until, keeps_states=keeps_states)
+        with shared_gpu():
+            notes = work(folder, todo, until, keeps_states=keep is None)
     finally:
         if keep is not None:
             pack(folder, keep)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -26,7 +27,7 @@ STAGES_ALONE = r"""
 import gpu_session, subprocess, sys
 from pathlib import Path
 
-for stage in gpu_session.stages_of_study(Path(sys.argv[1]), tiny=False, keeps_states=True):
+for stage in gpu_session.stages_of_study(Path(sys.argv[1]), 2, tiny=False):
     if stage.results is not None:
         done = subprocess.run(stage.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         told = "gpus: expected 1 for each trial, but torch finds none" in done.stdout
@@ -36,11 +37,7 @@ COMMANDS = r"""
 import gpu_session, json
 from pathlib import Path
 
-kept = {}
-for keeps_states in (True, False):
-    for stage in gpu_session.stages(Path("results"), tiny=False, keeps_states=keeps_states):
-        kept.setdefault(stage.name, []).append(stage.command)
-print(json.dumps(kept))
+print(json.dumps({stage.name: stage.command for stage in gpu_session.stages(Path("results"), tiny=False)}))
 """
 SESSION = r"""
 import gpu_session, json, sys
@@ -48,7 +45,7 @@ import gpu_session, json, sys
 given = json.loads(sys.argv.pop())
 vars(gpu_session).update(GRACE_S=0.5, LEAST_S=0.1)
 
-def stages(folder, *, tiny, keeps_states):
+def stages(folder, *, tiny):
     for name, (command, more) in given.items():
         results = folder / more.pop("results") if "results" in more else None
         yield gpu_session.Stage(name=name, command=(sys.executable, "-c", command), results=results, **more)
@@ -66,6 +63,15 @@ try:
 except KeyboardInterrupt:
     print("ended in order", flush=True)
 """
+PATIENT = r"""
+import os, time
+
+print(os.getpid(), flush=True)
+try:
+    time.sleep(600)
+except KeyboardInterrupt:
+    pass
+"""
 DEAF = f"import signal; signal.signal(signal.SIGINT, signal.SIG_IGN){STUDY}"
 
 
@@ -77,17 +83,17 @@ def call(folder, kept):
     return done.returncode, done.stdout.splitlines()
 
 
-def environment():
+def with_benchmarks():
     """Return the environment of a program that imports the benchmarks."""
     path = os.pathsep.join([str(ROOT / "bench"), *filter(None, [os.environ.get("PYTHONPATH")])])
     return {**os.environ, "PYTHONPATH": path}
 
 
-def begin(given, folder, *options):
+def begin(given, folder, *options, environment=MappingProxyType({})):
     """Start a session whose stages are other programs, and pass it these options."""
     return subprocess.Popen(
         [sys.executable, "-c", SESSION, str(folder), "--tiny", *map(str, options), json.dumps(given)],
-        env=environment(),
+        env=with_benchmarks() | environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -138,9 +144,9 @@ def test_a_session_does_each_stage_once_and_resumes_from_what_is_kept(tmp_path):
 
 
 def commands():
-    """Return the commands of a GPU session by stage, with and without stored states."""
+    """Return the commands of a GPU session by stage."""
     done = subprocess.run(
-        [sys.executable, "-c", COMMANDS], cwd=ROOT, env=environment(), capture_output=True, check=True
+        [sys.executable, "-c", COMMANDS], cwd=ROOT, env=with_benchmarks(), capture_output=True, check=True
     )
     return json.loads(done.stdout)
 
@@ -151,13 +157,27 @@ def test_the_tests_of_a_gpu_are_those_of_the_files_that_its_stages_name():
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     expected = {line.partition("::")[0] for line in done.stdout.splitlines() if "::" in line}
     given = commands()
-    assert {part for part in given["test gpu"][0] if part.startswith("tests/")} == expected
+    assert {part for part in given["test gpu"] if part.startswith("tests/")} == expected
 
 
 @pytest.mark.heavy
-def test_trials_end_within_a_call_where_their_states_are_not_kept():
-    given = commands()
-    assert [command[command.index("--pack") + 1] for command in given["study"]] == ["auto", "2"]
+def test_processes_that_run_at_once_share_the_gpu_and_end_together(tmp_path):
+    program = tmp_path / "bin" / "nvidia-cuda-mps-control"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/mps\n[ -n "$1" ] || cat >> {tmp_path}/mps\n')
+    program.chmod(0o755)
+    given = {"study": (PATIENT, {"results": "results", "at_once": 3})}
+    path = {"PATH": f"{program.parent}:{os.environ['PATH']}"}
+    session = begin(given, tmp_path, environment=path)
+    file, begun = tmp_path / "study.log", time.monotonic()
+    while not file.is_file() or file.read_text().count("\n") < 3:
+        assert session.poll() is None and time.monotonic() < begun + 600
+        time.sleep(0.05)
+    os.killpg(session.pid, signal.SIGTERM)
+    assert session.communicate() == ("", "")
+    pids = file.read_text().split()
+    assert len(set(pids)) == 3 and not any(is_alive(pid) for pid in pids)
+    assert (tmp_path / "mps").read_text().split() == ["-d", "quit"]
 
 
 @pytest.mark.heavy
@@ -249,5 +269,7 @@ def test_without_a_gpu_nothing_is_begun(tmp_path):
     assert done.stderr.startswith("no GPU can be used: ") and len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "session").exists()
     command = [sys.executable, "-c", STAGES_ALONE, str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, cwd=ROOT, env=with_benchmarks(), capture_output=True, text=True, check=True
+    )
     assert done.stdout.splitlines() == ["study 2 True False"]
