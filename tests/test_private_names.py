@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from types import FunctionType
 
 from .product_classes import ROOT, own_classes, syntax_trees
@@ -34,9 +35,21 @@ OVERRIDDEN = {
 _FOREIGN = r"(torch|optuna|ray)\b"
 
 
+def _imported(tree: ast.Module) -> Iterator[str]:
+    """Yield the names of the modules from other packages that a module imports."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                yield from (each.name for each in names)
+            case ast.ImportFrom(module=str(module), level=0):
+                yield module
+            case _:
+                pass
+
+
 def _uses(tree: ast.Module) -> set[str]:
     """Return the private names of torch, Optuna and Ray in a module."""
-    if not re.search(rf"^\s*(import|from) {_FOREIGN}", ast.unparse(tree), re.MULTILINE):
+    if not any(re.match(_FOREIGN, name) for name in _imported(tree)):
         return set()
     found: set[str] = set()
     for node in ast.walk(tree):

@@ -5,11 +5,11 @@ import re
 from collections import defaultdict
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from .product_classes import ROOT, syntax_trees
+
 OUTSIDE = ("tests", "docs", "bench", "build")
 TOPS = [path.parent for path in ROOT.glob("*/__init__.py") if path.parent.name not in OUTSIDE]
 ROOMS = sorted([ROOT, *(path.parent for top in TOPS for path in top.rglob("__init__.py"))])
@@ -32,8 +32,8 @@ def test_the_list_of_packages_has_every_room():
 @cache
 def trees():
     """Return the syntax tree of every module by its path."""
-    paths = [path for room in ROOMS for path in room.glob("*.py")]
-    return {path.relative_to(ROOT): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+    outside = {path: ast.parse(path.read_text(encoding="utf-8")) for path in ROOT.glob("*.py")}
+    return {path.relative_to(ROOT): tree for path, tree in (outside | syntax_trees()).items()}
 
 
 def test_no_two_classes_share_a_name():
