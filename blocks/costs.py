@@ -26,7 +26,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import flop_registry
 
 from ..grammar.canonical import render
 from ..grammar.model_config import ModelConfig
@@ -459,13 +459,12 @@ def _block_flops(spec: Spec, block: Block, length: int, *, past: int, width: int
 def _flops(run: Callable[[], object]) -> int:
     with (
         torch.no_grad(),
-        _ShapeCache(),
-        FlopCounterMode(display=False) as counter,
+        _FlopCounter() as counter,
         _MetaMode(),
         kernels_left_out(),
     ):
         run()
-    return counter.get_total_flops()
+    return counter.total
 
 
 def _flops_by_module(model: TransductionModel, batch: int, length: int, scored: int) -> Counter[str]:
@@ -474,17 +473,16 @@ def _flops_by_module(model: TransductionModel, batch: int, length: int, scored: 
     FLOPs of an inner module do not count for the modules around it.
     """
     found: Counter[str] = Counter()
-    counter, before = FlopCounterMode(display=False), 0
+    counter, before = _FlopCounter(), 0
 
     def close(name: str) -> None:
         nonlocal before
-        found[name] += counter.get_total_flops() - before
-        before = counter.get_total_flops()
+        found[name] += counter.total - before
+        before = counter.total
 
     with (
         torch.device("meta"),
         torch.no_grad(),
-        _ShapeCache(),
         counter,
         _MetaMode(),
         kernels_left_out(),
@@ -583,6 +581,31 @@ class _ShapeCache(TorchDispatchMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:  # noqa: ANN401 -- whatever the function returns
         return _call_once(func, args, kwargs or {})
+
+
+class _FlopCounter(TorchDispatchMode):
+    """A torch mode that counts FLOPs (`total`) by torch's formulas.
+
+    It caches shapes like `_ShapeCache`. Torch's FlopCounterMode also tries to decompose each operation, and
+    takes twice the time.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.total = 0
+
+    def __torch_dispatch__(
+        self,
+        func: Any,  # noqa: ANN401 -- an operator
+        types: Any,  # noqa: ANN401 -- as torch passes them
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:  # noqa: ANN401 -- whatever the function returns
+        given: dict[str, Any] = kwargs or {}
+        found = _call_once(func, args, given)
+        if (formula := flop_registry.get(func.overloadpacket)) is not None:
+            self.total += formula(*args, **given, out_val=found)
+        return found
 
 
 _layouts: dict[object, Any] = {}

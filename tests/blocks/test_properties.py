@@ -43,8 +43,8 @@ def assert_parameters_and_operations(recipe, length, sizes):
     model = shape(recipe, **sizes).eval()
     stated = analyse(recipe, length=length, **sizes)
     assert sum(parameter.numel() for parameter in model.parameters()) == stated.parameters
-    few, twice = (operations(model, batch, length) for batch in (1000, 2000))
-    assert twice - few == pytest.approx(1000 * stated.flops, rel=0.01)  # without what is done once a batch
+    few, twice = (operations(model, batch, length) for batch in (10, 20))
+    assert twice - few == pytest.approx(10 * stated.flops, rel=0.01)  # without what is done once a batch
 
 
 @torch.no_grad()
