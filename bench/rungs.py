@@ -92,11 +92,11 @@ class Replay:
         """Prepare the search."""
         study = self.study
         assert study.search is not None
-        make = partial(optuna.create_study, sampler=make_sampler(study.search, study))
+        make = partial(optuna.create_study, sampler=make_sampler(study.search.settings, study))
         self._studies = RungStudies(make, len(STEPS) if study.fidelity else 1, enough=enough_points(study))
         self._board = None if study.fidelity is None else RungBoard(study.fidelity)
-        self._unseen, self._known = UnseenPoints(study, study.search.seed), set[str]()
-        self._refused = REJECTED_PROPOSALS.get(study.search.sampler_name, MAX_REJECTED_PROPOSALS)
+        self._unseen, self._known = UnseenPoints(study, study.search.settings.seed), set[str]()
+        self._refused = REJECTED_PROPOSALS.get(study.search.settings.sampler_name, MAX_REJECTED_PROPOSALS)
 
     def run(self, work: float) -> list[tuple[float, float]]:
         """Return the work and the best full loss after each training, until the work reaches this budget."""

@@ -84,8 +84,8 @@ def measure_updates(folder: Path) -> None:
     study = wide(mixers=2, steps=60)
     path = folder / "wide.toml"
     path.parent.mkdir()
-    path.write_text(study.text, encoding="utf-8")
-    Store(folder / "results").records.save(study.name, {"text": study.text, "overrides": []})
+    path.write_text(study.document.text, encoding="utf-8")
+    Store(folder / "results").records.save(study.name, {"text": study.document.text, "overrides": []})
     with serving(folder / "results") as server:
         words = ["study", "run", str(path), "--local", "--results", str(folder / "results")]
         run = subprocess.Popen([sys.executable, "-m", "activemem", *words], stderr=subprocess.DEVNULL)
@@ -108,7 +108,7 @@ def wide(*, mixers: int, steps: int) -> Study:
 
 def fill(store: Store, study: Study) -> None:
     """Store the rows of a run in which every tenth trial failed."""
-    store.records.save(study.name, {"text": study.text, "overrides": []})
+    store.records.save(study.name, {"text": study.document.text, "overrides": []})
     for number, trial in enumerate(study.trials):
         store.write(trial_row(trial, number), courses(number))
     store.upkeep.compact()

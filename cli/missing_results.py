@@ -44,7 +44,7 @@ def no_models_note(study: Study, store: Store) -> str:
 
 
 def _store_and_command(study: Study, store: Store, setting: str = "") -> str:
-    where = f"{store.absolute_place}{other_results(store, study.name, study.path)}"
+    where = f"{store.absolute_place}{other_results(store, study.name, study.document.path)}"
     return f"{where}; {setting}train it: {train_command(study, store)}"
 
 
@@ -65,7 +65,7 @@ def train_command(
 
     It loads the same plug-ins.
     """
-    options = {"max_trials": max_trials, "retry_failed": retry_failed, "set": study.overrides}
+    options = {"max_trials": max_trials, "retry_failed": retry_failed, "set": study.document.overrides}
     return _command(store, "study", "run", _study_argument(study, store), **options)
 
 
@@ -81,7 +81,7 @@ def _study_argument(study: Study, store: Store) -> str:
     It is the name if the study comes with activemem.
     """
     shipped = shipped_studies().get(study.name)
-    if (path := study.path) is None:
+    if (path := study.document.path) is None:
         recorded = (store.records.load(study.name) or {}).get("path")
         path = Path(recorded) if recorded else shipped or Path(f"{study.name}.toml")
     if shipped is not None and (path == shipped or not path.exists()):
@@ -112,15 +112,15 @@ def note_other_settings(results: StudyResults, kind: str, verb: str = "render") 
     stored, own = set(store.trials(columns=KEY_COLUMNS)["trial"]), {trial.id for trial in study.trials}
     if study.search is not None or own <= stored:
         return
-    other = study.name if study.path is not None else _study_argument(study, store)
+    other = study.name if study.document.path is not None else _study_argument(study, store)
     try:
         found = load_last_run(other, store)
     except StudyError:
         return
     count = len({trial.id for trial in found.trials} & stored - own)
     if count:
-        where = "its last run" if study.path is not None else "its file"
-        where += f" ({', '.join(found.overrides)})" if found.overrides else ""
+        where = "its last run" if study.document.path is not None else "its file"
+        where += f" ({', '.join(found.document.overrides)})" if found.document.overrides else ""
         again = _command(store, kind, verb, other)
         print_stderr(f"the store has {plural(count, 'trial')} with the settings of {where}: {again}")
 

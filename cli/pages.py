@@ -452,7 +452,7 @@ class StudyStatusPage(StudyStatusEntry):
             study.name,
             study.title,
             results.status,
-            best=best_of(study.search, found) if study.search and found else (),
+            best=best_of(study.search.settings, found) if study.search and found else (),
             left_out=[LeftOutEntry(points=n, reason=why) for n, why in left_out(found)] if found else (),
             run=run,
         )

@@ -37,7 +37,6 @@ from ..studies.resolve.trial import Trial
 from ..studies.schema.factors import ABSENT, SEED, level_key, level_name, one_line, short_level_names
 from ..studies.schema.settings import D_MODEL_PATH, RECIPE_PATH, Level, TrialSettings, read_recipe
 from ..studies.study import Study
-from ..studies.text.document import parse_document
 from ..studies.text.strict_model import InvalidTableError
 from ..studies.text.toml_positions import KeyPath, toml_comment, toml_table
 from ..studies.text.units import plural
@@ -207,7 +206,7 @@ class MissingAblations:
         cells.sort(key=lambda each: each[0].change != AS_IS)
         tables, levels = _merge_cells([cell for cell, _ in cells])
         if self.study.own_corpus is not None:
-            data = parse_document(self.study.name, self.study.text, self.study.overrides).data
+            data = self.study.document.data
             tables["task"] |= {
                 key: data["task"][key] for key in ("corpus", "tokenizer") if key in data["task"]
             }
@@ -341,7 +340,7 @@ def _cell_of(study: Study, model: str, change: str, trial: Trial) -> RequestedCe
     absent = [name for name, level in trial.levels.items() if level == ABSENT]
     values = {name: level for name, level in trial.levels.items() if name not in absent}
     if (matched := study.design.matched_size) is not None:
-        match = study.grid.size_matches.get(trial.id)
+        match = study.source.size_matches.get(trial.id)
         values[matched.name] = matched.size if match is None or match.size is None else match.size
     tables = study.template.fill({**values, **{name: f"{{{name}}}" for name in absent}}, left_out=absent)
     tables["model"]["recipe"] = trial.settings.model.recipe

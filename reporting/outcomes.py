@@ -180,10 +180,10 @@ def match_sentence(study: Study) -> str:
     It includes the largest relative difference, rounded up to two digits. It is "" if the study does not
     match costs.
     """
-    if study.design.matched_size is None or not study.grid.size_matches:
+    if study.design.matched_size is None or not study.source.size_matches:
         return ""
     costs = " and ".join(_MATCHED[name] for name in study.design.matched_size.costs)
-    worst = max(abs(match.largest.relative_residual) for match in study.grid.size_matches.values())
+    worst = max(abs(match.largest.relative_residual) for match in study.source.size_matches.values())
     # nine digits first, so that an error in the last bit is not rounded up
     bound = Context(prec=2, rounding=ROUND_CEILING).create_decimal(f"{100 * worst:.9g}")
     return f"Models have equal {costs}{f' within {bound:f} %' if worst else ', exactly'}."

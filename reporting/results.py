@@ -105,7 +105,7 @@ class StudyResults:
         from ..studies.searches.points import best_of  # noqa: PLC0415 -- a grid does without it
 
         search, found = self.study.search, self.points
-        return best_of(search, found) if search and found else []
+        return best_of(search.settings, found) if search and found else []
 
     @property
     def points(self) -> SearchPoints | None:
@@ -375,8 +375,8 @@ def last_run_note(results: StudyResults, kind: str, verb: str = "render") -> str
     file.
     """
     study, store = results.study, results.store
-    record = store.records.load(study.name) if study.path is None else None
-    if record is None or record["text"] != study.text:
+    record = store.records.load(study.name) if study.document.path is None else None
+    if record is None or record["text"] != study.document.text:
         return ""
     place = None if store.place == "results" else store.place
     command = command_line(kind, verb, record.get("path") or "FILE", results=place)

@@ -138,12 +138,14 @@ def _cost_notes(plan: Plan, width: int) -> Iterator[_Note]:
 
 def _search_notes(study: Study, plan: Plan) -> Iterator[_Note]:
     if study.search is not None:
-        yield "search", search_words(study.search, plan.elsewhere)
+        yield "search", search_words(study.search.settings, plan.elsewhere)
     if study.fidelity is not None:
         yield "rungs", rung_words(study.fidelity.name, rung_costs(study))
     yield "space", space_words(study)
     yield "note", comparison_note(study)
-    for name in (each.name for each in study.search.objectives if study.search) if study.search else ():
+    for name in (
+        (each.name for each in study.search.settings.objectives if study.search) if study.search else ()
+    ):
         if name.startswith("test_"):
             yield "note", f"a search by {name} fits its points to the test split; search by a dev metric"
 
@@ -200,7 +202,7 @@ def _counts(study: Study, plan: Plan) -> str:
         seeds += f" + {more * len(study.point_levels):,} of the baseline"
     product = math.prod(map(len, study.factors.values()))
     if study.search:
-        across = [_axis(name, len(study.factors[name])) for name in study.search.across]
+        across = [_axis(name, len(study.factors[name])) for name in study.search.settings.across]
         axes, product = [plural(study.num_points, "point"), *across, seeds], plan.total
         if (
             study.fidelity is not None

@@ -24,7 +24,7 @@ from .presentation.kinds import (
     read_tables,
 )
 from .resolve.draft import Draft, check_holes, check_levels, check_recipes, read_fragments, recipe_dimensions
-from .resolve.grid import StudyBudget, TrialGrid, build_grid
+from .resolve.grid import SearchSource, StudyBudget, TrialSource, build_grid
 from .resolve.search_points import Suggest, count_points, resolve_point
 from .resolve.template import TRIAL_TABLES, Template, resolve_settings
 from .resolve.trial import Trial
@@ -45,7 +45,7 @@ from .schema.search_settings import SearchSettings, is_known_before
 from .schema.settings import DecodeSettings, Level, StudySettings
 from .schema.source_sheet import SourceSheet, read_source_sheet
 from .schema.tables import TABLES
-from .text.document import Diagnostics, parse_document, read_document
+from .text.document import Diagnostics, Document, parse_document, read_document
 from .text.errors import StudyError, StudyFault
 from .text.key_synonyms import SYNONYMS
 from .text.strict_model import KEY_OWNERS
@@ -68,23 +68,17 @@ _NEEDED_TABLES = ("study", *TRIAL_TABLES)
 class Study:
     """The valid contents of a study file.
 
-    `header` is the table [study]. `expansions` are the features that single keys turn on, by key. `grid` has
-    the trials; it is empty for a search. `dimensions` has a search's dimensions by name, with options as
-    plain data, and `baseline` has its first point; both are empty for a grid. `decode` has the searches to
-    try with trained translation models, `own_corpus` has the user's files that the study names.
+    `header` is the table [study], `document` the file with its overrides. `expansions` are the features that
+    single keys turn on, by key. `source` is where the trials come from: a grid or a search. `decode` has the
+    searches to try with trained translation models, `own_corpus` has the user's files that the study names.
     """
 
     header: StudySettings
-    path: Path | None
-    text: str
-    overrides: tuple[str, ...]
+    document: Document
     template: Template
     design: Design
     expansions: Mapping[str, Expansion]
-    grid: TrialGrid
-    search: SearchSettings | None
-    dimensions: Mapping[str, Dimension]
-    baseline: Mapping[str, Level]
+    source: TrialSource
     tables: tuple[TableKind, ...]
     curves: tuple[CurveKind, ...]
     claims: tuple[Claim, ...]
@@ -94,7 +88,7 @@ class Study:
 
     # several fields cannot be hashed; equal texts with equal overrides give equal studies
     def __hash__(self) -> int:
-        return hash((self.name, self.text, self.overrides))
+        return hash((self.name, self.document.text, self.document.overrides))
 
     def __repr__(self) -> str:
         return f"<Study {self.name}: {plural(self.total, 'trial')}>"
@@ -117,7 +111,7 @@ class Study:
     @property
     def trials(self) -> tuple[Trial, ...]:
         """The distinct trials of a grid, in file order. Empty for a search."""
-        return self.grid.trials
+        return self.source.trials
 
     @property
     def cells(self) -> tuple[Trial, ...]:
@@ -125,7 +119,22 @@ class Study:
 
         If two cells have the same settings, their trial occurs twice.
         """
-        return self.grid.cells
+        return self.source.cells
+
+    @property
+    def search(self) -> SearchSource | None:
+        """The search that chooses the trials, or None for a grid."""
+        return self.source if isinstance(self.source, SearchSource) else None
+
+    @property
+    def dimensions(self) -> Mapping[str, Dimension]:
+        """The dimensions of a search by name. Empty for a grid."""
+        return self.search.dimensions if self.search else {}
+
+    @property
+    def baseline(self) -> Mapping[str, Level]:
+        """The first point of a search. Empty for a grid, and for a search whose study names none."""
+        return self.search.baseline if self.search else {}
 
     @cached_property
     def budget(self) -> StudyBudget:
@@ -133,7 +142,7 @@ class Study:
 
         They come from [study] and [search].
         """
-        limits = self.search.bounds if self.search else ()
+        limits = self.search.settings.bounds if self.search else ()
         return StudyBudget(
             max_parameters=self.header.max_parameters,
             max_step_flops=self.header.max_step_flops,
@@ -196,11 +205,11 @@ class Study:
             for seed in later
             for trial in starts
         ]
-        return replace(self, grid=replace(self.grid, cells=(*self.cells, *added)))
+        return replace(self, source=replace(self.source, cells=(*self.cells, *added)))
 
     def with_trials(self, added: Sequence[Trial]) -> Study:
         """Return a copy of the study with these additional trials."""
-        return replace(self, grid=replace(self.grid, added=(*self.grid.added, *added)))
+        return replace(self, source=replace(self.source, added=(*self.source.added, *added)))
 
     @property
     def epochs(self) -> int:
@@ -239,7 +248,8 @@ class Study:
         """
         if self.search is None:
             return 0
-        return count_points(self.choose, self.dimensions, self._identify_point, self.search.trials)
+        most = self.search.settings.trials
+        return count_points(self.choose, self.dimensions, self._identify_point, most)
 
     def _identify_point(self, values: Mapping[str, Level]) -> str | None:
         """Return an id that is equal for equal points; None if the model exceeds the limits.
@@ -299,7 +309,7 @@ class Study:
 
         Every search point is trained at each of them.
         """
-        names = self.search.across if self.search else ()
+        names = self.search.settings.across if self.search else ()
         return tuple(
             dict(zip(names, levels, strict=True))
             for levels in product(*(self.factors[name] for name in names))
@@ -365,17 +375,16 @@ def load_study(source: str | Path, overrides: str | Sequence[str] = ()) -> Study
         overrides_fault(overrides),
     )
     if isinstance(source, str) and "\n" in source:
-        document, path = parse_document("study", source, overrides), None
+        document = parse_document("study", source, overrides)
     else:
-        path = find_study_file(source)
-        document = read_document(path, overrides)
+        document = read_document(find_study_file(source), overrides)
     diagnostics = Diagnostics(document)
     corpus = None
     if _names_own_corpus(diagnostics):
         from .own_data.own_corpus import read_own_corpus  # noqa: PLC0415 -- few studies bring data along
 
-        corpus = read_own_corpus(diagnostics, Path() if path is None else path.parent)
-    return _study_of(diagnostics, path, overrides, corpus)
+        corpus = read_own_corpus(diagnostics, document.path.parent if document.path else Path())
+    return _study_of(diagnostics, corpus)
 
 
 def study_fault(study: object) -> str | None:
@@ -401,7 +410,7 @@ def load_recorded_study(record: Mapping[str, Any], overrides: Sequence[str] = ()
         from .own_data.own_corpus import recall_own_corpus  # noqa: PLC0415 -- few studies bring data along
 
         corpus = recall_own_corpus(diagnostics, record.get("own_corpus"))
-    return _study_of(diagnostics, None, applied, corpus)
+    return _study_of(diagnostics, corpus)
 
 
 def _names_own_corpus(diagnostics: Diagnostics) -> bool:
@@ -409,18 +418,14 @@ def _names_own_corpus(diagnostics: Diagnostics) -> bool:
     return isinstance(task, Mapping) and CORPUS[-1] in task
 
 
-def _study_of(
-    diagnostics: Diagnostics, path: Path | None, overrides: Sequence[str], corpus: OwnCorpus | None
-) -> Study:
-    study = _read_study(diagnostics, path, tuple(overrides), corpus)
+def _study_of(diagnostics: Diagnostics, corpus: OwnCorpus | None) -> Study:
+    study = _read_study(diagnostics, corpus)
     if study is None or diagnostics.faults:
         raise StudyError(diagnostics.document.source, diagnostics.faults)
     return study
 
 
-def _read_study(
-    diagnostics: Diagnostics, path: Path | None, overrides: tuple[str, ...], own_corpus: OwnCorpus | None
-) -> Study | None:
+def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study | None:
     _check_tables(diagnostics)
     # first, because features and levels that are tables change the data that all other readers see
     expansions, header, design = _read_design(diagnostics)
@@ -446,20 +451,17 @@ def _read_study(
         for expansion in expansions.values():
             expansion.check(diagnostics, design, claims)
         return None
+    source = TrialSource()
     if search is not None:
         search = search.model_copy(update={"sampler": search.sampler or default_sampler(search)})
+        source = SearchSource(settings=search, dimensions=dimensions)
     study = Study(
         header=header,
-        path=path,
-        text=diagnostics.document.text,
-        overrides=overrides,
+        document=diagnostics.document,
         template=template,
         design=design,
         expansions=expansions,
-        grid=TrialGrid(),
-        search=search,
-        dimensions=dimensions,
-        baseline={},
+        source=source,
         tables=tables,
         curves=curves,
         claims=claims,
@@ -468,17 +470,18 @@ def _read_study(
         own_corpus=own_corpus,
     )
     if search is None:
-        study = replace(study, grid=build_grid(diagnostics, study))
+        study = replace(study, source=build_grid(diagnostics, study))
     for expansion in expansions.values():
         study = expansion.complete(diagnostics, study)
     _check_data(diagnostics, study)
     # `study.choose` needs the finished study, so checks of a search's points come last
     if search is not None:
-        study = replace(study, baseline=read_baseline(diagnostics, header, dimensions, study.choose))
+        baseline = read_baseline(diagnostics, header, dimensions, study.choose)
+        study = replace(study, source=replace(source, baseline=baseline))
         check_search_space(diagnostics, search, dimensions, study.choose)
         check_search_ends(diagnostics, search, [each.settings for each in study.boundary_trials()])
     if not diagnostics.faults:
-        trials = study.boundary_trials() if study.search else [*study.cells, *study.grid.over_budget]
+        trials = study.boundary_trials() if study.search else [*study.cells, *study.source.over_budget]
         _check_metrics(diagnostics, design, shown, trials)
     return study
 
@@ -495,11 +498,10 @@ def follow_rounds(study: Study, store: Store) -> Study:
 
 def with_design(study: Study, design: Design) -> Study:
     """Return a copy of a study with another design and its trials. Raise StudyError for faults."""
-    document = parse_document(study.name, study.text, study.overrides)
-    diagnostics, further = Diagnostics(document), replace(study, design=design)
-    further = replace(further, grid=build_grid(diagnostics, further))
+    diagnostics, further = Diagnostics(study.document), replace(study, design=design)
+    further = replace(further, source=build_grid(diagnostics, further))
     if diagnostics.faults:
-        raise StudyError(document.source, diagnostics.faults)
+        raise StudyError(study.document.source, diagnostics.faults)
     return further
 
 

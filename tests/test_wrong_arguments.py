@@ -184,7 +184,9 @@ def test_a_folder_stands_for_its_store(its: SimpleNamespace):
 
 def test_one_text_is_one_override(its: SimpleNamespace):
     asked = "train.epochs=3"
-    assert load_study(TEXT, asked).overrides == load_study(TEXT, [asked]).overrides == (asked,)
+    assert (
+        load_study(TEXT, asked).document.overrides == load_study(TEXT, [asked]).document.overrides == (asked,)
+    )
 
 
 def test_a_machine_takes_its_folder_as_a_text():

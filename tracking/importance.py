@@ -27,7 +27,7 @@ def dimension_importances(study: Study, store: Store) -> dict[str, float]:
     all of them have. Raise TrackingError for a study without one objective, and for fewer than 10 such
     points.
     """
-    if study.search is None or len(study.search.objectives) != 1:
+    if study.search is None or len(study.search.settings.objectives) != 1:
         raise TrackingError(f"expected a study with [search] and one objective, got {study.name}")
     points = StoredPoints(study, store)
     rows = study_outcomes(study, stored_outcomes(store, study))
@@ -41,7 +41,7 @@ def dimension_importances(study: Study, store: Store) -> dict[str, float]:
     if len(complete) < _LEAST_POINTS:
         raise TrackingError(f"expected at least {_LEAST_POINTS} finished points, got {len(complete)}")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    (goal,) = study.search.objectives
+    (goal,) = study.search.settings.objectives
     searched = optuna.create_study(direction="minimize" if goal.direction == "min" else "maximize")
     searched.add_trials(complete)
     with warnings.catch_warnings():

@@ -116,7 +116,7 @@ def _optuna_study(study: Study, place: str) -> Iterator[optuna.Study]:
 
 def _find(study: Study, storage: optuna.storages.RDBStorage, place: str) -> optuna.Study:
     assert study.search is not None
-    goals = study.search.objectives
+    goals = study.search.settings.objectives
     names = [each.name for each in goals]
     directions: list[Literal["minimize", "maximize"]] = [_DIRECTIONS[each.direction] for each in goals]
     if study.name not in optuna.get_all_study_names(storage):

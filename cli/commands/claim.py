@@ -43,7 +43,9 @@ def check(study: LastRunStudy = None, *, results: ResultsOption = None, as_json:
 
         ours = chosen.study.source_sheet.names("ours")
         print_json(
-            ClaimCheckPage(study=chosen.study.name, overrides=chosen.study.overrides, ours=ours, claims=found)
+            ClaimCheckPage(
+                study=chosen.study.name, overrides=chosen.study.document.overrides, ours=ours, claims=found
+            )
         )
     else:
         from ...studies.planning.status import stored_outcomes

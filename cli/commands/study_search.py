@@ -71,7 +71,7 @@ def show(
         return None
     found = open_results(study, results, overrides).study
     if toml:
-        print_stdout(found.text)
+        print_stdout(found.document.text)
     elif as_json:
         from ..pages import StudyShowPage
 
@@ -308,7 +308,7 @@ def _compared(study: Study) -> list[str]:
     from ...studies.catalog.metrics import COSTS, MODEL_COSTS, is_target
 
     if study.search is not None:
-        shown = [objective.name for objective in study.search.objectives]
+        shown = [objective.name for objective in study.search.settings.objectives]
     else:
         shown = [name for spec in study.tables for _, name in spec.named_metrics() if not is_target(name)]
     return [name for name in dict.fromkeys(shown) if name not in {*COSTS, *MODEL_COSTS}]

@@ -70,7 +70,7 @@ class RunRequest:
     @property
     def resume_command(self) -> str:
         """Return the command that continues this run."""
-        return self.options.command(self.study.overrides)
+        return self.options.command(self.study.document.overrides)
 
     def command(self, *words: str) -> str:
         """Return another command for the same study and store, such as `table render`."""
@@ -382,10 +382,17 @@ def _print_notes(study: Study, store: Store) -> None:
     if store.address is None and store.place != DEFAULT_RESULTS and not store.root.exists():
         print_stderr(f"new store: {store.absolute_place}")
     record = store.records.load(study.name)
-    if record and record.get("path") and study.path is not None and record["text"] != study.text:
+    if (
+        record
+        and record.get("path")
+        and study.document.path is not None
+        and record["text"] != study.document.text
+    ):
         before = Path(record["path"])
-        if before.absolute() != study.path.absolute() and before.exists():
+        if before.absolute() != study.document.path.absolute() and before.exists():
             name = study.name
-            print_stderr(f"the name {name} belonged to {before}; from now on it refers to {study.path}")
+            print_stderr(
+                f"the name {name} belonged to {before}; from now on it refers to {study.document.path}"
+            )
     if note := describe_max_seeds(study, store):
         print_stderr("\n".join(labelled_lines("note", note, output_width())))

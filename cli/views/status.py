@@ -86,8 +86,10 @@ def format_best_points(study: Study, found: SearchPoints | None) -> list[str]:
     """
     if study.search is None or found is None:
         return []
-    best = best_of(study.search, found)
-    columns = [_objective_column(each, best, place) for place, each in enumerate(study.search.objectives)]
+    best = best_of(study.search.settings, found)
+    columns = [
+        _objective_column(each, best, place) for place, each in enumerate(study.search.settings.objectives)
+    ]
     names = dict.fromkeys(name for each in best for name in each.values)
     rows = [
         [f"{name}={value_name(each.values[name])}" if name in each.values else "" for name in names]

@@ -250,7 +250,7 @@ def _metric_of(study: Study) -> tuple[Metric | None, int]:
     The direction is 1 if higher is better, −1 if lower is better, else 0.
     """
     if study.search is not None:
-        objective = study.search.objectives[0]
+        objective = study.search.settings.objectives[0]
         return METRICS.get(objective.name), 1 if objective.maximise else -1
     metrics = _table_metrics(study)
     if not study.tables:

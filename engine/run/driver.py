@@ -197,9 +197,9 @@ def _run_round(
             listener.training_here(len(missing[:max_trials]), seconds)
     machine = with_whole_gpu(machine) if local else machine
     record = {
-        "text": study.text,
-        "overrides": list(study.overrides),
-        "path": str(study.path.absolute()) if study.path else None,
+        "text": study.document.text,
+        "overrides": list(study.document.overrides),
+        "path": str(study.document.path.absolute()) if study.document.path else None,
         "own_corpus": study.own_corpus and study.own_corpus.to_dict(),
         "run": datetime.now(UTC).isoformat(timespec="seconds"),
         "seeds_before": list(seeds_before(study, store)),
@@ -213,7 +213,7 @@ def _run_round(
         merge = partial(store.upkeep.merge_ended, study.name, at_least=MERGED_TOGETHER)
         counter = _RunCounter(stop, max_failures, merge)
         everyone = Listeners(counter, listener)
-        metric = study.search.objectives[0].name if study.search else None
+        metric = study.search.settings.objectives[0].name if study.search else None
 
         def run(source: CohortSource) -> list[str]:
             if local:
@@ -263,7 +263,7 @@ def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) 
     if study.own_corpus is not None:
         keep_files(study.own_corpus.files, machine.data / FOLDER)
     prepare_corpora(settings, machine.data)
-    goals = [goal.name for goal in study.search.objectives] if study.search else []
+    goals = [goal.name for goal in study.search.settings.objectives] if study.search else []
     check_bits_per_byte(settings, goals, machine.data)
     rehearse_plugins(settings, machine.data)
 

@@ -318,7 +318,7 @@ def _describe_packs(plan: Plan, machine: Machine) -> str:
     if machine.pack == "off":
         return ""
     if (search := plan.study.search) is not None:
-        if len(plan.study.seeds) == 1 or search.scheduler.name == RACE:
+        if len(plan.study.seeds) == 1 or search.settings.scheduler.name == RACE:
             return "the trials of a search train alone, because they start one after the other"
         measured = " and that is measured to be faster" if machine.pack == "auto" else ""
         seeds = len(plan.study.seeds)

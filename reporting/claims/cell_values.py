@@ -107,7 +107,7 @@ class CellResults:
         self.looks = seeds_at_looks(study.seeds, study.later_seeds)
         self._every = self.looks[-1]
         self._varied = [name for name, levels in study.design.known_levels.items() if len(levels) > 1]
-        self._over_budget = {trial.cell for trial in study.grid.over_budget}
+        self._over_budget = {trial.cell for trial in study.source.over_budget}
         self._trials: dict[CellKey, dict[int, Trial]] = {}
         for trial in study.cells:
             self._trials.setdefault(trial.cell, {})[int(trial.levels[SEED])] = trial

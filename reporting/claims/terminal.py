@@ -377,7 +377,7 @@ def settings_sentences(study: Study, outcomes: pl.DataFrame) -> tuple[str, ...]:
     """Return sentences on overrides, outdated trials, and settings that are not from the paper."""
     parts = (
         *_unlearnt_sentences(study, outcomes),
-        overrides_sentence(study.overrides),
+        overrides_sentence(study.document.overrides),
         stale_sentence(study, outcomes),
         study.source_sheet.summary(study.name) if study.paper else "",
     )

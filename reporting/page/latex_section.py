@@ -118,7 +118,7 @@ def figure_float(study: Study, curve: Curve, file: str, drawn: bytes) -> str:
 
 
 def _question(inputs: Snapshot) -> Iterator[str]:
-    if lead := leading_comment(inputs.study.text):
+    if lead := leading_comment(inputs.study.document.text):
         yield from (escape(lead), "")
     yield varied_line(inputs)
 
@@ -184,10 +184,10 @@ def provenance_lines(inputs: Snapshot) -> Iterator[str]:
         f"{plural(count, 'trial')} trained for the study {name}." for name, count in found["others"]
     ]
     sentences.append(f"Seeds: {', '.join(map(str, study.seeds))}.")
-    if study.overrides:
-        sentences.append(f"Changed from the study's file: {', '.join(study.overrides)}.")
+    if study.document.overrides:
+        sentences.append(f"Changed from the study's file: {', '.join(study.document.overrides)}.")
     hashes = {
-        "the study's file": study.text,
+        "the study's file": study.document.text,
         "the ids of its trials, sorted": "\n".join(sorted(trial.id for trial in study.trials)),
     }
     texts = [rf"of {what} {_hash(text)}" for what, text in hashes.items() if text]

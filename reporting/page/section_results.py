@@ -59,13 +59,13 @@ def best(inputs: Snapshot) -> Mapping[str, object] | None:
     if search is None or has_points_table(study) or not len(inputs.own_outcomes):
         return None
     found = inputs.points
-    shown = best_of(search, found)
+    shown = best_of(search.settings, found)
     names = column_names(study)
-    metrics = [find_quantity(each.name) for each in (*search.objectives, *search.bounds)]
+    metrics = [find_quantity(each.name) for each in (*search.settings.objectives, *search.settings.bounds)]
     return {
         "words": best_words(found, len(shown)),
         "left_out": [f"{plural(count, 'point')} excluded: {reason}." for count, reason in left_out(found)],
-        "measured": [*(each.name for each in search.objectives), *map(str, search.bounds)],
+        "measured": [*(each.name for each in search.settings.objectives), *map(str, search.settings.bounds)],
         "dimensions": names,
         "best_points": [
             (

@@ -56,10 +56,10 @@ def question(inputs: Snapshot) -> Mapping[str, object]:
     design = find_design(study.design.kind).title
     return {
         "study": study,
-        "lead": leading_comment(study.text),
-        "goal": goal_words(study.search) if study.search else "",
-        "sampler": study.search.sampler_name if study.search else "",
-        "cut": scheduler_words(study.search) if study.search else "",
+        "lead": leading_comment(study.document.text),
+        "goal": goal_words(study.search.settings) if study.search else "",
+        "sampler": study.search.settings.sampler_name if study.search else "",
+        "cut": scheduler_words(study.search.settings) if study.search else "",
         "titles": list(_searched_titles(study)),
         "cells": design[:1].upper() + design[1:],
         "dimensions": {name: render(each) for name, each in study.dimensions.items()},
@@ -74,7 +74,7 @@ def question(inputs: Snapshot) -> Mapping[str, object]:
 
 def _searched_titles(study: Study) -> Iterator[str]:
     settings = [trial.settings for trial in study.boundary_trials()] if study.search else []
-    for objective in study.search.objectives if study.search else ():
+    for objective in study.search.settings.objectives if study.search else ():
         metric = find_quantity(objective.name)
         if metric is not None:
             yield (with_true_title(metric, settings)[0] if objective.name in METRICS else metric).title
@@ -131,7 +131,7 @@ def _matched_settings(study: Study) -> Iterator[tuple[str, list[str]]]:
     solved = {
         tuple((name, level_name(level)) for name, level in trial.levels.items() if name != SEED): match.size
         for trial in study.cells
-        if (match := study.grid.size_matches.get(trial.id)) and match.size is not None
+        if (match := study.source.size_matches.get(trial.id)) and match.size is not None
     }
     for factor in study.factors:  # leave out the factors that do not change the size
         shorter = dict[tuple[tuple[str, str], ...], set[int]]()
@@ -185,20 +185,25 @@ def _unquoted(value: str) -> str:
 def reproduce(inputs: Snapshot) -> Mapping[str, object]:
     """Return the commands that reproduce the results, and the study file."""
     study, file = inputs.study, study_file_name(inputs.study)
-    lines = [command_line("study", "run", file, set=study.overrides)]
+    lines = [command_line("study", "run", file, set=study.document.overrides)]
     lines += (
         [command_line("table", "render", study.name, published=bool(study.paper))] if study.tables else []
     )
     lines += [command_line("curve", "render", study.name)] if study.curves else []
     lines += [command_line("claim", "check", study.name)] if study.claims else []
     lines += [command_line("report", "build", study.name)]
-    return {"text": study.text, "packaged": file == study.name, "file": file, "commands": "\n".join(lines)}
+    return {
+        "text": study.document.text,
+        "packaged": file == study.name,
+        "file": file,
+        "commands": "\n".join(lines),
+    }
 
 
 def study_file_name(study: Study) -> str:
     """Return the name by which commands find a study. It is the name of a shipped study, or a file name."""
     try:
-        shipped = find_study_file(study.name).read_text(encoding="utf-8") == study.text
+        shipped = find_study_file(study.name).read_text(encoding="utf-8") == study.document.text
     except (StudyError, OSError):
         shipped = False
     return study.name if shipped else f"{study.name}.toml"

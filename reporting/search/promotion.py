@@ -33,7 +33,7 @@ from ...studies.schema.search_settings import (
 from ...studies.schema.settings import RECIPE_PATH, Level
 from ...studies.searches.points import FoundPoint, SearchPoints, point_key
 from ...studies.study import Study
-from ...studies.text.document import iter_leaves, parse_document
+from ...studies.text.document import iter_leaves
 from ...studies.text.toml_positions import toml_comment, toml_key, toml_table, toml_value
 from ...studies.text.units import plural
 
@@ -65,7 +65,7 @@ def winners_text(study: Study, found: SearchPoints, *, best: int, seeds: int = F
             f"expected a comparison for the best point of {study.name}: [study] baseline = {{ … }},"
             " or --best of at least 2; got neither"
         )
-    data = parse_document(study.name, study.text, study.overrides).data
+    data = study.document.data
     names = {f"best_{number}": point.values for number, point in enumerate(winners, 1)}
     cells = ({BASELINE: baseline} if baseline else {}) | names
     notes = {name: _measured_words(point, found) for name, point in zip(names, winners, strict=True)}
@@ -155,7 +155,7 @@ def sources_table(study: Study, data: Mapping[str, Any], added: Mapping[str, Any
     kept = {
         name: value for name, value in data["source"].items() if name not in ("recipes", "factors", "cells")
     }
-    for change in study.overrides:
+    for change in study.document.overrides:
         table, *path = change.partition("=")[0].split(".")
         if table in TRIAL_TABLES and path and isinstance(kept.get(table, {}), dict):
             at = kept[table] = dict(kept.get(table, {}))
@@ -239,7 +239,7 @@ def _goal_words(metric: str, point: FoundPoint) -> str:
 
 
 def _shown(study: Study, found: SearchPoints, *, has_baseline: bool) -> Iterator[str]:
-    across = study.search.across if study.search else ()
+    across = study.search.settings.across if study.search else ()
     goals = [goal.name for goal in found.goals if goal.name in METRICS_AND_COSTS]
     keys: dict[str, Any] = {
         "name": "winners",
@@ -259,7 +259,7 @@ def _claims(
     If the search has no baseline, the claim is that the first winner is the best.
     """
     measured = [goal for goal in found.goals if not is_known_before(goal.name)]
-    across = study.search.across if study.search else ()
+    across = study.search.settings.across if study.search else ()
     if baseline:
         for number, _ in enumerate(winners, 1):
             for goal in measured:
@@ -336,8 +336,8 @@ def path_text(study: Study, found: SearchPoints, *, seeds: int = FRESH_SEEDS) ->
     steps = _steps(study, baseline, ranked[0].values)
     if not steps.levels:
         raise PromotionError(f"the best point of {study.name} is its baseline, so no changes lead to it")
-    data = parse_document(study.name, study.text, study.overrides).data
-    across = study.search.across if study.search else ()
+    data = study.document.data
+    across = study.search.settings.across if study.search else ()
     around, columns = ({"around": list(across)}, {"columns": across[0]}) if across else ({}, {})
     factors = {
         **{name: list(study.factors[name]) for name in across},

@@ -110,7 +110,7 @@ def factor_names(study: Study) -> list[str]:
     """
     if study.search is not None:
         rungs = [study.fidelity.name] if study.fidelity else []
-        return [*column_names(study), *study.search.across, *rungs, SEED]
+        return [*column_names(study), *study.search.settings.across, *rungs, SEED]
     varied = {name for name, levels in study.factors.items() if len(levels) > 1}
     varied |= {SEED} if study.later_seeds else set()
     return [name for name in study.factors if name in varied]
@@ -153,7 +153,7 @@ def own_metrics(study: Study) -> list[str]:
     They are a search's objectives, or the metrics in a grid's first table.
     """
     if study.search is not None:
-        return [each.name for each in study.search.objectives]
+        return [each.name for each in study.search.settings.objectives]
     return [name for table in study.tables[:1] for path, name in table.named_metrics() if path[0] == "value"]
 
 
@@ -370,7 +370,7 @@ def _repeat_command(study: Study, trial: TrialNow) -> str:
         "study",
         "run",
         study_file_name(study),
-        set=[*study.overrides, *([] if seed in study.seeds else [f"factors.seed=[{seed}]"])],
+        set=[*study.document.overrides, *([] if seed in study.seeds else [f"factors.seed=[{seed}]"])],
         only=only,
         retry_failed=trial.state == "failed",
         results=REPEATED if trial.state in ("done", "pruned") else None,

@@ -268,7 +268,7 @@ class TableCells:
         spec = self.spec
         return {
             (level_text(levels[spec.rows]), level_text(levels[spec.columns]) if spec.columns else "")
-            for levels in (trial.levels for trial in self._in_rows(self.study.grid.over_budget))
+            for levels in (trial.levels for trial in self._in_rows(self.study.source.over_budget))
         }
 
     @cached_property

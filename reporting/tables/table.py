@@ -286,7 +286,7 @@ def build_table(
         raise TableError(f"table {spec.name}: {fault}")
     table = spec.table(study, outcomes, TableExtras(published=published, paper_only=paper_only, begun=begun))
     parts = [
-        overrides_sentence(study.overrides),
+        overrides_sentence(study.document.overrides),
         stale_sentence(study, outcomes),
         match_sentence(study),
         unused_seeds_sentence(study, spec, outcomes),

@@ -122,7 +122,7 @@ class Gates(Expansion):
             for trial in study.cells
             if not any(_has_levels(trial.levels, gate.levels) for gate in self.gates[first:])
         )
-        return replace(study, grid=replace(study.grid, cells=cells))
+        return replace(study, source=replace(study.source, cells=cells))
 
     def check(self, diagnostics: Diagnostics, design: Design, claims: Sequence[Claim]) -> None:
         """Report factors, levels and claims of gates that the study does not have.

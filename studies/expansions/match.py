@@ -276,7 +276,7 @@ def factors_of_sizes(study: Study) -> list[str]:
 def _decides_size(study: Study, factor: str) -> bool:
     sizes: dict[CellKey, int | None] = {}
     for trial in study.trials:
-        if (match := study.grid.size_matches.get(trial.id)) is not None:
+        if (match := study.source.size_matches.get(trial.id)) is not None:
             others = frozenset((name, level) for name, level in trial.cell if name != factor)
             if sizes.setdefault(others, match.size) != match.size:
                 return True

@@ -38,7 +38,7 @@ from ..schema.design import Design
 from ..schema.factors import ABSENT, filled_levels, level_key, level_name
 from ..schema.settings import RECIPE_PATH, TrialSettings, read_recipe
 from ..study import Study
-from ..text.document import Diagnostics, parse_document
+from ..text.document import Diagnostics
 from ..text.errors import StudyError
 from ..text.strict_model import ValidationProblem
 from ..text.toml_positions import KeyPath
@@ -291,9 +291,7 @@ def check_layers(study: Study, trials: Sequence[Trial]) -> None:
     Such a layer is reported at its level in the study file. Only the package knows whether its arguments are
     valid, so the file is read without it.
     """
-    diagnostics = Diagnostics(
-        document=parse_document(str(study.path or study.name), study.text, study.overrides)
-    )
+    diagnostics = Diagnostics(study.document)
     own = diagnostics.table("factors")
     for trial in first_of_each_kind(trials):
         recipe = read_recipe(trial.settings.model.recipe).root
@@ -391,7 +389,7 @@ def make_plan(
         max_trial_s=max((one.seconds or 0.0 for one in left), default=0.0),
         reach_limits=predict_reach_limits(labelled),
         insufficient_reach=_find_insufficient_reach(labelled),
-        over_budget=model_costs(study, group_by_model(study, study.grid.over_budget), estimator, {}),
+        over_budget=model_costs(study, group_by_model(study, study.source.over_budget), estimator, {}),
         elsewhere=count_points(study, outcomes_elsewhere(study, outcomes)),
         stale={trial: each for trial, each in stale.items() if only is None or trial in only},
         max_seeds_note=describe_max_seeds(study, store),
@@ -507,7 +505,7 @@ def model_costs(
     for group in groups:
         time = total_time(map(estimator.estimate, group))
         matches = [
-            study.grid.size_matches[trial.id] for trial in group if trial.id in study.grid.size_matches
+            study.source.size_matches[trial.id] for trial in group if trial.id in study.source.size_matches
         ]
         costliest = max((trial.settings for trial in first_of_each_kind(group)), key=budget.usage)
         parameters, flops, memory = _cost_of_group(group, steps)
@@ -531,7 +529,7 @@ def solved_sizes(study: Study) -> Iterator[tuple[str, int]]:
     """Yield the label of each model whose size is solved by `match`, and this size."""
     label = _labeller(study)
     for group in group_by_model(study, study.trials):
-        match = study.grid.size_matches.get(group[0].id)
+        match = study.source.size_matches.get(group[0].id)
         if match is not None and match.size is not None:
             at = [level_name(group[0].levels[name]) for name in factors_of_sizes(study)]
             yield " · ".join([*at, label(group[0])]), match.size

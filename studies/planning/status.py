@@ -126,7 +126,7 @@ def stored_outcomes(store: Store, *studies: Study, probes: Collection[str] = ())
 def needs_settings(study: Study) -> bool:
     """Return whether the stored settings of trials are needed to find the outcomes of a study."""
     if study.search is not None:
-        return study.search.warm_start or has_plugins()
+        return study.search.settings.warm_start or has_plugins()
     return any(trial.common.code for trial in study.trials)
 
 
@@ -148,7 +148,9 @@ def study_status(
     unfinished = _unfinished(study, store, statuses)
     within_budget = None
     if study.search is not None:
-        within_budget = left_within_budget(study, study.search, rows, (each.trial for each in unfinished))
+        within_budget = left_within_budget(
+            study, study.search.settings, rows, (each.trial for each in unfinished)
+        )
     begun = {each.trial.id: each.trial for each in unfinished if each.has_started}
     later = study_outcomes(study.with_later_seeds(), outcomes).filter(~has_trial(statuses))
     total = _total(study, rows)
@@ -202,7 +204,7 @@ def left_when_spent(study: Study, store: Store, tried: pl.DataFrame) -> int | No
     if study.search is None:
         return None
     unfinished = _unfinished(study, store, tried["trial"].to_list())
-    return left_within_budget(study, study.search, tried, (each.trial for each in unfinished))
+    return left_within_budget(study, study.search.settings, tried, (each.trial for each in unfinished))
 
 
 def _spent_words(study: Study, remaining: int, *, is_over_budget: bool) -> str:
@@ -210,8 +212,8 @@ def _spent_words(study: Study, remaining: int, *, is_over_budget: bool) -> str:
     if study.search is None:
         return ""
     if is_over_budget:
-        return f"budget of {study.search.budget.words()}" if study.search.budget else ""
-    if remaining or study.num_points >= study.search.trials:
+        return f"budget of {study.search.settings.budget.words()}" if study.search.settings.budget else ""
+    if remaining or study.num_points >= study.search.settings.trials:
         return ""
     return f"space of {plural(study.num_points, 'point')}"
 
@@ -248,7 +250,7 @@ def study_outcomes(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool = Fa
     """
     if study.search is not None:
         own = _own_outcomes(study, outcomes, all_seeds=all_seeds)
-        return pl.concat([own, _elsewhere(study, outcomes, own)]) if study.search.warm_start else own
+        return pl.concat([own, _elsewhere(study, outcomes, own)]) if study.search.settings.warm_start else own
     return outcomes.filter(has_trial(trial.id for trial in study.trials))
 
 

@@ -342,6 +342,6 @@ def _resolve_level_text(study: Study, factor: str, name: str) -> str:
         raise ValueError(f"unknown factor '{factor}'{nearest_hint(factor, study.factors)}")
     levels = {
         level_text(trial.levels[factor]): trial.levels[factor]
-        for trial in (*study.cells, *study.grid.over_budget)
+        for trial in (*study.cells, *study.source.over_budget)
     }
     return level_text(NamedLevels(levels.values(), f"of {factor}").find(name))

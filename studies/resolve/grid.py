@@ -1,4 +1,4 @@
-"""The trials of a grid, and limits on the models.
+"""Sources of trials, the trials of a grid, and limits on the models.
 
 No model is built: settings come from the text, parameters and FLOPs from its analysis.
 """
@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ...grammar.nodes import Dimension
 from ..schema.design import MAX_TRIALS
 from ..schema.factors import SEED, level_text
-from ..schema.search_settings import Limit
+from ..schema.search_settings import Limit, SearchSettings
 from ..schema.settings import Level, TrialSettings
 from ..text.document import Diagnostics
 from ..text.strict_model import InvalidTableError
@@ -71,12 +72,12 @@ _MAX_FAULTS = 20  # after this many faults, further cells are not checked
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrialGrid:
-    """The trials of a grid, in the order of the study file.
+class TrialSource:
+    """Where a study's trials come from: a grid, whose trials are here in the order of the study file.
 
     `cells` has every cell with every seed; different cells may be the same trial. `over_budget` has the
     trials that are not run because they exceed the budget, `added` further trials to run. `size_matches` has
-    the sizes solved for equal costs, by trial.
+    the sizes solved for equal costs, by trial. All are empty for a search, whose trials depend on results.
     """
 
     cells: tuple[Trial, ...] = ()
@@ -94,7 +95,20 @@ class TrialGrid:
         return tuple(trial for trial in every if first[trial.id] is trial)
 
 
-def build_grid(diagnostics: Diagnostics, study: Study) -> TrialGrid:
+@dataclass(frozen=True, kw_only=True)
+class SearchSource(TrialSource):
+    """A search, which chooses points while it runs.
+
+    `settings` is the table [search]. `dimensions` has the dimensions by name, with options as plain data, and
+    `baseline` the first point, which is empty if the study names none.
+    """
+
+    settings: SearchSettings
+    dimensions: Mapping[str, Dimension]
+    baseline: Mapping[str, Level] = field(default_factory=dict[str, Level])
+
+
+def build_grid(diagnostics: Diagnostics, study: Study) -> TrialSource:
     """Return the grid of all valid cells of a study; empty if there are too many trials.
 
     Cells with invalid combinations of levels are reported. A budget that excludes every cell is a fault, too:
@@ -105,7 +119,7 @@ def build_grid(diagnostics: Diagnostics, study: Study) -> TrialGrid:
     if count > MAX_TRIALS:
         where = "factors" if "factors" in diagnostics.data else "cells"
         diagnostics.report((where,), f"expected at most {MAX_TRIALS:,} trials, got {count:,}")
-        return TrialGrid()
+        return TrialSource()
     cells: list[Trial] = []
     over_budget: list[Trial] = []
     size_matches: dict[str, SizeMatch] = {}
@@ -121,7 +135,7 @@ def build_grid(diagnostics: Diagnostics, study: Study) -> TrialGrid:
                 size_matches.setdefault(trial.id, match)
     if over_budget and not cells and not diagnostics.faults:
         _report_over_budget(diagnostics, study.budget, over_budget)
-    return TrialGrid(cells=tuple(cells), over_budget=tuple(over_budget), size_matches=size_matches)
+    return TrialSource(cells=tuple(cells), over_budget=tuple(over_budget), size_matches=size_matches)
 
 
 def _resolve_cell(

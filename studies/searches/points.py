@@ -141,7 +141,7 @@ class SearchPoints:
 def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = ()) -> SearchPoints:
     """Return the points of a search, with their values of the objectives, the limits and `metrics`."""
     assert study.search is not None, "only a search has points"
-    goals, bounds = study.search.objectives, study.search.bounds
+    goals, bounds = study.search.settings.objectives, study.search.settings.bounds
     tried = study_outcomes(study, outcomes, all_seeds=True)
     names = list(dict.fromkeys([*(each.name for each in goals), *metrics, *(each.name for each in bounds)]))
     values = {name: _values(study, tried, name) for name in names}
@@ -291,7 +291,7 @@ def comparison_note(study: Study) -> str:
     """
     search = study.search
     ends = [trial.settings for trial in study.boundary_trials()] if search else []
-    names = [each.name for each in search.objectives] if search else []
+    names = [each.name for each in search.settings.objectives] if search else []
     growing = next((name for name in names if any(_grows(settings, name) for settings in ends)), None)
     if growing is None:
         return ""
@@ -322,7 +322,7 @@ def best_points(study: Study, outcomes: pl.DataFrame) -> list[BestPoint]:
     search = study.search
     if search is None:
         return []
-    return best_of(search, find_points(study, outcomes))
+    return best_of(search.settings, find_points(study, outcomes))
 
 
 def best_of(search: SearchSettings, found: SearchPoints) -> list[BestPoint]:

@@ -92,9 +92,9 @@ def space_words(study: Study) -> str:
         return ""
     size, points = space_size(study), study.num_points
     words = [str(size)] if size is not None else []
-    if points < study.search.trials:
+    if points < study.search.settings.trials:
         allowed = " within the budget" if study.budget != StudyBudget() else ""
-        fewer = f"fewer than the requested {study.search.trials:,}"
+        fewer = f"fewer than the requested {study.search.settings.trials:,}"
         words.append(f"{plural(points, 'point')}{allowed}, {fewer}: a run ends after all of them")
     return "; ".join(words)
 

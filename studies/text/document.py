@@ -119,13 +119,15 @@ def _expected_value(got: str) -> str:
 class Document:
     """A parsed study file: its data, and where each value is written.
 
-    `as_written` is the file without its overrides, and `overridden` has its places with them; both are None
-    if there are no overrides.
+    `path` is None for a text without a file. `as_written` is the file without its overrides, and `overridden`
+    has its places with them; both are None if there are no overrides.
     """
 
     source: str  # the name of the file in messages
     text: str
     data: Mapping[str, Any]
+    path: Path | None = None
+    overrides: tuple[str, ...] = ()
     overridden: Mapping[KeyPath, tuple[str, KeyValueSpan]] | None = None
     as_written: Document | None = None
 
@@ -190,8 +192,10 @@ def _find_too_deep(text: str) -> Span | None:
     return None
 
 
-def parse_document(source: str, text: str, overrides: Sequence[str] = ()) -> Document:
-    """Parse the text of a study file.
+def parse_document(
+    source: str, text: str, overrides: Sequence[str] = (), *, path: Path | None = None
+) -> Document:
+    """Parse the text of a study file, which comes from `path` if it has a file.
 
     Raise StudyError for invalid TOML in the text or in an override. Nesting deeper than
     `MAX_DEPTH` is invalid, too.
@@ -204,13 +208,21 @@ def parse_document(source: str, text: str, overrides: Sequence[str] = ()) -> Doc
     except tomllib.TOMLDecodeError as error:
         raise StudyError(source, [_syntax_fault(text, str(error))]) from error
     if not overrides:
-        return Document(source=source, text=text, data=data)
+        return Document(source=source, text=text, data=data, path=path)
     places = {path: (text, place) for path, place in locate(text).items()}
     faults = [fault for override in overrides for fault in _apply_override(data, places, override)]
     if faults:
         raise StudyError(source, faults)
     as_written = parse_document(source, text)
-    return Document(source=source, text=text, data=data, overridden=places, as_written=as_written)
+    return Document(
+        source=source,
+        text=text,
+        data=data,
+        path=path,
+        overrides=tuple(overrides),
+        overridden=places,
+        as_written=as_written,
+    )
 
 
 def read_document(path: Path, overrides: Sequence[str] = ()) -> Document:
@@ -220,7 +232,7 @@ def read_document(path: Path, overrides: Sequence[str] = ()) -> Document:
     """
     raw = path.read_bytes().removeprefix(BOM_UTF8)
     try:
-        return parse_document(str(path), raw.decode(), overrides)
+        return parse_document(str(path), raw.decode(), overrides, path=path)
     except UnicodeDecodeError as error:
         text, start = raw.decode(errors="replace"), len(raw[: error.start].decode())
         message = f"expected UTF-8, got the byte 0x{raw[error.start]:02x}"

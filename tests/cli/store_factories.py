@@ -48,5 +48,5 @@ def make_partial_store(path, folder="results", reason="not a number at epoch 1")
     for number, each in enumerate(first):
         store_outcome(each, store, value=5.0 + number)
     store_outcome(failing, store, status="failed", reason=reason)
-    store.records.save(study.name, {"text": study.text, "overrides": [], "path": str(path)})
+    store.records.save(study.name, {"text": study.document.text, "overrides": [], "path": str(path)})
     return store

@@ -44,7 +44,7 @@ def test_a_figure_is_made_by_its_name_or_the_first_one_is(everything, kept, resu
     spec = (
         '[[curve]]\nname = "by_task"\nkind = "bar"\nx = "task"\nvalue = "loss"\nselect = { mixer = "sa" }\n'
     )
-    figures = StudyResults(load_study(everything.text + spec), kept)
+    figures = StudyResults(load_study(everything.document.text + spec), kept)
     assert figures.curve() == figures.curve("by_task")
     assert figures.curve()._repr_svg_().rstrip().endswith("</svg>")
     with pytest.raises(CurveError) as caught:
@@ -55,7 +55,7 @@ def test_a_figure_is_made_by_its_name_or_the_first_one_is(everything, kept, resu
 def test_claims_are_a_frame_with_a_verdict_each(everything, kept, results):
     holds = "max_length[task=sort, mixer=conv(k=20)] > max_length[task=sort, mixer=sa]"
     claim = f'[[claim]]\nname = "convolution wins"\nholds = "{holds}"\n'
-    [found] = StudyResults(load_study(everything.text + claim), kept).claims.iter_rows(named=True)
+    [found] = StudyResults(load_study(everything.document.text + claim), kept).claims.iter_rows(named=True)
     assert (found["claim"], found["verdict"], found["effect"], found["n"]) == (
         "convolution wins",
         "undecided",
@@ -84,7 +84,7 @@ def test_a_prompt_shows_where_it_all_is(results):
 
 def test_a_study_is_opened_as_it_last_ran(everything, kept, tmp_path):
     store = Store(tmp_path)
-    store.records.save("everything", {"text": everything.text, "overrides": ["train.epochs=3"]})
+    store.records.save("everything", {"text": everything.document.text, "overrides": ["train.epochs=3"]})
     assert open_study(results=tmp_path).study.epochs == 3
     assert open_study("everything", tmp_path, ["train.epochs=4"]).study.epochs == 4
     with pytest.raises(StudyError, match=r"no study of that name has run in .*; nearest: quickstart"):

@@ -112,14 +112,14 @@ def test_overrides_come_before_everything_else():
     assert settings.train.optimizer.betas == (0.9, 0.98)
     assert settings.train.schedule.name == "inverse_sqrt"
     assert settings.model.recipe == "2 * (sa >> ff(8)) >> sa"
-    assert (study.overrides, study.text, len(study.trials)) == (overrides, TEXT, 8)
+    assert (study.document.overrides, study.document.text, len(study.trials)) == (overrides, TEXT, 8)
 
 
 def test_a_study_knows_what_it_was_read_from(tmp_path):
     path = tmp_path / "tiny.toml"
     path.write_bytes(TEXT.replace("\n", "\r\n").encode())
     study = load_study(path)
-    assert (study.path, study.name, study.title, study.paper) == (path, "tiny", "A tiny study", None)
+    assert (study.document.path, study.name, study.title, study.paper) == (path, "tiny", "A tiny study", None)
     assert study.trials == load_study(TEXT).trials
     assert load_study(str(path)).trials == study.trials
 
@@ -148,7 +148,7 @@ def test_a_grid_that_is_too_large_is_refused_before_it_is_made():
 
 def test_the_first_paper_s_table_is_a_study_of_144_trials():
     study = load_study("algorithmic")
-    assert study.path == find_study_file("algorithmic")
+    assert study.document.path == find_study_file("algorithmic")
     assert [len(levels) for levels in study.factors.values()] == [8, 6, 3]
     assert len(study.trials) == 144
     first = study.trials[0]

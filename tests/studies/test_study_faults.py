@@ -440,7 +440,7 @@ def test_bytes_that_are_no_text_are_reported(tmp_path):
 def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path):
     path = tmp_path / "marked.toml"
     path.write_bytes(BOM_UTF8 + TEXT.encode())
-    assert load_study(path).text == load_study(TEXT).text
+    assert load_study(path).document.text == load_study(TEXT).document.text
 
 
 def test_a_fault_that_only_cells_have_names_their_levels():

@@ -310,7 +310,7 @@ class AskTell:
     def __init__(self, study: Study) -> None:
         assert study.search is not None
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        self._study, self._settings = study, study.search
+        self._study, self._settings = study, study.search.settings
         make = partial(
             optuna.create_study,
             study_name=study.name,  # Hyperband assigns brackets by this name, so it must survive a restart

@@ -171,7 +171,7 @@ class SearchService:
         if study.search is None:
             message = f"expected a study with [search], got a grid of {study.total:,} trials"
             raise StudyError(study.name, [StudyFault(message=message)])
-        self._study, self._store, self._limit = study, store, study.search.trials
+        self._study, self._store, self._limit = study, store, study.search.settings.trials
         self._search = Search(study, store, "desk", NOBODY, looks=True)
 
     def propose(self, count: int) -> list[Proposal]:

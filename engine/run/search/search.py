@@ -249,14 +249,15 @@ class Search:
         looks: bool = False,
     ) -> None:
         assert study.search is not None
-        self._study, self._store, self._run, self._settings = study, store, run, study.search
+        self._study, self._store, self._run = study, store, run
+        self._settings = study.search.settings
         self._listener, self._left, self._retry, self._looks = listener, max_trials, retry_failed, looks
         self._gone = gone or {}
         self._found: tuple[str, list[Job]] | None = None  # a cohort that `has_next` has already found
         self._ask_tell = AskTell(study)
         self._tracked = TrackedPoints()
         self._rungs = None if study.fidelity is None else RungBoard(study.fidelity)
-        scheduler = study.search.scheduler
+        scheduler = self._settings.scheduler
         is_race = isinstance(scheduler, RaceSettings)
         self._race = SeedRace(study.seeds, scheduler.risk) if is_race else None
         self._points, self._shorter = StoredPoints(study, store), ShorterTrials(store)

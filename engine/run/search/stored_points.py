@@ -88,13 +88,13 @@ class StoredPoints:
 
     def __init__(self, study: Study, store: Store) -> None:
         assert study.search is not None
-        self._study, self._store, self._search = study, store, study.search
-        self._metric = study.search.objectives[0].name
+        self._study, self._store, self._search = study, store, study.search.settings
+        self._metric = self._search.objectives[0].name
         self._alike = len(study.point_levels)  # trials per seed; all seeds have equal costs
-        self._learnt = [each for each in study.search.bounds if not is_known_before(each.name)]
+        self._learnt = [each for each in self._search.bounds if not is_known_before(each.name)]
         self._top = 0 if study.fidelity is None else study.fidelity.top
         self._last: SearchPoint | None = None
-        needs_devices = study.search.budget is not None and study.search.budget.gpu_hours is not None
+        needs_devices = self._search.budget is not None and self._search.budget.gpu_hours is not None
         self.attempts = store.follow((*COLUMNS, *(DEVICE_COLUMNS if needs_devices else ())))
 
     def of_values(self, values: dict[str, Level], rung: int | None = None) -> SearchPoint:
@@ -222,7 +222,7 @@ class BegunPoints:
     def __init__(self, study: Study, store: Store, points: StoredPoints, missing: MissingTrials) -> None:
         assert study.search is not None
         self._study, self._store, self._points, self._missing = study, store, points, missing
-        self._fitting = FittingTrials(study) if study.search.warm_start else None
+        self._fitting = FittingTrials(study) if study.search.settings.warm_start else None
         self._read = 0  # the number of stored rows that were read
         self._seen: set[str] = set()  # trials that the store holds or others have begun
         taken = store.adopted(study.name).select("trial", "factors", "at").iter_rows()

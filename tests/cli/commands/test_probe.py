@@ -68,7 +68,7 @@ holds = "memory_change[model=LUONG] < 1 and gamma[4, model=LUONG] > 0"
 def a_store(*models, more="", **options):
     """Write the study and a store of untrained placeholders for its trials."""
     study, store = make_study(*models, more=more), Store("results")
-    Path("memories.toml").write_text(study.text, encoding="utf-8")
+    Path("memories.toml").write_text(study.document.text, encoding="utf-8")
     store_outcomes(store, study, **options)
     return study, store
 
@@ -92,7 +92,7 @@ def test_it_says_what_became_of_each_trial(run):
 
 
 def test_without_a_trial_that_is_done_it_says_so(run):
-    Path("memories.toml").write_text(make_study(LUONG).text, encoding="utf-8")
+    Path("memories.toml").write_text(make_study(LUONG).document.text, encoding="utf-8")
     result = run("probe", "run", "memories.toml")
     assert (result.stdout, result.exit_code) == ("", 2)
     assert result.stderr == (
@@ -114,7 +114,7 @@ def test_without_any_weights_it_says_how_to_get_them(run):
 
 def test_a_study_that_keeps_no_weights_is_reported_with_the_key_that_keeps_them(run):
     study, _ = a_store(LUONG, keeps_weights=lambda trial: False)
-    text = study.text.replace("keep_weights = true\n", "")
+    text = study.document.text.replace("keep_weights = true\n", "")
     Path("memories.toml").write_text(text, encoding="utf-8")
     result = run("probe", "run", "memories.toml")
     assert (result.stdout, result.exit_code) == ("", 1)
@@ -163,8 +163,8 @@ def test_trials_that_were_not_probed_are_reported_in_a_footnote_of_their_cell(ru
     assert run("probe", "run", "memories.toml", "--sequences", "20").exit_code == 0
     more = "".join(SHOWN.partition("[[curve]]")[0])
     study, store = make_study(LUONG, NAIVE, more=more), Store("results")
-    study = load_study(study.text.replace("seed = [3]", "seed = [3, 4]"))
-    Path("memories.toml").write_text(study.text, encoding="utf-8")
+    study = load_study(study.document.text.replace("seed = [3]", "seed = [3, 4]"))
+    Path("memories.toml").write_text(study.document.text, encoding="utf-8")
     store_outcomes(store, study)
     table = run("table", "render", "memories.toml").stdout
     assert "  a   1 of 2 seeds not probed yet (activemem probe run memories)\n" in table

@@ -17,7 +17,7 @@ def searched():
     """Return a search that has run in the default store."""
     study, store = load_study(WITH_BASELINE), Store("results")
     fill_search(store, study, [(POINTS[0][0], (10.0, 12.0, 11.0, 9.0), 3000), *POINTS[1:]])
-    store.records.save(study.name, {"text": study.text, "overrides": []})
+    store.records.save(study.name, {"text": study.document.text, "overrides": []})
 
 
 @pytest.mark.usefixtures("searched")
@@ -53,7 +53,7 @@ def test_fewer_points_than_asked_for_are_counted(run):
 def test_a_promotion_whose_name_has_run_with_other_points_is_refused_with_what_to_do(run):
     run("study", "promote", "found", "--out", "first.toml")
     first = load_study("first.toml")
-    Store("results").records.save(first.name, {"text": first.text, "overrides": []})
+    Store("results").records.save(first.name, {"text": first.document.text, "overrides": []})
     assert run("study", "promote", "found", "--out", "same.toml").exit_code == 0
     other = run("study", "promote", "found", "--best", "2", "--out", "other.toml")
     assert (other.exit_code, Path("other.toml").exists()) == (2, False)

@@ -260,7 +260,7 @@ def test_a_model_is_compared_with_others_whatever_they_were_trained_for(store):
 
 
 def test_the_standard_with_equal_training_time_is_chosen_among_several(store):
-    study = load_study(make_study(LUONG, INPUTS).text.replace("epochs = [1]", "epochs = [1, 2]"))
+    study = load_study(make_study(LUONG, INPUTS).document.text.replace("epochs = [1]", "epochs = [1, 2]"))
     store_outcomes(store, study)
     probed = probe(study, store)
     assert all(each.ambiguous == () for each in probed)
@@ -270,7 +270,7 @@ def test_the_standard_with_equal_training_time_is_chosen_among_several(store):
 
 def test_where_no_standard_was_trained_as_long_none_is_compared_with(store):
     more = f'[[cells]]\nmodel = "{NAIVE}"\nepochs = 5\n'
-    study = load_study(make_study(LUONG, more=more).text.replace("epochs = [1]", "epochs = [1, 2]"))
+    study = load_study(make_study(LUONG, more=more).document.text.replace("epochs = [1]", "epochs = [1, 2]"))
     store_outcomes(store, study)
     (naive,) = [each for each in probe(study, store) if each.trial.levels["model"] == NAIVE]
     assert naive.ambiguous == ("luong",)

@@ -28,7 +28,7 @@ none = "max_length[task=sort, mixer=persistent_conv(k=20) + sa]"
 @pytest.fixture
 def read(everything, kept, tmp_path):
     """Return a function that reads a paper.toml beside the study."""
-    (tmp_path / "everything.toml").write_text(everything.text + CURVE, encoding="utf-8")
+    (tmp_path / "everything.toml").write_text(everything.document.text + CURVE, encoding="utf-8")
 
     def from_text(text=PAPER):
         (tmp_path / "paper.toml").write_text(text, encoding="utf-8")

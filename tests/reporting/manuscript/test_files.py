@@ -52,7 +52,7 @@ def test_a_float_is_labelled_by_its_study_and_finds_its_drawing(read):
 
 
 def test_the_appendix_has_every_setting_and_compute_counts_a_trial_once(read, tmp_path, everything, kept):
-    twin = everything.text.replace('name = "everything"', 'name = "twin"')
+    twin = everything.document.text.replace('name = "everything"', 'name = "twin"')
     (tmp_path / "twin.toml").write_text(twin, encoding="utf-8")
     one = paper_files(read())
     (tmp_path / "paper.toml").write_text(
@@ -72,7 +72,7 @@ def test_the_appendix_has_every_setting_and_compute_counts_a_trial_once(read, tm
 def test_compute_counts_the_seeds_that_were_added_later(read, tmp_path, everything, kept):
     whole = paper_files(read())["compute.tex"]
     text = replaced(
-        everything.text, ("seed = [0, 1, 2]", "seed = [0]"), ("[study]", "[study]\nmax_seeds = 3")
+        everything.document.text, ("seed = [0, 1, 2]", "seed = [0]"), ("[study]", "[study]\nmax_seeds = 3")
     )
     (tmp_path / "everything.toml").write_text(text, encoding="utf-8")
     (tmp_path / "paper.toml").write_text('[paper]\nstudies = "everything.toml"', encoding="utf-8")
@@ -92,8 +92,8 @@ def test_the_appendix_has_the_sizes_that_make_costs_equal(kept, tmp_path):
     appendix = files["appendix.tex"].decode().replace(r"\allowbreak{}", "")
     for setting in ("match}~=~parameters", "baseline}~=~mixer=sa, filter=64", "tolerance}~=~0.05"):
         assert rf"\texttt{{study.{setting}" in appendix
-    grid = load_study(text).grid
-    solved = [grid.size_matches[trial.id].size for trial in grid.cells]
+    source = load_study(text).source
+    solved = [source.size_matches[trial.id].size for trial in source.cells]
     assert solved[0] == solved[1] == 64 != solved[2]
     assert rf"\texttt{{filter}}~=~64 at mixer=sa, {solved[2]} at mixer=gru" in appendix
 

@@ -82,7 +82,7 @@ slower = "speedup(conv(k=3) over sa, steps_to[dev_loss <= 1.5])"
 unknown = "speedup(sa over conv(k=3), steps_to[dev_loss <= 0.1])"
 """
     (tmp_path / "paper.toml").write_text(paper, encoding="utf-8")
-    (tmp_path / "tiny.toml").write_text(study(table=target_table("dev_loss")).text, encoding="utf-8")
+    (tmp_path / "tiny.toml").write_text(study(table=target_table("dev_loss")).document.text, encoding="utf-8")
     found = results(study(), tmp_path / "store", {"sa": [FAST] * 3, "conv(k=3)": [NEVER] * 3})
     made = read_manuscript(tmp_path / "paper.toml", lambda place: found.store)
     numbers = made.numbers

@@ -31,7 +31,7 @@ PACKAGES
 
 @pytest.fixture(scope="module")
 def written(everything, kept):
-    return latex_section(load_study(everything.text + CURVES), kept)
+    return latex_section(load_study(everything.document.text + CURVES), kept)
 
 
 def test_all_that_is_pointed_at_is_there_once(written):
@@ -67,14 +67,14 @@ def test_it_says_where_its_numbers_come_from_and_what_became_of_the_claims(writt
 
 
 def test_the_same_store_gives_the_same_section(written, everything, kept):
-    again = latex_section(load_study(everything.text + CURVES), kept)
+    again = latex_section(load_study(everything.document.text + CURVES), kept)
     assert (again.text, again.figures) == (written.text, written.figures)
 
 
 @pytest.mark.slow  # seconds of LaTeX, twice
 @pytest.mark.parametrize("form", ["latex", "siunitx"])
 def test_latex_compiles_it_without_an_overfull_box(everything, kept, tmp_path, form):
-    made = latex_section(load_study(everything.text + CURVES), kept, form=form)
+    made = latex_section(load_study(everything.document.text + CURVES), kept, form=form)
     packages = made.text.splitlines()[1].removeprefix("% ").replace(" (siunitx 3)", "")
     (tmp_path / "section.tex").write_text(made.text, encoding="utf-8")
     for name, drawn in made.figures.items():

@@ -115,7 +115,7 @@ def test_figures_are_drawn_once_there_is_something_to_draw(everything, kept, tmp
     spec = (
         '[[curve]]\nname = "by_task"\nkind = "bar"\nx = "task"\nvalue = "loss"\nselect = { mixer = "sa" }\n'
     )
-    study = load_study(everything.text + spec)
+    study = load_study(everything.document.text + spec)
     read = Reader(report(study, kept))
     assert [each["aria-labelledby"] for each in read.all("section")][1:3] == ["tables", "figures"]
     assert len(read.all("img")) == 4  # diagrams
@@ -134,7 +134,7 @@ name = "convolution wins <on> sort"
 source = "Table 4"
 holds = "max_length[task=sort, mixer=conv(k=20)] > max_length[task=sort, mixer=sa] + 0.1"
 """
-    study = load_study(everything.text + claim)
+    study = load_study(everything.document.text + claim)
     read = Reader(report(study, kept))
     assert [each["aria-labelledby"] for each in read.all("section")][1:3] == ["claims", "tables"]
     text = " ".join(read.texts["claims"].split())
@@ -195,7 +195,7 @@ def test_the_file_of_a_study_that_is_not_shipped_is_on_the_page(everything, read
     text = read.texts["reproduce"]
     assert "Save the study file below as everything.toml." in text
     assert "activemem study run everything.toml\nactivemem table render everything --published\n" in text
-    assert everything.text in text
+    assert everything.document.text in text
 
 
 def test_a_shipped_study_is_named_with_its_overrides(tmp_path):
@@ -218,9 +218,8 @@ def test_trials_of_another_study_are_reported(everything, kept, tmp_path):
 
 def test_the_text_of_a_file_is_shown_and_never_interpreted(everything, tmp_path):
     wild = '<script>alert(1)</script> & \\"quotes\\"'
-    study = load_study(
-        f"# <b>why</b>\n{everything.text.lstrip().replace('Everything that can happen to a cell', wild)}"
-    )
+    text = everything.document.text.lstrip().replace("Everything that can happen to a cell", wild)
+    study = load_study(f"# <b>why</b>\n{text}")
     read = Reader(report(study, Store(tmp_path)))
     assert read.all("script") == read.all("b") == []
     assert '<script>alert(1)</script> & "quotes"' in read.texts[""]

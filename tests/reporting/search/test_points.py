@@ -58,4 +58,4 @@ def test_tables_that_do_not_fit_a_search_are_reported(text, told):
 
 def test_a_grid_has_no_points(everything):
     with pytest.raises(StudyError, match="'points' shows the points of a search, and a grid has none"):
-        load_study(everything.text + TABLE)
+        load_study(everything.document.text + TABLE)

@@ -32,7 +32,7 @@ holds = "max_length[task=reverse, mixer=sa] > max_length[task=reverse, mixer=con
 
 def write_study(store, study):
     """Store the record of a study, as after a run."""
-    store.records.save(study.name, {"text": study.text, "overrides": []})
+    store.records.save(study.name, {"text": study.document.text, "overrides": []})
 
 
 def write_end(store, trial, end, number=0):

@@ -55,7 +55,7 @@ def test_the_list_has_each_study_with_its_main_result(still, tmp_path, drawn):
     words = " ".join(get(still, "/")[1].split())
     assert "<p>Undecided with 1 seed: sa reverses farther. " in words
     assert "task=reverse: 2 of 3 seeds not run. All claims: 0 confirmed, " in words
-    plain, store = load_study(drawn.text.partition("[[claim]]")[0]), Store(tmp_path)
+    plain, store = load_study(drawn.document.text.partition("[[claim]]")[0]), Store(tmp_path)
     write_study(store, plain)
     with serving(store) as server:
         assert "Best" not in get(server, "/")[1]
@@ -176,7 +176,7 @@ def test_nothing_in_a_page_runs_and_every_file_is_ours(still):
 def test_foreign_text_stays_text(tmp_path, drawn):
     store = Store(tmp_path)
     title = 'Everything "that" <b>can</b> \u202egnihton\x1b[2J'
-    text = drawn.text.replace('"Everything that can happen to a cell"', json.dumps(title))
+    text = drawn.document.text.replace('"Everything that can happen to a cell"', json.dumps(title))
     store.records.save(drawn.name, {"text": text, "overrides": []})
     write_end(
         store, drawn.trials[0], "failed: </code><script>alert(1)</script>\n\x1b]0;\u2066\nTraceback <i>"
@@ -200,7 +200,7 @@ def test_a_row_that_is_written_is_shown_with_all_that_it_changes(server, store, 
 
 
 def test_claims_count_added_seeds_as_in_a_report(tmp_path, drawn):
-    text = drawn.text.replace("[study]\n", "[study]\nmax_seeds = 5\n", 1)
+    text = drawn.document.text.replace("[study]\n", "[study]\nmax_seeds = 5\n", 1)
     text = text.replace("task=reverse", "task=sort").replace("sa reverses farther", "sa sorts farther")
     study, store = load_study(text), Store(tmp_path)
     fill(store, study)
@@ -229,7 +229,7 @@ def test_a_trial_that_trains_has_a_curve_that_grows_and_a_time(server, store, dr
 
 
 def test_a_study_that_appears_is_in_the_list(server, store, drawn):
-    other = drawn.text.replace('name = "everything"', 'name = "another"')
+    other = drawn.document.text.replace('name = "everything"', 'name = "another"')
     get(server, "/")
     store.records.save("another", {"text": other, "overrides": []})
     # the trials are the same

@@ -138,4 +138,4 @@ def test_a_trial_of_an_added_seed_has_a_page_and_a_line(tmp_path):
         own = get(server, f"/study/tiny/trial/{ended.id}")[1]
     assert {"seed 0", "seed 1", "seed 2"} <= set(re.findall("<title>(seed .), Epoch", own))
     assert ">14.0</td>" in own
-    assert load_study(study.text, [f"factors.seed=[{ended.seed}]"]).trials[0].id == ended.id
+    assert load_study(study.document.text, [f"factors.seed=[{ended.seed}]"]).trials[0].id == ended.id

@@ -177,7 +177,7 @@ def test_published_may_name_another_table_of_the_paper(everything: Study, rows: 
 
 
 def test_one_seed_has_neither_deviation_nor_a_count_of_seeds(everything: Study, rows: pl.DataFrame) -> None:
-    one = load_study(everything.text, overrides=("factors.seed=[0]",))
+    one = load_study(everything.document.text, overrides=("factors.seed=[0]",))
     made = build_table(one, spec(), rows)
     assert made.caption[0] == "Longest length with 100 % accuracy: one seed."
     assert [cell.full_text for cell in made.cells[0]] == ["14.0", "41.0", "104.0"]
@@ -211,7 +211,7 @@ def test_an_empty_store_gives_a_table_of_what_is_to_come(everything: Study, rows
 
 
 def test_rows_of_other_studies_change_nothing(everything: Study, rows: pl.DataFrame) -> None:
-    one = load_study(everything.text, overrides=("factors.seed=[0]",))
+    one = load_study(everything.document.text, overrides=("factors.seed=[0]",))
     own = rows.filter(pl.col("trial").is_in([trial.id for trial in one.trials]))
     assert len(own) < len(rows)
     assert build_table(one, spec(), rows) == build_table(one, spec(), own)
@@ -250,7 +250,7 @@ def test_a_factor_that_a_cell_would_mix_is_named_with_its_levels(
 def test_every_pair_of_factors_can_be_rows_and_columns_if_no_third_is_left(
     everything: Study, rows: pl.DataFrame
 ) -> None:
-    narrow = load_study(everything.text, overrides=('factors.task=["sort"]',))
+    narrow = load_study(everything.document.text, overrides=('factors.task=["sort"]',))
     for first, second in itertools.permutations(("mixer", "task", "seed"), 2):
         if "mixer" in (first, second):
             made = build_table(narrow, spec(rows=first, columns=second), rows)
@@ -369,7 +369,7 @@ def test_the_best_points_of_a_search_whose_lengths_are_all_0_say_what_to_change(
 
 def test_the_bound_of_matched_costs_is_rounded_up(tmp_path):
     study = load_study("which-mixer-state")
-    largest = max(abs(match.largest.relative_residual) for match in study.grid.size_matches.values())
+    largest = max(abs(match.largest.relative_residual) for match in study.source.size_matches.values())
     assert 0.02 < largest < 0.0202
     caption = build_table(study, study.tables[0], Store(tmp_path).trials()).caption
     assert "Models have equal state within 2.1 %." in caption

@@ -92,7 +92,7 @@ def test_a_study_without_a_trial_leaves_the_paper_alone(everything: Study, rows:
 
 
 def test_two_studies_of_one_table_are_two_tables(everything: Study, rows: pl.DataFrame):
-    other = load_study(everything.text.replace('name = "everything"', 'name = "again"'))
+    other = load_study(everything.document.text.replace('name = "everything"', 'name = "again"'))
     made = paper_tables(published_tables_of(PAPER, "table4"), [everything, other], rows)
     assert [each.name for each in made] == [f"{PAPER}-table4-everything", f"{PAPER}-table4-again"]
 

@@ -82,7 +82,10 @@ def test_rungs_that_have_no_room_are_the_only_fault(change):
 def test_a_first_rung_of_epochs_at_which_all_have_ended_is_refused():
     changes = ["search.scheduler.fidelity=epochs", "train.epochs=4"]
     assert (
-        load_study(SEARCH, [*changes, "search.scheduler.min_fidelity=3"]).search.scheduler.min_fidelity == 3
+        load_study(
+            SEARCH, [*changes, "search.scheduler.min_fidelity=3"]
+        ).search.settings.scheduler.min_fidelity
+        == 3
     )
     with pytest.raises(StudyError, match="expected at most 3, since the last rung trains all of 4 epochs"):
         load_study(SEARCH, [*changes, "search.scheduler.min_fidelity=4"])

@@ -77,7 +77,7 @@ def test_an_id_is_that_of_the_content_and_of_the_weights(folder):
 
 def test_a_recorded_study_is_read_without_its_files(folder):
     found = study(folder, {"documents": "shards"})
-    record = {"text": found.text, "overrides": [], "own_corpus": found.own_corpus.to_dict()}
+    record = {"text": found.document.text, "overrides": [], "own_corpus": found.own_corpus.to_dict()}
     for path in (folder / "shards").iterdir():
         path.unlink()
     assert load_recorded_study(record).trials == found.trials

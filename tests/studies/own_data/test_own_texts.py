@@ -175,7 +175,7 @@ def test_a_text_that_is_too_short_for_a_batch_is_reported(folder):
 def test_a_study_that_ran_is_read_without_its_files(folder):
     path = study(folder, {"path": "my.txt"})
     found = load_study(path)
-    record = {"text": found.text, "overrides": [], "own_corpus": found.own_corpus.to_dict()}
+    record = {"text": found.document.text, "overrides": [], "own_corpus": found.own_corpus.to_dict()}
     (folder / "my.txt").unlink()
 
     class Kept:

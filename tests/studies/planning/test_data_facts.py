@@ -139,7 +139,7 @@ def test_pieces_follow_a_text_that_is_too_small_for_the_usual_number(tmp_path):
     pieces = found.trials[0].settings.task.pieces
     assert 300 <= pieces < 3000
     assert f"pieces = {pieces:,} by default" in " ".join(make_plan(found, Store(tmp_path)).data.facts)
-    record = {"text": found.text, "own_corpus": json.loads(json.dumps(found.own_corpus.to_dict()))}
+    record = {"text": found.document.text, "own_corpus": json.loads(json.dumps(found.own_corpus.to_dict()))}
     assert load_recorded_study(record).trials == found.trials
     keep_files(found.own_corpus.files, tmp_path / "data" / "own")
     assert len(open_corpus(found.trials[0].settings.task, tmp_path / "data").train.tokens) > 1000

@@ -84,7 +84,7 @@ def test_levels_that_never_come_together_are_a_fault(study: Study) -> None:
 
 def test_a_level_whose_trials_are_all_over_the_budget_is_known() -> None:
     small = load_study(STUDY.replace('title = "Parts"', 'title = "Parts"\nmax_parameters = 840'))
-    assert {trial.levels["model"] for trial in small.grid.over_budget} == {"cgru(k=3) >> ff(8)"}
+    assert {trial.levels["model"] for trial in small.source.over_budget} == {"cgru(k=3) >> ff(8)"}
     with pytest.raises(StudyError, match="no trial has all of these levels: model=cgru >> ff"):
         select_trials(small, ["model=cgru >> ff"])
 

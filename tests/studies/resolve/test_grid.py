@@ -117,11 +117,11 @@ def test_cells_over_budget_are_not_run_and_not_forgotten():
         ("cgru(k=3)", 16, "sort", 0),
         ("cgru(k=3)", 32, "sort", 0),
     ]
-    assert len(found.grid.over_budget) == 27 - 14
+    assert len(found.source.over_budget) == 27 - 14
     whole = analyse(parse("2 * (sa >> ff(8))"), d_model=16, length=40, vocab=20)
     told = f"{whole.parameters:,} parameters instead of at most 9,000"
     assert (
-        found.budget.describe_excess(found.grid.over_budget[0].settings)
+        found.budget.describe_excess(found.source.over_budget[0].settings)
         == told
         == "66,916 parameters instead of at most 9,000"
     )
@@ -132,12 +132,12 @@ def test_both_bounds_of_a_budget_hold():
     assert {trial.levels["mixer"] for trial in found.cells} == {"conv(k=3)"}
     whole = analyse(parse("2 * (sa >> ff(8))"), d_model=16, length=40, vocab=20)
     assert 4 * whole.training_flops == 142_356_480
-    assert found.budget.describe_excess(found.grid.over_budget[0].settings) == (
+    assert found.budget.describe_excess(found.source.over_budget[0].settings) == (
         "66,916 parameters instead of at most 9,000 and 1.424e+08 FLOPs a step instead of at most 4e+06"
     )
     (slow,) = {
         found.budget.describe_excess(trial.settings)
-        for trial in found.grid.over_budget
+        for trial in found.source.over_budget
         if trial.levels["mixer"] == "cgru(k=3)"
         and trial.levels["filter"] == 8
         and trial.levels["task"] == "sort"

@@ -89,8 +89,12 @@ def test_a_search_has_dimensions_and_no_grid():
     study = load_study(TEXT)
     assert study.dimensions == {"k": IntegerDimension(3, 40), "dropout": RealDimension(0.0, 0.5)}
     assert study.trials == ()
-    assert study.search.trials == 30
-    assert (study.search.metric, study.search.direction, study.search.scheduler.name) == (
+    assert study.search.settings.trials == 30
+    assert (
+        study.search.settings.metric,
+        study.search.settings.direction,
+        study.search.settings.scheduler.name,
+    ) == (
         ("max_length",),
         ("max",),
         "asha",

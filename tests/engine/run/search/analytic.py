@@ -20,7 +20,7 @@ def search(text, store, value, notes, changes=(), *, max_trials=None):
         for job in jobs:
             values = {each: job.trial.levels[each] for each in study.dimensions if each in job.trial.levels}
             found = value(values, job.trial.settings.seed)
-            (metric,) = study.search.metric
+            (metric,) = study.search.settings.metric
             totals = Totals(epochs=job.trial.settings.train.epochs, seconds=1.0, flops=1.0)
             row = trial_row(
                 job, totals, {metric: found}, status="done", reason=None, started=datetime.now(UTC)

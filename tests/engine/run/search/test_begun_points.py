@@ -57,9 +57,13 @@ def test_gpu_hours_are_those_of_all_gpus_of_trainings_on_them(tmp_path):
         points.attempts.refresh()
         begun.new()
         rows = study_outcomes(study, store.trials())
-        left = left_within_budget(study, study.search, rows, ())
+        left = left_within_budget(study, study.search.settings, rows, ())
         spent.append(
-            (begun.spent.gpu_seconds, budget_exhausted(study.search.budget, begun.spent), left is not None)
+            (
+                begun.spent.gpu_seconds,
+                budget_exhausted(study.search.settings.budget, begun.spent),
+                left is not None,
+            )
         )
     assert spent == [
         (0.0, False, False),
@@ -67,7 +71,7 @@ def test_gpu_hours_are_those_of_all_gpus_of_trainings_on_them(tmp_path):
         (1.25 * 3600.0, False, False),
         (4.25 * 3600.0, True, True),
     ]
-    assert study.search.budget.words() == "2.5 GPU-hours"
+    assert study.search.settings.budget.words() == "2.5 GPU-hours"
 
 
 def test_two_drivers_together_begin_no_more_points_than_the_search_has(tmp_path):

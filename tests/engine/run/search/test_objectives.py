@@ -104,7 +104,7 @@ def test_tpe_weighs_all_objectives_and_finds_more_of_the_trade_off_than_chance()
         """Return the share of a square of losses that 40 points dominate."""
         searched = load_study(SEARCH, [f"search.sampler={sampler}", f"search.seed={seed}"])
         study = optuna.create_study(
-            directions=["minimize", "minimize"], sampler=make_sampler(searched.search, searched)
+            directions=["minimize", "minimize"], sampler=make_sampler(searched.search.settings, searched)
         )
         for _ in range(40):
             trial = study.ask()

@@ -47,7 +47,7 @@ Forms = tuple[Study, pl.DataFrame, frozenset[str]]
 
 @pytest.fixture(scope="module")
 def tables(everything: Study, rows: pl.DataFrame, forms: Forms) -> dict[str, Table]:
-    one = load_study(everything.text, overrides=("factors.seed=[0]",))
+    one = load_study(everything.document.text, overrides=("factors.seed=[0]",))
     nothing = everything.tables[0].model_copy(update={"caption": "Nothing has run"})
     full = build_table(everything, everything.tables[0], rows, published=True)
     return {
