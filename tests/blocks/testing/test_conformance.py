@@ -12,7 +12,9 @@ from activemem.blocks.testing import (
     compiled_is_the_same,
     dropout_acts_in_training,
     example_block,
+    flops_are_counted,
     gpu_gives_the_same,
+    gradients_are_right,
     half_precision_is_near,
     order_of_a_sum_is_free,
     parse_block,
@@ -20,6 +22,7 @@ from activemem.blocks.testing import (
     seed_decides,
     sequences_are_independent,
     state_dict_restores,
+    training_memory_is_stated,
     weights_can_be_stacked,
 )
 from activemem.grammar import UNBOUNDED, Reach, Role, Spec, render
@@ -34,11 +37,14 @@ both_ways = pytest.mark.parametrize("causal", [False, True], ids=["both", "causa
 
 WITHOUT_DIRECTION = (
     dropout_acts_in_training,
+    flops_are_counted,
+    gradients_are_right,
     half_precision_is_near,
     order_of_a_sum_is_free,
     seed_decides,
     sequences_are_independent,
     state_dict_restores,
+    training_memory_is_stated,
     weights_can_be_stacked,
 )
 """Slow checks; on blocks that see both sides they test little more than on causal blocks."""
