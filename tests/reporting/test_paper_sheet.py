@@ -39,10 +39,14 @@ def test_claims_have_the_verdicts_of_their_studies_by_size(sheet):
     assert sheet.count_decided(small=False) == 0
 
 
-def test_a_verdict_has_its_trials_and_the_effect_in_the_printed_numbers(sheet):
+def test_a_verdict_has_its_trials(sheet):
     verdicts = [each for claim in sheet.claims for each in (*claim.full_size, *claim.small)]
     assert all(each.missing == each.trials > 0 for each in verdicts if each.verdict is Verdict.NOT_RUN)
     assert all(each.missing == 0 for each in verdicts if each.small)
+
+
+@pytest.mark.heavy  # the rows of `paper show` have it as well
+def test_a_verdict_has_the_effect_in_the_printed_numbers():
     neural = paper_sheet("extended-neural-gpu", COMMITTED)
     (better,) = (each for each in neural.claims if each.name == "its translations are better")
     assert [each.printed for each in better.full_size] == pytest.approx([29.6 - 26.4])

@@ -2,18 +2,29 @@
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from activemem import load_study
+from activemem.reporting import paper_sheet
 
 from ..store_factories import make_partial_store, store_outcome
 
 PAPER = "negative-eigenvalues"
 COMMITTED = Path(__file__).parents[3] / "studies" / "results"
 
+sheet_of = cache(paper_sheet)
 
+
+@pytest.fixture
+def _sheets_are_kept(monkeypatch):
+    """Make each sheet once, in whichever forms tests print it."""
+    monkeypatch.setattr("activemem.reporting.paper.paper_sheet", sheet_of)
+
+
+@pytest.mark.usefixtures("_sheets_are_kept")
 def test_the_command_prints_the_sheet(run):
     shown = run("paper", "show", PAPER, "--results", str(COMMITTED), "--no-tables")
     assert shown.exit_code == 0
@@ -26,12 +37,31 @@ def test_the_command_prints_the_sheet(run):
     assert run("paper", "show").exit_code == 2
 
 
+@pytest.mark.usefixtures("_sheets_are_kept")
 def test_a_study_that_is_not_done_has_the_core_hours_of_its_plan(run):
     shown = run("paper", "show", "negative-eigenvalues", "--results", str(COMMITTED), "--no-tables").stdout
     (row,) = [line for line in shown.splitlines() if "FLOPs" in line]
     assert re.search(r"FLOPs, [\d,.]+ core-hours$|FLOPs$", row)
 
 
+@pytest.mark.usefixtures("_sheets_are_kept")
+def test_a_claim_has_a_row_beside_the_print(run):
+    options = ("--results", str(COMMITTED), "--no-tables")
+    shown = " ".join(run("paper", "show", PAPER, *options).stdout.split())
+    assert "0.314, 0.241 against 0.095) negative-eigenvalues not run, printed +0.657, 12 of 12 tr" in shown
+    assert re.search(
+        r"0\.022 of attention\) negative-eigenvalues-small \(small\) confirmed at small size, "
+        r"slstm > transformer: \+[\d.]+ \[[\d.]+, [\d.]+\], printed \+0\.978, n = 3 ",
+        shown,
+    )
+    text = run("paper", "show", PAPER, *options, "--format", "markdown").stdout
+    (row,) = [line for line in text.splitlines() if "0.314, 0.241 against 0.095" in line]
+    assert row.startswith("| eigenvalues down to −1 do better at modular arithmetic (section 5.1, Table 3: ")
+    assert row.endswith("| negative-eigenvalues | full | not run | – | +0.657 | – | 12 of 12 |")
+
+
+@pytest.mark.heavy  # counts the costs of many models
+@pytest.mark.usefixtures("_sheets_are_kept")
 def test_a_claim_has_a_row_for_each_study_beside_the_print(run):
     options = ("--results", str(COMMITTED), "--no-tables")
     shown = run("paper", "show", "extended-neural-gpu", *options).stdout
