@@ -171,7 +171,7 @@ def test_the_padding_that_a_plan_shows_is_that_of_the_steps(folder):
     assert share > 5
 
 
-@pytest.mark.parametrize("accumulate", [1, 3])
+@pytest.mark.parametrize("accumulate", [pytest.param(1, marks=pytest.mark.heavy), 3])
 def test_a_training_that_was_left_midway_resumes_bit_for_bit(folder, accumulate):
     sources = [{"path": "documents.parquet", "weight": 0.7}, {"path": "others.parquet", "weight": 0.3}]
     mixture, train = {"documents": sources}, {"accumulate": accumulate}

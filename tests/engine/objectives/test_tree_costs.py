@@ -90,7 +90,9 @@ class Blind(OutputCosts):
         return torch.zeros(len(symbols), dtype=torch.float64)
 
 
-@pytest.mark.parametrize("kind", SIZED)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.heavy] * (kind != "neural_gpu")) for kind in SIZED]
+)
 @torch.no_grad()
 def test_outputs_that_are_abandoned_early_would_not_have_been_the_best(kind):
     lengths = [4, 1, 6, 3, 5]

@@ -89,7 +89,13 @@ def advance_both(make, tolerance, *given, seeds=(0, 1, 2), steps=4, **options):
     assert [training.packed_steps for training in restored] == [steps - 1] * len(seeds)
 
 
-@pytest.mark.parametrize("name", SEQUENCE_BLOCKS)
+@pytest.mark.parametrize(  # the conformance suite stacks each block as well, for one pass
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.heavy] * (place % 2 == 1))
+        for place, name in enumerate(SEQUENCE_BLOCKS)
+    ],
+)
 def test_every_block_trains_as_it_does_separately(make, name):
     text = render(example_block(name))
     assert stacking_fault(make(0, text).model) is None

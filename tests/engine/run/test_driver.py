@@ -4,7 +4,6 @@ import errno
 import os
 import pickle
 import signal
-import subprocess
 import sys
 import threading
 
@@ -18,6 +17,8 @@ from activemem.engine.run import GridCohorts
 from activemem.engine.run.search import STUDY
 from activemem.engine.trial import Job, MachineError, Training
 from activemem.storage import Store, StoreUpkeep
+
+from ...forked_commands import run_program
 
 
 @pytest.fixture
@@ -167,8 +168,9 @@ def test_a_disk_on_which_nothing_can_be_merged_leaves_all_outcomes(tiny, store, 
     assert run(study, store, notes) == summary(done=8)
 
 
-def test_a_search_leaves_no_thread_and_no_filter_of_warnings(tiny, store):
-    script = f"""
+def test_a_search_leaves_no_thread_and_no_filter_of_warnings(tiny, store, tmp_path):
+    script = tmp_path / "search.py"
+    text = f"""
 import threading, warnings
 import optuna
 from activemem import load_study, run_study
@@ -176,5 +178,6 @@ before = list(warnings.filters)
 run_study(load_study({STUDY!r}), {str(store.root)!r}, local=True)
 print([each.name for each in threading.enumerate()], list(warnings.filters) == before)
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "['MainThread'] True"
+    script.write_text(text, encoding="utf-8")
+    done = run_program(script)
+    assert done.stdout.splitlines()[-1] == "['MainThread'] True", done.stderr

@@ -158,9 +158,9 @@ def test_only_the_tested_length_may_be_long_enough_to_show_a_distant_leak(tmp_pa
     [
         "seq2seq(lstm, lstm, attention=bahdanau, feed=true)",
         "seq2seq(sa(heads=2, head_width=4) >> ff(8), sa(heads=2, head_width=4) >> ff(8))",
-        "extended_neural_gpu(width=2)",
+        pytest.param("extended_neural_gpu(width=2)", marks=pytest.mark.heavy),
         "markov_neural_gpu(width=2)",
-        "neural_gpu(width=2)",
+        pytest.param("neural_gpu(width=2)", marks=pytest.mark.heavy),
     ],
 )
 def test_decoders_that_do_not_are_trained(few, recipe, tmp_path):

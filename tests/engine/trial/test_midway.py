@@ -144,7 +144,9 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("data")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.heavy] * (kind == "varied")) for kind in KINDS]
+)
 def test_a_training_left_between_steps_resumes_bit_for_bit(kind, folder):
     whole = make_training(kind, folder)
     history = finish(whole)

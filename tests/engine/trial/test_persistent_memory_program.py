@@ -27,7 +27,13 @@ def in_double_precision():
 
 
 @pytest.mark.usefixtures("in_double_precision")
-@pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        pytest.param(recipe, id=name, marks=[pytest.mark.heavy] * (name == "Transformer"))
+        for name, recipe in RECIPES.items()
+    ],
+)
 def test_curves_from_the_same_weights_coincide(recipe, tmp_path):
     settings = TrialSettings.model_validate(
         {

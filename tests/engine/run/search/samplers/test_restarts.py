@@ -58,7 +58,8 @@ def assert_restarts_are_equal(text, value, folder, notes, changes, parts=(1, 6, 
 @pytest.mark.parametrize(
     "sampler",
     [
-        *("gp_trees", "random", "quasi_random", "cmaes"),
+        *(pytest.param(name, marks=pytest.mark.heavy) for name in ("gp_trees", "random", "quasi_random")),
+        "cmaes",
         pytest.param("{ name = 'evolution', population = 6, sample = 3 }", id="evolution"),
         pytest.param("{ name = 'tpe', n_startup_trials = 4 }", id="tpe"),
         pytest.param("gp", marks=pytest.mark.slow),
@@ -68,10 +69,17 @@ def test_a_search_of_numbers_that_is_resumed_proposes_the_same(tmp_path, notes, 
     assert_restarts_are_equal(SEARCH, loss, tmp_path, notes, [f"search.sampler={sampler}"])
 
 
-@pytest.mark.parametrize("sampler", ["gp_trees", "evolution", "tpe", "random", "grid"])
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        *("gp_trees", "evolution"),
+        *(pytest.param(name, marks=pytest.mark.heavy) for name in ("tpe", "random", "grid")),
+    ],
+)
 def test_a_search_of_recipes_that_is_resumed_proposes_the_same(tmp_path, notes, sampler):
     assert_restarts_are_equal(TREES, depth, tmp_path, notes, [f"search.sampler={sampler}"])
 
 
+@pytest.mark.heavy
 def test_a_search_by_generations_that_is_resumed_proposes_the_same(tmp_path, notes):
     assert_restarts_are_equal(SEARCH, loss, tmp_path, notes, ["search.sampler=nsga2"], (20, 35, 10))
