@@ -12,6 +12,7 @@ from activemem.blocks.core import build_transducer_block
 from activemem.blocks.testing import WIDTH, example_block, is_pool, parse_block
 from activemem.grammar import ModelConfig, render
 
+from ..quick_cases import one_in
 from .example_blocks import BLOCKS
 
 LENGTH = 20
@@ -59,7 +60,7 @@ def assert_has_gradients(module, *inputs):
 @pytest.mark.parametrize(
     "causal", [pytest.param(False, id="both", marks=pytest.mark.heavy), pytest.param(True, id="causal")]
 )
-@pytest.mark.parametrize("text", [*(render(example_block(name)) for name in BLOCKS), *BESIDE])
+@pytest.mark.parametrize("text", one_in(3, [*(render(example_block(name)) for name in BLOCKS), *BESIDE]))
 def test_a_block_makes_nothing_on_another_device(text, causal):
     position = "randomised_pairs" if "pos=" in text and "span" not in text else "none"
     config = ModelConfig(d_model=WIDTH, causal=causal, position=position, max_positions=LENGTH, **RATES)
@@ -73,7 +74,7 @@ def test_a_block_makes_nothing_on_another_device(text, causal):
         assert_has_gradients(block, x)
 
 
-@pytest.mark.parametrize("text", [*(render(example_block(name)) for name in BLOCKS), *BESIDE])
+@pytest.mark.parametrize("text", one_in(3, [*(render(example_block(name)) for name in BLOCKS), *BESIDE]))
 def test_a_block_that_reads_pieces_makes_nothing_on_another_device(text):
     if is_pool(text):
         pytest.skip("a pool reads whole sequences")
@@ -86,7 +87,7 @@ def test_a_block_that_reads_pieces_makes_nothing_on_another_device(text):
         assert state is None or state.is_meta
 
 
-@pytest.mark.parametrize("text", TRANSDUCERS)
+@pytest.mark.parametrize("text", one_in(3, TRANSDUCERS))
 def test_a_transducer_makes_nothing_on_another_device(text):
     config = ModelConfig(d_model=WIDTH, **RATES)
     with torch.device("meta"):

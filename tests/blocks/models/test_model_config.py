@@ -15,6 +15,8 @@ from activemem.blocks.testing import count_flops, make_generator, saved_bytes
 from activemem.blocks.testing.equations import common as references
 from activemem.grammar import analyse
 
+from ...quick_cases import one_in
+
 WIDTH, LENGTH, VOCAB = 16, 11, 40
 CUTS = (10, 20)
 FRAMES = {
@@ -73,7 +75,7 @@ def every_symbol():
     return torch.arange(VOCAB).view(2, VOCAB // 2)
 
 
-@pytest.mark.parametrize(("name", "text"), ENDS)
+@pytest.mark.parametrize(("name", "text"), one_in(3, ENDS))
 def test_every_frame_costs_what_its_analysis_says(name, text):
     frame, ways = FRAMES[name], list(product(STEPS, [("timing", 0.1), ("none", 0.0)]))
     for (norm, residual), (position, dropout) in ways if name == "symbols" else ways[::5]:

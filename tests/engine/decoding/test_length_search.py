@@ -12,6 +12,7 @@ from torch.testing import assert_close
 
 from activemem.engine.decoding import LengthLine, OutputCosts, SizeSearch, decode, searches
 
+from ...quick_cases import one_in
 from . import references as plain
 from .references import SIZED, log_likelihood, make_model, make_sources
 
@@ -38,7 +39,7 @@ def likeliest_size(model, source, longest):
     return max(outputs, key=lambda size: log_likelihood(model, source, outputs[size]))
 
 
-@pytest.mark.parametrize("kind", SIZED)
+@pytest.mark.parametrize("kind", one_in(2, SIZED))
 @pytest.mark.parametrize(("beam", "longest"), [(1, 20), (2, 7), (2, 4)])
 def test_a_beam_of_the_likeliest_size_is_what_is_found(kind, beam, longest):
     model, sources = make_model(kind, sharpness=30.0), make_sources(LENGTHS)
@@ -121,7 +122,7 @@ class FarFromFive(OutputCosts):
         return torch.zeros(len(symbols), dtype=torch.float64)
 
 
-@pytest.mark.parametrize("kind", SIZED)
+@pytest.mark.parametrize("kind", one_in(2, SIZED))
 def test_costs_are_taken_from_the_likelihood_of_each_size(kind):
     model, sources, moved = make_model(kind, sharpness=30.0), make_sources(LENGTHS), 0
     sizes = SizeSearch(ratio=2.0, margin=2, costs=FarFromFive())
@@ -193,7 +194,7 @@ LINES = {
 ESTIMATES = {"between": [6, 2, 9, 5, 8], "below": LENGTHS, "above": [9, 3, 9, 7, 9]}
 
 
-@pytest.mark.parametrize("kind", SIZED)
+@pytest.mark.parametrize("kind", one_in(2, SIZED))
 @pytest.mark.parametrize(("beam", "line"), [(1, "between"), *((2, line) for line in LINES)])
 def test_an_estimated_size_within_the_bounds_is_the_only_one_that_is_tried(kind, beam, line):
     model, sources, told = make_model(kind, sharpness=30.0), make_sources(LENGTHS), []

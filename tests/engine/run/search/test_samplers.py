@@ -16,7 +16,12 @@ GP = pytest.param("gp", marks=pytest.mark.slow)
 
 @pytest.mark.parametrize("check", conformance.SAMPLER_CHECKS)
 @pytest.mark.parametrize(
-    "name", ["tpe", "evolution", "gp_trees", "random", "quasi_random", "cmaes", "nsga2", GP]
+    "name",
+    [
+        *("tpe", "evolution", "gp_trees", "cmaes"),
+        *(pytest.param(name, marks=pytest.mark.heavy) for name in ("random", "quasi_random", "nsga2")),
+        GP,
+    ],
 )
 def test_a_sampler_conforms(name, check):
     check(name)
