@@ -133,7 +133,7 @@ def test_the_streams_of_a_process_are_kept_apart(process, tiny):
     table = process("table", "render", "--format", "csv")
     assert (table.returncode, table.stderr) == (0, "")
     assert table.stdout.startswith("row,column,mean,")
-    wrong = process("study", "run", "nothing")
+    wrong = process("study", "run", "nothing", "--local")
     assert (wrong.returncode, wrong.stdout, wrong.stderr[:16]) == (2, "", "nothing: 1 fault")
 
 
