@@ -80,6 +80,7 @@ def test_a_plan_as_json_has_every_trial(run, tiny, steps_of_a_second):
     assert limit["max_lengths"] == {"reverse": 2}
 
 
+@pytest.mark.usefixtures("steps_of_a_second")
 def test_a_plan_of_a_shipped_study_needs_no_file(run):
     result = run("study", "plan", "quickstart")
     assert result.exit_code == 0

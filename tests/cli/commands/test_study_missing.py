@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from activemem import load_study
 from activemem.storage import Store
 
@@ -31,6 +33,7 @@ def test_the_seeds_of_the_study_and_of_its_requests_are_told(run):
         assert first.partition(": ")[2] == told
 
 
+@pytest.mark.usefixtures("steps_of_a_second")
 def test_requests_of_a_ladder_keep_their_number_of_steps(run):
     text = study_text(
         model={"recipe": "{mixer} >> ff(8)", "d_model": "{width}"},

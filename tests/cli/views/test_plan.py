@@ -93,6 +93,7 @@ def test_study_show_has_the_solved_sizes_and_the_baseline_of_the_match(run, stud
     assert list(page["sizes"].values()) == [512, 256, 1021, 320]
 
 
+@pytest.mark.usefixtures("steps_of_a_second")
 def test_a_plan_of_equal_parameters_as_json_has_every_size(run, study):
     page = json.loads(run("study", "plan", study, "--json").stdout)
     found = [model["size_match"] for model in page["models"]]
@@ -131,6 +132,7 @@ def test_a_plan_reports_what_is_over_budget_and_not_run(run, steps_of_a_second):
     assert refused[1]["excess"] == "4,204,820 parameters instead of at most 1,600,000"
 
 
+@pytest.mark.usefixtures("steps_of_a_second")
 def test_a_plan_of_another_design_counts_cells(run):
     text = PLAIN.replace("max_parameters = 1_600_000", 'design = "one_at_a_time"').replace(
         '"sort"', '"sort", "copy"'
@@ -140,6 +142,7 @@ def test_a_plan_of_another_design_counts_cells(run):
     assert lines[1] == "5 cells × 3 seeds = 15 trials · 0 in the store · 15 to run"
 
 
+@pytest.mark.usefixtures("steps_of_a_second")
 @pytest.mark.parametrize("name", ["n_epochs", "passes"])
 def test_a_factor_whose_name_has_no_plural_is_counted_by_its_levels(run, study, name):
     text = Path(study).read_text(encoding="utf-8")

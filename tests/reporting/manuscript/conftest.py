@@ -1,8 +1,10 @@
 """A paper of the study with all possible outcomes of cells."""
 
+from functools import partial
+
 import pytest
 
-from activemem.reporting.manuscript import read_manuscript
+from activemem.reporting.manuscript import paper_files, read_manuscript
 
 CURVE = """
 [[curve]]
@@ -25,25 +27,37 @@ none = "max_length[task=sort, mixer=persistent_conv(k=20) + sa]"
 """
 
 
+def write_study(folder, everything):
+    """Write the study of the paper into a folder."""
+    (folder / "everything.toml").write_text(everything.document.text + CURVE, encoding="utf-8")
+
+
+def read_in(folder, kept, text=PAPER):
+    """Write a paper.toml into a folder, and read it."""
+    (folder / "paper.toml").write_text(text, encoding="utf-8")
+    return read_manuscript(folder / "paper.toml", lambda place: kept)
+
+
 @pytest.fixture
 def read(everything, kept, tmp_path):
     """Return a function that reads a paper.toml beside the study."""
-    (tmp_path / "everything.toml").write_text(everything.document.text + CURVE, encoding="utf-8")
+    write_study(tmp_path, everything)
+    return partial(read_in, tmp_path, kept)
 
-    def from_text(text=PAPER):
-        (tmp_path / "paper.toml").write_text(text, encoding="utf-8")
-        return read_manuscript(tmp_path / "paper.toml", lambda place: kept)
 
-    return from_text
+@pytest.fixture(scope="session")
+def files(everything, kept, tmp_path_factory):
+    """Return the contents of the paper's files by name."""
+    folder = tmp_path_factory.mktemp("paper")
+    write_study(folder, everything)
+    return paper_files(read_in(folder, kept))
 
 
 @pytest.fixture
-def built(read):
+def built(read, files):
     """Return the paper, with its files written."""
-    from activemem.reporting.manuscript import paper_files
-
     paper = read()
-    for name, content in paper_files(paper).items():
+    for name, content in files.items():
         path = paper.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)

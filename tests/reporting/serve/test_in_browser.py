@@ -60,7 +60,12 @@ def test_a_row_appears_in_an_open_page_which_stays_as_it_is(window, server, stor
 
 @pytest.mark.parametrize("path", ["/", "/study/everything", "trial"])
 @pytest.mark.parametrize(
-    "how", [{}, {"dark": True}, {"width": 360, "height": 740}], ids=["desktop", "dark", "phone"]
+    "how",
+    [
+        pytest.param({}, id="desktop"),
+        pytest.param({"dark": True}, id="dark", marks=pytest.mark.heavy),  # the palette of a report as well
+        pytest.param({"width": 360, "height": 740}, id="phone"),
+    ],
 )
 def test_a_page_is_quiet_fits_and_stands_out_from_the_paper(window, still, drawn, path, how):
     if path == "trial":
