@@ -50,8 +50,16 @@ WITHOUT_DIRECTION = (
 """Slow checks; on blocks that see both sides they test little more than on causal blocks."""
 
 
-@every_block
-@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize(
+    ("check", "name"),
+    [
+        pytest.param(
+            check, name, marks=[pytest.mark.heavy] * (check is training_memory_is_stated and place % 2)
+        )
+        for check in CHECKS
+        for place, name in enumerate(BLOCKS)
+    ],
+)
 def test_every_block_passes_every_check(check, name):
     check(render(example_block(name)), causal=True)
 

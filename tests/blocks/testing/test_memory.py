@@ -6,6 +6,8 @@ from activemem.blocks import build
 from activemem.blocks.testing import saved_bytes, use_plain_operations
 from activemem.grammar import analyse, parse
 
+from ...quick_cases import one_in
+
 SIZES = {"d_model": 8, "vocab": 7}
 TOGETHER = [
     "sa(heads=1)",
@@ -22,7 +24,7 @@ TOGETHER = [
 
 
 @pytest.mark.parametrize("length", [1, 40])
-@pytest.mark.parametrize("text", TOGETHER)
+@pytest.mark.parametrize("text", one_in(2, TOGETHER))
 def test_the_stated_memory_is_what_torch_saves(text, length):
     kinds = (("pre", "timing", 0.0), ("post", "none", 0.1))
     for number, (norm, position, dropout) in enumerate(kinds):

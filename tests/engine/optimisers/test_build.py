@@ -218,7 +218,7 @@ def settings(optimizer):
     [
         {"name": "adamw", "lr": 0.01, "weight_decay": 0.1, "decay_norms": False},
         {"name": "sgd", "lr": 0.1, "momentum": 0.9},
-        {"name": "lion", "lr": 0.003, "betas": [0.9, 0.99]},
+        pytest.param({"name": "lion", "lr": 0.003, "betas": [0.9, 0.99]}, marks=pytest.mark.heavy),
         {"name": "adafactor", "lr": 0.02},
         {"name": "muon", "lr": 0.01},
     ],

@@ -23,8 +23,13 @@ TASKS_WITH_BATCHES = {
 }
 
 
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return tmp_path_factory.mktemp("data")
+
+
 @pytest.fixture
-def make(monkeypatch, tmp_path):
+def make(monkeypatch, data):
     problem = TASKS["reverse_copy"]
     assert isinstance(problem, DegradationProblem)
     replace_entry(TASKS, "reverse_copy", replace(problem, sequences=80, test_sequences=12))
@@ -35,7 +40,7 @@ def make(monkeypatch, tmp_path):
             train["curriculum"] = {"start": 3}
         model = {"recipe": recipe, "d_model": 8}
         return Training(
-            TrialSettings.model_validate({"model": model, "task": task, "train": train}), CPU, tmp_path
+            TrialSettings.model_validate({"model": model, "task": task, "train": train}), CPU, data
         )
 
     return training
