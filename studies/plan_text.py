@@ -16,6 +16,7 @@ from .planning.reused_trials import ShorterTrial, describe_stale
 from .planning.time_estimates import TimeEstimate
 from .resolve.costs import blocks_compiled_for_each_length
 from .resolve.training_budget import budget_note
+from .resolve.trial import Trial
 from .schema.factors import level_name, short_level_names
 from .schema.settings import read_recipe
 from .searches.points import comparison_note
@@ -113,6 +114,7 @@ def _design_notes(study: Study, plan: Plan) -> Iterator[_Note]:
             "seeds",
             f"{what} are tested at {numbers} seeds, which `study run --until-decided` adds as needed",
         )
+    yield "note", _shared_trials(study)
     yield "note", plan.max_seeds_note
     yield budget_note(study.template.tables["train"], (each.settings for each in study.trials))
     if plan.timed_devices:
@@ -121,6 +123,27 @@ def _design_notes(study: Study, plan: Plan) -> Iterator[_Note]:
         yield "stored", f"{stored}: they count only on that device; to train on another, first run {again}"
     for each in study.expansions.values():
         yield from each.notes(study, plan)
+
+
+def _shared_trials(study: Study) -> str:
+    """Return a sentence on levels that only differ in their spelling, or "" if no cells share a trial."""
+    cells: dict[str, list[Trial]] = {}
+    for cell in study.cells:
+        cells.setdefault(cell.id, []).append(cell)
+    found = dict[str, None]()
+    for first, *others in cells.values():
+        names = [
+            name for name in first.levels if any(first.levels[name] != one.levels[name] for one in others)
+        ]
+        labels = (
+            ", ".join(f"{name}={level_name(cell.levels[name])}" for name in names)
+            for cell in (first, *others)
+        )
+        if others:
+            found[" and ".join(labels)] = None
+    more = f"; and {len(found) - _MAX_ALIASES:,} more" if len(found) > _MAX_ALIASES else ""
+    same = f"{'; '.join([*found][:_MAX_ALIASES])}{more}"
+    return f"the same settings, so these share their trials: {same}" if found else ""
 
 
 def _cost_notes(plan: Plan, width: int) -> Iterator[_Note]:

@@ -60,7 +60,7 @@ def plan(
     The command estimates times from stored trials, or from a few measured steps.
     """
     from ...reporting.results import StudyResults
-    from ...studies.last_run import load_to_run
+    from ...studies.last_run import describe_taken_name, load_to_run
     from ...studies.plan_text import format_plan
     from ...studies.planning.accelerators import time_on
     from ..machine_settings import load_settings
@@ -70,6 +70,8 @@ def plan(
     store = configured.store
     opened = StudyResults(load_to_run(study, store, overrides or ()), store)
     planned, noise = opened.plan(only or (), configured.machine), opened.noise
+    if note := describe_taken_name(opened.study, store, "after a run"):
+        print_stderr(note)
     if as_json:
         from ..pages import StudyPlanPage
 

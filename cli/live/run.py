@@ -15,7 +15,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
@@ -28,7 +27,7 @@ from ...reporting.results import StudyResults
 from ...reporting.tables.render import rich
 from ...storage import Store
 from ...studies.expansions.gate import stage_cost
-from ...studies.last_run import describe_max_seeds, load_to_run
+from ...studies.last_run import describe_max_seeds, describe_taken_name, load_to_run
 from ...studies.planning.plan import make_plan
 from ...studies.planning.reused_trials import describe_stale, keep_stale_trials
 from ...studies.planning.status import StudyStatus, stored_outcomes
@@ -381,18 +380,7 @@ def _print_notes(study: Study, store: Store) -> None:
         print_stderr("\n".join(labelled_lines("warning", text, output_width())))
     if store.address is None and store.place != DEFAULT_RESULTS and not store.root.exists():
         print_stderr(f"new store: {store.absolute_place}")
-    record = store.records.load(study.name)
-    if (
-        record
-        and record.get("path")
-        and study.document.path is not None
-        and record["text"] != study.document.text
-    ):
-        before = Path(record["path"])
-        if before.absolute() != study.document.path.absolute() and before.exists():
-            name = study.name
-            print_stderr(
-                f"the name {name} belonged to {before}; from now on it refers to {study.document.path}"
-            )
+    if note := describe_taken_name(study, store, "from now on"):
+        print_stderr(note)
     if note := describe_max_seeds(study, store):
         print_stderr("\n".join(labelled_lines("note", note, output_width())))

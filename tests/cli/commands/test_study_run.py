@@ -299,10 +299,13 @@ def test_a_run_prints_what_is_odd_about_its_data_once_before_training(run, tmp_p
     assert "warning" not in "".join(lines[4:])
 
 
-def test_a_run_says_when_its_name_was_that_of_another_file(run, tiny):
+def test_a_plan_and_a_run_say_when_their_name_was_that_of_another_file(run, tiny):
     options = ("--local", "--max-trials", "1")
     assert "the name tiny belonged to" not in run("study", "run", tiny, *options).stderr
     changed = Path(tiny).read_text(encoding="utf-8").replace("A study of seconds", "Another study")
     Path("other.toml").write_text(changed, encoding="utf-8")
+    assert not run("study", "plan", tiny).stderr
+    told = f"the name tiny belonged to {Path(tiny).absolute()}; after a run it refers to other.toml\n"
+    assert run("study", "plan", "other.toml").stderr == told
     told = run("study", "run", "other.toml", *options).stderr.splitlines()[0]
     assert told == f"the name tiny belonged to {Path(tiny).absolute()}; from now on it refers to other.toml"

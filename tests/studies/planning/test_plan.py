@@ -478,3 +478,12 @@ def test_studies_load_neither_torch_nor_ray():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_levels_that_only_differ_in_their_spelling_are_named(store):
+    spelt = SMALL.replace('"conv(k=5)"', '"conv(k=5)", "conv(k=5, act=relu)"')
+    text = " ".join(str(make_plan(load_study(spelt), store)).split())
+    assert "3 mixers × 2 tasks × 2 seeds = 8 distinct trials" in text
+    shared = "mixer=conv(k=5) and mixer=conv(k=5, act=relu)"
+    assert f"note the same settings, so these share their trials: {shared}" in text
+    assert "share their trials" not in str(make_plan(load_study(SMALL), store))
