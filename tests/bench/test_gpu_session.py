@@ -78,6 +78,7 @@ DEAF = f"import signal; signal.signal(signal.SIGINT, signal.SIG_IGN){STUDY}"
 def call(folder, kept):
     """Run one call of the session; return its exit status and printed lines."""
     command = [sys.executable, "bench/gpu_session.py", str(folder), "--keep", str(kept), "--tiny"]
+    command += ["--minutes", "60"]  # none is cut off on a busy machine
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.stderr == ""
     return done.returncode, done.stdout.splitlines()
