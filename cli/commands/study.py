@@ -195,14 +195,15 @@ def forget(
     study: StudyName,
     *,
     only: OnlyOption = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be removed.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Remove a study's trials from the store: rows, metrics, outputs, weights and checkpoints.
 
     While one of these trials is in training, nothing is removed. Trials that another study has run are kept.
-    Without --only, trials of earlier versions of the study are removed as well.
+    With --only, only trials of the study's present version are removed, as its file or its last run has it;
+    without, those of earlier versions as well.
     """
     from ...studies.planning.trials_to_run import stored_part
     from ..machine_settings import open_results

@@ -234,7 +234,8 @@ def test_words(found: Sequence[Difference], over: str = "the column") -> str:
     degrees = sorted({each.degrees for each in found if each.degrees is not None and not each.is_permuted})
     if not degrees:
         return "paired permutation test"
-    pooled = f"t with the variance pooled over {over}, {degrees_of_freedom(degrees)}"
+    variance = f"the variance pooled over {over}, or that of the comparison that varies most if larger"
+    pooled = f"t with {variance}, {degrees_of_freedom(degrees)}"
     permuted = any(each.is_permuted for each in found)
     return f"{pooled}, or a paired permutation test with enough seeds" if permuted else pooled
 
@@ -430,17 +431,19 @@ def _rivals(spec: CellsTable, best: Sequence[BoldCells]) -> list[str]:
 
 
 def note_unsolved(table: Table, settings: Iterable[TrialSettings]) -> Table:
-    """Add a footnote if all solved lengths in a table are 0."""
-    columns = [number for number, key in enumerate(table.keys) if key and key.metric == SOLVED_LENGTH]
-    places = {
-        (row, number)
-        for row, cells in enumerate(table.cells)
-        for number in columns
-        if cells[number].estimate is not None and not cells[number].metric
-    }
-    lengths = [estimate.value for row, number in places if (estimate := table.cells[row][number].estimate)]
-    sentence = unsolved_sentence(lengths, settings)
-    return add_footnote(table, places, sentence) if sentence else table
+    """Add a footnote to each column of solved lengths that are all 0."""
+    every = list(settings)
+    for number, key in enumerate(table.keys):
+        if key is None or key.metric != SOLVED_LENGTH:
+            continue
+        places = {
+            (row, number): estimate.value
+            for row, cells in enumerate(table.cells)
+            if (estimate := cells[number].estimate) is not None and not cells[number].metric
+        }
+        if sentence := unsolved_sentence(places.values(), every):
+            table = add_footnote(table, places, sentence)
+    return table
 
 
 def note_chance(table: Table, chances: Mapping[tuple[int, int], tuple[str, float]]) -> Table:

@@ -290,20 +290,16 @@ def select_trials(study: Study, selectors: Sequence[str]) -> frozenset[str]:
 
 
 def stored_part(study: Study, store: Store, selectors: Sequence[str]) -> frozenset[str]:
-    """Return the ids of a study's selected trials, including stored trials of earlier file versions.
+    """Return the ids of a study's trials that match selectors, as in `select_trials`.
 
-    With selectors, these are the trials that match, as in `select_trials`; without, all trials. Begun and
-    handed-in trials are included. Stored trials match by their levels, even if they ran with other code or
-    other settings.
+    Without selectors, these are all of its trials, with those that are begun or handed in, and those that
+    are stored from earlier versions of its file or of plug-ins.
     """
-    rows = store.trials(columns=(*KEY_COLUMNS, "factors")).filter(study=study.name)
-    if not selectors:
-        begun = begun_trials(store.files.checkpoints_folder(STARTS_FILE), study.name)
-        return frozenset(rows["trial"]) | {trial.id for trial in study.trials} | begun
-    chosen = select_trials(study, selectors)
-    cells = [dict(trial.levels) for trial in study.cells if trial.id in chosen]
-    stored = rows.select("trial", "factors").iter_rows()
-    return chosen | {trial for trial, factors in stored if json.loads(factors) in cells}
+    if selectors:
+        return select_trials(study, selectors)
+    rows = store.trials(columns=KEY_COLUMNS).filter(study=study.name)
+    begun = begun_trials(store.files.checkpoints_folder(STARTS_FILE), study.name)
+    return frozenset(rows["trial"]) | {trial.id for trial in study.trials} | begun
 
 
 def select_shard(study: Study, text: str) -> frozenset[str]:

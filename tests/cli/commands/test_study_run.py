@@ -273,6 +273,16 @@ def test_a_part_of_a_study_is_forgotten_and_the_rest_gets_another_name(run, tiny
     assert run("study", "rename", "tiny", "other").exit_code == 2
 
 
+def test_trials_of_another_version_of_a_study_are_forgotten_only_with_all(run, tiny):
+    few = ("--local", "--only", "seed=0")
+    run("study", "run", tiny, *few)
+    run("study", "run", tiny, *few, "--set", "train.epochs=1")
+    part = ("study", "forget", tiny, "--only", "seed=0")
+    assert run(*part).stdout.splitlines()[0] == "tiny: 4 trials removed"
+    assert run(*part).stdout == "tiny: the store has none of its trials\n"
+    assert run("study", "forget", tiny).stdout.splitlines()[0] == "tiny: 4 trials removed"
+
+
 def test_a_run_prints_what_is_odd_about_its_data_once_before_training(run, tmp_path):
     labels = {"train": ("yes", "no"), "dev": ("no", "maybe"), "test": ("yes", "no")}
     for split, (first, second) in labels.items():

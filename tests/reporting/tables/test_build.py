@@ -321,6 +321,19 @@ def test_a_table_of_lengths_that_are_all_0_says_what_to_change(
     assert [cell.marks for (cell,) in made.cells] == [("a",) * len(told)] * 2
 
 
+def test_a_task_of_which_no_training_solved_the_first_length_is_marked_beside_another():
+    table = {"name": "lengths", "rows": "mixer", "columns": "task", "value": "max_length"}
+    factors = {"mixer": ["sa", "conv(k=3)"], "task": ["sort", "not"]}
+    study = load_study(study_text(factors=factors, table=[table]))
+    ended = [
+        trial_frame(made_row(trial, {"max_length": 6.0 * (trial.levels["task"] == "not")}, number))
+        for number, trial in enumerate(study.trials)
+    ]
+    made = build_table(study, study.tables[0], pl.concat(ended))
+    assert [note.text for note in made.footnotes] == [UNSOLVED]
+    assert [[cell.marks for cell in row] for row in made.cells] == [[("a",), ()]] * 2
+
+
 PARITY, MQAR = (
     f"no model gets 5 % of the way from guessing ({chance}) to 1, so none has learnt this; "
     "train longer, or make the task easier"

@@ -90,7 +90,8 @@ def test_bold_is_all_than_which_none_is_significantly_better(make: Make) -> None
     assert [row[0].best for row in made.cells] == [True, True, False, False]
     assert made.caption[1].startswith(
         "Bold: no value in its column is significantly better"
-        " (p < 0.05, t with the variance pooled over the column, "
+        " (p < 0.05, t with the variance pooled over the column, or that of the comparison that varies most"
+        " if larger, "
     )
     assert " degrees of freedom; Holm over 3 to 6 pairs of the column; " in made.caption[1]
 

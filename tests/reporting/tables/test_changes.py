@@ -59,7 +59,8 @@ def test_rows_say_what_differs_under_the_factor_that_does(tmp_path):
     assert table.caption[1:3] == (
         "In parentheses: difference from the baseline (norm = pre, p = 0.0, mixer = sa + conv(k=3)),"
         " paired by seed, ± half of its 95 % interval.",
-        "*: p < 0.05 (t with the variance pooled over the column, 10 degrees of freedom;"
+        "*: p < 0.05 (t with the variance pooled over the column, or that of the comparison that varies most"
+        " if larger, 10 degrees of freedom;"
         " Holm over the 5 tests of the column; loss 0.0634 or more is detected with a power of 80 %).",
     )
 

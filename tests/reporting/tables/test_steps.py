@@ -30,7 +30,7 @@ def test_each_row_is_a_step_and_differs_from_the_row_before(tmp_path):
         "In parentheses: difference from the row before (baseline: mixer = sa, norm = pre, tied = false),"
         " paired by seed, ± half of its 95 % interval."
     )
-    assert "pooled over the column, 6 degrees of freedom; Holm over the 3 tests" in table.caption[2]
+    assert "varies most if larger, 6 degrees of freedom; Holm over the 3 tests" in table.caption[2]
     for form in own_format_names():
         assert render(table, form)
 
