@@ -140,7 +140,10 @@ def activemem(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
-    """Architecture search and ablation studies of sequence models: from one line of text to a table."""
+    """Architecture search and ablation studies of sequence models: from one line of text to a table.
+
+    For a study of your own, begin with: activemem study new mine.toml
+    """
     load_configured()
     context.meta[_REPORTED] = broken_plugins()
 

@@ -46,7 +46,7 @@ from .schema.settings import DecodeSettings, Level, StudySettings
 from .schema.source_sheet import SourceSheet, read_source_sheet
 from .schema.tables import TABLES
 from .text.document import Diagnostics, Document, parse_document, read_document
-from .text.errors import StudyError, StudyFault
+from .text.errors import StudyError, StudyFault, command_line
 from .text.key_synonyms import SYNONYMS
 from .text.strict_model import KEY_OWNERS
 from .text.units import plural
@@ -657,7 +657,8 @@ def find_study_file(name_or_path: str | Path) -> Path:
     if path.is_dir():
         message = "expected a study file, got a folder"
     elif is_path(str(name_or_path)):
-        message = f"there is no such file{_beside(path) or hint(path.stem, shipped)}"
+        begin = f"; write one to begin with: {command_line('study', 'new', str(path))}"
+        message = f"there is no such file{_beside(path) or hint(path.stem, shipped) or begin}"
     elif kind := kind_of_name(path.name):
         message = f"it is a {kind}, not a study: activemem show {path.name}"
     else:

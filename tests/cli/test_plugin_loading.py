@@ -43,7 +43,8 @@ def test_a_broken_plug_in_is_named_and_everything_else_works(process, tiny):
     assert missing.startswith("plug-in that cannot be used: expected a plug-in at ")
     assert process("study", "plan", tiny).returncode == 0
     nothing = process("study", "plan", "nothing.toml").stderr.splitlines()
-    assert nothing == [broken, missing, "nothing.toml: 1 fault", "", "  there is no such file"]
+    begin = "  there is no such file; write one to begin with: activemem study new nothing.toml"
+    assert nothing == [broken, missing, "nothing.toml: 1 fault", "", begin]
 
 
 def test_a_broken_plug_in_that_is_asked_for_is_an_error(process, tiny):

@@ -166,7 +166,9 @@ def test_a_study_that_is_nowhere_is_an_error_with_the_nearest_name():
 
 def test_a_file_that_is_nowhere_is_an_error_without_the_names_of_studies(tmp_path):
     told = {
-        Path("no/such/file.toml"): "there is no such file",
+        Path(
+            "no/such/file.toml"
+        ): "there is no such file; write one to begin with: activemem study new no/such/file.toml",
         "no/algoritmic.toml": "there is no such file; nearest: algorithmic",
         tmp_path: "expected a study file, got a folder",
     }

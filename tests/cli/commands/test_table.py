@@ -113,7 +113,11 @@ def test_a_trial_that_has_begun_is_not_called_missing(run, tiny):
         ),
         (("--paper", "all-attention", "--table", "4"), "all-attention has no published table '4'{tables}\n"),
         (("algorithmic", "--table", "table5"), "study algorithmic has no table 'table5'; nearest: table4\n"),
-        (("nothing.toml",), "nothing.toml: 1 fault\n\n  there is no such file\n"),
+        (
+            ("nothing.toml",),
+            "nothing.toml: 1 fault\n\n"
+            "  there is no such file; write one to begin with: activemem study new nothing.toml\n",
+        ),
         (
             ("nothing",),
             "nothing: 1 fault\n\n  there is no such file, and no study of that name has run in {store}. "
