@@ -158,6 +158,7 @@ def test_positions_for_shorter_sequences_are_reported_before_anything_runs(folde
     assert "learnt has 64 positions, but a sequence has 100" in " ".join(plan.stderr.split())
 
 
+@pytest.mark.heavy
 def test_a_search_is_sampled_and_given_up_by_a_plug_in(folder):
     run, samplers, schedulers = (command(folder, line) for line in SEARCHING.splitlines())
     assert (run.returncode, samplers.returncode, schedulers.returncode) == (0, 0, 0), run.stderr
@@ -166,6 +167,7 @@ def test_a_search_is_sampled_and_given_up_by_a_plug_in(folder):
     assert re.search("4 of 4 trials done|pruned by patient", run.stderr)
 
 
+@pytest.mark.heavy
 def test_a_probe_measures_trained_models_once(folder):
     run, probe, query = (run_command(*shlex.split(line)[1:], cwd=folder) for line in PROBING.splitlines())
     assert (run.returncode, probe.returncode, query.returncode) == (0, 0, 0), run.stderr + probe.stderr

@@ -82,7 +82,13 @@ def test_a_whole_model_is_laid_out_in_the_order_of_its_streams(drawn):
     ]
 
 
-@pytest.mark.parametrize("text", [WHOLE, "seq2seq(gru, gru, attention=luong)", "extended_neural_gpu(maps=9)"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(WHOLE, "seq2seq(gru, gru, attention=luong)"),
+        pytest.param("extended_neural_gpu(maps=9)", marks=pytest.mark.heavy),
+    ],
+)
 def test_bars_of_a_whole_model_add_up_to_all_of_it(drawn, text):
     columns = {}
     for bar in drawn(text).iter("{http://www.w3.org/2000/svg}rect"):

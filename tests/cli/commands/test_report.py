@@ -87,7 +87,7 @@ def test_a_page_that_cannot_be_written_is_reported(run, tiny):
     ("command", "told"),
     [
         (("report", "build", "tiny"), "making tiny.html …"),
-        (("curve", "render", "tiny.toml"), "drawing 1 figure …"),
+        pytest.param(("curve", "render", "tiny.toml"), "drawing 1 figure …", marks=pytest.mark.heavy),
         (("study", "run", "tiny.toml", "--local", "--max-trials", "1"), "loading torch …"),
     ],
 )

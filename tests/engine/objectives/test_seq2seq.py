@@ -51,8 +51,10 @@ def untimed(metrics):
 
 @pytest.mark.parametrize(
     ("recipe", "scheduled"),
-    [(NAIVE, {"start": 0.2, "double_every": 4}), ("markov_neural_gpu(width=2)", None)],
-    ids=["scheduled", "always"],
+    [
+        pytest.param(NAIVE, {"start": 0.2, "double_every": 4}, id="scheduled"),
+        pytest.param("markov_neural_gpu(width=2)", None, id="always", marks=pytest.mark.heavy),
+    ],
 )
 def test_a_restored_state_resumes_bit_for_bit(tmp_path, recipe, scheduled):
     asked = settings(recipe, sampling=0.3, scheduled_sampling=scheduled)

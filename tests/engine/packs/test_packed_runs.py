@@ -172,7 +172,7 @@ def test_an_exception_in_a_pack_is_the_failure_of_one_trial(study, store, notes,
     [
         (4, 2, [4, *[2] * 6], ["in packs of at most 2"], [21] * 4),
         (4, 1, [4, 2], ["in packs of at most 2", "one by one"], [0] * 4),
-        (3, 2, [3, 2, 2, 2], ["in packs of at most 2"], [0, 21, 21]),
+        pytest.param(*(3, 2, [3, 2, 2, 2], ["in packs of at most 2"], [0, 21, 21]), marks=pytest.mark.heavy),
     ],
 )
 def test_a_pack_that_memory_is_too_short_for_is_halved_until_each_trains_separately(

@@ -207,7 +207,7 @@ def test_a_table_of_a_tuning_needs_something_to_try():
     assert load_study(translation_text(SEQ2SEQ, table=[table], decode=DECODE)).decode is not None
 
 
-@pytest.mark.parametrize("room", [3, 0])
+@pytest.mark.parametrize("room", [pytest.param(3, marks=pytest.mark.heavy), 0])
 def test_where_a_device_has_no_memory_for_a_batch_it_is_searched_in_parts(store, monkeypatch, room):
     other, most = Store(shutil.copytree(store.root, store.root.parent / "other")), list[int]()
     expected = tune(make_study(SEQ2SEQ), other) if room else []

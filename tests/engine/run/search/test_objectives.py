@@ -59,6 +59,7 @@ def test_limits_that_follow_from_the_text_are_never_exceeded(store, notes):
     assert store.trials()["parameters"].max() < 500
 
 
+@pytest.mark.heavy
 def test_an_evolution_for_trade_offs_resumes_as_if_uninterrupted(tmp_path, notes):
     changes = ["search.sampler={ name = 'evolution', population = 4, sample = 3 }", "search.trials=10"]
     whole, parts = Store(tmp_path / "whole"), Store(tmp_path / "parts")

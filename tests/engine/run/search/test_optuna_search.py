@@ -296,6 +296,7 @@ def test_points_of_another_task_are_not_taken_up(store, notes):
     assert of_task["addition"].isdisjoint(of_task["sort"])
 
 
+@pytest.mark.heavy
 def test_evolution_resumes_from_the_store_as_if_uninterrupted(tmp_path, notes):
     overrides = ["search.sampler={ name = 'evolution', population = 3, sample = 2 }", "search.trials=9"]
     whole, parts = Store(tmp_path / "whole"), Store(tmp_path / "parts")
