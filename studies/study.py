@@ -28,7 +28,7 @@ from .resolve.grid import SearchSource, StudyBudget, TrialSource, build_grid
 from .resolve.search_points import Suggest, count_points, resolve_point
 from .resolve.template import TRIAL_TABLES, Template, resolve_settings
 from .resolve.trial import Trial
-from .schema.design import Design, DesignReader, Expansion, read_expansions
+from .schema.design import Design, DesignReader, Expansion, expand_tables, read_expansions
 from .schema.factors import SEED
 from .schema.search import (
     check_search,
@@ -427,22 +427,23 @@ def _study_of(diagnostics: Diagnostics, corpus: OwnCorpus | None) -> Study:
 
 def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study | None:
     _check_tables(diagnostics)
-    # first, because features and levels that are tables change the data that all other readers see
-    expansions, header, design = _read_design(diagnostics)
-    written = diagnostics
+    expansions, header, design, data = _read_design(diagnostics)
+    written_data = data
     if diagnostics.document.as_written is not None:  # the file without its overrides
         written = Diagnostics(diagnostics.document.as_written)
-        _, _, as_written = _read_design(written)
+        _, _, as_written, written_data = _read_design(written)
         if not written.invalid:  # otherwise its levels have faults
             design = replace(design, as_written=as_written)
     paper = header.paper if header else None
     tables, curves = read_tables(diagnostics, design, paper), read_curves(diagnostics, design, paper)
-    claims, source_sheet = _read_claims(diagnostics, design), read_source_sheet(diagnostics, written.data)
-    search, space = read_search(diagnostics) if diagnostics.has_search else (None, {})
+    claims = _read_claims(diagnostics, design)
+    source_sheet = read_source_sheet(diagnostics, data, written_data)
+    search, space = read_search(diagnostics, data["search"]) if diagnostics.has_search else (None, {})
     decode = _read_decode(diagnostics, header)
     check_tuned_metrics(diagnostics, tables, curves)
-    template = _read_template(diagnostics, design, own_corpus)
-    dimensions, tried = _check_draft(diagnostics, template, design, search, space)
+    template = _read_template(diagnostics, data, design, own_corpus)
+    draft = Draft(diagnostics=diagnostics, data=data, template=template, design=design, space=space)
+    dimensions, tried = _check_draft(draft, search)
     shown = Shown(tables, curves, claims)
     if header is None or diagnostics.faults:
         # the other faults may change which metrics exist
@@ -534,22 +535,24 @@ def read_size(diagnostics: Diagnostics) -> tuple[StudySettings | None, int, int]
 
     Report faults. The number of trials is the number of cells times the number of seeds.
     """
-    expansions, header, design = _read_design(diagnostics)
+    expansions, header, design, _ = _read_design(diagnostics)
     trials = sum(map(len, design.blocks())) * len(design.factors[SEED])
     gates = cast("Gates | None", expansions.get("gate"))
     return header, trials, gates.count_held(diagnostics, design) if gates else 0
 
 
-def _read_design(diagnostics: Diagnostics) -> tuple[dict[str, Expansion], StudySettings | None, Design]:
-    """Return the expansions, the table [study] and the design of a study.
+def _read_design(
+    diagnostics: Diagnostics,
+) -> tuple[dict[str, Expansion], StudySettings | None, Design, Mapping[str, Any]]:
+    """Return the expansions, the table [study], the design, and all tables with what expansions add to them.
 
-    Expansions are features with a table of their own. Faults are reported. The table [study] is None if it is
-    faulty.
+    Faults are reported. The table [study] is None if it is faulty. In the tables, levels have their names.
     """
-    expansions, data = read_expansions(diagnostics), diagnostics.data
+    expansions = read_expansions(diagnostics)
+    data = expand_tables(diagnostics.data, expansions.values())
     header = diagnostics.validate(StudySettings, ("study",), data["study"]) if "study" in data else None
-    reader = DesignReader(diagnostics, header or StudySettings(name="unread", title="unread"))
-    return expansions, header, reader.design(expansions.values())
+    reader = DesignReader(diagnostics, header or StudySettings(name="unread", title="unread"), data)
+    return expansions, header, reader.design(expansions.values()), reader.data
 
 
 def _read_claims(diagnostics: Diagnostics, design: Design) -> tuple[Claim, ...]:
@@ -567,31 +570,27 @@ def _read_decode(diagnostics: Diagnostics, header: StudySettings | None) -> Deco
     return diagnostics.validate(DecodeSettings, ("decode",), data["decode"]) if "decode" in data else None
 
 
-def _read_template(diagnostics: Diagnostics, design: Design, own_corpus: OwnCorpus | None) -> Template:
-    data = diagnostics.data
+def _read_template(
+    diagnostics: Diagnostics, data: Mapping[str, Any], design: Design, own_corpus: OwnCorpus | None
+) -> Template:
     tables = {name: data[name] for name in TRIAL_TABLES if name in data}
     if own_corpus is not None:
         tables["task"] = own_corpus.complete_task(tables["task"])
-    fragments = read_fragments(diagnostics)
+    fragments = read_fragments(diagnostics, data)
     return Template(tables=tables, fragments=fragments, table_levels=design.table_levels)
 
 
 def _check_draft(
-    diagnostics: Diagnostics,
-    template: Template,
-    design: Design,
-    search: SearchSettings | None,
-    space: Mapping[str, Dimension],
+    draft: Draft, search: SearchSettings | None
 ) -> tuple[dict[str, Dimension], list[Trial] | None]:
     """Check recipes, placeholders and levels. Return the dimensions of a search, and the tried trials."""
-    draft = Draft(diagnostics=diagnostics, template=template, design=design, space=space)
     check_holes(draft, check_recipes(draft))
     tried = check_levels(draft)
     if search is None:
         return {}, tried
-    given = (*search.across, search.fidelity)
-    dimensions = search_dimensions(design.factors, space, recipe_dimensions(draft), given)
-    check_search(diagnostics, search, design.factors, dimensions)
+    given, factors = (*search.across, search.fidelity), draft.design.factors
+    dimensions = search_dimensions(factors, draft.space, recipe_dimensions(draft), given)
+    check_search(draft.diagnostics, search, factors, dimensions)
     return dimensions, tried
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Self
 
 from ...grammar import RecipeError, parse
 from ...grammar.difference import ablations
 from ..schema.design import Expansion
+from ..schema.settings import RECIPE_PATH
 from ..text.document import Diagnostics
 from ..text.strict_model import format_value
 
@@ -20,7 +22,8 @@ RECIPE = "recipe"
 class Ablation(Expansion):
     """Expansion that adds the factor `recipe`: the complete recipe, and recipes that each lack one part."""
 
-    tables: Mapping[str, Any]
+    recipes: tuple[str, ...]
+    patch = MappingProxyType({RECIPE_PATH: f"{{{RECIPE}}}"})
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self | None:
@@ -30,7 +33,7 @@ class Ablation(Expansion):
         text = model.get(RECIPE) if isinstance(model, Mapping) else None
         if data["study"]["ablate"] != "parts" or "ladder" in data:
             return None  # [study] and [ladder] report these faults themselves
-        if not isinstance(model, dict) or not isinstance(text, str) or not isinstance(factors, Mapping):
+        if not isinstance(text, str) or not isinstance(factors, Mapping):
             return None
         if RECIPE in factors:
             message = "ablate creates a factor with this name: rename your factor"
@@ -44,11 +47,11 @@ class Ablation(Expansion):
             message = f"expected a recipe with removable parts, got {format_value(text)}"
             diagnostics.report(("study", "ablate"), message)
             return None
-        whole = {"model": {**model, RECIPE: f"{{{RECIPE}}}"}}
-        return cls({**whole, "factors": {RECIPE: [text, *(each.text for each in without)], **factors}})
+        diagnostics.origins["factors", RECIPE] = RECIPE_PATH
+        return cls((text, *(each.text for each in without)))
 
-    def changed_tables(self) -> Mapping[str, Any]:
-        return self.tables
+    def add_factors(self, factors: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {RECIPE: [*self.recipes], **factors}
 
 
 EXPANSION = Ablation

@@ -30,14 +30,15 @@ class Fidelity(Expansion):
     """The setting that grows from rung to rung of a search, such as the width.
 
     One in `reduction` points on a rung is promoted to the next. With `brackets`, as in Hyperband, some points
-    begin on higher rungs and compete only with points that began there, too.
+    begin on higher rungs and compete only with points that began there, too. `patch` lets each rung set its
+    own value of a key, or removes a dimension that becomes a factor.
     """
 
     name: str
     rungs: tuple[int, ...]
     reduction: int
     brackets: bool
-    tables: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False, compare=False)
+    patch: Mapping[KeyPath, Any] = field(default_factory=dict[KeyPath, Any], repr=False, compare=False)
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self | None:
@@ -57,7 +58,7 @@ class Fidelity(Expansion):
             return None
         reduction = _whole(table.get("reduction"), at_least=2) or REDUCTIONS[scheduler]
         try:
-            rungs, changed = _rungs(data, name, reduction)
+            rungs, patch = _rungs(data, name, reduction)
             if len(rungs) < 2:
                 message = f"{scheduler} needs at least two rungs, but reduction = {reduction} gives only one"
                 remedy = f"lower reduction, or raise the largest {name}"
@@ -69,14 +70,14 @@ class Fidelity(Expansion):
             for problem in error.problems:
                 diagnostics.report(problem.path, problem.message, key=problem.key)
             return None
-        # the largest value comes first, because a point's result comes from a training with this value
-        tables = {**changed, "factors": {**factors, name: rungs[::-1]}}
+        if _SPACE in patch:
+            diagnostics.origins["factors", name] = (*_SPACE, name)
         found = cls(
             name=name,
             rungs=tuple(rungs),
             reduction=reduction,
             brackets=scheduler == "hyperband",
-            tables=tables,
+            patch=patch,
         )
         points, study = _whole(search.get("trials"), at_least=1), data.get("study")
         has_baseline = isinstance(study, Mapping) and bool(study.get("baseline"))
@@ -88,8 +89,9 @@ class Fidelity(Expansion):
             diagnostics.report(("search", "trials"), message)
         return found
 
-    def changed_tables(self) -> Mapping[str, Any]:
-        return self.tables
+    def add_factors(self, factors: Mapping[str, Any]) -> Mapping[str, Any]:
+        # the largest value comes first, because a point's result comes from a training with this value
+        return {**factors, self.name: [*self.rungs[::-1]]}
 
     @property
     def top(self) -> int:
@@ -174,6 +176,7 @@ def promoted_count(ended: int, reduction: int) -> int:
 
 
 _PATH: KeyPath = ("search", "scheduler", "fidelity")
+_SPACE: KeyPath = ("search", "space")
 _FIRST_PATH: KeyPath = ("search", "scheduler", "min_fidelity")
 
 _BELOW = 2
@@ -184,8 +187,8 @@ def _fault(path: KeyPath, message: str, *, key: bool = False) -> InvalidTableErr
     return InvalidTableError((ValidationProblem(path, message, key),))
 
 
-def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int], dict[str, Any]]:
-    """Return the fidelity's value on each rung, and the tables of the study that must change.
+def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int], dict[KeyPath, Any]]:
+    """Return the fidelity's value on each rung, and the values in the study that must change, by path.
 
     The change lets each rung set its own value. A key of [task] or [train] gets a placeholder; a dimension of
     the search space is removed.
@@ -198,8 +201,8 @@ def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int
         if name in factors or name in space:
             message = f"'{name}' is a built-in fidelity: give the factor or dimension another name"
             raise _fault(_PATH, message)
-        low, top, changed = _replace_length(data) if name == LENGTH else _replace_steps(data)
-        return _between(first or max(low, top // reduction**_BELOW), top, reduction), changed
+        low, top, patch = _replace_length(data) if name == LENGTH else _replace_steps(data)
+        return _between(first or max(low, top // reduction**_BELOW), top, reduction), patch
     if name in factors and name != SEED:
         levels, path = factors[name], ("factors", name)
         if not isinstance(levels, list) or not levels or any(type(each) is not int for each in levels):
@@ -224,8 +227,7 @@ def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int
             message += ": remove min_fidelity"
             raise _fault(_FIRST_PATH, message, key=True)
         others = {key: each for key, each in space.items() if key != name}
-        changed = {"search": {**search, "space": others}}
-        return _between(dimension.low, dimension.high, reduction), changed
+        return _between(dimension.low, dimension.high, reduction), {_SPACE: others}
     known = [EPOCHS, LENGTH, DATA, *space, *(each for each in factors if each != SEED)]
     message = (
         f"expected epochs, length, data, a factor or a dimension, got '{name}'{nearest_hint(name, known)}"
@@ -247,8 +249,8 @@ def _between(first: int, top: int, reduction: int) -> list[int]:
     return [*rungs, top] if rungs[-1] * reduction <= top else [top]
 
 
-def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
-    """Return the lowest and highest value for `fidelity = "data"`, and `[train]` with a placeholder for it.
+def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[KeyPath, Any]]:
+    """Return the lowest and highest value for `fidelity = "data"`, and the key that gets its placeholder.
 
     These bounds are 1 and the number of steps of an epoch in the study file.
     """
@@ -261,11 +263,11 @@ def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
             f'fidelity = "{DATA}" raises the steps of an epoch: expected [train] steps_per_epoch, got {got}'
         )
         raise _fault(_PATH, message)
-    return 1, top, {"train": {**train, "steps_per_epoch": f"{{{DATA}}}"}}
+    return 1, top, {("train", "steps_per_epoch"): f"{{{DATA}}}"}
 
 
-def _replace_length(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
-    """Return the lowest and highest value for `fidelity = "length"`, and the table with a placeholder for it.
+def _replace_length(data: Mapping[str, Any]) -> tuple[int, int, dict[KeyPath, Any]]:
+    """Return the lowest and highest value for `fidelity = "length"`, and the key that gets its placeholder.
 
     These bounds are the shortest and the longest training length in the study file.
     """
@@ -277,13 +279,13 @@ def _replace_length(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
             low, top = (_whole(each, at_least=1) for each in lengths)
             if low is not None and top is not None and low <= top:
                 grown = [hole, hole] if low == top else [low, hole]
-                return (1 if low == top else low), top, {table: {**keys, "lengths": grown}}
+                return (1 if low == top else low), top, {(table, "lengths"): grown}
     train = data.get("train")
     curriculum = train.get("curriculum") if isinstance(train, Mapping) else None
     if isinstance(train, Mapping) and isinstance(curriculum, Mapping):
         low, top = (_whole(curriculum.get(key), at_least=1) for key in ("start", "end"))
         if low is not None and top is not None:
-            return low, top, {"train": {**train, "curriculum": {**curriculum, "end": hole}}}
+            return low, top, {("train", "curriculum", "end"): hole}
     needed = "lengths = [shortest, longest] in [train] or [task], or the end of a curriculum"
     raise _fault(
         _PATH, f'fidelity = "{LENGTH}" raises the longest training length: expected {needed}, got none'

@@ -6,7 +6,7 @@ The number of training tokens is proportional to the number of parameters.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Self, cast
 
@@ -18,7 +18,7 @@ from ..schema.factors import SEED, level_name, short_level_names
 from ..schema.settings import BUDGET_KEYS, Level, TrialSettings
 from ..text.document import Diagnostics
 from ..text.strict_model import StrictModel, format_value, part_table
-from ..text.toml_positions import KeyPath, KeyValueSpan
+from ..text.toml_positions import KeyPath
 from ..text.units import WIDTH, abbreviate_all, labelled_lines
 
 if TYPE_CHECKING:
@@ -51,12 +51,13 @@ class LadderSettings(StrictModel):
 class Ladder(Expansion):
     """The sizes of a ladder: a list of values for each name, such as `width`.
 
-    A list has one value for each rung. `tables` have the sizes as factors that change together. `width` names
-    the list that fills d_model, if any.
+    A list has one value for each rung. `factors` has the valid sizes, which change together as factors, and
+    `patch` the values of other keys that this needs. `width` names the list that fills d_model, if any.
     """
 
     sizes: Mapping[str, tuple[int, ...]]
-    tables: Mapping[str, Any]
+    factors: Mapping[str, list[int]]
+    patch: Mapping[KeyPath, Any] = field(repr=False)
     tokens_per_parameter: float = 1.0
     lr_exponent: float = 0.0
     width: str | None = None
@@ -72,24 +73,23 @@ class Ladder(Expansion):
         for path, message in [*_clashes(data), *(() if found is None else _size_faults(data, found))]:
             diagnostics.report(path, message)
         sizes = _readable_sizes(data[TABLE])
-        places = cast("dict[KeyPath, tuple[str, KeyValueSpan]]", diagnostics.document.places)
-        for path in [path for path in places if path[:2] == (TABLE, "sizes") and len(path) > 2]:
-            # the sizes become factors, so faults of these factors are shown at the sizes in the file
-            places.setdefault(("factors", *path[2:]), places[path])
         diagnostics.invalid.update(("factors", name) for name, each in sizes.items() if not each)
-        tables = _tables(data, {} if diagnostics.has_search else sizes)
+        factors = sizes if isinstance(data.get("study"), Mapping) and not diagnostics.has_search else {}
+        diagnostics.origins.update({("factors", name): (TABLE, "sizes", name) for name in factors})
+        patch = _patch(data, factors)
         if found is None:
-            return cls(sizes={}, tables=tables)
+            return cls(sizes={}, factors=factors, patch=patch)
         return cls(
             sizes=found.sizes,
-            tables=tables,
+            factors=factors,
+            patch=patch,
             tokens_per_parameter=found.tokens_per_parameter,
             lr_exponent=found.lr_exponent,
             width=_width(data, found),
         )
 
-    def changed_tables(self) -> Mapping[str, Any]:
-        return self.tables
+    def add_factors(self, factors: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {**self.factors, **{name: factors[name] for name in factors if name not in self.factors}}
 
     def read_cells(self, reader: DesignReader) -> Mapping[str, Any]:
         return {"ladder": tuple(self.sizes)}
@@ -110,23 +110,20 @@ class Ladder(Expansion):
 EXPANSION = Ladder
 
 
-def _tables(data: Mapping[str, Any], sizes: Mapping[str, list[int]]) -> dict[str, Any]:
-    """Return those tables of a study that change when the ladder's sizes become factors.
+def _patch(data: Mapping[str, Any], sizes: Mapping[str, list[int]]) -> dict[KeyPath, Any]:
+    """Return the values that change when the ladder's sizes become factors, by path.
 
     Every combination of the other factors is trained at every size.
     """
-    study, train, factors = (data.get(name) for name in ("study", "train", "factors"))
-    factors = factors if isinstance(factors, Mapping) else {}
-    tables: dict[str, Any] = {}
-    if isinstance(train, Mapping):
+    patch, factors = dict[KeyPath, Any](), data.get("factors")
+    others = [name for name in factors if name not in (SEED, *sizes)] if isinstance(factors, Mapping) else []
+    if isinstance(data.get("train"), Mapping):
         # a stand-in for a required key: `change` sets the steps when the parameters of a cell are known
-        tables["train"] = {**train, "steps_per_epoch": 1}
-    if isinstance(study, Mapping) and sizes:
-        around = [name for name in factors if name not in (SEED, *sizes)]
-        kept = {name: value for name, value in study.items() if name != "ablate"}
-        tables["study"] = {**kept, "design": "zip", "around": around}
-        tables["factors"] = {**sizes, **{name: factors[name] for name in factors if name not in sizes}}
-    return tables
+        patch["train", "steps_per_epoch"] = 1
+    if sizes:
+        kept = {name: value for name, value in data["study"].items() if name != "ablate"}
+        patch[("study",)] = {**kept, "design": "zip", "around": others}
+    return patch
 
 
 def _clashes(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:

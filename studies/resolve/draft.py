@@ -64,9 +64,10 @@ def _named_fragments(data: Mapping[str, Any]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A study file under validation."""
+    """A study file under validation. `data` has its tables with what expansions add to them."""
 
     diagnostics: Diagnostics
+    data: Mapping[str, Any]
     template: Template
     design: Design
     space: Mapping[str, Dimension]
@@ -77,7 +78,7 @@ class Draft:
         Names with invalid values are included. They are the names of factors, search dimensions and
         fragments.
         """
-        return {*filler_kinds(self.diagnostics.data), *_named_fragments(self.diagnostics.data)} - {SEED}
+        return {*filler_kinds(self.data), *_named_fragments(self.data)} - {SEED}
 
     def axes(self) -> dict[str, PlacedLevels]:
         """Return the values that may fill each placeholder, with their first paths in the file.
@@ -89,7 +90,7 @@ class Draft:
         for name, levels in self.design.combined_factors.items():
             for index, level in enumerate(levels):
                 places.setdefault((name, level_key(level)), ("factors", name, index))
-        tables = self.diagnostics.data.get("cells", [])
+        tables = self.data.get("cells", [])
         for index, cell in self.design.listed_cells.items():
             for name, level in cell.items():
                 path = ("cells", index, name) if name in tables[index] else (*BASELINE_PATH, name)
@@ -111,12 +112,13 @@ class Draft:
 _FRAGMENTS = "recipes"
 
 
-def read_fragments(diagnostics: Diagnostics) -> dict[str, str]:
+def read_fragments(diagnostics: Diagnostics, data: Mapping[str, Any]) -> dict[str, str]:
     """Return the valid entries of [recipes], in file order; report faulty ones.
 
-    A placeholder without a value makes a fragment invalid, too; `check_holes` reports it.
+    `data` has the study's tables with what expansions add to them. A placeholder without a value makes a
+    fragment invalid, too; `check_holes` reports it.
     """
-    others = filler_kinds(diagnostics.data)
+    others = filler_kinds(data)
     texts = {
         name: text
         for name, text in diagnostics.table(_FRAGMENTS).items()
@@ -234,7 +236,7 @@ def check_holes(draft: Draft, parts: Collection[str] | None) -> None:
     known, no name is reported as unused, since the part could use it.
     """
     declared, axes, used = draft.declared_names(), draft.axes(), set[str | None]()
-    fragments = _named_fragments(draft.diagnostics.data)
+    fragments = _named_fragments(draft.data)
     for path, text in _texts(draft):
         for hole in HOLE_PATTERN.finditer(text):
             used.add(hole[1])
@@ -347,8 +349,8 @@ def _texts(draft: Draft) -> Iterator[tuple[KeyPath, str]]:
     Such texts are in [model], [task], [train], [recipes] and the levels.
     """
     yield from draft.template.texts.items()
-    for name in _named_fragments(draft.diagnostics.data):
-        text = draft.diagnostics.data["recipes"][name]
+    for name in _named_fragments(draft.data):
+        text = draft.data["recipes"][name]
         if isinstance(text, str):
             yield ("recipes", name), text
     for name, levels in draft.axes().items():

@@ -117,7 +117,7 @@ def build_grid(diagnostics: Diagnostics, study: Study) -> TrialSource:
     design, name = study.design, study.name
     count = design.count()
     if count > MAX_TRIALS:
-        where = "factors" if "factors" in diagnostics.data else "cells"
+        where = "cells" if design.listed_cells and "factors" not in diagnostics.data else "factors"
         diagnostics.report((where,), f"expected at most {MAX_TRIALS:,} trials, got {count:,}")
         return TrialSource()
     cells: list[Trial] = []

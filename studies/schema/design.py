@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ...errors import nearest_hint
@@ -28,12 +29,13 @@ from .factors import (
     Conditions,
     NamedLevels,
     TableLevels,
-    expand_table_levels,
     has_level,
     is_name,
     level_fault,
     level_key,
+    name_table_levels,
     read_factors,
+    with_values,
 )
 from .settings import Level, MatchedCost, StudySettings, TrialSettings, find_design
 
@@ -49,20 +51,24 @@ if TYPE_CHECKING:
 class Expansion:
     """Base class of optional features that one key of a study file turns on, such as `[ladder]`.
 
-    Each method belongs to a stage of reading the study. All except `read` change nothing by default.
+    Each method belongs to a stage of reading the study. All except `read` change nothing by default. `patch`
+    has values in place of those in the study file, by path, such as the placeholder of an added factor.
     """
+
+    patch: Mapping[KeyPath, Any] = MappingProxyType({})
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self | None:
         """Return this expansion if the study file has its key, else None.
 
-        Faults in the key's value are reported.
+        Faults in the key's value are reported. If the levels of added factors are written elsewhere in the
+        file, `diagnostics.origins` is told where.
         """
         raise NotImplementedError
 
-    def changed_tables(self) -> Mapping[str, Any]:
-        """Return tables that take the place of tables in the study file."""
-        return {}
+    def add_factors(self, factors: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the table [factors] with the factors that this feature adds."""
+        return factors
 
     def read_cells(self, reader: DesignReader) -> Mapping[str, Any]:
         """Return the fields of `Design` that this feature sets, and report faults."""
@@ -109,10 +115,7 @@ def _module_names() -> tuple[str, ...]:
 
 
 def read_expansions(diagnostics: Diagnostics) -> dict[str, Expansion]:
-    """Return the optional features that a study file turns on, by key.
-
-    Report faults of these keys. The tables that they change are replaced in the document's data.
-    """
+    """Return the optional features that a study file turns on, by key. Report faults of these keys."""
     study, search = (diagnostics.data.get(name) for name in ("study", "search"))
     scheduler = part_table(search.get("scheduler")) if isinstance(search, Mapping) else {}
     keys = {*diagnostics.data, *(study if isinstance(study, Mapping) else ()), *scheduler}
@@ -122,9 +125,20 @@ def read_expansions(diagnostics: Diagnostics) -> dict[str, Expansion]:
             kind: type[Expansion] = import_module(f"{_EXPANSIONS}.{name}", __package__).EXPANSION
             if (expansion := kind.read(diagnostics)) is not None:
                 found[name] = expansion
-                diagnostics.data.update(expansion.changed_tables())
     return found
 
+
+def expand_tables(tables: Mapping[str, Any], expansions: Iterable[Expansion]) -> Mapping[str, Any]:
+    """Return the tables of a study with the factors and the patches of its expansions."""
+    for each in expansions:
+        factors = tables.get(FACTORS)
+        if added := each.add_factors(factors if isinstance(factors, Mapping) else {}):
+            tables = {**tables, FACTORS: added}
+        tables = with_values(tables, each.patch)
+    return tables
+
+
+CELLS, FACTORS = "cells", "factors"
 
 MAX_TRIALS = 100_000
 """The maximum number of trials; a larger grid is a fault, reported before its trials are made."""
@@ -383,7 +397,6 @@ def describe_condition(condition: Mapping[str, tuple[Level, ...]]) -> str:
 
 
 BASELINE_PATH: KeyPath = ("study", "baseline")
-CELLS = "cells"
 
 
 class DesignReader:
@@ -391,17 +404,20 @@ class DesignReader:
 
     A study without factors gets the factors of its cells, in order of appearance. A cell has the baseline's
     level of each factor that it does not name. Whether the levels fit their placeholders is checked later.
+    `data` are the tables of the study with what its expansions add.
     """
 
-    def __init__(self, diagnostics: Diagnostics, header: StudySettings) -> None:
+    def __init__(self, diagnostics: Diagnostics, header: StudySettings, data: Mapping[str, Any]) -> None:
         self.diagnostics, self.header = diagnostics, header
         self.kind = find_design(header.design.name)
-        self.table_levels = expand_table_levels(diagnostics)
+        self.data, self.table_levels = name_table_levels(diagnostics, data)
+        factors = self.data.get(FACTORS)
+        table = factors if isinstance(factors, Mapping) else diagnostics.table(FACTORS)
         self.factors = read_factors(
-            diagnostics, lambda name: self.kind.repeats_levels and name not in (SEED, *header.around)
+            diagnostics, table, lambda name: self.kind.repeats_levels and name not in (SEED, *header.around)
         )
         self.crossed = {name: levels for name, levels in self.factors.items() if name != SEED}
-        tables = diagnostics.data.get(CELLS, [])
+        tables = self.data.get(CELLS, [])
         if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
             diagnostics.report((CELLS,), f"expected [[cells]], got {format_value(tables)}")
             tables = []

@@ -31,14 +31,13 @@ _FACTOR_NAME = re.compile(r"[A-Za-z]\w*")
 
 
 def read_factors(
-    diagnostics: Diagnostics, may_repeat: Callable[[str], bool] = lambda _: False
+    diagnostics: Diagnostics, table: Mapping[str, Any], may_repeat: Callable[[str], bool] = lambda _: False
 ) -> dict[str, tuple[Level, ...]]:
-    """Return the factors of [factors] with their levels, in file order.
+    """Return the factors of the table [factors] with their levels, in its order.
 
     A missing `seed` gets the level 0. Invalid levels are reported and kept; so are repeated levels, unless
     `may_repeat` is true for the factor. A factor without a list of levels has an empty tuple.
     """
-    table = diagnostics.table("factors")
     if SEEDS in table and SEED not in table and f"{{{SEEDS}}}" not in repr(diagnostics.data):
         labels = diagnostics.table("study").get("labels", ())
         if SEEDS not in labels:  # a misspelt seed is a single fault: other checks treat `seeds` as `seed`
@@ -119,13 +118,14 @@ _NAME = "name"
 _LABEL = "label"
 
 
-def expand_table_levels(diagnostics: Diagnostics) -> TableLevels:
-    """Replace each level that is a TOML table by its label or name.
+def name_table_levels(
+    diagnostics: Diagnostics, data: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], TableLevels]:
+    """Return a study's tables with the label or name of each level that is a TOML table, and these tables.
 
-    Return the tables by factor and name. `{ name = "mqar", pairs = 4 }` becomes the level `mqar`, and with
+    The tables come by factor and name. `{ name = "mqar", pairs = 4 }` becomes the level `mqar`, and with
     `label = "few"` the level `few`. Tables that have neither key, and tables that share a name, are reported.
     """
-    data = diagnostics.data
     found: dict[str, dict[Level, Mapping[str, Any]]] = {}
     replaced: dict[KeyPath, Level] = {}
     for path, factor, level in _placed_levels(data):
@@ -143,10 +143,7 @@ def expand_table_levels(diagnostics: Diagnostics) -> TableLevels:
     for path, factor, level in _placed_levels(data):
         if isinstance(level, str) and level in found.get(factor, {}) and path[0] == "factors":
             _report_shared_name(diagnostics, path, level)
-    for name in _TABLES if replaced else ():
-        if name in data:
-            data[name] = _replaced(data[name], (name,), replaced)
-    return found
+    return with_values(data, replaced), found
 
 
 def _report_shared_name(diagnostics: Diagnostics, path: KeyPath, name: str) -> None:
@@ -165,14 +162,20 @@ def _placed_levels(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]
             yield ("cells", index, factor), factor, level
 
 
-def _replaced(value: Any, path: KeyPath, names: Mapping[KeyPath, Level]) -> Any:  # noqa: ANN401 -- TOML
-    if path in names:
-        return names[path]
-    if isinstance(value, Mapping):
-        return {key: _replaced(inner, (*path, key), names) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_replaced(inner, (*path, index), names) for index, inner in enumerate(value)]
-    return value
+def with_values(tables: Mapping[str, Any], values: Mapping[KeyPath, Any]) -> Mapping[str, Any]:
+    """Return nested tables and lists with these values at their paths. The given tables do not change."""
+    for path, value in values.items():
+        tables = _with_value(tables, path, value)
+    return tables
+
+
+def _with_value(table: Any, path: KeyPath, value: Any) -> Any:  # noqa: ANN401 -- TOML holds anything
+    if not path:
+        return value
+    inner = _with_value(table[path[0]] if path[1:] else None, path[1:], value)
+    if isinstance(table, list):
+        return [inner if index == path[0] else each for index, each in enumerate(table)]
+    return {**table, path[0]: inner}
 
 
 level_key: Callable[[Level], str] = repr

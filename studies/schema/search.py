@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from random import Random
+from typing import Any
 
 from ...errors import FaultCollector, nearest_hint
 from ...grammar import Parameter, RecipeError
@@ -38,14 +39,13 @@ ChoosePoint = Callable[[Callable[[str, Dimension], Level]], Mapping[str, Level]]
 """Chooses a point by calling the given function for each active dimension."""
 
 
-def read_search(diagnostics: Diagnostics) -> tuple[SearchSettings | None, dict[str, Dimension]]:
-    """Return the settings of [search] and the dimensions of [search.space].
+def read_search(
+    diagnostics: Diagnostics, given: Mapping[str, Any]
+) -> tuple[SearchSettings | None, dict[str, Dimension]]:
+    """Return the settings of the table [search] and the dimensions of its space.
 
     Faults are reported; an invalid dimension is left out.
     """
-    if not diagnostics.has_search:
-        return None, {}
-    given = diagnostics.data["search"]
     settings = diagnostics.validate(SearchSettings, ("search",), given)
     if settings is None:
         space = given.get("space") if isinstance(given, Mapping) else None

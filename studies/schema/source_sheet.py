@@ -98,17 +98,19 @@ class SourceSheet:
         return f"{' and '.join(counts)} {verb} not from the paper (activemem study show {study} --sources)."
 
 
-def read_source_sheet(diagnostics: Diagnostics, as_written: Mapping[str, Any]) -> SourceSheet:
+def read_source_sheet(
+    diagnostics: Diagnostics, data: Mapping[str, Any], as_written: Mapping[str, Any]
+) -> SourceSheet:
     """Return the source of every setting of a study.
 
-    Report faults of its table `[source]`, if any. `as_written` has the tables without overrides.
+    Report faults of its table `[source]`, if any. `data` has the tables with what expansions add to them, and
+    `as_written` the same without overrides.
 
     Every key that the file gives in [model], [task], [train], [recipes], [factors] and [decode] needs a
     source, and so do its cells. The source of a table applies to all its keys. A key whose value is a
     placeholder needs none: the values that fill the placeholder have sources. The study's author is the
     source of overrides, and of defaults without a source.
     """
-    data = diagnostics.data
     is_given = TABLE in data
     sources = dict(_read(diagnostics, (TABLE,), data[TABLE])) if is_given else {}
     given = dict(_written(data))

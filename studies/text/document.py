@@ -305,18 +305,19 @@ def _value(left: str, right: str) -> tuple[Any, dict[KeyPath, KeyValueSpan]]:
 class Diagnostics:
     """Collector of a study file's faults.
 
-    Other faults of a value whose path is in `invalid` are not reported. `data` has the document's tables
-    after expansions: a ladder, rungs of a search, an ablation, and levels that are tables. The document
-    itself does not change.
+    Other faults of a value whose path is in `invalid` are not reported. `origins` has the place in the file
+    of each factor that an expansion adds: faults of `("factors", "width")` are shown there.
     """
 
     document: Document
     faults: list[StudyFault] = field(default_factory=list)
     invalid: set[KeyPath] = field(default_factory=set)
-    data: dict[str, Any] = field(init=False)
+    origins: dict[KeyPath, KeyPath] = field(default_factory=dict[KeyPath, KeyPath])
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "data", dict(self.document.data))
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """The tables of the file with its overrides."""
+        return self.document.data
 
     @property
     def has_search(self) -> bool:
@@ -327,6 +328,8 @@ class Diagnostics:
         self, path: KeyPath, message: str, *, key: bool = False, within: Span | None = None, verb: str = ""
     ) -> None:
         """Add a fault with this message, unless the same fault is already there."""
+        if path[:2] in self.origins and path not in self.document.places:
+            path, within = (*self.origins[path[:2]], *path[2:]), None
         fault = self.document.fault(path, message, key=key, within=within, verb=verb)
         if fault not in self.faults:
             self.faults.append(fault)

@@ -512,3 +512,12 @@ def test_an_unknown_key_names_the_inner_table_that_has_it(line, hint):
     with pytest.raises(StudyError) as refused:
         load_study(text)
     assert hint in str(refused.value)
+
+
+def test_a_fault_of_a_part_to_remove_is_shown_in_the_recipe_of_the_file():
+    with pytest.raises(StudyError) as caught:
+        load_study(TEXT, ["study.ablate=parts", "model.recipe='sa >> ff({size})'"])
+    found = [str(fault.message) for fault in caught.value.faults]
+    assert (
+        "[model] recipe: no value for the hole {size}: add size to [factors], with a list of levels" in found
+    )

@@ -1,5 +1,7 @@
 """[ladder]: coupled sizes, with training length and learning rate by rule."""
 
+import tomllib
+
 import pytest
 
 from activemem import StudyError, load_study
@@ -140,3 +142,10 @@ def test_levels_that_are_sizes_are_refused_where_the_sizes_stand():
         load_study(TEXT.replace("[16, 32, 48]", "[16, 32, 99999]"))
     (fault,) = caught.value.faults
     assert fault.line == 1 + TEXT[: TEXT.index("sizes = {")].count("\n")
+    assert "[ladder] sizes.width" in fault.message
+
+
+def test_reading_a_ladder_leaves_the_tables_of_its_file_as_they_are():
+    study = load_study(TEXT)
+    assert study.document.data == tomllib.loads(TEXT)
+    assert (study.header.design.name, study.header.around) == ("zip", ("mixer",))
