@@ -25,12 +25,13 @@ from .presentation.kinds import (
 )
 from .resolve.draft import Draft, check_holes, check_levels, check_recipes, read_fragments, recipe_dimensions
 from .resolve.grid import SearchSource, StudyBudget, TrialSource, build_grid
-from .resolve.search_points import Suggest, count_points, resolve_point
+from .resolve.search_points import count_points, resolve_point
 from .resolve.template import TRIAL_TABLES, Template, resolve_settings
 from .resolve.trial import Trial
 from .schema.design import Design, DesignReader, Expansion, expand_tables, read_expansions
 from .schema.factors import SEED
 from .schema.search import (
+    Suggest,
     check_search,
     check_search_ends,
     check_search_space,

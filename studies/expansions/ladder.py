@@ -58,9 +58,9 @@ class Ladder(Expansion):
     sizes: Mapping[str, tuple[int, ...]]
     factors: Mapping[str, list[int]]
     patch: Mapping[KeyPath, Any] = field(repr=False)
-    tokens_per_parameter: float = 1.0
-    lr_exponent: float = 0.0
-    width: str | None = None
+    tokens_per_parameter: float
+    lr_exponent: float
+    width: str | None
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self:
@@ -76,13 +76,11 @@ class Ladder(Expansion):
         diagnostics.invalid.update(("factors", name) for name, each in sizes.items() if not each)
         factors = sizes if isinstance(data.get("study"), Mapping) and not diagnostics.has_search else {}
         diagnostics.origins.update({("factors", name): (TABLE, "sizes", name) for name in factors})
-        patch = _patch(data, factors)
-        if found is None:
-            return cls(sizes={}, factors=factors, patch=patch)
+        found = found or LadderSettings(sizes={}, tokens_per_parameter=1)
         return cls(
             sizes=found.sizes,
             factors=factors,
-            patch=patch,
+            patch=_patch(data, factors),
             tokens_per_parameter=found.tokens_per_parameter,
             lr_exponent=found.lr_exponent,
             width=_width(data, found),

@@ -9,17 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 
 from ...grammar.dimensions import option_label, resolve
 from ...grammar.nodes import ChoiceDimension, Dimension, HoleNode, IntegerDimension, RealDimension, walk
+from ..schema.search import ChoosePoint, Suggest
 from ..schema.settings import RECIPE_PATH, Level
 from .template import Template
 
 MAX_COUNTED = 2_000
 """The maximum number of combinations that are resolved to count a space's points, each in about 1 ms."""
-
-Suggest = Callable[[str, Dimension], Level]
-"""Chooses the value of a dimension, given its name."""
-
-ChoosePoint = Callable[[Suggest], dict[str, Level]]
-"""Chooses a point by calling the given function for each active dimension; returns the values by name."""
 
 
 def resolve_point(

@@ -35,8 +35,11 @@ from .settings import Level, StudySettings, TrialSettings
 _PROBES = 200
 """The number of points that are drawn to find dimensions that some points lack."""
 
-ChoosePoint = Callable[[Callable[[str, Dimension], Level]], Mapping[str, Level]]
-"""Chooses a point by calling the given function for each active dimension."""
+Suggest = Callable[[str, Dimension], Level]
+"""Chooses the value of a dimension, given its name."""
+
+ChoosePoint = Callable[[Suggest], dict[str, Level]]
+"""Chooses a point by calling the given function for each active dimension; returns the values by name."""
 
 
 def read_search(
@@ -227,7 +230,7 @@ def read_baseline(
         missing.extend([name] if name not in given else [])
         return given.get(name, representative_values(dimension)[0])
 
-    point = dict(choose(value_of))
+    point = choose(value_of)
     idle = [name for name in given if name not in point]
     if missing:
         diagnostics.report(path, f"expected a value of each dimension: {', '.join(missing)} is missing")
