@@ -41,7 +41,8 @@ def plugin_option() -> Any:  # noqa: ANN401 -- a class that Typer keeps to itsel
             typer.Option(
                 "--plugin",
                 metavar="FILE",
-                help="A plug-in: a Python file with metrics, blocks, tasks etc. Repeatable.",
+                help="A plug-in: a Python file with blocks (@activemem.register_block), tasks, metrics etc. "
+                "Repeatable. See docs/how-to/plug-ins.md.",
                 is_eager=True,
                 expose_value=False,
                 callback=_load_given,

@@ -9,10 +9,17 @@ import typer
 from ..options import JsonOption, number_option
 from ..output import EXIT_FAILED, EXIT_WRONG_INPUT, print_json, print_stdout
 
-app = typer.Typer(help="Check that blocks compute what their specifications state.", no_args_is_help=True)
+_OWN = (
+    "A block of your own is a class under @activemem.register_block in a Python file, which --plugin FILE "
+    "loads: see docs/how-to/plug-ins.md."
+)
+
+app = typer.Typer(
+    help=f"Check that blocks compute what their specifications state.\n\n{_OWN}", no_args_is_help=True
+)
 
 
-@app.command()
+@app.command(epilog=_OWN)
 def verify(
     name: Annotated[
         str,

@@ -29,8 +29,9 @@ def list_(
 ) -> None:
     """List all names of one kind, such as all blocks, all tasks or all metrics.
 
-    Each name has a description, or the publication it is from. A name from a plug-in also has the name of the
-    plug-in. Plug-ins that cannot be used are listed on standard error.
+    Each name has a description, or the publication it is from. Samplers are those of Optuna, and some that
+    know recipes. A name from a plug-in also has the name of the plug-in. Plug-ins that cannot be used are
+    listed on standard error.
     """
     from ...plugins import broken_plugins
     from ..views import catalog

@@ -111,6 +111,9 @@ class Half(PluginNorm):
     [
         (("show", "adm"), "unknown name 'adm'; nearest: adam"),
         (("show", "paradise-lost"), "paradise-lost is a corpus; see activemem data list"),
+        (("show", "Optuna"), "[search] sampler; see activemem list samplers"),
+        (("show", "plug-in"), "a class under @activemem.register_block"),
+        (("show", "register_block"), "see docs/how-to/plug-ins.md"),
         (("show", "adm", "--kind", "optimizers"), "unknown optimizer 'adm'; nearest: adam"),
         (("show", "adam", "--kind", "optimizer"), "curves, got 'optimizer'"),
         (("list", "block"), "expected one of blocks, norms, "),
