@@ -38,6 +38,14 @@ def test_the_command_prints_the_sheet(run):
 
 
 @pytest.mark.usefixtures("_sheets_are_kept")
+def test_without_results_the_sheet_ends_with_the_option_for_the_committed_ones(run):
+    (told,) = run("paper", "show", PAPER, "--no-tables").stderr.splitlines()
+    assert told.startswith(f"no trial of {PAPER} has ended in {Path.cwd() / 'results'}; ")
+    assert told.endswith(f", add --results {COMMITTED}")
+    assert not run("paper", "show", PAPER, "--results", str(COMMITTED), "--no-tables").stderr
+
+
+@pytest.mark.usefixtures("_sheets_are_kept")
 def test_a_study_that_is_not_done_has_the_core_hours_of_its_plan(run):
     shown = run("paper", "show", "negative-eigenvalues", "--results", str(COMMITTED), "--no-tables").stdout
     (row,) = [line for line in shown.splitlines() if "FLOPs" in line]
