@@ -63,7 +63,7 @@ def compare_outputs(
     Raises StudyError for unknown levels. Raises StatisticsError if no baseline has outputs for the same
     lines, or if several baselines have the same seed.
     """
-    chosen = select_trials(study, baseline)
+    chosen = select_trials(study, baseline, "--baseline")
     translations = _translations(study, store, tuned=tuned)
     baselines: dict[tuple[int, tuple[str, ...]], _Translation] = {}
     for each in translations:

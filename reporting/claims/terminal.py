@@ -150,7 +150,7 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
         numbers = f"{', '.join(map(str, several[:-1]))} and {several[-1]}"
         sentences.append(
             f"Tested at {numbers} seeds, with levels that keep the error rate "
-            "of the claim overall (Pocock 1977)."
+            "of the claim overall (Pocock 1977); p is corrected for these looks."
         )
     if any(each.needed for each in checked):
         power = "seeds for a power of 80 % at this effect and spread"

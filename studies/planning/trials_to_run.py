@@ -256,25 +256,31 @@ def _trials(study: Study, levels: Mapping[str, Level]) -> int:
 _SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})", re.ASCII)
 
 
-def select_trials(study: Study, selectors: Sequence[str]) -> frozenset[str]:
+def select_trials(study: Study, selectors: Sequence[str], option: str = "--only") -> frozenset[str]:
     """Return the ids of the trials that match all selectors, such as `mixer=sa`.
 
     Several levels of one factor are alternatives. Raise StudyError, with every fault, for an unknown factor
-    or level, if no trial matches, and for a search, whose trials are unknown.
+    or level, if no trial matches, and for a search, whose trials are unknown. `option` gave the selectors.
     """
+
+    def fault(text: str, start: int, end: int, message: str) -> StudyFault:
+        return StudyFault(message=message, line=0, text=text, start=start, end=end, option=option)
+
+    every = ", ".join(selectors)
     if study.search is not None:
-        raise StudyError(
-            study.name,
-            [StudyFault(message="a search has no trials to select, because they are not known in advance")],
-        )
+        message = "a search has no trials to select, because they are not known in advance"
+        raise StudyError(study.document.source, [fault(every, 0, len(every), message)])
     asked: dict[str, set[str]] = {}
     faults: list[StudyFault] = []
     for text in selectors:
-        factor, _, word = (each.strip() for each in text.partition("="))
+        before, sign, after = text.partition("=")
+        factor = before.strip()
         try:
-            level = _resolve_level_text(study, factor, word)
+            level = _resolve_level_text(study, factor, after.strip())
         except ValueError as error:
-            faults.append(StudyFault(message=f"{text}: {error}"))
+            known = factor in study.factors
+            start, end = (len(before + sign), len(text)) if known else (0, len(before))
+            faults.append(fault(text, start, end, str(error)))
         else:
             asked.setdefault(factor, set()).add(level)
     found = frozenset(
@@ -283,9 +289,9 @@ def select_trials(study: Study, selectors: Sequence[str]) -> frozenset[str]:
         if all(level_text(trial.levels[factor]) in texts for factor, texts in asked.items())
     )
     if not (faults or found):
-        faults = [StudyFault(message=f"no trial has all of these levels: {', '.join(selectors)}")]
+        faults = [fault(every, 0, len(every), "no trial has all of these levels")]
     if faults:
-        raise StudyError(study.name, faults)
+        raise StudyError(study.document.source, faults)
     return found
 
 

@@ -23,8 +23,8 @@ _WIDTH = 80  # columns; a longer message goes below its carets
 class StudyFault:
     """A fault of a study file, with its position.
 
-    `line` counts from 1 in the file; it is 0 for an override and None without a position. `start` and `end`
-    are columns of `text`, from 0; `end` is exclusive.
+    `line` counts from 1 in the file; it is 0 for a command's `option` and None without a position. `start`
+    and `end` are columns of `text`, from 0; `end` is exclusive.
     """
 
     message: str
@@ -32,6 +32,7 @@ class StudyFault:
     text: str = ""
     start: int = 0
     end: int = 0
+    option: str = "--set"
 
 
 class StudyError(ActivememError):
@@ -100,7 +101,7 @@ def path_prefix(path: KeyPath) -> str:
 def _order(fault: StudyFault) -> tuple[int, int, str, int, str]:
     """Return the sort key of a fault.
 
-    Faults in the file come first, then those in overrides, then those without a position.
+    Faults in the file come first, then those in options, then those without a position.
     """
     part = 2 if fault.line is None else 0 if fault.line else 1
     return (
@@ -136,7 +137,7 @@ def _format_faults(faults: tuple[StudyFault, ...]) -> Iterator[str]:
 
 
 def _label(fault: StudyFault) -> str:
-    return "" if fault.line is None else str(fault.line) if fault.line else "--set"
+    return "" if fault.line is None else str(fault.line) if fault.line else fault.option
 
 
 def command_line(*words: str, **options: str | int | Sequence[str] | None) -> str:

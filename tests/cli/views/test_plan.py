@@ -160,9 +160,11 @@ def test_a_part_is_planned_by_itself(run, tiny):
     page = json.loads(run("study", "plan", tiny, "--only", "task=not", "--json").stdout)
     assert (page["total"], page["subset_size"], page["left"], len(page["trials"])) == (8, 4, 4, 4)
     wrong = run("study", "plan", tiny, "--only", "task=nod")
-    assert (wrong.exit_code, wrong.stderr) == (
+    heading, _, *lines = wrong.stderr.splitlines()
+    assert (wrong.exit_code, heading, lines) == (
         2,
-        "tiny: 1 fault\n\n  task=nod: unknown level 'nod' of task; nearest: not\n",
+        f"{tiny}: 1 fault",
+        ["  --only | task=nod", "                ^^^  unknown level 'nod' of task; nearest: not"],
     )
 
 

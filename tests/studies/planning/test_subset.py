@@ -64,28 +64,32 @@ def test_every_fault_is_reported_together(study: Study) -> None:
     with pytest.raises(StudyError) as error:
         select_trials(study, ["model=sa", "tusk=sort", "lr=3", "seed", "task=sort"])
     assert [fault.message for fault in error.value.faults] == [
-        "lr=3: unknown level '3' of lr; known: 0.001, 0.01",
-        "model=sa: unknown level 'sa' of model; "
-        "known: attention, cgru(k=3) >> ff(8), conv(k=3) >> ff(8), ff(8)",
-        "seed: unknown level '' of seed; known: 0, 1",
-        "tusk=sort: unknown factor 'tusk'; nearest: task",
+        "unknown level '3' of lr; known: 0.001, 0.01",
+        "unknown level 'sa' of model; known: attention, cgru(k=3) >> ff(8), conv(k=3) >> ff(8), ff(8)",
+        "unknown level '' of seed; known: 0, 1",
+        "unknown factor 'tusk'; nearest: task",
     ]
+    assert "\n  --only | lr=3\n              ^  unknown level '3' of lr; known: 0.001, 0.01\n" in str(
+        error.value
+    )
 
 
 def test_an_unknown_factor_alone_is_a_fault(study: Study) -> None:
-    with pytest.raises(StudyError, match="tusk=sort: unknown factor 'tusk'; nearest: task"):
+    with pytest.raises(StudyError, match=r"\^\^\^\^  unknown factor 'tusk'; nearest: task"):
         select_trials(study, ["tusk=sort"])
 
 
 def test_levels_that_never_come_together_are_a_fault(study: Study) -> None:
-    with pytest.raises(StudyError, match=r"no trial has all of these levels: model=ff\(8\), task=sort"):
+    with pytest.raises(
+        StudyError, match=r"--only \| model=ff\(8\), task=sort\n.*no trial has all of these levels"
+    ):
         select_trials(study, ["model=ff(8)", "task=sort"])
 
 
 def test_a_level_whose_trials_are_all_over_the_budget_is_known() -> None:
     small = load_study(STUDY.replace('title = "Parts"', 'title = "Parts"\nmax_parameters = 840'))
     assert {trial.levels["model"] for trial in small.source.over_budget} == {"cgru(k=3) >> ff(8)"}
-    with pytest.raises(StudyError, match="no trial has all of these levels: model=cgru >> ff"):
+    with pytest.raises(StudyError, match="no trial has all of these levels"):
         select_trials(small, ["model=cgru >> ff"])
 
 
