@@ -326,13 +326,15 @@ class PaperStudy:
 class PrintedTable:
     """A table of the paper, with counts of printed and measured numbers.
 
-    `full_size` counts the numbers that a study of the paper's size has measured. `small` counts those that
-    only a small study has measured.
+    `full_size` counts the numbers that a study of the paper's size has measured, and `fewer_seeds` those of
+    them that no such study has with all of its seeds. `small` counts those that only a small study has
+    measured.
     """
 
     name: str
     printed: int
     full_size: int
+    fewer_seeds: int
     small: int
 
     @property
@@ -459,24 +461,26 @@ def paper_sheet(paper: str, store: Store | str | Path) -> PaperSheet:
 
 
 def _printed_table(theirs: PublishedTable, studies: Sequence[Study], outcomes: pl.DataFrame) -> PrintedTable:
-    reached = [
-        {
-            id(cell.published)
+    full_size, in_small = (
+        [
+            cell
             for table in paper_tables(
                 [theirs], [each for each in studies if each.header.small is small], outcomes
             )
             for cells in table.cells
             for cell in cells
             if cell.published is not None and cell.estimate is not None
-        }
+        ]
         for small in (False, True)
-    ]
-    full_size, in_small = reached
+    )
+    measured = {id(cell.published) for cell in full_size}
+    complete = {id(cell.published) for cell in full_size if cell.status is not CellStatus.PARTIAL}
     return PrintedTable(
         name=theirs.name,
         printed=len(theirs.cells),
-        full_size=len(full_size),
-        small=len(in_small - full_size),
+        full_size=len(measured),
+        fewer_seeds=len(measured - complete),
+        small=len({id(cell.published) for cell in in_small} - measured),
     )
 
 

@@ -70,12 +70,15 @@ def sheet_to_markdown(sheet: PaperSheet, *, tables: bool) -> str:
 
 def _summary(sheet: PaperSheet) -> list[str]:
     printed = sum(each.printed for each in sheet.printed)
-    full_size, small = (sum(getattr(each, size) for each in sheet.printed) for size in ("full_size", "small"))
+    full_size, fewer_seeds, small = (
+        sum(getattr(each, size) for each in sheet.printed) for size in ("full_size", "fewer_seeds", "small")
+    )
+    fewer = f" ({fewer_seeds} with fewer seeds than planned)" if fewer_seeds else ""
     claims = len(sheet.claims)
     decided = [sheet.count_decided(small=size) for size in (False, True)]
     return [
         sheet.paper,
-        f"{plural(printed, 'printed number')}: {full_size} measured at full size, "
+        f"{plural(printed, 'printed number')}: {full_size} measured at full size{fewer}, "
         f"{small} at small size, {printed - full_size - small} not yet",
         f"{plural(claims, 'claim')}: {decided[0]} decided at full size, {decided[1]} at small size",
     ]
