@@ -9,6 +9,7 @@ import pytest
 
 from activemem import load_study
 from activemem.reporting import paper_sheet
+from activemem.storage import Store
 
 from ..store_factories import make_partial_store, store_outcome
 
@@ -43,6 +44,24 @@ def test_without_results_the_sheet_ends_with_the_option_for_the_committed_ones(r
     assert told.startswith(f"no trial of {PAPER} has ended in {Path.cwd() / 'results'}; ")
     assert told.endswith(f", add --results {COMMITTED}")
     assert not run("paper", "show", PAPER, "--results", str(COMMITTED), "--no-tables").stderr
+
+
+@pytest.mark.heavy  # counts the costs of many models
+def test_numbers_with_fewer_seeds_than_planned_are_counted(run, monkeypatch):
+    trials = [each for each in load_study("algorithmic").trials if each.settings.task.name == "reverse"]
+    for trial in trials[:4]:  # all three seeds of one mixer, and one of the next
+        store_outcome(trial, Store("results"))
+    sheet = paper_sheet("active-memory-transformer", "results")
+    assert [each.fewer_seeds for each in sheet.printed] == [0, 1]
+    monkeypatch.setattr("activemem.reporting.paper.paper_sheet", lambda *_: sheet)
+    options = ("active-memory-transformer", "--no-tables")
+    summary = (
+        "56 printed numbers: 2 measured at full size (1 with fewer seeds than planned), 0 at small size,"
+    )
+    assert summary in run("paper", "show", *options).stdout
+    assert summary in run("paper", "show", *options, "--format", "markdown").stdout
+    page = json.loads(run("paper", "show", *options, "--json").stdout)
+    assert page["papers"][0]["printed"][1]["fewer_seeds"] == 1
 
 
 @pytest.mark.usefixtures("_sheets_are_kept")
