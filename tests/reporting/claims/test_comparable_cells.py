@@ -5,7 +5,7 @@ import pytest
 import scipy
 
 from activemem.reporting import Verdict
-from activemem.reporting.claims import check_claims
+from activemem.reporting.claims import check_claims, legend
 
 from ...studies.claims.factories import STUDY_TEXT, make_outcomes, study_with_claims
 
@@ -129,3 +129,11 @@ def test_with_many_seeds_a_permutation_test_decides():
     strict = decided(BEATS.format("reverse"), found, text=text, level=0.999)
     assert strict.verdict is Verdict.CONFIRMED, "no permutation of 8 pairs reaches this level"
     assert strict.deciding.p < 0.001
+
+
+def test_the_legend_names_the_degrees_of_freedom_of_the_pooled_tests_alone():
+    table = drawn()
+    pooled = decided(BEATS.format("reverse"), cells(table))
+    alone = decided(BEATS.format("reverse"), cells(table), test="t")
+    assert "the levels that both sides share (6 degrees of freedom)" in " ".join(legend([pooled, alone]))
+    assert "degrees" not in " ".join(legend([alone]))
