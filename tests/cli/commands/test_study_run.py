@@ -64,7 +64,7 @@ def test_a_part_of_a_study_runs_alone_and_the_study_stays_whole(run, tiny):
     wrong = run("study", "run", tiny, "--local", "--only", "task=nod", "--only", "mixer=conv")
     assert (wrong.exit_code, wrong.stderr.splitlines()[2:]) == (
         2,
-        ["  task=nod: unknown level 'nod' of task; nearest: not"],
+        ["  --only | task=nod", "                ^^^  unknown level 'nod' of task; nearest: not"],
     )
     assert not Path("results").exists()
     result = run("study", "run", tiny, "--local", "--only", "task=not", "--only", "mixer=conv")
