@@ -131,7 +131,7 @@ def _shared_trials(study: Study) -> str:
     for cell in study.cells:
         cells.setdefault(cell.id, []).append(cell)
     found = dict[str, None]()
-    for first, *others in cells.values():
+    for first, *others in (several for several in cells.values() if several[1:]):
         names = [
             name for name in first.levels if any(first.levels[name] != one.levels[name] for one in others)
         ]
@@ -139,8 +139,7 @@ def _shared_trials(study: Study) -> str:
             ", ".join(f"{name}={level_name(cell.levels[name])}" for name in names)
             for cell in (first, *others)
         )
-        if others:
-            found[" and ".join(labels)] = None
+        found[" and ".join(labels)] = None
     more = f"; and {len(found) - _MAX_ALIASES:,} more" if len(found) > _MAX_ALIASES else ""
     same = f"{'; '.join([*found][:_MAX_ALIASES])}{more}"
     return f"the same settings, so these share their trials: {same}" if found else ""
@@ -166,9 +165,7 @@ def _search_notes(study: Study, plan: Plan) -> Iterator[_Note]:
         yield "rungs", rung_words(study.fidelity.name, rung_costs(study))
     yield "space", space_words(study)
     yield "note", comparison_note(study)
-    for name in (
-        (each.name for each in study.search.settings.objectives if study.search) if study.search else ()
-    ):
+    for name in (each.name for each in (study.search.settings.objectives if study.search else ())):
         if name.startswith("test_"):
             yield "note", f"a search by {name} fits its points to the test split; search by a dev metric"
 
