@@ -48,7 +48,7 @@ from .schema.source_sheet import SourceSheet, read_source_sheet
 from .schema.tables import TABLES
 from .text.document import Diagnostics, Document, parse_document, read_document
 from .text.errors import StudyError, StudyFault, command_line
-from .text.key_synonyms import SYNONYMS
+from .text.key_synonyms import FORMER_TABLES, SYNONYMS
 from .text.strict_model import KEY_OWNERS
 from .text.units import plural
 
@@ -519,11 +519,12 @@ def _check_tables(diagnostics: Diagnostics) -> None:
         if name not in TABLES:
             owner = next((table for table, model in KEY_OWNERS.items() if name in model.model_fields), None)
             is_key = owner is not None and not isinstance(data[name], Mapping | list)
-            place = (
-                f"; [{owner}] has this key: {owner}.{name}"
-                if is_key
-                else nearest_hint(SYNONYMS.get(name, name), TABLES)
-            )
+            if name in FORMER_TABLES:
+                place = f"; {FORMER_TABLES[name]}"
+            elif is_key:
+                place = f"; [{owner}] has this key: {owner}.{name}"
+            else:
+                place = nearest_hint(SYNONYMS.get(name, name), TABLES)
             message = f"unknown table '{name}'{place}"
             diagnostics.report((name,), message, key=True)
     for name in _NEEDED_TABLES:

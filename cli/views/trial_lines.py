@@ -31,11 +31,13 @@ class TrialNameColumns:
     """Names of trials in aligned columns.
 
     There is one column for each factor and one for the seed, over all trials added so far. If they do not fit
-    into a line, factors with one level and the arguments of blocks are left out, and then the names before
-    numbers. At last the middles of the widest texts are left out, so that they still differ if possible.
+    into a line, first the factors are left out whose levels follow from those of `labels`. Then factors with
+    one level and the arguments of blocks are left out, and then the names before numbers. At last the middles
+    of the widest texts are left out, so that they still differ if possible.
     """
 
-    def __init__(self, trials: Iterable[Trial] = ()) -> None:
+    def __init__(self, trials: Iterable[Trial] = (), labels: Sequence[str] = ()) -> None:
+        self._labels = labels
         self._points: dict[_Point, Mapping[str, Level]] = {}  # without repetitions
         self._fits: dict[int, Mapping[str, _LevelTexts]] = {}  # cached by width, until trials are added
         self.add(trials)
@@ -59,8 +61,14 @@ class TrialNameColumns:
         points = tuple(self._points.values())
         factors = sorted(dict.fromkeys(chain.from_iterable(points)), key=_SEED.__eq__)
         levels = {factor: tuple(dict.fromkeys(each.get(factor) for each in points)) for factor in factors}
-        several = {factor: each for factor, each in levels.items() if len(each) > 1} or levels
-        for shown, form in ((levels, _texts), (several, _short_texts), (several, _bare_texts)):
+        named = {factor: each for factor, each in levels.items() if not self._follows(factor, points)}
+        several = {factor: each for factor, each in named.items() if len(each) > 1} or named
+        for shown, form in (
+            (levels, _texts),
+            (named, _texts),
+            (several, _short_texts),
+            (several, _bare_texts),
+        ):
             columns = {factor: form(factor, each) for factor, each in shown.items()}
             if _line_width(columns) <= max_width:
                 return columns
@@ -72,6 +80,13 @@ class TrialNameColumns:
             texts = _bare_texts(widest, levels[widest])
             columns[widest] = dict(zip(texts, abbreviate_all(tuple(texts.values()), width - 1), strict=True))
         return columns
+
+    def _follows(self, factor: str, points: Sequence[Mapping[str, Level]]) -> bool:
+        """Return whether the levels of the study's labels determine the level of a factor."""
+        if factor in self._labels or not self._labels:
+            return False
+        named = [(tuple(map(point.get, self._labels)), point.get(factor)) for point in points]
+        return len(set(named)) == len({labels for labels, _ in named})
 
 
 def format_level(level: Level) -> str:

@@ -32,6 +32,7 @@ from ..schema.factors import (
 from ..schema.reported_metrics import course_fault, missing_metric, spending_fault
 from ..schema.settings import Level, Name
 from ..text.document import Diagnostics
+from ..text.key_synonyms import FORMER_KINDS
 from ..text.strict_model import InvalidTableError, StrictModel, format_value, validate
 from ..text.toml_positions import KeyPath
 
@@ -358,6 +359,9 @@ def _report_unknown_kind(
     if not isinstance(kind, str):
         expected = ", ".join(map(repr, own))
         diagnostics.report((*path, "kind"), f"expected one of {expected}, got {format_value(kind)}")
+        return None, None
+    if kind in FORMER_KINDS:
+        diagnostics.report((*path, "kind"), f"unknown kind '{kind}'; {FORMER_KINDS[kind]}")
         return None, None
     diagnostics.report((*path, "kind"), f"unknown kind '{kind}'{nearest_hint(kind, own)}")
     meant = nearest(kind, own)

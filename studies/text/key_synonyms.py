@@ -48,6 +48,9 @@ _SEEDS = "list the seeds in [factors], as in seed = [0, 1, 2]"
 _VOCAB = "the task decides the number of symbols; some tasks have [task] vocab"
 _LENGTHS = "lengths belong to the task, or to [train] as curriculum or lengths: see activemem show TASK"
 _CLAIMS = 'differences are decided by claims: write [[claim]] with holds = "loss[mixer=sa] < loss[mixer=gru]"'
+_CENTRE = 'a cell shows the mean over its seeds; interquartile means are [[table]] kind = "aggregate"'
+_GROUPS = "write a [[table]] for each group, with select; groups of weights are [[train.groups]]"
+_INTERACTIONS = "effects always have the interactions of all pairs of factors"
 _DEVICE = "this belongs to the machine, not to a study: see activemem config show"
 
 ELSEWHERE: Mapping[str, str] = {
@@ -58,7 +61,23 @@ ELSEWHERE: Mapping[str, str] = {
     **dict.fromkeys(("seq_len", "sequence_length", "context_length", "max_len", "max_length"), _LENGTHS),
     "batch_tokens": "a batch has batch_size sequences, or pairs of them",
     "changes": 'a rate that changes at given steps is schedule = "milestones"',
+    "center": _CENTRE,
+    "groups": _GROUPS,
+    "interactions": _INTERACTIONS,
     **dict.fromkeys(("significance", "smallest_difference"), _CLAIMS),
     **dict.fromkeys(("device", "devices", "gpu", "gpus", "cpus", "num_workers"), _DEVICE),
 }
 """For each name that has no key, a sentence on where to set it."""
+
+FORMER_TABLES: Mapping[str, str] = {
+    "population": "settings do not change between generations: write them as dimensions of [search], "
+    'whose scheduler = "asha" prunes weak points',
+}
+"""For each table that study files no longer have, a sentence on what to write instead."""
+
+_EXPORT = "draw it by Optuna: activemem study export STUDY --to optuna --out FILE.db"
+FORMER_KINDS: Mapping[str, str] = {
+    "importance": "activemem study importance STUDY prints it",
+    **dict.fromkeys(("hypervolume", "slices", "parallel", "contour", "rank"), _EXPORT),
+}
+"""For each kind of table or figure that there no longer is, a sentence on what to use instead."""

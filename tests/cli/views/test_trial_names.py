@@ -81,6 +81,22 @@ def test_factors_of_one_level_go_first():
     ]
 
 
+def test_labels_stand_for_the_factors_that_follow_from_them():
+    best, other = "highway_conv(k=9) >> ff(64)", "highway_conv(k=9) >> ff(48)"
+    trials = [
+        trial(seed, point=point, recipe=recipe, task=task)
+        for point, recipe in (("best_1", best), ("best_2", other))
+        for task in ("sort", "addition")
+        for seed in (4, 5)
+    ]
+    assert line(TrialNameColumns(trials, ["point"]), trials[0], 80).split() == [
+        *("best_1", *best.split(), "sort", "seed", "4")
+    ]
+    columns = TrialNameColumns(trials, ["point"])
+    assert line(columns, trials[0], 40) == "  best_1  sort      seed 4"
+    assert line(TrialNameColumns(trials, ["task"]), trials[0], 40).startswith("  best_1  highw")
+
+
 def test_arguments_that_differ_stay():
     trials = [trial(0, mixer="conv(k=20)"), trial(1, mixer="sa + conv(k=3)")]
     assert both(trials, 26)[0] == "  conv(k=20)      seed 0"
