@@ -229,8 +229,7 @@ class Machine:
     a cluster. A checkpoint is saved every `checkpoint_every_s` seconds within an epoch, by default only after
     each epoch. Up to `pack` trials of the same shapes train together; "auto" packs small trials on a CPU, and
     on a GPU as many as its memory holds. With `activation_checkpointing` a trial stores only the inputs of
-    its sub-layers, and computes all other activations again in the backward pass. `gpu_bytes` limits the
-    bytes of a GPU that all trials on it may hold together; None allows all free memory.
+    its sub-layers, and computes all other activations again in the backward pass.
     """
 
     cpus: float = 1.0
@@ -241,7 +240,6 @@ class Machine:
     data: Path = Path("data")
     pack: int | Literal["auto", "off"] = "off"
     activation_checkpointing: bool = False
-    gpu_bytes: int | None = None
 
     def __post_init__(self) -> None:
         pack_fault = None
@@ -256,7 +254,6 @@ class Machine:
             argument_fault("data", self.data, (str, Path), "a folder"),
             pack_fault,
             argument_fault("activation_checkpointing", self.activation_checkpointing, bool, "True or False"),
-            number_fault("gpu_bytes", self.gpu_bytes, least=0, optional=True),
             error=ResourceError,
         )
         object.__setattr__(self, "data", Path(self.data))

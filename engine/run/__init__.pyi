@@ -2,6 +2,7 @@ from .cluster_nodes import NodeError as NodeError
 from .cluster_nodes import StorePlace as StorePlace
 from .cluster_nodes import check_node as check_node
 from .cluster_nodes import fit_to_cluster as fit_to_cluster
+from .cluster_nodes import share_of_gpu as share_of_gpu
 from .cohorts import COHORT_S as COHORT_S
 from .cohorts import FLUSH_S as FLUSH_S
 from .cohorts import SCHEDULING_S as SCHEDULING_S
@@ -11,14 +12,6 @@ from .cohorts import OutcomeBuffer as OutcomeBuffer
 from .cohorts import Worker as Worker
 from .cohorts import expected_work as expected_work
 from .cohorts import take_turn as take_turn
-from .placement import Accelerators as Accelerators
-from .placement import device_bytes as device_bytes
-from .placement import free_bytes as free_bytes
-from .placement import share as share
-from .placement import short_grid_seconds as short_grid_seconds
-from .placement import with_gpu_bytes as with_gpu_bytes
-from .placement import with_share as with_share
-from .placement import with_whole_gpu as with_whole_gpu
 from .planning import on_machine as on_machine
 from .planning import plan_study as plan_study
 from .preflight import check_device as check_device
@@ -38,3 +31,4 @@ from .ray_connection import code_fault as code_fault
 from .ray_connection import connect as connect
 from .ray_connection import connected as connected
 from .ray_connection import look_at_code as look_at_code
+from .step_times import short_grid_seconds as short_grid_seconds

@@ -5,6 +5,7 @@ The node with the fewest resources decides each trial's share of a GPU.
 
 from __future__ import annotations
 
+import math
 import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,11 +22,12 @@ from ...errors import ActivememError
 from ...plugins import PluginFile, load_plugin_files, loaded_files
 from ...storage import Store
 from ...storage.files import temporary_name
+from ...studies.planning.memory_estimates import step_memory, trials_per_gpu
 from ...studies.resolve.trial import code_fault as plugin_fault
 from ...studies.schema.settings import TrialSettings
 from ..core.events import ClusterNode, Listener
-from ..core.resources import Machine, gpu_fault
-from .placement import Accelerators, free_bytes, share
+from ..core.resources import Machine, gpu_fault, gpu_here
+from ..optimisers.build import weight_state
 from .preflight import prepare_corpora
 from .ray_connection import Code, code_fault, look_at_code
 
@@ -89,13 +91,34 @@ def fit_to_cluster(
     if unfit := [f"  {node.host}: {node.problem}" for node in nodes if node.problem]:
         raise NodeError("\n".join(["these nodes of the cluster cannot train the study", *unfit]))
     if automatic and machine.gpus:
-        brought = [
-            Accelerators(count=each.gpus, device_bytes=each.gpu_bytes, cpus=each.cpus) for each in nodes
-        ]
-        machine = replace(machine, gpus=share(machine, brought, settings, at_once))
-    if machine.gpus != "auto" and 0 < machine.gpus < 1:  # otherwise a worker gets a whole GPU
-        machine = replace(machine, gpu_bytes=min(each.gpu_bytes for each in nodes))
+        machine = replace(machine, gpus=share_of_gpu(machine, nodes, settings, at_once))
     return machine
+
+
+def share_of_gpu(
+    machine: Machine, nodes: Sequence[ClusterNode], settings: Sequence[TrialSettings], at_once: int | None
+) -> float:
+    """Return the share of a GPU that each trial gets with `gpus = "auto"`.
+
+    The largest step of the study and the smallest node decide. Ray fills one GPU before the next. So if at
+    most `at_once` trials can train at the same time, the share is large enough to spread them over all GPUs.
+    It is rounded, because Ray keeps four digits.
+    """
+    steps = (
+        step_memory(each, state=weight_state(each), checkpoints=machine.activation_checkpointing)
+        for each in settings
+    )
+    held = max(steps, key=lambda each: each.total, default=None)
+    if held is None:
+        return 1.0
+    for_each = None if at_once is None else at_once / max(1.0, sum(node.gpus for node in nodes))
+    trials = (
+        trials_per_gpu(
+            held, node.gpu_bytes, cpus=node.cpus / max(node.gpus, 1.0) / machine.cpus, at_once=for_each
+        )
+        for node in nodes
+    )
+    return math.floor(10_000 / min(trials)) / 10_000
 
 
 def inspect_nodes(
@@ -141,7 +164,7 @@ def check_node(
             raise NodeError(fault)
         if torch.__version__ != torch_version:
             raise NodeError(f"expected torch {torch_version}, got {torch.__version__}")
-        gpu_bytes = free_bytes() if machine.gpus else 0
+        gpu_bytes = found[0].free if machine.gpus and (found := gpu_here()) else 0
         if machine.gpus and not gpu_bytes:
             fails = f", because CUDA fails: {fault}" if (fault := gpu_fault()) is not None else ""
             raise NodeError(f"expected the GPU that Ray reports, but torch finds none{fails}")

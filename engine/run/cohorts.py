@@ -24,7 +24,7 @@ from ...studies.resolve.costs import max_trial_flops
 from ...studies.resolve.trial import Trial
 from ..core.events import ClaimedElsewhere, Ended, EpochFinished, Event, Listener, MachineFailed, Started
 from ..core.process import Stop, StoppedMidway, prepare_cpu
-from ..core.resources import Machine
+from ..core.resources import Machine, find_gpus
 from ..packs.packer import Packer, form_of
 from ..trial import outcome
 from ..trial.checkpoints import checkpoint_of
@@ -32,7 +32,6 @@ from ..trial.failures import MachineError, storing
 from ..trial.outcome import Job
 from ..trial.resumable_attempt import Attempt, Claims, TrainingFactory
 from ..trial.training import Training
-from .placement import device_bytes
 
 COHORT_S = 10.0
 """The training time that a cohort should take, estimated from earlier cohorts."""
@@ -309,7 +308,8 @@ class Worker:
         self._claims: dict[str, Claims] = {}
         self._packer: Packer | None = None
         if machine.pack != "off":
-            here = int(share * device_bytes(machine)) if self._device.type == "cuda" else None
+            sizes = [gpu.bytes for gpu in find_gpus()] if self._device.type == "cuda" else []
+            here = int(share * min(sizes)) if sizes else None
             self._packer = Packer(machine.most_packed, fitting=machine.pack == "auto", device_bytes=here)
         self._buffer = OutcomeBuffer(store)
         outcome.commit()  # at the start, since the files may change during training

@@ -14,13 +14,11 @@ from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
-import polars as pl
-
 from ...errors import argument_fault, check_arguments, number_fault, texts_fault
 from ...storage import Store, open_store, store_fault
 from ...studies.catalog.own_corpora import FOLDER
 from ...studies.last_run import seeds_before
-from ...studies.planning.plan import check_layers, most_at_once, remaining_search_times
+from ...studies.planning.plan import check_layers
 from ...studies.planning.reused_trials import ShorterTrials
 from ...studies.planning.status import study_outcomes
 from ...studies.planning.time_estimates import TimeEstimator
@@ -42,14 +40,12 @@ from ..core.process import Stop, on_interrupt, restored_process
 from ..core.resources import ONE_CPU, Machine
 from ..corpora.files import keep_files
 from ..optimisers.build import check_groups
-from ..packs.packer import count_packs
 from ..trial.checkpoints import STARTS_FILE, dies_often, record_stops
 from ..trial.failures import MachineError, check_gpu, check_row_writer, lost_gpu, storing
 from ..trial.outcome import Job
 from ..trial.resumable_attempt import claimed_elsewhere
 from ..trial.training_parts import check_watched
 from .cohorts import CohortSource, GridCohorts, run_local
-from .placement import short_grid_seconds, with_gpu_bytes, with_whole_gpu
 from .preflight import (
     check_bits_per_byte,
     check_device,
@@ -145,7 +141,6 @@ def run_study(
     machine = replace(machine, address=None) if local else machine
     check_gpu(machine)
     check_row_writer()
-    machine = with_gpu_bytes(machine)
     study = follow_rounds(study, store)
     listener = listener or notebook_listener(study, store, max_trials)
     summary = _run_round(
@@ -190,12 +185,13 @@ def _run_round(
     settings = [trial.settings for trial in missing]
     _prepare(study, settings, machine)
     if local is None:
+        from .step_times import short_grid_seconds  # noqa: PLC0415 -- not needed if the user decides
+
         times = TimeEstimator(store.trials(), study.trials)
         seconds = short_grid_seconds(study, missing[:max_trials], times, machine)
         local = seconds is not None
         if seconds is not None and missing:
             listener.training_here(len(missing[:max_trials]), seconds)
-    machine = with_whole_gpu(machine) if local else machine
     record = {
         "text": study.document.text,
         "overrides": list(study.document.overrides),
@@ -205,10 +201,6 @@ def _run_round(
         "seeds_before": list(seeds_before(study, store)),
     }
     store.records.save(study.name, record)
-    at_once = None
-    if not local:
-        left = _count_at_once(study, store, settings, machine.most_packed, retry_failed=retry_failed)
-        at_once = left if max_trials is None else min(left, max_trials)
     with on_interrupt(listener.stopping) as stop:
         merge = partial(store.upkeep.merge_ended, study.name, at_least=MERGED_TOGETHER)
         counter = _RunCounter(stop, max_failures, merge)
@@ -219,8 +211,11 @@ def _run_round(
             if local:
                 run_local(source, store, machine, everyone, stop, metric=metric)
                 return []
+            from .planning import count_at_once  # noqa: PLC0415 -- only a GPU that trials share needs it
             from .ray_cluster import run_cohorts  # noqa: PLC0415 -- Ray is loaded only where it runs
 
+            at_once = count_at_once(study, settings, machine.most_packed)
+            at_once = at_once if max_trials is None else min(at_once, max_trials)
             return run_cohorts(
                 source, store, machine, everyone, stop, settings=settings, at_once=at_once, metric=metric
             )
@@ -234,23 +229,6 @@ def _run_round(
         with storing():  # all outcomes are stored by now, and the next run can merge their files
             store.upkeep.compact()
         return _summary(study, store, counter, stopped=stop.interrupted, given_up=given_up)
-
-
-def _count_at_once(
-    study: Study,
-    store: Store,
-    settings: Sequence[TrialSettings],
-    most_packed: int,
-    *,
-    retry_failed: bool,
-) -> int:
-    if study.search is None:
-        return count_packs(settings, most_packed)
-    outcomes = store.trials()
-    times = TimeEstimator(outcomes, study.trials or study.boundary_trials())
-    left = len(remaining_search_times(study, store, outcomes, times))
-    again = study_outcomes(study, outcomes).filter(pl.col("status") == "failed") if retry_failed else ()
-    return most_at_once(study, left + len(again))
 
 
 def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) -> None:

@@ -13,8 +13,14 @@ from typing import TYPE_CHECKING
 from ...grammar.analysis.measured_costs import remember
 from ...storage import Store
 from ...studies.catalog.tasks import AlgorithmicSettings, GeneratedTask, LanguageModelSettings, require_task
-from ...studies.planning.memory_estimates import GpuRoom, StepMemory, fits, room_on_gpu, step_memory
-from ...studies.planning.plan import MachineNotes, Plan, make_plan, most_at_once
+from ...studies.planning.memory_estimates import (
+    StepMemory,
+    fits,
+    step_memory,
+    trials_per_gpu,
+    trials_that_fit,
+)
+from ...studies.planning.plan import MachineNotes, Plan, make_plan
 from ...studies.planning.time_estimates import (
     max_seconds_in_process,
     positions_of_first_step,
@@ -22,7 +28,6 @@ from ...studies.planning.time_estimates import (
     steps_to_measure,
     trial_seconds,
 )
-from ...studies.planning.trials_to_run import trials_to_run
 from ...studies.resolve.costs import gains_from_bf16, sequence_tokens
 from ...studies.resolve.trial import first_of_each_kind, settings_to_json
 from ...studies.schema.search_settings import RACE
@@ -31,7 +36,6 @@ from ...studies.text.units import format_bytes, format_core_hours, format_durati
 from ..core.resources import (
     ONE_CPU,
     Gpu,
-    Gpus,
     Machine,
     count_gpus_of_processes,
     cpu_has_bf16,
@@ -91,8 +95,9 @@ def plan_study(
         measure=measure_steps(machine),
         locate=lambda dataset: check_availability(dataset, machine.data).location,
     )
-    at_once = count_at_once(plan, machine, store)
-    return on_machine(plan, machine, at_once=at_once)
+    left = [each.trial.settings for each in plan.trials if each.status != "done"]
+    at_once = count_at_once(study, left, machine.most_packed)
+    return on_machine(plan, machine, at_once=at_once or None)
 
 
 def on_machine(plan: Plan, machine: Machine, *, at_once: int | None = None) -> Plan:
@@ -128,7 +133,7 @@ def measure_steps(machine: Machine) -> MeasureSteps:
         key = (platform.node(), [settings_to_json(each) for each in steps.values()])
 
         def nanoseconds() -> dict[str, int]:
-            from .placement import measure_speed  # noqa: PLC0415 -- loads torch
+            from .step_times import measure_speed  # noqa: PLC0415 -- loads torch
 
             found = measure_speed(steps, replace(ONE_CPU, data=machine.data))
             return {str(flops): round(1e9 * seconds) for flops, seconds in found or ()}
@@ -170,7 +175,7 @@ def _describe_bf16(plan: Plan, machine: Machine) -> str:
     key = (platform.node(), [settings_to_json(each) for each in steps])
 
     def nanoseconds() -> dict[str, int]:
-        from .placement import measure_bf16  # noqa: PLC0415 -- loads torch
+        from .step_times import measure_bf16  # noqa: PLC0415 -- loads torch
 
         found = measure_bf16(steps, replace(ONE_CPU, data=machine.data)) or ()
         return dict(zip(("float32", "bf16"), (round(1e9 * seconds) for seconds in found), strict=False))
@@ -206,8 +211,8 @@ def count_state(settings: TrialSettings) -> WeightState | None:
 def describe_device(plan: Plan, machine: Machine, at_once: int | None = None) -> str:
     """Describe the device on which the trials of a plan train.
 
-    For example `this machine's GPU, NVIDIA H100: 12 such trials at once, as many as fit …`. At most `at_once`
-    of the study's trials can train at the same time; None means any number.
+    For example `this machine's GPU, NVIDIA H100: 8 such trials at once; 12 fit into 80.0 GB`. At most
+    `at_once` of the study's trials can train at the same time; None means any number.
     """
     gpus, address = machine.gpus, machine.address
     if address is not None:
@@ -246,20 +251,17 @@ def _shared(
     if (cpus := cpus_here()) < machine.cpus:
         needed = f"cpus = {machine.cpus:g}, and this machine has {plural(cpus, 'CPU')}"
         return f"no trial, because each needs {needed}; with --local, one trial"
-    # each trial's share of a GPU, if one is set, says how many trials run on it
-    asked = None if machine.gpus == "auto" or not machine.gpus else max(1, int(1 / machine.gpus))
-    trials = None if at_once is None else at_once / count
-    found = room_on_gpu(
-        held, gpu.free, cpus=cpus / count, cpus_of_each=machine.cpus, trials=trials, asked=asked
-    )
+    fitting, room = trials_that_fit(held, gpu.free), cpus / count / machine.cpus
+    if not fitting:
+        return f"{_no_trial_fits(held, gpu.free)}{others}"
+    if machine.gpus == "auto":
+        trials = trials_per_gpu(held, gpu.free, cpus=room, at_once=at_once and at_once / count)
+    else:
+        trials = max(1, int(min(1 / machine.gpus, room)))
     place = "" if count == 1 else " on each"
-    if found.bound == "one" or (at_once is not None and found.bound == "trials" and at_once < count):
-        busy = int(cpus / machine.cpus) if found.bound == "one" else at_once
-        place = f" on {'one' if busy == 1 else busy} of them"
-    text = f"{_at_once(held, gpu.free, found, machine.gpus, place)}{others}"
-    if found.trials == 1 or not found.by_memory:
-        return text
-    return f"{text}; with --local, one trial at a time"
+    fit = f"{fitting:,} fit{'s' * (fitting == 1)} into {format_bytes(gpu.free)}{others}"
+    text = f"{plural(trials, 'such trial')} at once{place}; {fit}"
+    return text if trials == 1 else f"{text}; with --local, one trial at a time"
 
 
 def _shortage(plan: Plan) -> str:
@@ -277,36 +279,19 @@ def _no_trial_fits(held: StepMemory, device_bytes: int) -> str:
     return f"no such trial fits into {format_bytes(device_bytes)}{split}"
 
 
-def _at_once(held: StepMemory, device_bytes: int, found: GpuRoom, gpus: Gpus, place: str) -> str:
-    size = format_bytes(device_bytes)
-    if not found.by_memory:
-        return _no_trial_fits(held, device_bytes)
-    why = {
-        "memory": "as many as fit",
-        "CPUs": "limited by the CPUs",
-        "processes": "the limit of processes per GPU",
-        "trials": "all of the study",
-        "setting": f"because gpus = {gpus:g}" if gpus != "auto" else "",
-        "one": "limited to one by the CPUs",
-    }[found.bound]
-    fit = "" if found.bound == "memory" else f"; {found.by_memory:,} fit{'s' * (found.by_memory == 1)}"
-    return f"{plural(found.trials, 'such trial')} at once{place}, {why}{fit} into {size}"
+def count_at_once(study: Study, left: Sequence[TrialSettings], most_packed: int) -> int:
+    """Return how many trials, packs of trials, or points of a search can train at the same time, at most.
 
-
-def count_at_once(plan: Plan, machine: Machine, store: Store) -> int | None:
-    """Return how many remaining trials, or packs, can train at the same time.
-
-    A pack is a group of trials that train together. Return None if no trial is left.
+    A pack is a group of at most `most_packed` trials that train together. `left` has the remaining trials of
+    a grid.
     """
-    study = plan.study
-    if study.search is not None or machine.pack == "off":
-        return most_at_once(study, plan.num_remaining) or None
+    if study.search is not None:
+        return sum(study.points_by_rung)
+    if most_packed == 1:
+        return len(left)
     from ..packs.packer import count_packs  # noqa: PLC0415 -- loads torch
 
-    planned = {each.trial.id: each.status for each in plan.trials}
-    stored = {trial: status for trial, status in planned.items() if status != "missing"}
-    left = trials_to_run(study, store, stored, only=planned)
-    return count_packs((trial.settings for trial in left), machine.most_packed) or None
+    return count_packs(left, most_packed)
 
 
 def _describe_packs(plan: Plan, machine: Machine) -> str:

@@ -14,7 +14,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,17 +28,16 @@ from ray.tune.search import Searcher
 from ...plugins import loaded_files
 from ...storage import Store
 from ...studies.schema.settings import TrialSettings
-from ..core.events import Listener
+from ..core.events import ClusterNode, Listener
 from ..core.process import StartAborted, Stop, stopped_by_signals
-from ..core.resources import Machine
+from ..core.resources import Machine, count_gpus_of_processes, gpu_here
 from ..trial.checkpoints import record_stops
 from ..trial.failures import MachineError
 from ..trial.outcome import Job
 from ..trial.resumable_attempt import TrainingFactory
 from ..trial.training import Training
-from .cluster_nodes import fit_to_cluster, located
+from .cluster_nodes import fit_to_cluster, located, share_of_gpu
 from .cohorts import CohortSource
-from .placement import with_share
 from .ray_actor import COMPLETED, CohortActor, request_stop
 from .ray_connection import check_workers_here, connected, look_at_code
 
@@ -303,7 +302,12 @@ def run_cohorts(
 def fit_here(machine: Machine, settings: Sequence[TrialSettings], at_once: int | None) -> Machine:
     """Return the machine with each trial's share of a GPU. Raise MachineError if no trial has room here."""
     cpus = ray.cluster_resources().get("CPU", 1.0)
-    machine = with_share(machine, settings, cpus=cpus, at_once=at_once)
+    if machine.gpus == "auto":
+        found = gpu_here()
+        here = ClusterNode(
+            host="here", cpus=cpus, gpus=count_gpus_of_processes(), gpu_bytes=found[0].free if found else 0
+        )
+        machine = replace(machine, gpus=share_of_gpu(machine, [here], settings, at_once) if found else 0.0)
     for name, asked in (("CPU", machine.cpus), ("GPU", _gpus(machine))):
         if asked > (found := ray.cluster_resources().get(name, 0.0)):  # Tune would wait for ever
             raise MachineError(

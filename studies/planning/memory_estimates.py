@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
 
 from ...grammar import ModelConfig, TrainingMemory, analyse
 from ..resolve.costs import longest_tokens
@@ -148,57 +146,22 @@ def fits(held: int, device_bytes: int) -> bool:
     return held + GPU_CONTEXT <= 0.9 * device_bytes
 
 
-Bound = Literal["memory", "CPUs", "processes", "trials", "setting", "one"]
-"""The limit on trials per GPU; "one": a single trial trains although it requests more CPUs than exist."""
+def trials_that_fit(held: StepMemory, device_bytes: int) -> int:
+    """Return how many trials fit on a GPU, each in its own process; a tenth of the memory is kept free.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuRoom:
-    """How many trials can train at once on a GPU, and what limits it.
-
-    Each trial has its own process. `by_memory` is the number of trials that fit into its memory, and `bounds`
-    has the number that each limit allows.
+    Each needs the step memory `held`.
     """
-
-    by_memory: int
-    bounds: Mapping[Bound, int]
-
-    @property
-    def trials(self) -> int:
-        """The number of trials that train at once. At least 1, even if the estimate allows none."""
-        return max(1, min(self.bounds.values()))
-
-    @property
-    def bound(self) -> Bound:
-        """The limit that decides the number of trials, such as memory or CPUs."""
-        least = min(self.bounds, key=self.bounds.__getitem__)
-        return "one" if least == "CPUs" and not self.bounds["CPUs"] else least
+    return int(0.9 * device_bytes / (held.total + GPU_CONTEXT))
 
 
-def room_on_gpu(
-    held: StepMemory,
-    device_bytes: int,
-    *,
-    cpus: float | None = None,
-    cpus_of_each: float = 1.0,
-    trials: float | None = None,
-    asked: int | None = None,
-) -> GpuRoom:
-    """Return how many trials can share a GPU, each in its own process.
+def trials_per_gpu(held: StepMemory, device_bytes: int, *, cpus: float, at_once: float | None = None) -> int:
+    """Return how many trials share a GPU: as many as fit, at least one.
 
-    Each needs the step memory `held`. A tenth of the GPU's memory is kept free. `cpus` is the number of CPUs
-    for each GPU, and `cpus_of_each` is the number that one trial uses. `trials` is the number of trials for
-    each GPU, so that no GPU is idle. If the user has `asked` for a number, as many share the GPU if it has
-    the CPUs for them, whether they fit into its memory or not.
+    The GPU has CPUs for `cpus` trials. With `at_once`, there are no more trials than this for each GPU, so
+    that no GPU is idle. A trial that runs out of memory nevertheless is retried in parts.
     """
-    by_memory = int(0.9 * device_bytes / (held.total + GPU_CONTEXT))
-    by_cpus = None if cpus is None else int(cpus / cpus_of_each)
-    bounds: dict[Bound, int | None] = {"setting": asked, "CPUs": by_cpus}
-    if asked is None:
-        bounds = {"memory": by_memory, "CPUs": by_cpus, "processes": MOST_ON_ONE}
-        bounds |= {"trials": None if trials is None else math.ceil(trials)}
-    known: dict[Bound, int] = {what: count for what, count in bounds.items() if count is not None}
-    return GpuRoom(by_memory=by_memory, bounds=known)
+    most = math.inf if at_once is None else math.ceil(at_once)
+    return int(max(1, min(trials_that_fit(held, device_bytes), cpus, MOST_ON_ONE, most)))
 
 
 def trials_together(held: StepMemory, device_bytes: int) -> int:

@@ -344,8 +344,8 @@ def make_plan(
     selected = [each for each in study.trials if only is None or each.id in only]
     check_layers(study, study.boundary_trials() if study.search else selected)
     outcomes = store.trials() if study.search else stored_outcomes(store, study)
-    tried = study_outcomes(study, outcomes).select("trial", "status")
-    statuses: dict[str, TrialStatus] = dict(tried.iter_rows())
+    tried = study_outcomes(study, outcomes)
+    statuses: dict[str, TrialStatus] = dict(tried.select("trial", "status").iter_rows())
     estimator = TimeEstimator(outcomes, study.trials or study.boundary_trials(), measure)
     planned = tuple(
         PlannedTrial(trial=one, status=statuses.get(one.id, "missing"), estimate=estimator.estimate(one))
@@ -362,7 +362,7 @@ def make_plan(
     without_weights = set(trials_missing_weights(study, store, statuses)) & {trial.id for trial in trials}
     if study.search:
         trials, counts = study.boundary_trials(), Counter[str](statuses.values())
-        left = remaining_search_times(study, store, outcomes, estimator)
+        left = _search_estimates(study, tried, estimator)[: left_when_spent(study, store, tried)]
     else:
         counts = Counter[str](one.status for one in planned if one.status != "missing")
         left = [estimator.estimate(trial) for trial in to_run]
@@ -410,27 +410,6 @@ def _remaining_flops(to_run: Sequence[Trial], ends: Sequence[Trial], left: int) 
         )
     seeds = Counter(Kind(trial.common) for trial in to_run)
     return sum(count * max_trial_flops(kind.settings) for kind, count in seeds.items())
-
-
-def remaining_search_times(
-    study: Study, store: Store, outcomes: pl.DataFrame, estimator: TimeEstimator
-) -> list[TimeEstimate]:
-    """Return the estimated time of each remaining trial of a search.
-
-    After the budget is spent, only the trials of points that have started remain.
-    """
-    tried = study_outcomes(study, outcomes)
-    return _search_estimates(study, tried, estimator)[: left_when_spent(study, store, tried)]
-
-
-def most_at_once(study: Study, left: int) -> int:
-    """Return how many of the remaining trials can train at the same time.
-
-    In a search, one worker trains all trials of a point.
-    """
-    if study.search is not None:
-        return -(-left // (len(study.seeds) * len(study.point_levels)))
-    return left
 
 
 def _search_estimates(study: Study, tried: pl.DataFrame, estimator: TimeEstimator) -> list[TimeEstimate]:

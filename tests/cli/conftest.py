@@ -56,7 +56,7 @@ def steps_of_a_second(monkeypatch):
     """Make each measured step take one second, on a machine with two cores without bf16."""
     monkeypatch.setattr("activemem.engine.run.planning.cpu_has_bf16", lambda: False)
     monkeypatch.setattr("activemem.engine.run.planning.cpus_here", lambda: 2.0)
-    monkeypatch.setattr("activemem.engine.run.placement._measure_step", lambda *_: 1.0)
+    monkeypatch.setattr("activemem.engine.run.step_times._measure_step", lambda *_: 1.0)
     remember = "activemem.engine.run.planning.remember"  # what is not so stays out of the cache
     monkeypatch.setattr(remember, lambda what, of, measure: measure())
 

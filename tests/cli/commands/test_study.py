@@ -92,7 +92,7 @@ def test_a_plan_of_a_shipped_study_needs_no_file(run):
 
 def test_steps_that_could_not_be_measured_are_measured_again(run, tiny, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    step = "activemem.engine.run.placement._measure_step"
+    step = "activemem.engine.run.step_times._measure_step"
 
     def fail(*_):
         raise RuntimeError("no memory for a moment")

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from activemem.engine import Machine
-from activemem.engine.core import Gpu
-from activemem.engine.run import Accelerators, placement, planning, share
+from activemem.engine.core import ClusterNode, Gpu
+from activemem.engine.run import cluster_nodes, planning, share_of_gpu
 from activemem.studies.planning import StepMemory
 from activemem.studies.text import plural
 
@@ -39,7 +39,7 @@ def _told(monkeypatch):
 
 def test_as_many_trials_share_a_gpu_as_fit(told):
     assert told("auto") == (
-        "this machine's GPU, NVIDIA H100: 8 such trials at once, as many as fit into 80.0 GB; "
+        "this machine's GPU, NVIDIA H100: 8 such trials at once; 8 fit into 80.0 GB; "
         "with --local, one trial at a time"
     )
 
@@ -49,49 +49,49 @@ def test_as_many_trials_share_a_gpu_as_fit(told):
     [
         (
             ("auto", {"cpus": 6}),
-            "GPU, NVIDIA H100: 3 such trials at once, limited by the CPUs; 8 fit",
+            "GPU, NVIDIA H100: 3 such trials at once; 8 fit",
         ),
         (
             ("auto", {"cpus": 12, "count": 2}),
-            "2 GPUs, NVIDIA H100: 3 such trials at once on each, limited by the CPUs; 8 fit",
+            "2 GPUs, NVIDIA H100: 3 such trials at once on each; 8 fit",
         ),
         (
             ("auto", {"cpus": 192, "size": 800 * 10**9}),
-            "H100: 48 such trials at once, the limit of processes per GPU; 83 fit into 800.0 GB",
+            "H100: 48 such trials at once; 83 fit into 800.0 GB",
         ),
         (
             ("auto", {"left": 10, "count": 4}),
-            "4 GPUs, NVIDIA H100: 3 such trials at once on each, all of the study; 8 fit",
+            "4 GPUs, NVIDIA H100: 3 such trials at once on each; 8 fit",
         ),
         (
             ("auto", {"left": 3, "count": 4}),
-            "4 GPUs, NVIDIA H100: 1 such trial at once on 3 of them, all of the study; 8 fit",
+            "4 GPUs, NVIDIA H100: 1 such trial at once on each; 8 fit",
         ),
-        (("auto", {"left": 8}), "GPU, NVIDIA H100: 8 such trials at once, as many as fit into 80.0 GB"),
+        (("auto", {"left": 8}), "GPU, NVIDIA H100: 8 such trials at once; 8 fit into 80.0 GB"),
         (
             (0.25, {"left": 1}),
-            "GPU, NVIDIA H100: 4 such trials at once, because gpus = 0.25; 8 fit into 80.0 GB",
+            "GPU, NVIDIA H100: 4 such trials at once; 8 fit into 80.0 GB",
         ),
-        ((0.25, {}), "GPU, NVIDIA H100: 4 such trials at once, because gpus = 0.25; 8 fit into 80.0 GB"),
+        ((0.25, {}), "GPU, NVIDIA H100: 4 such trials at once; 8 fit into 80.0 GB"),
         (
             (0.25, {"cpus": 4}),
-            "GPU, NVIDIA H100: 2 such trials at once, limited by the CPUs; 8 fit",
+            "GPU, NVIDIA H100: 2 such trials at once; 8 fit",
         ),
         (
             ("auto", {"cpus": 3, "count": 2}),
-            "2 GPUs, NVIDIA H100: 1 such trial at once on one of them, limited to one by the CPUs; 8 fit",
+            "2 GPUs, NVIDIA H100: 1 such trial at once on each; 8 fit",
         ),
         (
             (0.25, {"cpus": 7, "count": 4}),
-            "4 GPUs, NVIDIA H100: 1 such trial at once on 3 of them, limited to one by the CPUs; 8 fit",
+            "4 GPUs, NVIDIA H100: 1 such trial at once on each; 8 fit",
         ),
-        ((0.02, {"cpus": 97}), "48 such trials at once, limited by the CPUs; 8 fit into 80.0 GB"),
-        ((0.0208, {"cpus": 192}), "48 such trials at once, because gpus = 0.0208; 8 fit into 80.0 GB"),
+        ((0.02, {"cpus": 97}), "48 such trials at once; 8 fit into 80.0 GB"),
+        ((0.0208, {"cpus": 192}), "48 such trials at once; 8 fit into 80.0 GB"),
         (
             ("auto", {"cpus": 1}),
             "no trial, because each needs cpus = 2, and this machine has 1 CPU; with --local, one trial",
         ),
-        ((0.25, {"others": 62 * 10**9}), "4 such trials at once, because gpus = 0.25; 1 fits into 18.0 GB"),
+        ((0.25, {"others": 62 * 10**9}), "4 such trials at once; 1 fits into 18.0 GB"),
         (
             ("auto", {"others": 72 * 10**9}),
             "no such trial fits into 8.0 GB, but one with gradient accumulation over "
@@ -115,16 +115,16 @@ def test_the_page_on_many_runs_shows_the_text_of_a_plan(told):
 @pytest.mark.parametrize("cpus", [4, 10, 192])
 @pytest.mark.parametrize("size", [20, 80, 800])
 def test_a_gpu_has_as_many_trials_as_the_run_has_shares_of_it(told, monkeypatch, cpus, size, count, left):
-    monkeypatch.setattr(placement, "step_memory", lambda *_, **__: STEP)
-    monkeypatch.setattr(placement, "weight_state", lambda _: None)
-    node = Accelerators(count=count, device_bytes=size * 10**9, cpus=cpus)
-    trials = round(1 / share(Machine(cpus=2), [node], [None], left))
+    monkeypatch.setattr(cluster_nodes, "step_memory", lambda *_, **__: STEP)
+    monkeypatch.setattr(cluster_nodes, "weight_state", lambda _: None)
+    node = ClusterNode(host="a", gpus=count, gpu_bytes=size * 10**9, cpus=cpus)
+    trials = round(1 / share_of_gpu(Machine(cpus=2), [node], [None], left))
     says = told("auto", cpus=cpus, size=size * 10**9, count=count, left=left)
     assert f": {plural(trials, 'such trial')} at once" in says
 
 
 def test_a_trial_that_has_the_whole_gpu_shares_it_with_none(told):
-    assert told(1).endswith("1 such trial at once, because gpus = 1; 8 fit into 80.0 GB")
+    assert told(1).endswith("1 such trial at once; 8 fit into 80.0 GB")
     assert told("auto", address="elsewhere:1").endswith(
         "; with --local, this machine's GPU, NVIDIA H100, for one trial at a time"
     )
@@ -132,8 +132,8 @@ def test_a_trial_that_has_the_whole_gpu_shares_it_with_none(told):
 
 def test_memory_that_other_processes_hold_is_not_available_to_trials(told):
     assert told("auto", others=60 * 10**9) == (
-        "this machine's GPU, NVIDIA H100: 2 such trials at once, as many as "
-        "fit into 20.0 GB (other processes use 60.0 GB); with --local, one trial at a time"
+        "this machine's GPU, NVIDIA H100: 2 such trials at once; "
+        "2 fit into 20.0 GB (other processes use 60.0 GB); with --local, one trial at a time"
     )
 
 

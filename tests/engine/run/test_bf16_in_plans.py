@@ -4,7 +4,7 @@ import pytest
 
 from activemem import load_study
 from activemem.engine import Machine
-from activemem.engine.run import placement, plan_study, planning
+from activemem.engine.run import plan_study, planning, step_times
 from activemem.storage import Store
 
 CPU = Machine(gpus=0.0)
@@ -18,7 +18,7 @@ def _takes(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(planning, "remember", lambda what, of, measure: measure())
 
     def takes(share, *changes, machine=CPU):
-        monkeypatch.setattr(placement, "measure_bf16", lambda *_: (1.0, share))
+        monkeypatch.setattr(step_times, "measure_bf16", lambda *_: (1.0, share))
         return " ".join(str(plan_study(load_study(tiny, [*changes]), Store(tmp_path), machine)).split())
 
     return takes
@@ -48,7 +48,7 @@ def test_large_steps_are_compared_at_a_shorter_length_with_their_whole_batch(tmp
     compared = []
     monkeypatch.setattr(planning, "cpu_has_bf16", lambda: True)
     monkeypatch.setattr(planning, "remember", lambda what, of, measure: measure() if what == "bf16" else {})
-    monkeypatch.setattr(placement, "measure_bf16", lambda steps, _: compared.extend(steps) or (1.0, 0.66))
+    monkeypatch.setattr(step_times, "measure_bf16", lambda steps, _: compared.extend(steps) or (1.0, 0.66))
     study = load_study("algorithmic", ["train.precision=bf16"])
     text = plan_study(study, Store(tmp_path), CPU).machine.bf16
     assert text == "takes 0.66 of the time of float32 here"
@@ -71,5 +71,5 @@ def test_both_precisions_are_measured_once_and_then_remembered(tiny, tmp_path, m
     study = load_study(tiny, ["train.precision=bf16", *WIDE])
     first = plan_study(study, Store(tmp_path), CPU).machine.bf16
     assert "of the time of float32 here" in first
-    monkeypatch.setattr(placement, "measure_bf16", lambda *_: (1.0, 9.0))
+    monkeypatch.setattr(step_times, "measure_bf16", lambda *_: (1.0, 9.0))
     assert plan_study(study, Store(tmp_path), CPU).machine.bf16 == first

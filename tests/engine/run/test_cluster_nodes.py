@@ -4,7 +4,6 @@ import os
 import pickle
 import subprocess
 import sys
-from dataclasses import replace
 
 import pytest
 import ray
@@ -98,19 +97,6 @@ def test_a_node_reports_its_versions_its_access_to_the_store_and_problems(tmp_pa
         monkeypatch.setattr(cluster_nodes, "gpu_fault", lambda: "Error 805")
         assert look(place, Machine(gpus=1.0)) == f"{told}, because CUDA fails: Error 805"
     assert look(place, settings=b"") == "EOFError: Ran out of input"
-
-
-@pytest.mark.parametrize(
-    ("gpus", "found"), [("auto", None), (0.5, 7 * 10**8), (1.0, None)], ids=["auto", "a share", "whole"]
-)
-def test_trials_that_share_gpus_go_by_what_is_free_of_the_fullest(monkeypatch, tmp_path, gpus, found):
-    nodes = [replace(node("a"), gpus=1.0, gpu_bytes=bytes_) for bytes_ in (8 * 10**9, 7 * 10**8)]
-    monkeypatch.setattr(cluster_nodes, "_find_nodes", lambda _machine: [{"Resources": {"GPU": 1.0}}])
-    monkeypatch.setattr(cluster_nodes, "inspect_nodes", lambda *_: nodes)
-    asked = Machine(gpus=gpus, address="elsewhere:1")
-    machine = fit_to_cluster(StorePlace(root=str(tmp_path)), asked, [], NOBODY)
-    assert machine.gpus == (1.0 if gpus == "auto" else gpus)  # one without trials shares nothing
-    assert machine.gpu_bytes == found
 
 
 @pytest.mark.heavy

@@ -14,6 +14,7 @@ from activemem import load_study, run_study
 from activemem.engine import Machine
 from activemem.engine.core import (
     NOBODY,
+    ClusterNode,
     Gpu,
     ResourceError,
     count_gpus,
@@ -23,25 +24,18 @@ from activemem.engine.core import (
     resources,
 )
 from activemem.engine.run import (
-    Accelerators,
     connected,
-    device_bytes,
     driver,
     fit_here,
-    free_bytes,
-    placement,
     ray_cluster,
     ray_connection,
     see_own_gpus,
-    share,
     share_cores,
-    with_gpu_bytes,
-    with_share,
-    with_whole_gpu,
+    share_of_gpu,
 )
 from activemem.engine.trial import MachineError, check_gpu, failures
 from activemem.storage import Store
-from activemem.studies.planning import GPU_CONTEXT, room_on_gpu, step_memory
+from activemem.studies.planning import GPU_CONTEXT, step_memory, trials_per_gpu, trials_that_fit
 
 from ...study_texts import SEARCH_OF_RUNGS
 from .ray_nodes import ENVIRONMENT, head, worker
@@ -57,34 +51,36 @@ def settings(tiny):
 def test_as_many_trials_share_a_gpu_as_its_memory_and_its_cpus_allow(settings):
     largest = max(step_memory(each).total for each in settings)
     room_for_three = int(3.5 * (largest + GPU_CONTEXT) / 0.9)
-    node = Accelerators(count=1, device_bytes=room_for_three, cpus=16)
-    assert share(Machine(cpus=1.0), [node], settings) == 0.3333
-    assert share(Machine(cpus=8.0), [node], settings) == 0.5  # two trials have the CPUs
-    four = Accelerators(count=4, device_bytes=room_for_three, cpus=8)
-    assert share(Machine(cpus=1.0), [node, four], settings) == 0.5  # the smaller of the two
-    many = Accelerators(count=1, device_bytes=10**12, cpus=256)
-    assert share(Machine(cpus=1.0), [many], settings) == 0.0208  # no more share a GPU
-    small = Accelerators(count=1, device_bytes=2**20, cpus=16)
-    assert share(Machine(cpus=1.0), [small], settings) == 1.0  # it may fit nevertheless: the trial will tell
+    node = ClusterNode(host="a", gpus=1, gpu_bytes=room_for_three, cpus=16)
+    assert share_of_gpu(Machine(cpus=1.0), [node], settings, None) == 0.3333
+    assert share_of_gpu(Machine(cpus=8.0), [node], settings, None) == 0.5  # two trials have the CPUs
+    four = ClusterNode(host="a", gpus=4, gpu_bytes=room_for_three, cpus=8)
+    assert share_of_gpu(Machine(cpus=1.0), [node, four], settings, None) == 0.5  # the smaller of the two
+    many = ClusterNode(host="a", gpus=1, gpu_bytes=10**12, cpus=256)
+    assert share_of_gpu(Machine(cpus=1.0), [many], settings, None) == 0.0208  # no more share a GPU
+    small = ClusterNode(host="a", gpus=1, gpu_bytes=2**20, cpus=16)
+    assert (
+        share_of_gpu(Machine(cpus=1.0), [small], settings, None) == 1.0
+    )  # it may fit nevertheless: the trial will tell
 
 
 def test_no_more_trials_share_a_gpu_than_there_are_for_each_so_that_none_is_idle(settings):
-    eight = Accelerators(count=8, device_bytes=10**12, cpus=128)
-    four = Accelerators(count=4, device_bytes=10**12, cpus=64)
-    shares = {at_once: share(Machine(), [eight], settings, at_once) for at_once in (3, 8, 12, 16, 17, 999)}
+    eight = ClusterNode(host="a", gpus=8, gpu_bytes=10**12, cpus=128)
+    four = ClusterNode(host="a", gpus=4, gpu_bytes=10**12, cpus=64)
+    shares = {
+        at_once: share_of_gpu(Machine(), [eight], settings, at_once) for at_once in (3, 8, 12, 16, 17, 999)
+    }
     assert shares == {3: 1.0, 8: 1.0, 12: 0.5, 16: 0.5, 17: 0.3333, 999: 0.0625}
-    assert share(Machine(), [eight, four], settings, 24) == 0.5
-    assert share(Machine(gpus=0.5), [eight], settings) == 0.0625  # any number of them
+    assert share_of_gpu(Machine(), [eight, four], settings, 24) == 0.5
+    assert share_of_gpu(Machine(gpus=0.5), [eight], settings, None) == 0.0625  # any number of them
 
 
 @pytest.mark.slow  # Ray begins
 def test_as_many_gpus_train_as_there_are_trials(monkeypatch, settings):
     gpu = Gpu(name="NVIDIA H100", bytes=80 * 10**9, free=80 * 10**9)
-    for module in (placement, resources):
-        monkeypatch.setattr(module, "has_gpu", lambda: True)
-    for module in (placement, ray_connection):
+    monkeypatch.setattr(ray_cluster, "gpu_here", lambda: (gpu, 4))
+    for module in (ray_cluster, ray_connection):
         monkeypatch.setattr(module, "count_gpus_of_processes", lambda: 4)
-    monkeypatch.setattr(placement, "find_gpus", lambda: [gpu])
     monkeypatch.setattr(ray_connection, "cpus_here", lambda: 16)
     with connected(Machine(), NOBODY):
         machine = fit_here(Machine(), settings, 8)
@@ -117,9 +113,9 @@ def test_a_run_says_how_many_of_its_trials_can_train_at_once(tmp_path, tiny, mon
 
 def test_trials_leave_a_tenth_of_a_device_free(settings):
     held = step_memory(settings[0])
-    assert room_on_gpu(held, 80 * 10**9).by_memory == int(72 * 10**9 / (held.total + GPU_CONTEXT))
-    assert room_on_gpu(held, 0).by_memory == 0
-    assert room_on_gpu(held, 0).trials == 1  # it tries
+    assert trials_that_fit(held, 80 * 10**9) == int(72 * 10**9 / (held.total + GPU_CONTEXT))
+    assert trials_that_fit(held, 0) == 0
+    assert trials_per_gpu(held, 0, cpus=8) == 1  # it tries
 
 
 def test_gpus_that_are_split_are_those_that_cuda_gives_to_a_process(monkeypatch):
@@ -133,11 +129,12 @@ def test_gpus_that_are_split_are_those_that_cuda_gives_to_a_process(monkeypatch)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)  # of the machine, as the driver counts them
     monkeypatch.setattr(torch._C, "_cuda_getDeviceCount", lambda: 1, raising=False)
     monkeypatch.setattr(torch.cuda, "get_device_properties", properties)
-    assert (free_bytes(), count_gpus(), count_gpus_of_processes()) == (10 * 2**30, 1, 1)
+    assert [each.free for each in resources.find_gpus()] == [10 * 2**30]
+    assert (count_gpus(), count_gpus_of_processes()) == (1, 1)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-a,MIG-b,MIG-c")  # one for each worker
     assert (count_gpus(), count_gpus_of_processes()) == (1, 3)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert (free_bytes(), count_gpus_of_processes()) == (0, 0)
+    assert (resources.find_gpus(), count_gpus_of_processes()) == ([], 0)
 
 
 @pytest.mark.parametrize(("gpus", "told"), [(0.25, "thread, a share of 0.25"), (1.0, "thread")])
@@ -161,7 +158,6 @@ def _two_gpus(monkeypatch):
             for place, (name, size) in enumerate(sizes.items())
         ]
         monkeypatch.setattr(resources, "has_gpu", lambda: True)
-        monkeypatch.setattr(placement, "has_gpu", lambda: True)
         monkeypatch.setattr(resources, "count_gpus", lambda: len(found))
         monkeypatch.setattr(resources, "free_bytes", lambda uuid: free[int(uuid)])
         monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: found[device])
@@ -179,30 +175,15 @@ def _two_gpus(monkeypatch):
     ],
     ids=["all free", "not told", "held by others", "the driver's own"],
 )
-def test_a_run_uses_the_gpu_with_the_least_free_memory_as_its_plan_says(two_gpus, settings, free, fullest):
+def test_a_run_uses_the_gpu_with_the_least_free_memory_as_its_plan_says(
+    two_gpus, monkeypatch, settings, free, fullest
+):
     two_gpus(*free)
     assert resources.gpu_here() == (fullest, 2)
-    machine = with_share(Machine(cpus=1.0), settings, cpus=96)
+    monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 192.0, "GPU": 2.0})
     held = max(step_memory(each).total for each in settings) + GPU_CONTEXT
-    assert machine == Machine(
-        cpus=1.0, gpus=10_000 // min(48, int(0.9 * fullest.free / held)) / 10_000, gpu_bytes=fullest.free
-    )
-    assert device_bytes(machine) == fullest.free
-
-
-def test_a_run_does_not_measure_free_memory_again_while_its_trials_run(two_gpus, settings):
-    two_gpus(10**10, 10**10)
-    machine = with_gpu_bytes(Machine(gpus=0.5))
-    two_gpus(10**9, 10**9)
-    assert with_share(machine, settings, cpus=8).gpu_bytes == 10**10
-    assert with_gpu_bytes(Machine(gpus=0.0)).gpu_bytes is None
-    assert with_gpu_bytes(Machine(gpus=0.5, address="elsewhere:1")).gpu_bytes is None
-    assert device_bytes(Machine(gpus=0.5)) == 24 * 10**9  # of a node, where siblings hold some
-
-
-def test_a_worker_that_has_a_whole_gpu_of_a_node_goes_by_what_others_leave_of_it(two_gpus):
-    two_gpus(10**10, 24 * 10**9)
-    assert device_bytes(Machine(gpus=1.0, address="elsewhere:1")) == 10**10
+    machine = fit_here(Machine(cpus=1.0), settings, None)
+    assert machine.gpus == 10_000 // min(48, int(0.9 * fullest.free / held)) / 10_000
 
 
 def test_memory_that_this_process_caches_counts_as_free(two_gpus, monkeypatch):
@@ -273,11 +254,9 @@ def test_a_machine_has_the_cpus_that_its_process_may_use_and_its_container_has(
 @pytest.mark.slow  # Ray begins
 def test_a_run_shares_a_gpu_as_the_cpus_of_its_cluster_and_the_plan_say(monkeypatch, settings):
     gpu = Gpu(name="NVIDIA H100", bytes=80 * 10**9, free=80 * 10**9)
-    for module in (placement, resources):
-        monkeypatch.setattr(module, "has_gpu", lambda: True)
-    for module in (placement, ray_connection):
+    monkeypatch.setattr(ray_cluster, "gpu_here", lambda: (gpu, 1))
+    for module in (ray_cluster, ray_connection):
         monkeypatch.setattr(module, "count_gpus_of_processes", lambda: 1)
-    monkeypatch.setattr(placement, "find_gpus", lambda: [gpu])
     monkeypatch.setattr(ray_connection, "cpus_here", lambda: 3)
     monkeypatch.setattr(os, "cpu_count", lambda: 64)  # of which the cluster knows nothing
     with connected(Machine(), NOBODY):
@@ -286,9 +265,10 @@ def test_a_run_shares_a_gpu_as_the_cpus_of_its_cluster_and_the_plan_say(monkeypa
 
 
 @NO_GPU
-def test_without_a_gpu_trials_train_on_the_cpu(settings):
+def test_without_a_gpu_trials_train_on_the_cpu(monkeypatch, settings):
     assert Machine().device == "cpu"
-    assert with_share(Machine(), settings, cpus=2) == with_whole_gpu(Machine()) == Machine(gpus=0.0)
+    monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 2.0})
+    assert fit_here(Machine(), settings, None) == Machine(gpus=0.0)
 
 
 @pytest.mark.parametrize("gpus", [1.5, 8.0, -1.0])

@@ -6,7 +6,7 @@ import pytest
 
 from activemem import load_study, run_study
 from activemem.engine import Listener, Machine
-from activemem.engine.run import driver, placement, short_grid_seconds
+from activemem.engine.run import driver, short_grid_seconds, step_times
 from activemem.storage import Store
 from activemem.studies.planning import SHORT_S, START_S, TimeEstimator
 
@@ -46,8 +46,8 @@ def test_a_grid_of_some_minutes_trains_here_where_few_cores_would_share_it(
 ):
     trials = [trial.settings.train for trial in load_study(tiny).trials]
     steps = sum(train.epochs * train.steps_per_epoch for train in trials)
-    monkeypatch.setattr(placement, "cpus_here", lambda: cores)
-    monkeypatch.setattr(placement, "_measure_step", lambda *_: 2 * SHORT_S / steps)
+    monkeypatch.setattr(step_times, "cpus_here", lambda: cores)
+    monkeypatch.setattr(step_times, "_measure_step", lambda *_: 2 * SHORT_S / steps)
     found = seconds(tiny, Store(tmp_path))
     assert found == (None if cores == 64 else pytest.approx(2 * SHORT_S + START_S * len(trials)))
 
@@ -56,7 +56,7 @@ def test_a_grid_whose_steps_fail_is_estimated_by_a_slow_core(monkeypatch, tiny, 
     def fail(*_):
         raise RuntimeError("no step")
 
-    monkeypatch.setattr(placement, "_measure_step", fail)
+    monkeypatch.setattr(step_times, "_measure_step", fail)
     assert 0 < seconds(tiny, Store(tmp_path)) < SHORT_S
 
 

@@ -1,17 +1,15 @@
-"""Placement of trials: in this process or on Ray, and on which share of a GPU."""
+"""Times of training steps, measured on this machine before a run or for its plan."""
 
 from __future__ import annotations
 
 import math
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 
 import torch
 
-from ...studies.planning.memory_estimates import room_on_gpu, step_memory
 from ...studies.planning.time_estimates import (
     Speed,
     TimeEstimator,
@@ -22,109 +20,8 @@ from ...studies.planning.time_estimates import (
 from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import TrialSettings
 from ...studies.study import Study
-from ..core.resources import Machine, count_gpus, count_gpus_of_processes, cpus_here, find_gpus, has_gpu
-from ..optimisers.build import weight_state
+from ..core.resources import Machine, count_gpus, cpus_here
 from ..trial.training import Training
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Accelerators:
-    """The GPUs and CPUs of a node.
-
-    `device_bytes` are the free bytes of the GPU with the least free memory.
-    """
-
-    count: float
-    device_bytes: int
-    cpus: float
-
-
-def with_whole_gpu(machine: Machine) -> Machine:
-    """Resolve `gpus = "auto"` to one GPU for each trial. Without a GPU it becomes 0."""
-    machine = with_gpu_bytes(machine)
-    return replace(machine, gpus=float(has_gpu())) if machine.gpus == "auto" else machine
-
-
-def with_share(
-    machine: Machine, all_settings: Sequence[TrialSettings], *, cpus: float, at_once: int | None = None
-) -> Machine:
-    """Resolve `gpus = "auto"` to a share of a GPU for each trial.
-
-    Without a GPU it becomes 0. The machine has `cpus` CPUs. At most `at_once` trials can train at the same
-    time; None means any number.
-    """
-    machine = with_gpu_bytes(machine)
-    if machine.gpus != "auto":
-        return machine
-    if not has_gpu():
-        return replace(machine, gpus=0.0)
-    here = Accelerators(count=count_gpus_of_processes(), device_bytes=machine.gpu_bytes or 0, cpus=cpus)
-    return replace(machine, gpus=share(machine, [here], all_settings, at_once))
-
-
-def share(
-    machine: Machine,
-    nodes: Sequence[Accelerators],
-    all_settings: Iterable[TrialSettings],
-    at_once: int | None = None,
-) -> float:
-    """Return the smallest share of a GPU that is enough for each trial.
-
-    A trial needs enough GPU memory and CPUs. The largest step of the plan and the smallest node decide; a
-    trial that runs out of memory is retried in parts. Ray fills one GPU before the next. So if at most
-    `at_once` trials can train at the same time, the share is large enough to spread them over all GPUs. It is
-    rounded, because Ray keeps four digits.
-    """
-    steps = (
-        step_memory(each, state=weight_state(each), checkpoints=machine.activation_checkpointing)
-        for each in all_settings
-    )
-    held = max(steps, key=lambda each: each.total, default=None)
-    if held is None:
-        return 1.0
-    trials = None if at_once is None else at_once / max(1.0, sum(node.count for node in nodes))
-    rooms = [
-        room_on_gpu(
-            held,
-            node.device_bytes,
-            cpus=node.cpus / max(node.count, 1.0),
-            cpus_of_each=machine.cpus,
-            trials=trials,
-        )
-        for node in nodes
-    ]
-    return max(1, math.floor(10_000 / min(each.trials for each in rooms))) / 10_000
-
-
-def with_gpu_bytes(machine: Machine) -> Machine:
-    """Return a copy of the machine with its free GPU memory filled in.
-
-    `gpu_bytes` becomes the free bytes of the fullest GPU. Change nothing if it is set already, or if trials
-    train on a CPU. Call it before any trial of the run holds memory there.
-    """
-    if not machine.gpus or machine.address is not None or machine.gpu_bytes is not None or not has_gpu():
-        return machine
-    return replace(machine, gpu_bytes=free_bytes())
-
-
-def free_bytes() -> int:
-    """Return the free bytes of the fullest GPU; 0 without a GPU. Only GPUs that this process sees count."""
-    return min((each.free for each in find_gpus()), default=0)
-
-
-def device_bytes(machine: Machine) -> int:
-    """Return the number of bytes that trials may use on each GPU.
-
-    These are the bytes that were free at the start of the run or, if they are unknown, all bytes. For whole
-    GPUs of a cluster, these are the bytes that are free now, since a process calls this before its first
-    trial.
-    """
-    if machine.gpu_bytes is not None:
-        return machine.gpu_bytes
-    if machine.gpus != "auto" and machine.gpus >= 1:
-        return free_bytes()
-    return min((each.bytes for each in find_gpus()), default=0)
-
 
 MEASURED_FLOPS = 1e10
 """The largest steps that are measured, in FLOPs; a slow core takes about a second for one."""
