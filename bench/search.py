@@ -51,7 +51,6 @@ WAYS: dict[str, dict[str, object]] = {
     "random": {"name": "random"},
     "tpe": {"name": "tpe"},
     "tpe, 4 drawn first": {"name": "tpe", "n_startup_trials": 4},
-    "tpe, each dimension alone": {"name": "tpe", "multivariate": False},
     "evolution": {"name": "evolution"},
     "gp_trees": {"name": "gp_trees"},
     "quasi_random": {"name": "quasi_random"},

@@ -124,8 +124,6 @@ class TpeSettings(PartSettings):
 
     n_startup_trials: int = Field(default=10, ge=0)
     """the number of random points before the sampler proposes any"""
-    multivariate: bool = True
-    """whether dimensions are chosen jointly"""
 
 
 class EvolutionSettings(PartSettings):

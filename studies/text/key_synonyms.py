@@ -51,6 +51,15 @@ _CLAIMS = 'differences are decided by claims: write [[claim]] with holds = "loss
 _CENTRE = 'a cell shows the mean over its seeds; interquartile means are [[table]] kind = "aggregate"'
 _GROUPS = "write a [[table]] for each group, with select; groups of weights are [[train.groups]]"
 _INTERACTIONS = "effects always have the interactions of all pairs of factors"
+_FIXED = {
+    "arguments": "a list of listops has at most 10 arguments",
+    "depths": "needle is tested at the depths 0, 25, 50, 75 and 100",
+    "modulus": "modular_arithmetic counts modulo 5",
+    "motif": "mad has keys and values of at most 3 symbols",
+    "multivariate": "tpe chooses all dimensions jointly",
+    "noise_vocab": "mad has 16 symbols of noise",
+    "power_a": "mqar has the exponent 0.01",
+}
 _DEVICE = "this belongs to the machine, not to a study: see activemem config show"
 
 ELSEWHERE: Mapping[str, str] = {
@@ -64,6 +73,9 @@ ELSEWHERE: Mapping[str, str] = {
     "center": _CENTRE,
     "groups": _GROUPS,
     "interactions": _INTERACTIONS,
+    "brackets": 'write name = "chomsky_hierarchy" and problem = "modular_arithmetic_brackets"',
+    "random_non_queries": "mqar has 0 between its queries",
+    **_FIXED,
     **dict.fromkeys(("significance", "smallest_difference"), _CLAIMS),
     **dict.fromkeys(("device", "devices", "gpu", "gpus", "cpus", "num_workers"), _DEVICE),
 }

@@ -59,6 +59,16 @@ def test_a_key_by_the_name_of_another_program_leads_to_ours(key, told):
         ("train.stop={ change = 1e-3, epochs = 2 }", "unknown key 'change'; nearest: within"),
         ("study.significance=star", "unknown key 'significance'; differences are decided by claims: "),
         ("figure=3", "unknown table 'figure'; nearest: curve"),
+        (
+            'task={ name = "modular_arithmetic", brackets = true }',
+            "unknown key 'brackets' of modular_arithmetic; write name = \"chomsky_hierarchy\" and problem = "
+            '"modular_arithmetic_brackets"',
+        ),
+        (
+            'task={ name = "modular_arithmetic", modulus = 7 }',
+            "unknown key 'modulus' of modular_arithmetic; modular_arithmetic counts modulo 5",
+        ),
+        ('task={ name = "needle", digits = 3 }', "unknown key 'digits' of needle; known: "),
     ],
 )
 def test_an_earlier_name_of_a_key_leads_to_the_present_one(change, told):

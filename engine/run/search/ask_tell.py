@@ -222,8 +222,8 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
             lambda seed, _: optuna.samplers.TPESampler(
                 seed=seed,
                 n_startup_trials=sampler.n_startup_trials,
-                multivariate=sampler.multivariate,
-                group=sampler.multivariate,  # so that conditional dimensions are also sampled jointly
+                multivariate=True,
+                group=True,  # so that conditional dimensions are also sampled jointly
             ),
             seed,
         )

@@ -14,9 +14,7 @@ from torch import Generator
 from ....studies.catalog.tasks import IGNORED, Examples
 from ....studies.catalog.tasks.synthetic import RULES, ChomskySettings, Rule
 from ....studies.catalog.tasks.synthetic.chomsky import EMPTY, FIRST_SYMBOL, PROBLEMS
-from ....studies.catalog.tasks.synthetic.state_tracking import EQUALS, FIRST_NUMBER, PLUS
 from .lengths import PADDING, draw_lengths
-from .state_tracking import write_expression
 
 Draws = Iterator[int]
 """Uniform numbers below 2 ** 62."""
@@ -25,6 +23,7 @@ Written = tuple[list[int], list[int]]
 """A string and its answer, as symbol numbers from 0 on."""
 
 MODULUS, END, UNKNOWN = 5, 2, 11
+PLUS, MINUS, EQUALS, OPEN, CLOSE = 5, 6, 8, 9, 10  # 7 would be a product; numbers are themselves
 
 
 def draw_chomsky(task: ChomskySettings, count: int, test_set: str | None, generator: Generator) -> Examples:
@@ -107,25 +106,38 @@ def _stack(length: int, draws: Draws) -> Written:
 
 
 def _brackets(length: int, draws: Draws) -> Written:
-    tokens, value = write_expression(length, MODULUS, draws, products=False)
-    return [_symbol(token) for token in tokens], [value]
+    string, value = _write_expression(length, draws)
+    return string, [value]
 
 
-def _symbol(token: int) -> int:
-    """Convert a token of `write_expression` to a symbol of this module's arithmetic tasks.
+def _write_expression(length: int, draws: Draws) -> tuple[list[int], int]:
+    """Draw an expression with `length` symbols; return its symbols and its value.
 
-    Among these symbols, numbers come before signs.
+    It is a number, or a sum or difference of two shorter expressions in brackets. At most one draw is used
+    for each symbol.
     """
-    return token - FIRST_NUMBER if token >= FIRST_NUMBER else MODULUS - PLUS + token
+    drawn = next(draws)
+    if length < 5:
+        number = drawn % MODULUS
+        written = [number]
+        if length % 2 == 0:
+            number, written = -number % MODULUS, [MINUS, *written]
+        return (written, number) if length < 3 else ([OPEN, *written, CLOSE], number)
+    # one draw serves for two choices
+    operation, drawn = (PLUS, MINUS)[drawn % 2], drawn // 3
+    first = 1 + drawn % (length - 4)
+    left, one = _write_expression(first, draws)
+    right, other = _write_expression(length - 3 - first, draws)
+    value = (one + other if operation == PLUS else one - other) % MODULUS
+    return [OPEN, *left, operation, *right, CLOSE], value
 
 
 def _equation(length: int, draws: Draws) -> Written:
-    tokens, value = write_expression(length - 2, MODULUS, draws, products=False)
-    string = [_symbol(token) for token in tokens]
+    string, value = _write_expression(length - 2, draws)
     numbers = [place for place, symbol in enumerate(string) if symbol < MODULUS]
     unknown = numbers[next(draws) % len(numbers)]
     answer, string[unknown] = string[unknown], UNKNOWN
-    return [*string, _symbol(EQUALS), value], [answer]
+    return [*string, EQUALS, value], [answer]
 
 
 def _missing(length: int, draws: Draws) -> Written:

@@ -10,6 +10,7 @@ from torch import Generator, Tensor
 
 from ....studies.catalog.tasks import IGNORED, Examples
 from ....studies.catalog.tasks.synthetic import RULES, MadSettings, Rule
+from ....studies.catalog.tasks.synthetic.mad import MOTIF
 
 _POOL_SEED, _MAP_SEED = 12345, 12345
 """The program's seeds for the training pool and for memorization's fixed mapping."""
@@ -87,12 +88,12 @@ def _fuzzy(task: MadSettings, generator: Generator, training: bool) -> tuple[Ten
         return tuple((torch.randperm(symbols, generator=generator)[:size] + first).tolist())
 
     def new_key() -> tuple[int, ...]:
-        return motif(0, task.keys, 1 + below(task.motif) if training else task.motif)
+        return motif(0, task.keys, 1 + below(MOTIF) if training else MOTIF)
 
     def new_value() -> tuple[int, ...]:
-        return motif(task.keys, task.usual - task.keys, 1 + below(task.motif))
+        return motif(task.keys, task.usual - task.keys, 1 + below(MOTIF))
 
-    probe, longest = new_key(), 2 * task.motif
+    probe, longest = new_key(), 2 * MOTIF
     pairs = {probe: new_value()}
     end = task.length - len(probe) - len(pairs[probe]) - longest
     first = below(end - longest + 1)

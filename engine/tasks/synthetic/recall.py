@@ -9,8 +9,19 @@ from torch import Generator, Tensor
 
 from ....studies.catalog.tasks import IGNORED, Examples
 from ....studies.catalog.tasks.synthetic import RULES, InductionSettings, MqarSettings, NeedleSettings, Rule
-from ....studies.catalog.tasks.synthetic.recall import ASK, FIRST_DIGIT, FIRST_WORD, MARK, TRIGGER, WORDS
+from ....studies.catalog.tasks.synthetic.recall import (
+    ASK,
+    DIGITS,
+    FIRST_DIGIT,
+    FIRST_WORD,
+    MARK,
+    TRIGGER,
+    WORDS,
+)
 from .lengths import draw_lengths, only_last, pad_behind
+
+_POWER_A = 0.01
+"""The spread of queries: a gap of g before a query has a probability proportional to g ** (_POWER_A - 1)."""
 
 
 def draw_mqar(task: MqarSettings, count: int, test_set: str | None, generator: Generator) -> Examples:
@@ -22,10 +33,10 @@ def draw_mqar(task: MqarSettings, count: int, test_set: str | None, generator: G
     """
     if test_set is not None:
         length, pairs = map(int, test_set.split("-"))
-        return _fill(task, _mqar_of(task, count, length, pairs, generator), generator)
+        return _mqar_of(task, count, length, pairs, generator)
     shapes = task.shapes
     if len(shapes) == 1:
-        return _fill(task, _mqar_of(task, count, *shapes[0][:2], generator), generator)
+        return _mqar_of(task, count, *shapes[0][:2], generator)
     weights = torch.tensor([weight for _, _, weight in shapes], dtype=torch.float64)
     drawn = weights.multinomial(count, replacement=True, generator=generator)
     longest = max(shapes[each][0] for each in drawn.unique().tolist())
@@ -34,7 +45,7 @@ def draw_mqar(task: MqarSettings, count: int, test_set: str | None, generator: G
     for each in drawn.unique().tolist():
         length, pairs, _ = shapes[each]
         rows = (drawn == each).nonzero().flatten()
-        some = _fill(task, _mqar_of(task, len(rows), length, pairs, generator), generator)
+        some = _mqar_of(task, len(rows), length, pairs, generator)
         inputs[rows, :length], targets[rows, :length] = some.inputs, some.targets
     return Examples(inputs, targets)
 
@@ -48,21 +59,13 @@ def _mqar_of(task: MqarSettings, count: int, length: int, pairs: int, generator:
     half = task.vocab // 2
     keys = 1 + _distinct_numbers(count, half - 1, pairs, generator)
     values = half + _distinct_numbers(count, task.vocab - half, pairs, generator)
-    gaps = torch.arange(1, length // 2 - pairs + 1, dtype=torch.float64) ** (task.power_a - 1)
+    gaps = torch.arange(1, length // 2 - pairs + 1, dtype=torch.float64) ** (_POWER_A - 1)
     # taking the largest log(u) / weight draws without replacement, by these weights
     places = 2 * pairs + 2 * (random(count, len(gaps)).log() / gaps).topk(pairs).indices
     inputs = torch.zeros(count, length, dtype=torch.int64)
     inputs[:, 0 : 2 * pairs : 2], inputs[:, 1 : 2 * pairs : 2] = keys, values
     targets = torch.full_like(inputs, IGNORED).scatter_(1, places, values)
     return Examples(inputs.scatter_(1, places, keys), targets)
-
-
-def _fill(task: MqarSettings, examples: Examples, generator: Generator) -> Examples:
-    if not task.random_non_queries:
-        return examples
-    inputs, targets, _ = examples
-    others = torch.randint(task.vocab, inputs.shape, generator=generator)
-    return Examples(torch.where(inputs == 0, others, inputs), targets)
 
 
 def _distinct_numbers(count: int, symbols: int, chosen: int, generator: Generator) -> Tensor:
@@ -113,13 +116,13 @@ def draw_needle(task: NeedleSettings, count: int, test_set: str | None, generato
     else:
         length, depth = test_set.split("-")
         ends, depths = draw_lengths(task, count, length, generator), torch.full((count,), float(depth) / 100)
-    width, rows, places = int(ends.max()), torch.arange(count)[:, None], torch.arange(task.digits)
+    width, rows, places = int(ends.max()), torch.arange(count)[:, None], torch.arange(DIGITS)
     starts = torch.randint(WORDS, (count, 1), generator=generator)
     order = torch.randint(WORDS, (count, width), generator=generator)
     inputs = FIRST_WORD + ((starts + torch.arange(width)) % WORDS if task.filler == "cycle" else order)
-    digits = FIRST_DIGIT + torch.randint(10, (count, task.digits), generator=generator)
-    marks = ((ends - 2 * task.digits - 1) * depths).round().long()[:, None]
-    asked = (ends - task.digits)[:, None]
+    digits = FIRST_DIGIT + torch.randint(10, (count, DIGITS), generator=generator)
+    marks = ((ends - 2 * DIGITS - 1) * depths).round().long()[:, None]
+    asked = (ends - DIGITS)[:, None]
     inputs[rows, marks], inputs[rows, marks + 1 + places] = MARK, digits
     inputs[rows, asked], inputs[rows, asked + 1 + places[:-1]] = ASK, digits[:, :-1]
     targets = torch.full_like(inputs, IGNORED)

@@ -5,7 +5,6 @@ Their automata read a batch of sequences at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from itertools import permutations
 
@@ -21,11 +20,10 @@ from ....studies.catalog.tasks.synthetic import (
     WordProblemSettings,
 )
 from ....studies.catalog.tasks.synthetic.state_tracking import (
-    CLOSE,
     EQUALS,
     FIRST_NUMBER,
     MINUS,
-    OPEN,
+    MODULUS,
     PLUS,
     TIMES,
 )
@@ -51,30 +49,23 @@ def solve_parity(_task: ParitySettings, inputs: Tensor) -> Tensor:
 def draw_modular(
     task: ModularArithmeticSettings, count: int, test_set: str | None, generator: Generator
 ) -> Examples:
-    """Draw expressions that end in `=`. Without brackets, numbers and operations alternate."""
+    """Draw expressions that end in `=`, in which numbers and operations alternate."""
     lengths = draw_lengths(task, count, test_set, generator)
-    if task.brackets:
-        return _with_brackets(task, lengths, generator)
     ends = (lengths + 1) // 2 * 2 - 2  # odd lengths, without the answer
     shape = (count, int(ends.max()))
-    inputs = torch.randint(task.modulus, shape, generator=generator) + FIRST_NUMBER
+    inputs = torch.randint(MODULUS, shape, generator=generator) + FIRST_NUMBER
     operations = torch.randint(PLUS, TIMES + task.products, shape, generator=generator)
     inputs[:, 1::2] = operations[:, 1::2]
     inputs[torch.arange(count), ends - 1] = EQUALS
     inputs = pad_behind(inputs, ends)
-    solved = solve_modular(task, inputs)
-    assert solved is not None, "without brackets each token has a value"
-    return Examples(inputs, only_last(solved, ends))
+    return Examples(inputs, only_last(solve_modular(task, inputs), ends))
 
 
-def solve_modular(task: ModularArithmeticSettings, inputs: Tensor) -> Tensor | None:
+def solve_modular(_task: ModularArithmeticSettings, inputs: Tensor) -> Tensor:
     """Return the value of the expression up to each token.
 
-    The loop tracks a sum, and the product of the last factors, which is not added to the sum yet. Return None
-    if there are brackets, because part of an expression then has no value.
+    The loop tracks a sum, and the product of the last factors, which is not added to the sum yet.
     """
-    if task.brackets:
-        return None
     values = []
     total, product = torch.zeros_like(inputs[:, 0]), torch.zeros_like(inputs[:, 0])
     operation = torch.full_like(total, PLUS)
@@ -83,52 +74,10 @@ def solve_modular(task: ModularArithmeticSettings, inputs: Tensor) -> Tensor | N
         times = operation == TIMES
         total = torch.where(is_number & ~times, total + product, total)
         signed = torch.where(operation == MINUS, -number, number)
-        product = torch.where(is_number, torch.where(times, product * number, signed), product) % task.modulus
+        product = torch.where(is_number, torch.where(times, product * number, signed), product) % MODULUS
         operation = torch.where((token >= PLUS) & (token <= TIMES), token, operation)
-        values.append((total + product) % task.modulus + FIRST_NUMBER)
+        values.append((total + product) % MODULUS + FIRST_NUMBER)
     return torch.stack(values, 1)
-
-
-def _with_brackets(task: ModularArithmeticSettings, lengths: Tensor, generator: Generator) -> Examples:
-    """Draw expressions with brackets around each operation.
-
-    An expression has two tokens fewer than the length, which includes `=` and the answer.
-    """
-    ends = lengths - 1
-    width = int(ends.max())
-    inputs = torch.zeros(len(lengths), width, dtype=torch.int64)
-    answers = torch.zeros(len(lengths), dtype=torch.int64)
-    # numbers of such a range are practically uniform after a modulo
-    draws = torch.randint(1 << 62, (len(lengths), width), generator=generator)
-    for row, (end, numbers) in enumerate(zip(ends.tolist(), draws.tolist(), strict=True)):
-        tokens, value = write_expression(end - 1, task.modulus, iter(numbers), products=task.products)
-        inputs[row, :end] = torch.tensor([*tokens, EQUALS])
-        answers[row] = value + FIRST_NUMBER
-    return Examples(inputs, only_last(answers[:, None].expand(-1, width), ends))
-
-
-def write_expression(
-    length: int, modulus: int, draws: Iterator[int], *, products: bool
-) -> tuple[list[int], int]:
-    """Draw an expression with `length` tokens; return its tokens and its value.
-
-    With `products` it may contain multiplications. It is a number, or an operation on two shorter
-    expressions in brackets. Draws are numbers below 2 ** 62; at most one is used for each token.
-    """
-    drawn = next(draws)
-    if length < 5:
-        number = drawn % modulus
-        written = [number + FIRST_NUMBER]
-        if length % 2 == 0:
-            number, written = -number % modulus, [MINUS, *written]
-        return (written, number) if length < 3 else ([OPEN, *written, CLOSE], number)
-    # one draw serves for two choices
-    operation, drawn = PLUS + drawn % (2 + products), drawn // 3
-    first = 1 + drawn % (length - 4)
-    left, one = write_expression(first, modulus, draws, products=products)
-    right, other = write_expression(length - 3 - first, modulus, draws, products=products)
-    value = {PLUS: one + other, MINUS: one - other, TIMES: one * other}[operation] % modulus
-    return [OPEN, *left, operation, *right, CLOSE], value
 
 
 @cache

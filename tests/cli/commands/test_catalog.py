@@ -67,7 +67,7 @@ def test_a_kind_of_table_is_shown_with_its_keys(run):
 def test_a_sampler_is_shown_with_its_keys_and_source(run):
     shown = run("show", "tpe").stdout
     assert "  source   Bergstra et al. 2011; Watanabe 2023\n  [search] sampler\n" in shown
-    assert "    multivariate (true or false; default true)\n" in shown
+    assert "    n_startup_trials (whole number, at least 0; default 10)\n" in shown
 
 
 def test_a_metric_is_shown_with_its_direction(run):

@@ -17,7 +17,7 @@ TASKS_OF_ONE_SHAPE = {
     "mqar": {"vocab": 32, "length": 16, "pairs": 3, "test_examples": 20},
     "word_problem": {"lengths": [7, 7], "test_examples": 20},
     "parity": {"lengths": [9, 9], "test_examples": 20},
-    "needle": {"lengths": [30, 30], "digits": 2, "test_examples": 20},
+    "needle": {"lengths": [30, 30], "test_examples": 20},
     "mad": {"length": 16, "train_examples": 50, "test_examples": 20},
 }
 
@@ -143,7 +143,7 @@ def test_models_with_a_bottleneck_train_together_as_separately():
 def test_trials_of_one_form_have_one_task():
     forms = {form_of(settings("mqar", seed=seed, vocab=32, length=16)) for seed in range(3)}
     assert len(forms) == 1
-    for other in ({"vocab": 64}, {"pairs": 3}, {"power_a": 0.1}):
+    for other in ({"vocab": 64}, {"pairs": 3}, {"length": 20}):
         assert form_of(settings("mqar", **{"vocab": 32, "length": 16} | other)) not in forms
 
 

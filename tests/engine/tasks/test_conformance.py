@@ -34,9 +34,9 @@ SYNTHETIC = {
     "word_problem": {"lengths": [2, 6], "test_lengths": [7]},
     "chomsky_hierarchy": {"lengths": [1, 6], "test_lengths": [7, 8]},
     "induction_heads": {"lengths": [3, 9], "vocab": 4, "test_lengths": [12]},
-    "listops": {"lengths": [4, 12], "arguments": 5, "test_lengths": [20]},
+    "listops": {"lengths": [4, 12], "test_lengths": [20]},
     "mad": {"length": 16, "train_examples": 300},
-    "needle": {"lengths": [20, 30], "digits": 2, "test_lengths": [35]},
+    "needle": {"lengths": [20, 30], "test_lengths": [35]},
     "mqar": {"vocab": 32, "length": 16, "pairs": 3, "tests": [[16, 2], [20, 3]]},
 }
 """The built-in generated tasks with small settings."""

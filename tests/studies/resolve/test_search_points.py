@@ -248,10 +248,10 @@ def test_a_point_that_does_not_fit_is_reported(values, told):
             "       [search] sampler: expected sample of at most population = 9, got 10",
         ),
         (
-            ('"tpe"', '{ name = "tpe", grup = true }'),
-            '  21 | sampler = { name = "tpe", grup = true }\n'
-            "                                 ^^^^\n"
-            "       [search] sampler: unknown key 'grup'; known: multivariate, n_startup_trials, name",
+            ('"tpe"', '{ name = "tpe", multivariate = true }'),
+            '  21 | sampler = { name = "tpe", multivariate = true }\n'
+            "                                 ^^^^^^^^^^^^\n"
+            "       [search] sampler: unknown key 'multivariate'; tpe chooses all dimensions jointly",
         ),
         (
             ("integer(3, 40)", "integer(40, 3)"),

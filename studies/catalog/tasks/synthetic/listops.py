@@ -22,8 +22,6 @@ class ListopsSettings(LengthTask):
 
     lengths: tuple[int, int] = Field(default=(500, 2000), strict=False)
     """the shortest and the longest training expression; all lengths between are equally frequent"""
-    arguments: int = Field(default=10, ge=5, le=100)
-    """the maximum number of arguments of a list"""
 
     def length_fault(self, length: int) -> str | None:
         return None if length >= 4 else "expected lengths of at least 4"

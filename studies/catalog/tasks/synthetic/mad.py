@@ -18,6 +18,13 @@ RECALL = ("in_context_recall", "noisy_recall", "fuzzy_recall")
 """The tasks in which values are looked up by keys of the same sequence."""
 
 
+NOISE_VOCAB = 16
+"""The number of symbols that are noise, in noisy_recall."""
+
+MOTIF = 3
+"""The maximum number of symbols of a key, and of a value, in fuzzy_recall."""
+
+
 class MadSettings(SyntheticTask):
     """Keys of `[task]` for the task mad. The defaults are the paper's settings for in-context recall."""
 
@@ -36,23 +43,19 @@ class MadSettings(SyntheticTask):
     """the number of tokens of a sequence"""
     train_examples: int = Field(default=12_800, ge=0, le=1_000_000)
     """the size of the training pool, which all trials share; 0 draws fresh examples at each step"""
-    noise_vocab: int = Field(default=16, ge=0)
-    """for noisy_recall: the number of symbols that are noise"""
     noise: float = Field(default=0.2, ge=0, lt=1)
     """for noisy_recall: the share of pairs that are replaced by noise"""
-    motif: int = Field(default=3, ge=1, le=4)
-    """for fuzzy_recall: the maximum number of symbols of a key, and of a value"""
     copies: int = Field(default=16, ge=1)
     """for selective_copying: the number of symbols to copy"""
 
     @model_validator(mode="after")
     def _check_sizes(self) -> MadSettings:
-        if self.problem in RECALL and self.keys < (self.motif if self.problem == "fuzzy_recall" else 1):
+        if self.problem in RECALL and self.keys < (MOTIF if self.problem == "fuzzy_recall" else 1):
             raise ValueError(f"vocab: {self.vocab} symbols leave too few for the keys: raise vocab")
         if self.problem == "selective_copying" and self.length < 2 * self.copies + 2:
             raise ValueError(f"length: expected at least {2 * self.copies + 2} tokens, got {self.length}")
-        if self.problem == "fuzzy_recall" and self.length < 6 * self.motif:
-            raise ValueError(f"length: expected at least {6 * self.motif} tokens, got {self.length}")
+        if self.problem == "fuzzy_recall" and self.length < 6 * MOTIF:
+            raise ValueError(f"length: expected at least {6 * MOTIF} tokens, got {self.length}")
         if self.length % 2:
             raise ValueError(f"length: expected an even number of tokens, got {self.length}")
         return self
@@ -62,7 +65,7 @@ class MadSettings(SyntheticTask):
         """The number of ordinary symbols: `vocab` minus the special symbols that the problem uses."""
         special = {
             "in_context_recall": 0,
-            "noisy_recall": self.noise_vocab,
+            "noisy_recall": NOISE_VOCAB,
             "fuzzy_recall": 1,
             "selective_copying": 2,
             "memorization": 1,

@@ -17,12 +17,13 @@ TestShape = Annotated[tuple[Size, Size], Field(strict=False)]
 Shape = Annotated[tuple[Size, Size, Size], Field(strict=False)]
 """A length, its number of pairs, and a sampling weight."""
 
-Depth = Annotated[float, Field(ge=0, le=1)]
-"""A relative position in a text, from 0 to 1."""
-
 ASK, MARK, FIRST_DIGIT, FIRST_WORD, WORDS = 1, 2, 3, 13, 24
 """The symbols of needle: the question, the marker before the digits, the first digit, the first word, and the
 number of words."""
+
+DIGITS, DEPTHS = 5, (0, 25, 50, 75, 100)
+"""The number of digits that needle hides, and their positions in test sets, from 0 (the beginning of a text)
+to 100 (directly before the question). In training the position is random."""
 
 TRIGGER = 1
 """The trigger of induction_heads; the numbers of the other symbols follow it."""
@@ -45,12 +46,6 @@ class MqarSettings(SyntheticTask):
     8, 20]]`; shorter sequences are padded with 0"""
     tests: Annotated[tuple[TestShape, ...], Field(strict=False)] = ()
     """lengths and pairs of the test sets, as in `[[64, 4], [128, 8]]` (default: as in training)"""
-    power_a: float = Field(default=0.01, gt=0, le=1)
-    """the spread of queries: a gap of g before a query has a probability proportional to g ** (power_a - 1)
-    """
-    random_non_queries: bool = False
-    """whether random symbols, instead of 0, fill the space between queries; as in the released program they
-    may repeat keys and values of the sequence, and are not scored"""
 
     @model_validator(mode="after")
     def _check_pairs(self) -> MqarSettings:
@@ -131,21 +126,16 @@ class NeedleSettings(LengthTask):
 
     lengths: tuple[int, int] = Field(default=(64, 256), strict=False)
     """the shortest and the longest training sequence; all lengths between are equally frequent"""
-    digits: int = Field(default=5, ge=1, le=100)
-    """the number of digits"""
     filler: Literal["cycle", "random"] = "cycle"
     """the text around the digits: 24 words, repeated in a fixed cycle or drawn at random"""
-    depths: Annotated[tuple[Depth, ...], Field(strict=False, min_length=1)] = (0.0, 0.25, 0.5, 0.75, 1.0)
-    """positions of the digits in the test sets; each length has a set for each depth, from 0 (beginning) to 1
-    (directly before the question); in training the position is random"""
 
     def length_fault(self, length: int) -> str | None:
-        least = 2 * self.digits + 1
-        return None if length >= least else f"expected lengths of at least {least} with {self.digits} digits"
+        least = 2 * DIGITS + 1
+        return None if length >= least else f"expected lengths of at least {least} with {DIGITS} digits"
 
     @property
     def test_names(self) -> tuple[str, ...]:
-        return tuple(f"{length}-{100 * depth:g}" for length in self.test_lengths for depth in self.depths)
+        return tuple(f"{length}-{depth}" for length in self.test_lengths for depth in DEPTHS)
 
     @property
     def chance(self) -> float:

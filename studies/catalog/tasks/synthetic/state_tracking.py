@@ -9,6 +9,9 @@ from pydantic import Field
 from ..generated import TaskSizes
 from .base import LengthTask, add_synthetic
 
+MODULUS = 5
+"""The modulus of modular_arithmetic."""
+
 GROUP_ORDERS = {"Z60": 60, "S3": 6, "S5": 120, "A5": 60, "A4xZ5": 60}
 """The groups of word problems, with their orders."""
 
@@ -36,12 +39,8 @@ class ModularArithmeticSettings(LengthTask):
     A length includes the answer, so an input has one token less.
     """
 
-    modulus: int = Field(default=5, ge=2, le=1000)
-    """the modulus"""
-    brackets: bool = False
-    """whether each operation is in brackets; without brackets products bind tighter than sums"""
     products: bool = True
-    """whether there are products besides sums and differences"""
+    """whether there are products, which bind tighter, besides sums and differences"""
 
     def length_fault(self, length: int) -> str | None:
         return None if length >= 3 else "expected lengths of at least 3: a number, = and the answer"
@@ -49,21 +48,21 @@ class ModularArithmeticSettings(LengthTask):
     def input_tokens(self, length: int) -> int:
         """Return the number of input tokens of a sequence: its length without the answer.
 
-        Without brackets, an even length is first rounded down to an odd length.
+        An even length is first rounded down to an odd length.
         """
-        return length - 1 if self.brackets else (length - 1) // 2 * 2
+        return (length - 1) // 2 * 2
 
     @property
     def chance(self) -> float:
-        return 1 / self.modulus
+        return 1 / MODULUS
 
     @property
     def sizes(self) -> TaskSizes:
-        """The task's sizes. The vocabulary is padding, three operations, two brackets, "=", and numbers."""
-        return TaskSizes(tokens=self.longest_input, vocab=self.modulus + FIRST_NUMBER)
+        """The task's sizes. The vocabulary is padding, three operations, "=", numbers, and two more."""
+        return TaskSizes(tokens=self.longest_input, vocab=MODULUS + FIRST_NUMBER)
 
 
-PLUS, MINUS, TIMES, EQUALS, OPEN, CLOSE, FIRST_NUMBER = range(1, 8)
+PLUS, MINUS, TIMES, EQUALS, FIRST_NUMBER = 1, 2, 3, 4, 7
 """The symbols of modular arithmetic; 0 is padding, and the numbers follow."""
 
 
@@ -106,7 +105,7 @@ add_synthetic(
     "sums, differences and products of numbers to the result modulo 5, at the =",
     "Delétang et al. 2023; Beck et al. 2024 (xLSTM) and their program; Grazzi et al. 2025, section 5.1",
     "Length",
-    symbols="1 to 6 are + − · = ( and ); 7 and more are the numbers 0, 1, …",
+    symbols="1 to 4 are + − · and =; 7 to 11 are the numbers 0 to 4",
 )
 add_synthetic(
     "word_problem",

@@ -20,7 +20,7 @@ test_set_of.__test__ = False
 
 @pytest.mark.parametrize("problem", ["in_context_recall", "noisy_recall"])
 def test_keys_that_come_again_are_asked_for_their_value(problem):
-    task, examples = test_set_of(problem=problem, length=40, vocab=24, noise_vocab=8)
+    task, examples = test_set_of(problem=problem, length=40, vocab=32)
     noise = 0
     for inputs, targets in examples:
         known = {}
@@ -42,7 +42,7 @@ def test_keys_that_come_again_are_asked_for_their_value(problem):
 
 
 def test_a_fuzzy_key_comes_before_it_is_asked():
-    task, examples = test_set_of(problem="fuzzy_recall", length=60, vocab=16, motif=3)
+    task, examples = test_set_of(problem="fuzzy_recall", length=60, vocab=16)
     for inputs, targets in examples:
         sequence = [*inputs, targets[-1]]
         start = next(place for place, symbol in enumerate(sequence) if symbol != task.usual)
