@@ -200,14 +200,49 @@ class WeightAverage:
         self._model.after_optimiser_step()
 
 
+class GradientNorm:
+    """Mean norm of all gradients over the steps of an epoch, before clipping."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._model = model
+        self.begin_epoch()
+
+    def begin_epoch(self) -> None:
+        """Reset the sum before the first step of an epoch."""
+        self._norms: Tensor | float = 0.0
+
+    @torch.no_grad()
+    def after_backward(self) -> None:
+        """Record the norm of a whole step's gradients, before they are clipped or used."""
+        gradients = [weight.grad for weight in self._model.parameters() if weight.grad is not None]
+        # sums of very many squares lose digits in single precision
+        square = torch.stack([each.double().square().sum() for each in gradients]).sum()
+        self._norms = self._norms + square.sqrt()
+
+    def metrics(self, steps: int) -> dict[str, float]:
+        """Return the mean gradient norm over the steps of an epoch, as a metric."""
+        return {"gradient_norm": float(self._norms) / steps}
+
+    def state(self) -> dict[str, Any]:
+        """Return the sum of the norms, for a checkpoint between two steps."""
+        return {"norms": self._norms}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Resume from a state, whose tensor may be on any device."""
+        norms: Tensor | float = state["norms"]
+        device = next(self._model.parameters()).device
+        self._norms = norms.to(device) if isinstance(norms, Tensor) else norms
+
+
 class Weights:
-    """A model with its optimiser and the average of its weights."""
+    """A model with its optimiser, the average of its weights, and the norm of its gradients."""
 
     def __init__(self, model: AnyModel, train: TrainSettings) -> None:
         self.model, self._train = model, train
         self.optimizer = optimizer = build_optimizer(train.optimizer, model, train.groups)
         self._take_step = optimizer.take_step if isinstance(optimizer, Adam) else optimizer.step
         self._average = WeightAverage(model, train.average) if train.average else None
+        self._gradients = GradientNorm(model) if train.measure else None
         self._replaced = False  # True while the model holds other weights
 
     @property
@@ -233,11 +268,13 @@ class Weights:
         """Return whether `move` is a step of Adam and nothing else."""
         train = self._train
         clips = train.clip_norm, train.clip_tensor_norm, train.clip_step_norm
-        return isinstance(self.optimizer, Adam) and clips == (None, None, None)
+        return isinstance(self.optimizer, Adam) and clips == (None, None, None) and self._gradients is None
 
     def move(self) -> None:
         """Take one step of the optimiser. Gradients or steps are clipped as [train] sets it."""
         train = self._train
+        if self._gradients:
+            self._gradients.after_backward()
         if train.clip_norm is not None:
             nn.utils.clip_grad_norm_(self.model.parameters(), train.clip_norm)
         if train.clip_tensor_norm is not None:
@@ -246,6 +283,15 @@ class Weights:
             self._take_step()
         else:
             take_clipped_step(self.optimizer, self.model, train.clip_step_norm)
+
+    def begin_epoch(self) -> None:
+        """Start to measure the gradients of an epoch, if [train] measure asks for it."""
+        if self._gradients:
+            self._gradients.begin_epoch()
+
+    def metrics(self, steps: int) -> dict[str, float]:
+        """Return what was measured of the gradients over the steps of an epoch."""
+        return self._gradients.metrics(steps) if self._gradients else {}
 
     def after_step(self) -> None:
         """Update the average of the weights, and values cached in blocks."""
@@ -292,6 +338,7 @@ class Weights:
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             **({"average": self._average.state()} if self._average else {}),
+            **({"gradients": self._gradients.state()} if self._gradients else {}),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -302,6 +349,8 @@ class Weights:
         keep_steps_on_cpu(self.optimizer)
         if self._average:
             self._average.restore(state["average"])
+        if self._gradients:
+            self._gradients.restore(state["gradients"])
 
 
 def make_weights(settings: TrialSettings, interface: ModelInterface, device: torch.device) -> Weights:

@@ -45,7 +45,7 @@ class JointAdam:
 
         They can if all use Adam with equal settings, have taken equally many steps, and clip nothing.
         """
-        if not all(training.only_adam for training in trainings):
+        if not all(training.trained.only_adam for training in trainings):
             return None
         rules = [_rule(*each) for each in zip(trainings, own, strict=True)]
         if any(rule != rules[0] for rule in rules):

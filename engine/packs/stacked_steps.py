@@ -183,7 +183,7 @@ class StackedSteps:
             for name, weight in own.items():
                 gradient = self.weights[name].grad
                 weight.grad = None if gradient is None else gradient[place]
-            training.move_weights()
+            training.trained.move()
             for weight in own.values():
                 weight.grad = None
 

@@ -27,7 +27,6 @@ from ..core.process import Stop, StoppedMidway, prepare_cpu
 from ..core.resources import Machine, find_gpus
 from ..packs.packer import Packer, form_of
 from ..trial import outcome
-from ..trial.checkpoints import checkpoint_of
 from ..trial.failures import MachineError, storing
 from ..trial.outcome import Job
 from ..trial.resumable_attempt import Attempt, Claims, TrainingFactory
@@ -267,13 +266,14 @@ class OutcomeBuffer:
         # empty the buffer first: after an error, nothing in it may be stored or reported
         held, self._attempts = self._attempts, {}
         waiting, self._waiting = self._waiting, {}
-        taken = {trial: event for trial, each in held.items() if (event := each.leave_if_lost()) is not None}
+        taken = {trial: attempt.drop() for trial, attempt in held.items() if attempt.is_lost()}
         kept = [attempt for trial, attempt in held.items() if trial not in taken]
+        rows = [attempt.outcome for attempt in kept if attempt.outcome is not None]
         with storing():
-            if len(kept) == 1:
-                self._store.write(*kept[0].outcome)
-            elif kept:
-                self._store.write_together([attempt.outcome for attempt in kept])
+            if len(rows) == 1:
+                self._store.write(*rows[0])
+            elif rows:
+                self._store.write_together(rows)
         for attempt in kept:
             attempt.close()
         self._flushed_at = self._clock()
@@ -324,7 +324,6 @@ class Worker:
                 self._store,
                 self._device,
                 claims=self._claims[job.run],
-                checkpoint=checkpoint_of(self._store, job.trial.id, job.shorter),
                 time_limit_s=self._limit,
                 checkpoint_every_s=self._every,
                 data=self._data,
@@ -381,18 +380,19 @@ def take_turn(attempts: Sequence[Attempt], packer: Packer | None) -> Iterator[Ev
     The epoch is for the attempts with the fewest epochs. Yield the events. A trial ends with its last epoch.
     With a packer, trials take their steps together.
     """
-    starting = [attempt for attempt in attempts if attempt.epoch is None]
-    for attempt in starting:
-        yield attempt.advance()
-    if starting:
+    if starting := [attempt for attempt in attempts if attempt.training is None]:
+        for attempt in starting:
+            yield attempt.advance()
         return
-    least = min(attempt.epoch or 0 for attempt in attempts)
-    behind = [attempt for attempt in attempts if attempt.epoch == least]
+    epochs = [(attempt.training.epoch, attempt) for attempt in attempts if attempt.training is not None]
+    least = min(epoch for epoch, _ in epochs)
+    behind = [attempt for epoch, attempt in epochs if epoch == least]
     if packer is not None:
         packer.take_steps(behind)
     for attempt in behind:
         yield (event := attempt.advance())
-        if attempt.trained and not attempt.ended and not isinstance(event, MachineFailed):
+        training = attempt.training  # None if the trial has ended or is retried with less memory
+        if training is not None and training.finished and not isinstance(event, MachineFailed):
             yield attempt.advance()
 
 
@@ -437,7 +437,7 @@ class Lockstep:
         return events
 
     def _step(self) -> Iterator[Event]:
-        is_starting = any(attempt.epoch is None for attempt in self._open())
+        is_starting = any(attempt.training is None for attempt in self._open())
         # the first turn only starts the trials
         for _ in range(1 + is_starting):
             for event in take_turn(self._open(), self._packer) if self._open() else ():

@@ -37,7 +37,7 @@ from .failures import (
     storing,
 )
 from .outcome import Job, Totals, keep_model, last_epoch_metrics, measured_totals, trial_row
-from .training import NotANumberError, Training
+from .training import TOKENS_PER_S, NotANumberError, Training
 
 if TYPE_CHECKING:
     from ..run.cohorts import OutcomeBuffer
@@ -150,6 +150,9 @@ class Attempt:
     A lease protects the trial meanwhile. If another process has the trial, or takes it over, the attempt ends
     without an outcome.
 
+    `training` is None before the start and after the end. The rows of an ended trial are its `outcome`, until
+    they are stored.
+
     The trial is saved after each epoch, every `checkpoint_every_s` seconds within one, and on a requested
     stop. With `save_after_s` an epoch is saved only if the training took that many seconds since the last
     save. A trial whose process has died ignores `save_after_s`.
@@ -182,13 +185,13 @@ class Attempt:
         self._claims, self._lease = claims or Claims(store, job.run), None
         self._checkpoint = checkpoint or checkpoints.checkpoint_of(store, job.trial.id, job.shorter)
         self._tries = OomRetries(job.trial.settings, self._checkpoint.folder)
-        self._training: Training | None = None
+        self.training: Training | None = None
+        self.outcome: AttemptRows | None = None
         self._totals, self._rows = Totals(), list[MetricRow]()
         self._began = datetime.now(UTC)
         self._has_started = False  # a Started event has been returned
         self._suspect_epoch: int | None = None  # the epoch in which a process died
         self._saved_at, self._saved_seconds, self._is_unsaved = time.monotonic(), 0.0, False
-        self._outcome: AttemptRows | None = None
 
     # -- transitions
 
@@ -204,8 +207,9 @@ class Attempt:
             while (event := self._next_event()) is None:
                 free_memory()  # only now: frames held the failed training until here
         except Exception as error:
-            if self._is_surely_lost():
-                return self._leave()
+            with suppress(OSError):  # the store cannot be read, which is no sign of another process
+                if not self.ended and self.is_lost():
+                    return self.drop()
             if (reason := machine_failure(error)) is None:
                 raise
             return MachineFailed(reason=reason)
@@ -224,11 +228,11 @@ class Attempt:
                 return claimed
             self.job, self._lease = claimed
         try:
-            if self._training is None:
+            if self.training is None:
                 return self._start()
-            if self._training.finished:
+            if self.training.finished:
                 return self._end("done")
-            return self._train_epoch(self._training)
+            return self._train_epoch(self.training)
         except (Exception, SystemExit, TimeLimitPassed) as error:
             if machine_failure(error) is not None:
                 raise
@@ -239,14 +243,14 @@ class Attempt:
         if isinstance(error, LeakError | NotANumberError):
             return self._end("failed", str(error))
         if isinstance(error, TimeLimitPassed):
-            self._training = None  # the partial epoch does not count
+            self.training = None  # the partial epoch does not count
             return self._end("failed", f"time limit of {self._limit:g} s passed {self._place()}")
         note_lost_gpu(error)
         summary = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
         if may_be_out_of_memory(error):
             if self._tries.next():
                 self._checkpoint.record_stop()
-                self._training = None
+                self.training = None
                 return None
             summary = "out of memory" if is_out_of_memory(error) else summary
         summary = f"{summary} {self._place()}{interpreter_hint(error)}"
@@ -273,7 +277,7 @@ class Attempt:
             training = self._make_training(self._tries.settings, self._device, self._data)
             if saved is not None:
                 training.restore(saved.state)
-        self._training, self._saved_seconds, self._is_unsaved = training, training.seconds, False
+        self.training, self._saved_seconds, self._is_unsaved = training, training.work.seconds, False
         if deaths.in_all:
             self._suspect_epoch, self.save_after_s = training.epoch, 0.0
         if self._has_started:
@@ -285,8 +289,7 @@ class Attempt:
         self._saved_at = time.monotonic()
         self._keep_if_last(training)
         try:
-            left = None if self._limit is None else self._limit - training.seconds
-            with self._limited(left):
+            with self._limited(self.time_left_s):
                 metrics = training.advance(lambda: self._between_steps(training))
         except StoppedMidway:
             self.save_midway()
@@ -294,64 +297,55 @@ class Attempt:
         step, epoch = training.step, training.epoch
         self._rows += [MetricRow(step=step, epoch=epoch, name=each, value=metrics[each]) for each in metrics]
         self._totals, self._is_unsaved = self._measured(training), True
-        is_late = self._limit is not None and training.seconds > self._limit and not training.finished
-        if (is_late or training.seconds - self._saved_seconds >= self.save_after_s) and not self._save(
-            training
-        ):
-            return self._leave()
+        seconds, left = training.work.seconds, self.time_left_s
+        is_late = left is not None and left < 0 and not training.finished
+        is_due = is_late or seconds - self._saved_seconds >= self.save_after_s
+        if is_due and not self._save(training):
+            return self.drop()
         if is_late:
             return self._end("failed", f"time limit of {self._limit:g} s passed at epoch {epoch}")
         return EpochFinished(trial=self.job.trial.id, epoch=epoch, metrics=metrics)
 
     def _end(self, status: str, reason: str | None = None) -> Ended | ClaimedElsewhere:
-        if self._is_lost():
-            return self._leave()
-        final, training = last_epoch_metrics(self._rows), self._training
+        if self.is_lost():
+            return self.drop()
+        final, training = last_epoch_metrics(self._rows), self.training
         if training is not None:
             self._totals = self._measured(training)
-            final = training.summary(final) if final else final
+            if final:  # the last epoch's metrics, with the mean speed of all epochs
+                final |= {TOKENS_PER_S: training.work.tokens / max(training.work.seconds, 1e-9)}
         row = trial_row(self.job, self._totals, final, status=status, reason=reason, started=self._began)
         outputs = None
         if status == "done" and self.job.keep_weights and training is not None:
             with storing():
                 # the model comes before the row: a trial with a row must have its weights
                 keep_model(self._store, self.job.trial, training, row)
-            outputs = training.outputs()
+            outputs = training.objective.outputs()
         self.ended = True  # the row may exist although its flush failed, so the lease is never released
-        self._outcome = AttemptRows(row, self._rows, outputs)
+        self.outcome = AttemptRows(row, self._rows, outputs)
         if self._buffer is not None and status == "done" and self._suspect_epoch is None:
             self._buffer.add(self)
         else:
             with storing():
-                self._store.write(*self._outcome)
+                self._store.write(*self.outcome)
             self.close()
-        self._training = training = None  # frees its memory for the next trials
+        self.training = training = None  # frees its memory for the next trials
         give_back_memory()
         return Ended(trial=row.trial, status=status, reason=reason, metrics=final)
 
     # -- the outcome, once it has ended
-
-    @property
-    def outcome(self) -> AttemptRows:
-        """Return the rows to store for the outcome of the ended attempt."""
-        assert self._outcome is not None, "the attempt has ended"
-        return self._outcome
 
     def close(self) -> None:
         """Remove the checkpoint of a trial and end its lease, once its outcome is stored.
 
         The checkpoint is kept if the trial could resume from it under a longer time limit.
         """
-        reason, self._rows = self.outcome.trial.reason, []
-        self._outcome = None
+        assert self.outcome is not None, "the attempt has ended"
+        reason, self._rows, self.outcome = self.outcome.trial.reason, [], None
         if reason is None or not reason.startswith("time limit"):
             self._checkpoint.remove()
         if self._lease is not None:
             self._lease.end()
-
-    def leave_if_lost(self) -> ClaimedElsewhere | None:
-        """Drop the unstored outcome if another process has taken over the trial."""
-        return self._leave() if self._is_lost() else None
 
     # -- giving the trial back
 
@@ -365,36 +359,28 @@ class Attempt:
                 self.save_midway()
         if self._lease is not None and not self.ended:
             self._lease.release()
-        self.ended, self._training = True, None
+        self.ended, self.training = True, None
 
     def leave(self) -> ClaimedElsewhere:
         """Give up a trial whose search point another process trains.
 
         Record that the trial was stopped cleanly, so that the stop does not count as a death.
         """
-        if self._training is not None and not self.ended:
+        if self.training is not None and not self.ended:
             self._checkpoint.record_stop()
         self.release()
         return ClaimedElsewhere(trial=self.job.trial.id, attempt=self.job.attempt, ended=False)
 
-    def _leave(self) -> ClaimedElsewhere:
+    def drop(self) -> ClaimedElsewhere:
+        """Drop the state of a trial that another process has taken over, and its outcome if it has one."""
         message = "trial %s: another process has taken it over from attempt %d, whose result is dropped"
         _log.warning(message, self.job.trial.id, self.job.attempt)
-        self.ended, self._training = True, None
+        self.ended, self.training = True, None
         return ClaimedElsewhere(trial=self.job.trial.id, attempt=self.job.attempt + 1, ended=False)
 
-    def _is_lost(self) -> bool:
+    def is_lost(self) -> bool:
+        """Return whether another process has taken over the trial."""
         return self._lease is not None and self._lease.is_lost()
-
-    def _is_surely_lost(self) -> bool:
-        """Return whether another process has taken over the trial.
-
-        Return False if the store cannot be read.
-        """
-        try:
-            return not self.ended and self._is_lost()
-        except OSError:
-            return False
 
     # -- saving
 
@@ -405,15 +391,15 @@ class Attempt:
 
     def save_midway(self) -> None:
         """Save a checkpoint within the epoch, unless a step is in progress."""
-        if self._training is not None and not self.ended and self._training.can_be_saved:
-            self._save(self._training)
+        if self.training is not None and not self.ended and self.training.can_be_saved:
+            self._save(self.training)
 
     def _save(self, training: Training) -> bool:
-        if self._is_lost():
+        if self.is_lost():
             return False
         with storing():
             self._checkpoint.save(self._data_of(training))
-        self._saved_at, self._saved_seconds = time.monotonic(), training.seconds
+        self._saved_at, self._saved_seconds = time.monotonic(), training.work.seconds
         self._is_unsaved = False
         return True
 
@@ -422,7 +408,9 @@ class Attempt:
 
         This is done only if the job asks for it and only the last evaluation is missing.
         """
-        if self.job.keep_checkpoint and training.lacks_last_evaluation:
+        if not self.job.keep_checkpoint or training.steps_left:
+            return
+        if training.epoch + 1 == training.settings.train.epochs:
             path = self._store.files.final_checkpoint_file(self.job.trial.id)
             with storing():
                 checkpoints.save_final(path, self._data_of(training))
@@ -455,33 +443,23 @@ class Attempt:
     # -- what packs and cohorts look at
 
     @property
-    def epoch(self) -> int | None:
-        """Return the number of trained epochs; None before the start."""
-        return None if self._training is None else self._training.epoch
-
-    @property
-    def trained(self) -> bool:
-        """Return whether all epochs are trained. The next `advance` then ends the trial."""
-        return self._training is not None and self._training.finished
-
-    @property
     def packable(self) -> Training | None:
         """Return the training if it may join a pack, else None.
 
         Trials in a pack take their steps together. A training in whose current epoch a process died may not
         join.
         """
-        training = self._training
-        if not isinstance(training, Training) or self.ended or training.finished:
+        training = self.training
+        if training is None or self.ended or training.finished:
             return None
         return training if training.epoch != self._suspect_epoch else None
 
     @property
     def time_left_s(self) -> float | None:
         """Return the remaining training seconds; None without a limit."""
-        if self._limit is None or self._training is None:
+        if self._limit is None or self.training is None:
             return None
-        return self._limit - self._training.seconds
+        return self._limit - self.training.work.seconds
 
     # -- texts
 

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from ...errors import ActivememError
-from ...storage import WrittenOutputs
 from ...studies.catalog.tasks import ModelInterface
 from ...studies.schema.settings import ModelSettings, TrialSettings
 from ..core.models import check_precision, checkpoint_activations, float32_products, sequence_flops
@@ -23,7 +22,7 @@ from ..objectives import build_objective
 from ..objectives.base import Metrics, StepShape
 from ..optimisers.weights import make_weights
 from .evaluation import LeakError, Stopping, ends_training, evaluate_epoch
-from .training_parts import Callbacks, GradientNorm, LossTerms, Schedule, to_device
+from .training_parts import Callbacks, LossTerms, Schedule, to_device
 
 
 class Work:
@@ -154,7 +153,6 @@ class Training:
         steps = sys.maxsize if self.budget else train.epochs * train.steps_per_epoch
         self.schedule = Schedule(train.schedule, self.optimizer, steps)
         self.stopping, self.work = Stopping.begin(train), Work()
-        self.gradients = GradientNorm(self.model) if train.measure else None
         self.terms = LossTerms(train.loss_terms, self.model, device) if train.loss_terms else None
         self.callbacks = Callbacks(train.callbacks, seed, device) if train.callbacks else None
         self.parameters = sum(weights.numel() for weights in self.model.parameters())
@@ -181,8 +179,8 @@ class Training:
             steps = self._taken
             shapes, loss = self.objective.epoch_shapes(steps), float(self._loss / steps)
             terms = self.terms.metrics(steps) if self.terms else {}
-            gradients = self.gradients.metrics(steps) if self.gradients else {}
-            trained, stopping = {"loss": loss, **gradients, **terms}, self.stopping.after_steps(loss)
+            trained = {"loss": loss, **self.trained.metrics(steps), **terms}
+            stopping = self.stopping.after_steps(loss)
             try:
                 if not all(map(math.isfinite, (loss, *terms.values()))):
                     raise NotANumberError(f"not a number at epoch {stopping.epoch}")
@@ -209,13 +207,14 @@ class Training:
             for _ in range(count):
                 began = time.perf_counter()
                 self.begin_step()
+                self.trained.clear_gradients()
                 parts = self.settings.train.accumulate
                 self.objective.begin_batch(parts)
                 shares: list[Tensor] = []
                 for part in range(parts):
                     shares.append(self.add_gradients(part))
                     self._loss = self._loss + shares[-1]
-                self.move_weights()
+                self.trained.move()
                 if self.budget:
                     self.schedule.total_steps = self.budget.add_step(began, self.step, self.device)
                 self.end_step(sum(shares[1:], start=shares[0]))
@@ -224,8 +223,6 @@ class Training:
     def begin_step(self) -> None:
         """Begin a training step. The training cannot be saved until `end_step`."""
         self._is_torn, self.step = True, self.step + 1
-        if not self.is_stacked:  # in a pack, only the stacked weights have gradients
-            self.trained.clear_gradients()
 
     def add_gradients(self, part: int) -> Tensor:
         """Add the gradients of micro-batch number `part`. Return its share of the batch's loss."""
@@ -241,17 +238,6 @@ class Training:
             whole, loss = whole / train.accumulate, loss / train.accumulate
         whole.backward()
         return loss.detach()
-
-    @property
-    def only_adam(self) -> bool:
-        """Return whether `move_weights` is a step of Adam and nothing else."""
-        return self.trained.only_adam and self.gradients is None
-
-    def move_weights(self) -> None:
-        """Update the weights from their gradients."""
-        if self.gradients:
-            self.gradients.after_backward()
-        self.trained.move()
 
     def end_step(self, loss: Tensor, *, packed: bool = False) -> None:
         """Count a step, and set the next learning rate.
@@ -269,8 +255,7 @@ class Training:
     def _begin_epoch(self) -> None:
         self._taken, self.work.epoch_seconds = 0, 0.0
         self._loss = torch.zeros((), device=self.device)  # the sum over the steps, still on the device
-        if self.gradients:
-            self.gradients.begin_epoch()
+        self.trained.begin_epoch()
         if self.terms:
             self.terms.begin_epoch()
 
@@ -278,16 +263,6 @@ class Training:
     def epoch(self) -> int:
         """Return the number of trained epochs."""
         return self.stopping.epoch
-
-    @property
-    def seconds(self) -> float:
-        """Return the seconds of training so far."""
-        return self.work.seconds
-
-    @property
-    def flops(self) -> float:
-        """Return the FLOPs of all finished epochs."""
-        return self.work.flops
 
     @property
     def steps_left(self) -> int:
@@ -312,35 +287,15 @@ class Training:
         """Return whether the state can be saved now. It cannot be saved in the middle of a step."""
         return not self._is_torn and not self.is_stacked and self.noise.settled and self.trained.settled
 
-    @property
-    def lacks_last_evaluation(self) -> bool:
-        """Return whether only the last evaluation is missing."""
-        return self.epoch + 1 == self.settings.train.epochs and not self.steps_left
-
-    def summary(self, last: Metrics) -> Metrics:
-        """Return the metrics of the last epoch, with the mean speed of all epochs."""
-        return last | {TOKENS_PER_S: self.work.tokens / max(self.seconds, 1e-9)}
-
     def weights(self) -> Mapping[str, Tensor]:
         """Return the weights to store, by name. They are the best epoch's weights, or the current ones."""
         best = self.stopping.best
         return self.trained.named() if best is None or best.weights is None else best.weights
 
-    def symbols(self) -> Mapping[str, Any] | None:
-        """Describe how text becomes the model's input symbols; None without text.
-
-        The description has only plain values.
-        """
-        return self.objective.symbols()
-
-    def outputs(self) -> WrittenOutputs | None:
-        """Return the outputs for the test split, such as translations. Return None if there are none."""
-        return self.objective.outputs()
-
     def state(self) -> dict[str, Any]:
         """Return everything that the next step depends on, as tensors and plain values."""
         work, now_s = self.work, self.work.pending_seconds
-        optional = {"gradients": self.gradients, "terms": self.terms, "callbacks": self.callbacks}
+        optional = {"terms": self.terms, "callbacks": self.callbacks}
         return {
             **self.trained.state(),
             "objective": self.objective.state(),
@@ -365,14 +320,10 @@ class Training:
         self.packed_steps, self.is_stacked, self._is_torn = state.get("packed", 0), False, False
         if self.budget:
             self.budget.spent = state["budget"]
-        self._begin_epoch()
         begun = state["epoch"]
         self._taken, self.work.epoch_seconds = begun["taken"], begun["seconds"]
         self._loss = begun["loss"].to(self.device)
-        for name, part in (
-            ("gradients", self.gradients),
-            ("terms", self.terms),
-            ("callbacks", self.callbacks),
-        ):
-            if part:
-                part.restore(state[name])
+        if self.terms:
+            self.terms.restore(state["terms"])
+        if self.callbacks:
+            self.callbacks.restore(state["callbacks"])

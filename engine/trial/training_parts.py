@@ -1,7 +1,4 @@
-"""Parts of a training, such as its learning-rate schedule.
-
-Other parts are loss terms, callbacks, and the norm of gradients.
-"""
+"""Parts of a training: its learning-rate schedule, loss terms and callbacks."""
 
 from __future__ import annotations
 
@@ -407,35 +404,3 @@ def watched_modules(term: LossTerm, names: Sequence[str]) -> tuple[str, ...]:
                 f"{term.name}: expected a pattern that matches modules of the model, got '{pattern}'"
             )
     return tuple(name for name in names if any(fnmatchcase(name, pattern) for pattern in term.watches))
-
-
-class GradientNorm:
-    """Mean norm of all gradients over the steps of an epoch, before clipping."""
-
-    def __init__(self, model: nn.Module) -> None:
-        self._model = model
-        self.begin_epoch()
-
-    def begin_epoch(self) -> None:
-        """Reset the sum before the first step of an epoch."""
-        self._norms: Tensor | float = 0.0
-
-    @torch.no_grad()
-    def after_backward(self) -> None:
-        """Record the norm of a whole step's gradients, before they are clipped or used."""
-        gradients = [weight.grad for weight in self._model.parameters() if weight.grad is not None]
-        # sums of very many squares lose digits in single precision
-        square = torch.stack([each.double().square().sum() for each in gradients]).sum()
-        self._norms = self._norms + square.sqrt()
-
-    def metrics(self, steps: int) -> dict[str, float]:
-        """Return the mean gradient norm over the steps of an epoch, as a metric."""
-        return {"gradient_norm": float(self._norms) / steps}
-
-    def state(self) -> dict[str, Any]:
-        """Return the sum of the norms, for a checkpoint between two steps."""
-        return {"norms": self._norms}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Resume from a state, whose tensor may be on any device."""
-        self._norms = to_device(state["norms"], next(self._model.parameters()).device)

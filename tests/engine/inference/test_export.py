@@ -57,7 +57,7 @@ def untrained(recipe, folder):
     kept = ModelFile(
         trial=Trial(study="s", levels={}, settings=settings),
         weights=training.weights(),
-        symbols=training.symbols(),
+        symbols=training.objective.symbols(),
         metrics={},
         version="",
         commit=None,

@@ -35,7 +35,7 @@ def train(settings, folder, data):
     kept = ModelFile(
         trial=Trial(study="s", levels={}, settings=settings),
         weights=training.weights(),
-        symbols=training.symbols(),
+        symbols=training.objective.symbols(),
         metrics=metrics,
         version="",
         commit=None,

@@ -183,7 +183,7 @@ def test_a_training_at_drawn_lengths_resumes_bit_for_bit_from_within_an_epoch(de
     for each in (*expected, *found):
         each.pop("tokens_per_s")
     assert found == expected
-    assert rest.flops == whole.flops
+    assert rest.work.flops == whole.work.flops
 
 
 def test_the_operations_are_those_of_the_lengths_that_were_drawn():
@@ -196,7 +196,7 @@ def test_the_operations_are_those_of_the_lengths_that_were_drawn():
     assert len(set(lengths)) > 2
     assert set(lengths) <= set(range(1, 13))
     interface = made.task.interface
-    assert training.flops == 4 * sum(
+    assert training.work.flops == 4 * sum(
         sequence_flops(made.model, interface, tokens=length, past=0) for length in lengths
     )
 

@@ -84,7 +84,7 @@ def test_an_outcome_whose_last_flush_failed_is_no_other_drivers_to_train(tiny, s
     claims, others = Claims(store, "one"), Claims(store, "other")
     others.claim(Job(trial=second, attempt=0, run="other"))  # which has read the store before
     attempt = Attempt(Job(trial=first, attempt=0, run="one"), store, CPU, claims=claims)
-    while not attempt.trained:
+    while attempt.training is None or not attempt.training.finished:
         attempt.advance()
     real = files.sync
 

@@ -9,7 +9,7 @@ import torch
 from activemem.engine import Ended, Machine, Started
 from activemem.engine.core import ClaimedElsewhere, MachineFailed, StoppedMidway
 from activemem.engine.run import FLUSH_S, Lockstep, OutcomeBuffer, Worker, take_turn
-from activemem.engine.trial import Attempt, Job
+from activemem.engine.trial import Attempt, Job, Work
 from activemem.storage import Store
 from activemem.studies import Trial
 
@@ -27,13 +27,11 @@ class Empty:
     """A training that ends immediately."""
 
     parameters = epoch = step = packed_steps = 0
-    devices = 1
-    seconds = flops = peak_elsewhere_mib = 0.0
+    steps_left = 0
     finished = can_be_saved = True
-    lacks_last_evaluation = False
 
     def __init__(self, settings, device, data):
-        pass
+        self.settings, self.work = settings, Work()
 
     def state(self):
         return {}

@@ -68,8 +68,8 @@ def test_an_evaluation_has_as_much_of_a_batch_as_fits(make, recipe, task):
             assert measured[name] == pytest.approx(expected[name], rel=1e-5), name
     assert most.count(8) <= 2 and most[-1] <= 2
     assert short.objective.evaluation_parts == 4
-    assert [line.outputs for line in [short.outputs()] if line] == [
-        line.outputs for line in [whole.outputs()] if line
+    assert [line.outputs for line in [short.objective.outputs()] if line] == [
+        line.outputs for line in [whole.objective.outputs()] if line
     ]
 
 

@@ -60,7 +60,7 @@ def test_a_worker_that_dies_after_the_last_epoch_loses_no_output(recipe, sizes, 
     job = make_job(study)
     finish(Attempt(job, whole, CPU, data=tmp_path))
     first = Attempt(job, store, CPU, data=tmp_path)
-    while not first.trained:
+    while first.training is None or not first.training.finished:
         first.advance()  # all epochs are over; then it is forgotten, as by a kill
     assert store.outputs().is_empty()
     finish(Attempt(replace(job, run="later", gone=0), store, CPU, data=tmp_path))

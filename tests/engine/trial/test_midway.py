@@ -193,8 +193,8 @@ def test_a_training_left_within_a_step_cannot_be_saved(folder, monkeypatch):
 def test_the_time_of_an_epoch_in_pieces_is_that_of_its_pieces(folder):
     first = make_training("tagging", folder)
     leave_after(first, 2)
-    before = first.seconds
+    before = first.work.seconds
     rest = carried(first, "tagging", folder)
-    assert rest.seconds == before > 0
+    assert rest.work.seconds == before > 0
     rest.advance()
-    assert rest.seconds > before
+    assert rest.work.seconds > before

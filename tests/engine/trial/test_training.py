@@ -102,7 +102,7 @@ def test_a_loss_that_is_not_a_number_names_its_epoch(settings):
 def test_flops_follow_the_length_of_each_epoch(settings):
     training, history = trained(settings(recipe="ff(16)"))
     per_token = 3 * 2 * (2 * 16 * 16 + 16 * 3)  # three times the products of ff and of the output, V = 3
-    assert training.flops == 5 * 8 * sum(each["length"] * per_token for each in history)
+    assert training.work.flops == 5 * 8 * sum(each["length"] * per_token for each in history)
 
 
 @pytest.mark.parametrize("name", ["adam", "adamw", "sgd"])

@@ -113,7 +113,7 @@ def peak_bytes(training):
     def step():
         training.objective.begin_batch(1)
         training.add_gradients(0)
-        training.move_weights()
+        training.trained.move()
 
     step()
     optimizer.zero_grad()  # as every step begins

@@ -28,6 +28,6 @@ def test_the_planned_memory_of_a_step_is_near_torch_allocations_on_a_gpu(mixer, 
         torch.cuda.reset_peak_memory_stats()
         training.objective.begin_batch(1)
         training.add_gradients(0)
-        training.move_weights()
+        training.trained.move()
     measured = torch.cuda.max_memory_allocated() - before
     assert 0.7 * measured < step_memory(settings).total < 2 * measured
