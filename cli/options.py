@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -64,18 +64,6 @@ CausalOption = Annotated[bool, typer.Option("--causal", help="Make every layer c
 
 BatchOption = Annotated[int, number_option("--batch", help="Batch size in sequences.")]
 
-DropoutOption = Annotated[
-    float, typer.Option("--dropout", min=0.0, max=0.99, metavar="P", help="Dropout rate in training.")
-]
-
-
-Norm = Literal["pre", "post"]
-
-NormOption = Annotated[
-    Norm,
-    typer.Option("--norm", help="Norm before each sub-layer (pre), or after its residual sum (post)."),
-]
-
 
 _failure_option = partial(typer.Option, rich_help_panel="Failures")
 _claim_option = partial(typer.Option, rich_help_panel="Until claims are decided")
@@ -129,15 +117,6 @@ PackOption = Annotated[
     ),
 ]
 
-CheckpointEveryOption = Annotated[
-    str | None,
-    _training_option(
-        "--checkpoint-every",
-        metavar="TIME",
-        help="Also save a checkpoint every TIME, such as 30s, 5m or 1h (default: only after each epoch).",
-    ),
-]
-
 AddressOption = Annotated[
     str | None,
     _machine_option(
@@ -182,7 +161,6 @@ class RunOptions:
     budget: str | None
     results: str | None
     address: str | None
-    checkpoint_every: str | None
     pack: str | None
     plugin: Sequence[str]
 

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from ...errors import ActivememError, hint
-from ..options import CausalOption, JsonOption, LengthOption, WidthOption
+from ..options import JsonOption
 from ..output import print_json, print_stdout
 from ..plugin_loading import report_broken_plugins
 
@@ -64,16 +64,14 @@ def show(
             help="The kind of NAME, such as tasks; needed only if several kinds have this name.",
         ),
     ] = None,
-    d_model: WidthOption = 128,
-    length: LengthOption = 40,
-    causal: CausalOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show a block, a task, a metric, a key of study files or another name.
 
     The command prints where NAME was published, and which keys a study file can set for it. For a block, it
-    also prints the equation, and the cost and the reach for --d-model and --length. Required parameters that
-    you leave out get small values. For a task from a plug-in, the command prints a generated example.
+    also prints the equation, and the cost and the reach in a small model; `recipe show` prints those in other
+    models. Required parameters that you leave out get small values. For a task from a plug-in, the command
+    prints a generated example.
     """
     from ...grammar import CostContext, ModelConfig
     from ..views import blocks, catalog, study_keys
@@ -88,10 +86,8 @@ def show(
     if as_json and len(kinds) > 1:
         choices = " or ".join(f"--kind {each}" for each in kinds)
         raise ActivememError(f"several kinds have the name '{name}': add {choices}")
-    config = ModelConfig(d_model=d_model, causal=causal, dropout=0.0)
-    block = (
-        (blocks.parse_block(name), CostContext(config=config, length=length)) if "blocks" in kinds else None
-    )
+    config = ModelConfig(d_model=128, dropout=0.0)
+    block = (blocks.parse_block(name), CostContext(config=config, length=40)) if "blocks" in kinds else None
     if as_json:
         print_json(blocks.block_page(*block) if block else catalog.name_page(kinds[0], name))
         return

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ...studies.text.units import WIDTH, plural
-from ..options import DataOption, JsonOption, ResultsOption, number_option
+from ..options import JsonOption, ResultsOption, number_option
 from ..output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG_INPUT, print_json, print_stderr, print_stdout
 from .study import StudyName
 
@@ -37,7 +37,6 @@ def run(
         int, number_option("--sequences", help="Measure on the first N test sequences.")
     ] = 10_000,
     results: ResultsOption = None,
-    data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure a study's stored trained models, and add the results to the store.
@@ -52,7 +51,7 @@ def run(
     from ...studies.text.errors import command_line
     from ..machine_settings import load_settings
 
-    settings = load_settings({"results": results, "data": data})
+    settings = load_settings({"results": results})
     opened = _open_with_weights(study, settings.store)
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -126,11 +125,6 @@ def compare(
         Literal["13a", "intl", "char", "zh", "none"],
         typer.Option("--tokenizer", help="The tokenisation of sacreBLEU."),
     ] = "13a",
-    samples: Annotated[int, number_option("--samples", help="The number of bootstrap resamples.")] = 1000,
-    seed: Annotated[
-        int,
-        typer.Option("--seed", min=1, metavar="S", help="The seed of the resampling (default: sacreBLEU's)."),
-    ] = 12345,
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -151,8 +145,6 @@ def compare(
         baseline,
         tuned=tuned,
         tokenizer=tokenizer,
-        samples=samples,
-        seed=seed,
     )
     if as_json:
         from ..pages import ProbeComparePage

@@ -13,10 +13,8 @@ from ..help_panels import EVERY_DAY
 from ..options import (
     BatchOption,
     CausalOption,
-    DropoutOption,
     JsonOption,
     LengthOption,
-    NormOption,
     RecipeText,
     ResultsOption,
     VocabOption,
@@ -85,9 +83,7 @@ def show(
     length: LengthOption = 40,
     vocab: VocabOption = 20,
     causal: CausalOption = False,
-    norm: NormOption = "pre",
     batch: BatchOption = 32,
-    dropout: DropoutOption = 0.1,
     recipe_format: Annotated[
         Literal["text", "svg"], typer.Option("--format", help="Show the parts as text or as an SVG picture.")
     ] = "text",
@@ -106,7 +102,7 @@ def show(
 
     if as_json and recipe_format != "text":
         raise typer.BadParameter(f"expected --json or --format {recipe_format}, got both")
-    config = ModelConfig(d_model=d_model, vocab=vocab, causal=causal, norm=norm, dropout=dropout)
+    config = ModelConfig(d_model=d_model, vocab=vocab, causal=causal)
     shown = show_recipe(recipe, config, length=length, batch=batch)
     if as_json:
         print_json(shown.costs)
@@ -127,9 +123,7 @@ def compare(
     length: LengthOption = 40,
     vocab: VocabOption = 20,
     causal: CausalOption = False,
-    norm: NormOption = "pre",
     batch: BatchOption = 32,
-    dropout: DropoutOption = 0.1,
     as_json: JsonOption = False,
 ) -> None:
     """Compare the costs, the memory and the reach of several recipes with those of the first.
@@ -140,7 +134,7 @@ def compare(
     from ...grammar import ModelConfig
     from ...reporting.recipes.display import compare_recipes
 
-    config = ModelConfig(d_model=d_model, vocab=vocab, causal=causal, norm=norm, dropout=dropout)
+    config = ModelConfig(d_model=d_model, vocab=vocab, causal=causal)
     compared = compare_recipes(recipes, config, length=length, batch=batch)
     if as_json:
         from ..pages import RecipeComparePage
@@ -210,7 +204,6 @@ def sample(
     vocab: VocabOption = 20,
     length: LengthOption = 40,
     causal: CausalOption = False,
-    norm: NormOption = "pre",
     as_json: JsonOption = False,
 ) -> None:
     """Print distinct architectures of a recipe with choices, drawn with equal probability.
@@ -231,7 +224,6 @@ def sample(
             vocab=vocab,
             length=length,
             causal=causal,
-            norm=norm,
         )
     space = Space(parse(recipe), budget)
     remaining = space.remaining(Random(seed)) if budget else None

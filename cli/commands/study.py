@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from textwrap import wrap
 from typing import Annotated, Literal
 
@@ -13,7 +12,6 @@ from ..help_panels import EVERY_DAY, PanelCommand
 from ..options import (
     AddressOption,
     BudgetOption,
-    CheckpointEveryOption,
     JsonOption,
     KeepStaleOption,
     LocalOption,
@@ -103,7 +101,6 @@ def run(
     keep_stale: KeepStaleOption = False,
     until_decided: UntilDecidedOption = False,
     budget: BudgetOption = None,
-    checkpoint_every: CheckpointEveryOption = None,
     pack: PackOption = None,
     address: AddressOption = None,
     results: ResultsOption = None,
@@ -127,19 +124,13 @@ def run(
 
 
 @app.command(rich_help_panel=EVERY_DAY)
-def status(
-    study: StudyName,
-    *,
-    overrides: OverridesOption = None,
-    results: ResultsOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def status(study: StudyName, *, results: ResultsOption = None, as_json: JsonOption = False) -> None:
     """Show the numbers of done and failed trials, the failures, and the best points of a search."""
     from ..machine_settings import open_results
     from ..missing_results import note_missing_results
     from ..views.status import explain_failures, format_best_points, format_unfinished
 
-    opened = open_results(study, results, overrides)
+    opened = open_results(study, results)
     found = opened.study
     if as_json:
         from ..pages import StudyStatusPage
@@ -265,7 +256,6 @@ def export(
             "address of a server or database (mlflow).",
         ),
     ],
-    overrides: OverridesOption = None,
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -280,7 +270,7 @@ def export(
     from ..missing_results import note_missing_results
     from ..views.status import format_exported
 
-    opened = open_results(study, results, overrides)
+    opened = open_results(study, results)
     found, store = opened.study, opened.store
     note_missing_results(opened)
     if to == "optuna":
@@ -325,9 +315,6 @@ def query(
     answer_format: Annotated[
         Literal["rich", "markdown", "csv"], typer.Option("--format", help="The output format of the result.")
     ] = "rich",
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the result to FILE: .parquet, .csv or .json.")
-    ] = None,
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -347,9 +334,7 @@ def query(
     answer = answered(store, sql)
     if not store.last_numbers():
         print_stderr(f"no trial has ended in {store.absolute_place}; train one: activemem study run STUDY")
-    if out is not None:
-        view.save(answer, out)
-    elif as_json:
+    if as_json:
         from ..pages import StudyQueryPage
 
         print_json(StudyQueryPage(rows=answer.to_dicts()))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..options import DataOption, JsonOption, OverridesOption, ResultsOption, number_option
+from ..options import JsonOption, OverridesOption, ResultsOption, number_option
 from ..output import (
     EXIT_FAILED,
     EXIT_WRONG_INPUT,
@@ -150,7 +150,6 @@ def promote(
         typer.Option("--path", help="Write an ablation path from the baseline to the best point instead."),
     ] = False,
     seeds: Annotated[int, number_option("--seeds", help="The number of new seeds of each point.")] = 5,
-    overrides: OverridesOption = None,
     results: ResultsOption = None,
 ) -> None:
     """Write a study file that tests whether the best points of a search really beat its baseline.
@@ -169,7 +168,7 @@ def promote(
 
     if out.exists():
         raise PromotionError(f"expected a new file, got {out}, which exists; choose another name")
-    found = open_results(study, results, overrides)
+    found = open_results(study, results)
     note_missing_results(found)
     text = found.promote(best=best, seeds=seeds, path=path)
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -189,7 +188,6 @@ def missing(
     write: Annotated[
         Path | None, typer.Option("--write", metavar="FILE", help="Write a study file with these ablations.")
     ] = None,
-    overrides: OverridesOption = None,
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -211,7 +209,7 @@ def missing(
     if write is not None and write.exists():
         raise MissingError(f"expected a new file, got {write}, which exists; choose another name")
     configured = load_settings({"results": results})
-    found = find_missing(open_results(study, results, overrides).study)
+    found = find_missing(open_results(study, results).study)
     costs = found.costs(configured.store, configured.machine)
     if as_json:
         from ..pages import StudyMissingPage
@@ -368,7 +366,6 @@ def coordinates(
     study: StudyFile,
     *,
     overrides: OverridesOption = None,
-    data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train each size in [ladder] for a few steps, and print how much each layer's activations change.
@@ -380,7 +377,7 @@ def coordinates(
     from ...studies.study import load_study
     from ..machine_settings import load_settings
 
-    settings = load_settings({"data": data})
+    settings = load_settings({})
     opened = StudyResults(load_study(study, overrides or ()), settings.store)
     print_waiting("training each size for a few steps")
     found = opened.coordinates(settings.data)

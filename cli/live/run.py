@@ -346,7 +346,7 @@ def run_from_options(options: RunOptions) -> Summary | None:
     If requested, also print JSON.
     """
     budget_s = options.budget_s()
-    given = {name: getattr(options, name) for name in ("results", "address", "checkpoint_every", "pack")}
+    given = {name: getattr(options, name) for name in ("results", "address", "pack")}
     settings = load_settings(given)
     study = load_to_run(options.study, settings.store, options.overrides or ())
     if options.until_decided:

@@ -1,15 +1,12 @@
-"""The result of a query, as text or as a file.
+"""The result of a query as text.
 
-For people it is in columns, which are shortened: long texts are cropped, numbers have six digits. Markdown,
-CSV and JSON have all digits, and Parquet has the types, too.
+For people it is in columns, which are shortened: long texts are cropped, numbers have six digits. Markdown
+and CSV have all digits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from datetime import datetime
-from io import BytesIO
-from pathlib import Path
 from typing import Literal
 
 import polars as pl
@@ -32,24 +29,6 @@ def format_answer(answer: pl.DataFrame, text_format: Literal["rich", "markdown",
             return format_markdown(answer)
         case "csv":
             return _csv(answer)
-
-
-def save(answer: pl.DataFrame, path: Path) -> None:
-    """Write a query's result to a file.
-
-    The suffix decides the format. Raise QueryError for an unknown suffix.
-    """
-    writers: Mapping[str, Callable[[BytesIO], object]] = {
-        ".parquet": answer.write_parquet,
-        ".csv": lambda file: file.write(_csv(answer).encode()),
-        ".json": answer.write_json,
-    }
-    if path.suffix not in writers:
-        raise QueryError(f"--out: expected a name that ends in {', '.join(writers)}, got {path.name!r}")
-    file = BytesIO()  # a failure while writing must not destroy an existing file
-    writers[path.suffix](file)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(file.getvalue())
 
 
 def format_columns(answer: pl.DataFrame, width: int) -> str:

@@ -19,12 +19,12 @@ persistent_conv(k, act=relu)                                    mixer, activemem
   act  activation: relu, gelu, gelu_tanh, tanh, leaky_relu or relu2; default
        relu
 
-  persistent_conv(k=20) at width 512, 40 tokens, in a causal model
-    parameters    5,243,392, and 9,728 in the padding of persistent_conv(k=20)
-    MFLOPs/token  10.5
-    reach         19 ← · → 0
+  persistent_conv(k=20) at width 128, 40 tokens, in a bidirectional model
+    parameters    327,808, and 2,432 in the padding of persistent_conv(k=20)
+    kFLOPs/token  655.4
+    reach         9 ← · → 10
     cache/token   0 B kept of each past token in a stream
-    fixed state   19.5 kB kept in a stream of any length
+    fixed state   4.9 kB kept in a stream of any length
 """
 
 
@@ -55,7 +55,7 @@ def test_the_list_as_json_leaves_nothing_out(run):
 
 
 def test_a_block_is_shown_with_its_parameters_equation_source_cost_and_reach(run):
-    result = run("show", "persistent_conv(k=20)", "--causal", "--d-model", "512")
+    result = run("show", "persistent_conv(k=20)")
     assert (result.exit_code, result.stdout, result.stderr) == (0, SHOWN, "")
 
 

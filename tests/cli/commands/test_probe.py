@@ -203,6 +203,7 @@ def test_tables_figures_and_claims_show_what_was_measured(run):
 def a_trained_translation(monkeypatch, *models):
     """Write and train the translation study, with tuning of its decoding and a table of results."""
     register_numbers(Path.cwd(), monkeypatch)
+    monkeypatch.setenv("ACTIVEMEM_DATA", ".")
     table = {"name": "tuned", "rows": "model", "value": ["bleu_tuned", "beam_tuned"]}
     text = translation_text(*models, decode={"beam": [1, 3]}, table=[table])
     Path("numbers.toml").write_text(text, encoding="utf-8")
@@ -215,7 +216,7 @@ def test_models_that_translate_are_tuned_and_tables_wait_for_it(run, monkeypatch
     store = a_trained_translation(monkeypatch, PLAIN)
     table = run("table", "render", "numbers.toml").stdout
     assert "pending: not probed yet (activemem probe run numbers)." in table
-    result = run("probe", "run", "numbers.toml", "--sequences", "20", "--data", ".")
+    result = run("probe", "run", "numbers.toml", "--sequences", "20")
     assert result.exit_code == 0
     line, counts = result.stderr.splitlines()[-2:]
     (found,) = store.trials(["bleu_tuned", "beam_tuned"])["metrics"].to_list()
@@ -223,7 +224,7 @@ def test_models_that_translate_are_tuned_and_tables_wait_for_it(run, monkeypatch
     headline = f"BLEU {values['bleu_tuned']:.1f} with a beam of {values['beam_tuned']:.0f}"
     assert re.sub(r"  +", " | ", line) == f" | tuned | {PLAIN} | seed 0 | {headline}"
     assert counts == "numbers: 1 of 1 trial tuned"
-    again = run("probe", "run", "numbers.toml", "--sequences", "20", "--data", ".").stderr
+    again = run("probe", "run", "numbers.toml", "--sequences", "20").stderr
     assert again.splitlines()[-1] == "numbers: 0 of 1 trial tuned · 1 stored before"
     table = run("table", "render", "numbers.toml", "--format", "csv").stdout
     shown = {row["column"]: float(row["mean"]) for row in csv.DictReader(table.splitlines())}
@@ -239,7 +240,7 @@ def test_a_sigterm_ends_decoding_as_ctrl_c_does(run, monkeypatch):
             time.sleep(0.01)
 
     monkeypatch.setattr(tuning, "generate", decode)
-    result = run("probe", "run", "numbers.toml", "--data", ".")
+    result = run("probe", "run", "numbers.toml")
     assert result.exit_code == 130
     told = "stopped; what was measured is stored. Continue: activemem probe run numbers.toml"
     assert result.stderr.splitlines()[-1].startswith(told)
@@ -248,7 +249,7 @@ def test_a_sigterm_ends_decoding_as_ctrl_c_does(run, monkeypatch):
 
 def test_translations_are_compared_with_those_of_a_baseline(run, monkeypatch):
     a_trained_translation(monkeypatch, PLAIN, SEQ2SEQ)
-    asked = ("probe", "compare", "numbers.toml", "--baseline", f"model={PLAIN}", "--samples", "20")
+    asked = ("probe", "compare", "numbers.toml", "--baseline", f"model={PLAIN}")
     base, other = json.loads(run(*asked, "--json").stdout)["differences"]
     assert (base["model"], base["p_value"], other["baseline_trial"]) == (PLAIN, None, base["trial"])
     assert other["bleu_difference"] == other["bleu"] - base["bleu"]
@@ -256,7 +257,7 @@ def test_translations_are_compared_with_those_of_a_baseline(run, monkeypatch):
     shown = run(*asked)
     assert (shown.exit_code, shown.stderr) == (0, "")
     assert "p_value" in shown.stdout
-    again = json.loads(run(*asked, "--tokenizer", "char", "--seed", "7", "--json").stdout)["differences"]
+    again = json.loads(run(*asked, "--tokenizer", "char", "--json").stdout)["differences"]
     assert again[1]["bleu"] != other["bleu"]
     untuned = run(*asked, "--tuned")
     assert (untuned.stdout, untuned.exit_code) == ("", 2)

@@ -120,13 +120,13 @@ def test_a_long_recipe_has_its_id_on_a_line_of_its_own(run):
 
 
 def test_a_causal_recipe_does_not_see_to_the_right(run):
-    lines = run("recipe", "show", "8 * conv(k=20)", *SIZES, "--causal", "--dropout", "0").stdout.splitlines()
+    lines = run("recipe", "show", "8 * conv(k=20)", *SIZES, "--causal").stdout.splitlines()
     assert next(line for line in lines if "total" in line).endswith("  152 ← · → 0  38.9 kB")
-    assert "  causal, pre-norm, 40 tokens, batch 32, dropout 0" in lines
+    assert "  causal, pre-norm, 40 tokens, batch 32, dropout 0.1" in lines
 
 
 def test_the_parts_as_json_add_up_to_the_whole(run):
-    arguments = ("recipe", "show", "4 * (sa + conv(k=20) >> ff(512))", *SIZES, "--norm", "post", "--json")
+    arguments = ("recipe", "show", "4 * (sa + conv(k=20) >> ff(512))", *SIZES, "--json")
     whole = json.loads(run(*arguments).stdout)
     assert whole["parameters"] == sum(part["parameters"] for part in whole["parts"])
     assert whole["flops"] == sum(part["flops"] for part in whole["parts"])
@@ -136,7 +136,7 @@ def test_the_parts_as_json_add_up_to_the_whole(run):
     assert (whole["state_per_token"], whole["window"]) == (4 * 2 * 512, 4 * 19 * 128)
     assert (whole["batch"], whole["dropout"], whole["masked"], whole["causal"]) == (32, 0.1, False, False)
     assert whole["training_flops"] == 3 * whole["flops"]
-    assert (whole["norm"], whole["reach"]) == ("post", {"left": "all", "right": "all"})
+    assert (whole["norm"], whole["reach"]) == ("pre", {"left": "all", "right": "all"})
     assert whole["parts"][1]["parts"][0]["parts"][1]["reach"] == {"left": 9, "right": 10}
 
 

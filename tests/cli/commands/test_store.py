@@ -101,6 +101,6 @@ def test_a_folder_without_a_file_of_a_store_is_reported(run, command):
 
 def test_errors_of_the_system_are_reported_with_the_file(run):
     Path("file").touch()
-    result = run("study", "query", "SELECT 1", "--out", "file/answer.csv")
+    result = run("study", "new", "file/study.toml")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.splitlines()[-1] == "file: File exists"

@@ -114,5 +114,3 @@ def test_a_stored_study_is_found_by_name_and_other_tasks_are_named_as_not_checke
     assert "task = not" in found.stdout.splitlines()[0]
     told = "not checked: reverse; to check another task, make it the baseline, or the first level"
     assert told in " ".join(found.stdout.split())
-    one_task = run("study", "missing", "tiny", "--set", 'factors.task=["reverse"]')
-    assert "not checked" not in one_task.stdout

@@ -1,8 +1,4 @@
 import json
-from pathlib import Path
-
-import polars as pl
-import pytest
 
 from ..store_factories import make_partial_store
 
@@ -61,29 +57,8 @@ def test_json_has_times_as_text_and_no_number_that_json_lacks(run, tiny):
     assert json.loads(result.stdout)["rows"] == [{"finished": "2026-11-28T12:00:00Z", "much": None}]
 
 
-@pytest.mark.parametrize(
-    ("name", "read"), [("a.parquet", pl.read_parquet), ("a.csv", pl.read_csv), ("new/a.json", pl.read_json)]
-)
-def test_a_whole_table_is_exported_to_a_file(run, tiny, name, read):
+def test_a_query_that_cannot_be_answered_is_reported(run, tiny):
     make_partial_store(tiny)
-    result = run("study", "query", "SELECT * FROM metrics", "--out", name)
-    assert (result.exit_code, result.stdout) == (0, "")
-    assert read(name).columns == ["trial", "study", "mixer", "task", "seed", "epoch", "step", "name", "value"]
-    assert len(read(name)) == 7
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("SELECT * FROM trial",), "query: there is no table 'trial'; nearest: trials\n"),
-        (
-            ("SELECT 1", "--out", "a.txt"),
-            "--out: expected a name that ends in .parquet, .csv, .json, got 'a.txt'\n",
-        ),
-    ],
-)
-def test_queries_that_cannot_be_answered_or_written_are_reported(run, tiny, arguments, message):
-    make_partial_store(tiny)
-    result = run("study", "query", *arguments)
+    result = run("study", "query", "SELECT * FROM trial")
+    message = "query: there is no table 'trial'; nearest: trials\n"
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", message)
-    assert not Path("a.txt").exists()

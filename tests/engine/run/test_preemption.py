@@ -19,12 +19,12 @@ LONGER = ("--set", "train.epochs=2", "--set", f"train.steps_per_epoch={20 * STEP
 ONE = ("--only", "mixer=conv(k=3)", "--only", "task=not", "--only", "seed=0")
 
 
-def begin(folder, results, *options, long=LONG):
+def begin(folder, results, *options, long=LONG, **environment):
     """Start the study in its own process, with one trial of two epochs of some seconds."""
     return start_command(
         *("study", "run", "tiny.toml", "--results", results, *long, *ONE, *options),
         cwd=folder,
-        environment=ENVIRONMENT,
+        environment={**ENVIRONMENT, **environment},
     )
 
 
@@ -60,7 +60,7 @@ def whole(tmp_path_factory):
 @pytest.mark.slow  # two programs with Ray; a local run is told as well, below
 def test_workers_of_ray_are_notified_when_the_driver_gets_sigterm(tmp_path, tiny, whole):
     (tmp_path / "tiny.toml").write_text(tiny, encoding="utf-8")
-    first = begin(tmp_path, "cut", "--ray", "--checkpoint-every", "0.05")
+    first = begin(tmp_path, "cut", "--ray", ACTIVEMEM_CHECKPOINT_EVERY="0.05")
     wait_for(lambda: any((tmp_path / "cut").glob("checkpoints/*/state.pt")))
     before = saved(tmp_path / "cut")
     first.send_signal(signal.SIGTERM)
@@ -96,7 +96,7 @@ def test_a_node_that_is_taken_away_saves_its_trial_and_another_continues_with_it
 @pytest.mark.heavy
 def test_a_local_run_that_gets_sigterm_within_an_epoch_resumes_from_there(tmp_path, tiny, whole):
     (tmp_path / "tiny.toml").write_text(tiny, encoding="utf-8")
-    first = begin(tmp_path, "cut", "--local", "--checkpoint-every", "0.05")
+    first = begin(tmp_path, "cut", "--local", ACTIVEMEM_CHECKPOINT_EVERY="0.05")
     wait_for(lambda: any((tmp_path / "cut").glob("checkpoints/*/state.pt")))
     first.send_signal(signal.SIGTERM)
     status, told = finish(first)

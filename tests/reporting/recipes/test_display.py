@@ -12,9 +12,9 @@ from activemem import ActivememError, RecipeError, compare_recipes, ff, sa, show
 from activemem.cli import command_line
 
 TEXTS = ("4 * (sa >> ff(512))", "ff(512)")
-MODEL = {"d_model": 128, "vocab": 20, "causal": True, "norm": "post", "dropout": 0.2}
+MODEL = {"d_model": 128, "vocab": 20, "causal": True}
 OPTIONS = (
-    *("--d-model", "128", "--vocab", "20", "--causal", "--norm", "post", "--dropout", "0.2"),
+    *("--d-model", "128", "--vocab", "20", "--causal"),
     *("--length", "40", "--batch", "8"),
 )
 
