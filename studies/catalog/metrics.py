@@ -69,6 +69,7 @@ class TitleTemplate:
     short: str = ""  # the title on an axis, if it is shorter
     heading: str = ""  # added to the metric's name in the heading of a column
     depends: tuple[str, ...] = ()  # facts that must be equal for values to be comparable
+    caution: str = ""  # why values of several models cannot be compared, as a clause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

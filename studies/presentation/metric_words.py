@@ -38,7 +38,7 @@ class Meaning:
     headings, and `details` has the settings on which the metric depends. `short` is a shorter title for an
     axis, if there is one. `pooled` has the words for the test sets that the metric covers together, if there
     are several, and the task. `shows_index` is true if the title contains the index of a family's member in
-    words.
+    words. `caution` says why values of several models cannot be compared, if they cannot.
     """
 
     title: str
@@ -47,6 +47,7 @@ class Meaning:
     details: tuple[tuple[str, str], ...] = ()
     pooled: tuple[str, str] | None = None
     shows_index: bool = False
+    caution: str = ""
 
 
 def with_true_title(
@@ -88,11 +89,17 @@ def in_sentence(title: str) -> str:
 
 
 def difference_sentence(metrics: Iterable[Metric], settings: Collection[TrialSettings]) -> str:
-    """Return a sentence on metrics that are measured differently in some trials; "" if none is."""
-    parts = dict[str, None]()
+    """Return sentences on metrics that are measured differently in some trials; "" if none is.
+
+    They include metrics by which several models cannot be compared.
+    """
+    parts, cautions = dict[str, None](), dict[str, list[str]]()
+    several_models = len({each.model.recipe for each in settings}) > 1
     for metric in metrics:
         values: dict[str, dict[str, None]] = {}
         meanings = _meanings(metric, settings)
+        if several_models and (caution := next((each.caution for each in meanings if each.caution), "")):
+            cautions.setdefault(caution, []).append(metric.name)
         for meaning in meanings:
             for name, value in meaning.details:
                 values.setdefault(name, {})[value] = None
@@ -101,7 +108,9 @@ def difference_sentence(metrics: Iterable[Metric], settings: Collection[TrialSet
             several += _pooled_words(meanings)
         if several:
             parts[f"{metric.name} ({'; '.join(several)})"] = None
-    return f"Measured differently in some trials: {', '.join(parts)}." if parts else ""
+    sentences = [f"Measured differently in some trials: {', '.join(parts)}."] if parts else []
+    sentences += [f"{', '.join(names)}: {caution}." for caution, names in cautions.items()]
+    return " ".join(sentences)
 
 
 def _pooled_words(meanings: Iterable[Meaning]) -> Iterator[str]:
@@ -151,6 +160,7 @@ def _meaning(metric: Metric, settings: TrialSettings, *, over_index: bool) -> Me
         details=tuple((name, facts[name]) for name in template.depends if name in facts),
         pooled=(facts["pooled"], settings.task.name) if "pooled" in facts else None,
         shows_index="algorithmic" in facts,
+        caution=template.caution,
     )
 
 

@@ -120,6 +120,17 @@ def test_where_trials_differ_the_title_fits_all_and_a_sentence_says_in_what():
     assert describe_metrics([metric], settings)[1].startswith("Measured differently")
 
 
+def test_a_metric_of_the_length_reached_does_not_rank_models():
+    metrics = [find_metric("max_length"), find_metric("accuracy")]
+    several = settings_of(factors={"mixer": ["sa", "conv(k=3)"]})
+    assert difference_sentence(metrics, several) == (
+        "accuracy: each model is measured at the length that it has reached, so the values do not rank models."
+    )
+    assert difference_sentence(metrics, settings_of(factors={"mixer": ["sa"], "seed": [0, 1]})) == ""
+    fixed = settings_of(train={"curriculum": None, "lengths": [3, 9]}, factors={"mixer": ["sa", "conv(k=3)"]})
+    assert difference_sentence([find_metric("loss")], fixed) == ""
+
+
 def test_an_axis_of_lengths_leaves_them_to_its_ticks():
     settings = settings_of(task=LENGTHS)
     assert titled("test_accuracy", settings, over_index=True)[0] == (
