@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING
 
 from ...grammar.analysis.measured_costs import remember
 from ...storage import Store
-from ...studies.catalog.tasks import AlgorithmicSettings, GeneratedTask, LanguageModelSettings, require_task
+from ...studies.catalog.tasks import (
+    LabelledSettings,
+    LanguageModelSettings,
+    SentencePairSettings,
+    require_task,
+)
 from ...studies.planning.memory_estimates import (
     StepMemory,
     fits,
@@ -51,9 +56,6 @@ if TYPE_CHECKING:
     from ...studies.planning.memory_estimates import WeightState
     from ...studies.planning.time_estimates import MeasureSteps
     from ...studies.schema.settings import TrialSettings
-
-_PLANNED_FLOPS = 3e10
-"""The maximum FLOPs of a measured step: a slow core takes a few seconds for it."""
 
 _CORE_FLOPS = 5e10
 """The peak FLOP/s of a CPU core; few trainings reach it."""
@@ -126,8 +128,7 @@ def measure_steps(machine: Machine) -> MeasureSteps:
     def measure(trials: Sequence[TrialSettings]) -> Callable[[TrialSettings], float] | None:
         if not _can_measure(trials, machine):
             return None
-        steps = {flops: each for flops, each in steps_to_measure(trials).items() if flops <= _PLANNED_FLOPS}
-        if not steps:
+        if not (steps := steps_to_measure(trials)):
             return None
         # a home folder may be shared by machines of different speeds
         key = (platform.node(), [settings_to_json(each) for each in steps.values()])
@@ -151,7 +152,8 @@ def _can_measure(trials: Sequence[TrialSettings], machine: Machine) -> bool:
     The trials must train on this machine's CPU, and their data must not be read from files.
     """
     trains_on_gpu = machine.gpus and (machine.gpus != "auto" or has_gpu())
-    drawn = all(isinstance(each.task, AlgorithmicSettings | GeneratedTask) for each in trials)
+    reads_files = (LanguageModelSettings, SentencePairSettings, LabelledSettings)
+    drawn = not any(isinstance(each.task, reads_files) for each in trials)
     return drawn and machine.address is None and not trains_on_gpu
 
 

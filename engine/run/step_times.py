@@ -23,17 +23,11 @@ from ...studies.study import Study
 from ..core.resources import Machine, count_gpus, cpus_here
 from ..trial.training import Training
 
-MEASURED_FLOPS = 1e10
-"""The largest steps that are measured, in FLOPs; a slow core takes about a second for one."""
-
 MEASURED_S = 0.2
 """The seconds of measurement for each kind of trial."""
 
-FLOPS_PER_S = 1e10
-"""The assumed FLOP/s of a slow core, if no step is measured."""
-
-STEP_S = 0.02
-"""The assumed overhead of a step in seconds, if none is measured."""
+ASSUMED_SPEED: Speed = ((0.0, 0.02), (1e10, 1.02))
+"""The assumed speed of a slow core, if no step is measured: 10 GFLOP/s, and 0.02 s of overhead for a step."""
 
 
 def short_grid_seconds(
@@ -56,10 +50,7 @@ def short_grid_seconds(
     total = sum(seconds for seconds in known if seconds is not None)
     if unknown and total <= limit:
         steps = steps_to_measure(unknown)
-        tried = {flops: each for flops, each in steps.items() if flops <= MEASURED_FLOPS}
-        speed = measure_speed(tried, machine) or [
-            (each, STEP_S + each / FLOPS_PER_S) for each in sorted(steps)
-        ]
+        speed = measure_speed(steps, machine) or ASSUMED_SPEED
         total += sum(trial_seconds(settings, speed, grows_every=2) for settings in unknown)
     return total if total <= limit else None
 

@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING
 from ...studies.catalog.metrics import Metric, find_metric, is_target
 from ...studies.planning.final_values import ValueStatus
 from ...studies.presentation.kinds import describe_levels
-from ...studies.presentation.metric_words import difference_sentence, in_sentence, with_true_title
+from ...studies.presentation.metric_words import (
+    caution_sentence,
+    difference_sentence,
+    in_sentence,
+    with_true_title,
+)
 from ...studies.resolve.trial import first_of_each_kind
 from ...studies.schema.factors import SEED, one_line
 from ...studies.schema.settings import Level, TrialSettings
@@ -341,6 +346,7 @@ def caption_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[str, ...
     differences = tuple(made.differences.values())
     sentences += differences_sentences(differences, made.baseline, counts)
     sentences += _best(spec, columns, cells, made.bold_cells)
+    sentences += [caution] if (caution := caution_sentence(metrics, settings)) else []
     sentences += [looks_sentence(counts)] if len(counts) > 1 else []
     if match and any(cell.published for cell in cells):
         small = f"Small: published, {match.paper.paper} {match.paper.name}."

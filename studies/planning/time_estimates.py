@@ -242,15 +242,29 @@ def max_seconds_in_process(workers: int) -> float:
     return SHORT_S * (workers + 1) / (workers - 1)  # parallel workers save total · (1 - 1 / workers)
 
 
+MEASURED_FLOPS = 1e10
+"""The largest steps that are measured, in FLOPs; a slow core takes about a second for one."""
+
+
 def steps_to_measure(all_settings: Sequence[TrialSettings]) -> dict[float, TrialSettings]:
     """Return the settings of the trials whose training step is measured, by the FLOPs of that step.
 
     They are those of the cheapest trial at its first length, and of the most expensive trial at its first and
-    its longest length.
+    its longest length. Batches of larger steps are reduced. A step that is too large even with one sequence
+    is left out.
     """
     kinds = sorted(all_settings, key=max_training_flops)
     tried = [_short(kinds[0], 0.0), _short(kinds[-1], 0.0), _short(kinds[-1], 1.0)]
-    return {_flops_of_step(each): each for each in tried}
+    steps = [_with_part_of_batch(each, MEASURED_FLOPS / _flops_of_step(each)) for each in tried]
+    return {flops: each for each in steps if (flops := _flops_of_step(each)) <= MEASURED_FLOPS}
+
+
+def _with_part_of_batch(settings: TrialSettings, part: float) -> TrialSettings:
+    """Return settings whose batches have this part of their sequences: at least one, at most all."""
+    if part >= 1:
+        return settings
+    batch = {"batch_size": max(1, int(part * settings.train.batch_size)), "accumulate": 1}
+    return settings.model_copy(update={"train": settings.train.model_copy(update=batch)})
 
 
 _COMPARED_FLOPS = 3e9
@@ -274,16 +288,14 @@ def steps_to_compare(all_settings: Sequence[TrialSettings]) -> list[TrialSetting
     steps = list[TrialSettings]()
     for each in kinds if len(kinds) == 1 else (kinds[0], kinds[-1]):
         short = _short(each, _MEAN_PROGRESS)
-        part = min(1.0, _COMPARED_FLOPS / _flops_of_step(short))
+        part = _COMPARED_FLOPS / _flops_of_step(short)
         if part < _LEAST_PART:
             shorter = (_short(each, share * _MEAN_PROGRESS) for share in _LENGTH_SHARES)
             small = (one for one in shorter if _flops_of_step(one) * _LEAST_PART <= _COMPARED_FLOPS)
             if (short := next(small, None)) is None:
                 return []
-        elif part < 1.0:
-            train = {"batch_size": max(1, round(part * short.train.batch_size))}
-            short = short.model_copy(update={"train": short.train.model_copy(update=train)})
-        steps.append(short)
+            part = 1.0
+        steps.append(_with_part_of_batch(short, part))
     return steps
 
 

@@ -89,17 +89,11 @@ def in_sentence(title: str) -> str:
 
 
 def difference_sentence(metrics: Iterable[Metric], settings: Collection[TrialSettings]) -> str:
-    """Return sentences on metrics that are measured differently in some trials; "" if none is.
-
-    They include metrics by which several models cannot be compared.
-    """
-    parts, cautions = dict[str, None](), dict[str, list[str]]()
-    several_models = len({each.model.recipe for each in settings}) > 1
+    """Return a sentence on metrics that are measured differently in some trials; "" if none is."""
+    parts = dict[str, None]()
     for metric in metrics:
         values: dict[str, dict[str, None]] = {}
         meanings = _meanings(metric, settings)
-        if several_models and (caution := next((each.caution for each in meanings if each.caution), "")):
-            cautions.setdefault(caution, []).append(metric.name)
         for meaning in meanings:
             for name, value in meaning.details:
                 values.setdefault(name, {})[value] = None
@@ -108,9 +102,18 @@ def difference_sentence(metrics: Iterable[Metric], settings: Collection[TrialSet
             several += _pooled_words(meanings)
         if several:
             parts[f"{metric.name} ({'; '.join(several)})"] = None
-    sentences = [f"Measured differently in some trials: {', '.join(parts)}."] if parts else []
-    sentences += [f"{', '.join(names)}: {caution}." for caution, names in cautions.items()]
-    return " ".join(sentences)
+    return f"Measured differently in some trials: {', '.join(parts)}." if parts else ""
+
+
+def caution_sentence(metrics: Iterable[Metric], settings: Collection[TrialSettings]) -> str:
+    """Return a sentence on metrics by which several models cannot be compared; "" if all can be."""
+    if len({each.model.recipe for each in settings}) == 1:
+        return ""
+    cautions = dict[str, list[str]]()
+    for metric in metrics:
+        for caution in {each.caution for each in _meanings(metric, settings)} - {""}:
+            cautions.setdefault(caution, []).append(metric.name)
+    return " ".join(f"{', '.join(names)}: {caution}." for caution, names in cautions.items())
 
 
 def _pooled_words(meanings: Iterable[Meaning]) -> Iterator[str]:

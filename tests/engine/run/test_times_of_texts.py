@@ -1,9 +1,12 @@
-"""A plan of language models times their steps on drawn data, so that no text is read."""
+"""A plan times the steps of studies that have not run, on drawn data, so that no text is read."""
+
+import pytest
 
 from activemem import load_study
 from activemem.engine import Machine
 from activemem.engine.run import plan_study, planning
 from activemem.storage import Store
+from activemem.studies.resolve import max_training_flops, settings_from_json
 
 
 def planned(name, folder):
@@ -21,6 +24,25 @@ def test_the_steps_of_language_models_are_timed_and_scores_are_said_to_come_on_t
     text = planned("language-modelling-small", tmp_path)
     assert "core-hours of training steps; scores on dev and test come on top, once the data are read" in text
     assert all('"name":"copy"' in each for each in measured[0][1])
+
+
+@pytest.mark.parametrize("name", ["memory-degradation", "feedforward-attention", "delta-product-s3"])
+def test_tasks_that_draw_their_data_are_timed_with_batches_of_which_a_step_is_short(
+    name, tmp_path, monkeypatch
+):
+    measured = []
+
+    def remember(kind, of, measure):
+        if kind != "speed":
+            return {}
+        measured.append(of)
+        return {"1000000000": 36_000_000_000}
+
+    monkeypatch.setattr(planning, "remember", remember)
+    assert "core-hours" in planned(name, tmp_path)
+    assert measured
+    for step in map(settings_from_json, measured[0][1]):
+        assert max_training_flops(step) / step.train.steps_per_epoch <= 1e10
 
 
 def test_where_lengths_depend_on_the_data_they_must_be_read_first(tmp_path):

@@ -5,7 +5,12 @@ import pytest
 from activemem import load_study
 from activemem.studies import METRICS
 from activemem.studies.catalog import find_metric
-from activemem.studies.presentation import describe_metrics, difference_sentence, with_true_title
+from activemem.studies.presentation import (
+    caution_sentence,
+    describe_metrics,
+    difference_sentence,
+    with_true_title,
+)
 
 from ...study_texts import study_text
 
@@ -123,12 +128,13 @@ def test_where_trials_differ_the_title_fits_all_and_a_sentence_says_in_what():
 def test_a_metric_of_the_length_reached_does_not_rank_models():
     metrics = [find_metric("max_length"), find_metric("accuracy")]
     several = settings_of(factors={"mixer": ["sa", "conv(k=3)"]})
-    assert difference_sentence(metrics, several) == (
-        "accuracy: each model is measured at the length that it has reached, so the values do not rank models."
+    assert caution_sentence(metrics, several) == (
+        "accuracy: each model is measured at the length that it has reached, "
+        "so the values do not rank models."
     )
-    assert difference_sentence(metrics, settings_of(factors={"mixer": ["sa"], "seed": [0, 1]})) == ""
+    assert caution_sentence(metrics, settings_of(factors={"mixer": ["sa"], "seed": [0, 1]})) == ""
     fixed = settings_of(train={"curriculum": None, "lengths": [3, 9]}, factors={"mixer": ["sa", "conv(k=3)"]})
-    assert difference_sentence([find_metric("loss")], fixed) == ""
+    assert caution_sentence([find_metric("loss")], fixed) == ""
 
 
 def test_an_axis_of_lengths_leaves_them_to_its_ticks():
