@@ -73,7 +73,7 @@ def test_no_fraction_of_the_same_size_is_less_aberrant(factors, basic):
     assert best == min(word_lengths(bases + some) for some in combinations(others, factors - basic))
 
 
-@pytest.mark.parametrize("factors", [*range(3, 24), 27, 31, 35, 39, 43, MAX_SCREENED])
+@pytest.mark.parametrize("factors", range(3, MAX_SCREENED + 1))
 def test_screening_designs_are_balanced_and_orthogonal(factors):
     rows = plackett_burman_rows(factors)
     assert len(rows) == len(set(rows)) == 4 * (factors // 4 + 1)
@@ -84,7 +84,7 @@ def test_screening_designs_are_balanced_and_orthogonal(factors):
         assert 2 * sum(a != b for a, b in zip(one, other, strict=True)) == len(rows)
 
 
-@pytest.mark.parametrize("factors", [20, 23, 24, 27, 31, 35, 43, MAX_SCREENED])
+@pytest.mark.parametrize("factors", [20, MAX_SCREENED])
 def test_no_main_effect_of_a_large_screening_design_is_an_interaction(factors):
     signs = 1 - 2 * np.array(plackett_burman_rows(factors))
     for one, other in combinations(range(factors), 2):
