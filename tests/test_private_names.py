@@ -14,8 +14,6 @@ KNOWN = {
     "blocks/core/positional_encoding.py: from torch._C import _DisableFuncTorch",
     "blocks/core/operations.py: from torch._C import _are_functorch_transforms_active",
     "blocks/layers/recurrent.py: from torch._C._functorch import is_batchedtensor",
-    "blocks/testing/fixtures.py: storage._cdata",
-    "blocks/testing/fixtures.py: parameter.untyped_storage()._cdata",
     "engine/optimisers/weights.py: from torch._dynamo.exc import TorchDynamoException",
     "engine/optimisers/weights.py: torch._dynamo",
     "engine/optimisers/weights.py: import torch._functorch.config as autograd_settings",
@@ -25,7 +23,7 @@ KNOWN = {
     "engine/run/ray_actor.py: from ray.experimental.internal_kv import _internal_kv_exists",
     "engine/run/ray_actor.py: from ray.experimental.internal_kv import _internal_kv_put",
 }
-"""Private names without a public alternative."""
+"""Private names without a public alternative; a comment beside each use says why."""
 
 OVERRIDDEN = {
     "SobolSampler._find_sample_id",  # Optuna counts points in the study, which does not hold all of ours
@@ -47,31 +45,31 @@ def _imported(tree: ast.Module) -> Iterator[str]:
                 pass
 
 
-def _uses(tree: ast.Module) -> set[str]:
-    """Return the private names of torch, Optuna and Ray in a module."""
+def _uses(tree: ast.Module) -> dict[str, int]:
+    """Return the private names of torch, Optuna and Ray in a module, each with the line of its use."""
     if not any(re.match(_FOREIGN, name) for name in _imported(tree)):
-        return set()
-    found: set[str] = set()
+        return {}
+    found: dict[str, int] = {}
     for node in ast.walk(tree):
         match node:
             case ast.Import(names=names) if any(
                 re.match(rf"{_FOREIGN}.*\._[a-z]", each.name, re.I) for each in names
             ):
-                found.add(ast.unparse(node))
+                found[ast.unparse(node)] = node.lineno
             case ast.Call(
                 func=ast.Name(id="getattr" | "setattr" | "hasattr"), args=[_, ast.Constant(str(name)), *_]
             ) if re.match(r"_[a-zA-Z]", name):
-                found.add(ast.unparse(node))
+                found[ast.unparse(node)] = node.lineno
             case ast.ImportFrom(module=str(module), level=0) if re.search(
                 r"^(torch|optuna|ray)\b.*\b_[a-z]",
                 f"{module} {' '.join(each.name for each in node.names)}",
                 re.I,
             ):
-                found.add(ast.unparse(node))
+                found[ast.unparse(node)] = node.lineno
             case ast.Attribute(attr=name) if re.match(r"_[a-zA-Z]", name):
                 owner = ast.unparse(node.value)
                 if re.match(r"(torch|optuna|ray|nn|space|storage|functional)\b", owner) or name == "_cdata":
-                    found.add(ast.unparse(node))
+                    found[ast.unparse(node)] = node.lineno
     return found
 
 
@@ -82,6 +80,13 @@ def test_no_module_uses_a_private_name_of_torch_optuna_or_ray():
         for use in _uses(tree)
     }
     assert found == KNOWN
+
+
+def test_a_comment_beside_each_private_name_says_why_it_is_used():
+    for path, tree in syntax_trees().items():
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for use, line in _uses(tree).items():
+            assert any("#" in each for each in lines[max(line - 2, 0) : line + 2]), f"{path}: {use}"
 
 
 def _private_overrides(classes: set[type]) -> set[str]:
@@ -110,7 +115,7 @@ getattr(study, "_study", study)
 torch._two
 import optuna
 """
-    assert _uses(ast.parse(text)) == {
+    assert set(_uses(ast.parse(text))) == {
         "import torch._functorch.config",
         "from torch._C import _one",
         "getattr(study, '_study', study)",

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch._C import _are_functorch_transforms_active
+from torch._C import _are_functorch_transforms_active  # torch has no public test for an active transform
 from torch.nn import functional
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {

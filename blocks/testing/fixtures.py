@@ -220,12 +220,12 @@ def count_saved_bytes(model: nn.Module, loss: Callable[[], Tensor]) -> int:
     Parameters do not count, and each storage counts once. A tensor that was saved and freed during the
     forward pass does not count.
     """
-    own = {parameter.untyped_storage()._cdata for parameter in model.parameters()}
+    own = {parameter.untyped_storage() for parameter in model.parameters()}
     saved: weakref.WeakSet[torch.UntypedStorage] = weakref.WeakSet()
 
     def note(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
-        if storage._cdata not in own:
+        if storage not in own:
             saved.add(storage)
         return tensor.detach()  # the node's own output would keep itself alive
 

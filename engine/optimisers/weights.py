@@ -1,13 +1,7 @@
 """A model in training, with its optimiser, gradient clipping, and the average of its weights.
 
-The compiler needs private names of torch that have no public equivalent in every supported version:
-
-- `_dynamo.config` sets the number of programs.
-- `_functorch.config` compiles the backward pass at once.
-- `TorchDynamoException` is the error of the compiler.
-- `_compiled_call_impl` is set by `Module.compile`, which offers no way back if compiling fails.
-
-`tests/engine/optimisers/test_compiled_body.py` and the tests against the oldest and newest torch guard them.
+`tests/engine/optimisers/test_compiled_body.py` and the tests against the oldest and newest torch guard the
+private names of torch's compiler.
 """
 
 from __future__ import annotations
@@ -18,9 +12,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-import torch._functorch.config as autograd_settings
+import torch._functorch.config as autograd_settings  # the only way to compile a backward pass at once
 from torch import Tensor, nn
-from torch._dynamo.exc import TorchDynamoException
+from torch._dynamo.exc import TorchDynamoException  # the compiler's error, under no public name
 
 from ...blocks import Model
 from ...blocks.core.initialisation import find_weights
@@ -70,8 +64,9 @@ def compile_body(body: nn.Module, mode: Compile = True) -> None:
     """
     # a worker trains many trials: drop the programs of its earlier models
     torch.compiler.reset()
-    limits = torch._dynamo.config
+    limits = torch._dynamo.config  # torch has no public setting for the number of programs
     limits.recompile_limit = limits.accumulated_recompile_limit = _MOST_PROGRAMS
+    # `Module.compile` sets it, but offers no way back if compiling fails
     body._compiled_call_impl = _CompiledBody(body, mode if isinstance(mode, str) else None)
 
 

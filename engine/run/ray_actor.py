@@ -59,6 +59,7 @@ def request_stop(run: str) -> None:
     with suppress(ImportError):
         from ray.experimental.internal_kv import _internal_kv_put  # noqa: PLC0415 -- private, so guarded
 
+        # Ray has no public key-value store
         _internal_kv_put(_stop_key(run), b"1", overwrite=True)
 
 

@@ -146,7 +146,7 @@ def point_key(values: Mapping[str, Any]) -> PointKey:
 
 def whole_study(study: optuna.Study) -> optuna.Study:
     """Return the whole Optuna study. Hyperband passes only a view of a part of it (a bracket)."""
-    return getattr(study, "_study", study)
+    return getattr(study, "_study", study)  # Optuna has no public way from a view to its study
 
 
 class PerStudyCache(Generic[KnownT]):
