@@ -140,6 +140,7 @@ class AlgorithmicTask(TaskSpec):
     kind: TaskKind = TaskKind.TAGGING
     source: str = _SOURCE
     settings: type[TaskSettings] = AlgorithmicSettings
+    test_sets_title: str = "Length"
     vocab: int
     start: int = 5
     length_step: int = 1
@@ -149,10 +150,6 @@ class AlgorithmicTask(TaskSpec):
     required_reach: Callable[[int], Reach]
     unguessable_reach: Callable[[int], Reach]
     example: tuple[str, str, str] | None = None
-
-    @property
-    def test_sets_title(self) -> str:
-        return "Length"
 
     def sequence_length(self, length: int) -> int:
         """Return the number of tokens of a sequence with the nominal length `length`."""

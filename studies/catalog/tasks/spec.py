@@ -101,18 +101,18 @@ class TaskSettings(NamedSettings, ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSpec:
-    """A registered task; `settings` is the class that holds its keys of `[task]`."""
+    """A registered task.
+
+    `settings` is the class that holds its keys of `[task]`. `test_sets_title` is the column heading above the
+    names of its test sets, such as `Length`.
+    """
 
     name: str
     kind: TaskKind
     summary: str
     source: str
     settings: type[TaskSettings]
-
-    @property
-    def test_sets_title(self) -> str:
-        """The column heading above the names of the test sets, such as `Length`."""
-        return TEST_SETS
+    test_sets_title: str = TEST_SETS
 
     @property
     def keys(self) -> dict[str, str]:

@@ -124,18 +124,9 @@ class LengthTask(SyntheticTask, ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntheticSpec(TaskSpec):
-    """A registered synthetic task.
+    """A registered synthetic task. `symbols` says what the numbers in inputs and targets stand for."""
 
-    `set_title` is the heading above the names of its test sets. `symbols` says what the numbers in inputs and
-    targets stand for.
-    """
-
-    set_title: str
     symbols: str
-
-    @property
-    def test_sets_title(self) -> str:
-        return self.set_title
 
 
 def add_synthetic(
@@ -152,7 +143,7 @@ def add_synthetic(
             settings=settings,
             summary=summary,
             source=source,
-            set_title=title,
+            test_sets_title=title,
             symbols=symbols,
         )
     )
