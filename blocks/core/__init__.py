@@ -5,9 +5,8 @@ No module here depends on a specific block.
 - `block` has the base class of blocks, their states in endless sequences, and the registry of modules.
 - `transducer` has the base class of blocks that write a target.
 - `residual_stack` joins blocks, normalises, and can recompute their activations.
-- `initialisation` draws weights by their roles. `linear_maps` multiplies by weights, and `correlation`
-  slides them along sequences.
-- `operations` has activations and modes of torch.
+- `initialisation` draws weights by their roles, and `correlation` slides them along sequences.
+- `operations` has activations, linear maps, softmax, and modes of torch.
 - `dropout` drops numbers, and `positional_encoding` makes the vectors of positions.
 """
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from ...errors import ActivememError
 from ...grammar.model_config import BiasInit, EmbeddingInit, Init
-from .linear_maps import linear
+from .operations import linear
 
 
 class WeightRoleError(ActivememError):

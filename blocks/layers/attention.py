@@ -18,9 +18,7 @@ from ...grammar.vocabulary.spec import Settings, as_float, as_int, as_word
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Linear
-from ..core.linear_maps import linear
-from ..core.operations import are_operations_rewritten, without_autocast
-from ..core.short_rows import VECTOR, softmax
+from ..core.operations import VECTOR, are_operations_rewritten, linear, softmax, without_autocast
 from .head_parts import HeadNorm, turn
 from .pair_positions import PairPositions, build_distance_bias
 from .window_attention import (

@@ -19,8 +19,7 @@ from ...grammar.vocabulary.spec import Settings, as_int
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, WeightRole, glorot, roles
-from ..core.linear_maps import linear
-from ..core.operations import without_autocast
+from ..core.operations import linear, without_autocast
 from ..core.transducer import State
 
 HELD = 1e9

@@ -16,8 +16,7 @@ from ...grammar.vocabulary.attention import Window
 from ..core.block import Block, Context
 from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, Linear, WeightRole, roles
-from ..core.linear_maps import linear
-from ..core.operations import are_operations_rewritten, without_autocast
+from ..core.operations import are_operations_rewritten, linear, without_autocast
 from .windows.pieces import (
     MAX_UNFUSED_BF16_LENGTH,
     MAX_UNFUSED_LENGTH,

@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from ...grammar.model_config import BiasInit, Cluster, EmbeddingInit
 from ..core.initialisation import Embedding, Initialisable, Linear, WeightRole, draw_bias, roles
-from ..core.linear_maps import linear
+from ..core.operations import linear
 
 
 class TiedLinear(Initialisable):

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ...blocks import Model
-from ...blocks.core.short_rows import cross_entropy
+from ...blocks.core.operations import cross_entropy
 from ...blocks.models.base_model import find_places
 from ...studies.catalog.tasks import (
     DEV_SEQUENCES,

@@ -10,7 +10,7 @@ from torch.nn import functional
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
-from activemem.blocks.core import linear, linear_maps
+from activemem.blocks.core import linear, operations
 
 ROWS, INPUTS, OUTPUTS = 512, 96, 192
 
@@ -20,7 +20,7 @@ def _any_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every processor that has oneDNN use it here."""
     if not torch.backends.mkldnn.is_available():
         pytest.skip("this torch has no oneDNN")
-    monkeypatch.setattr(linear_maps, "onednn_has_wider_vectors", lambda: True)
+    monkeypatch.setattr(operations, "onednn_has_wider_vectors", lambda: True)
 
 
 def draw(*shape: int, seed: int) -> Tensor:
