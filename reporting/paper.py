@@ -23,9 +23,9 @@ from ..studies.catalog.published import (
 from ..studies.claims.comparisons import Constant
 from ..studies.claims.reader import cell_key
 from ..studies.last_run import load_last_run
-from ..studies.planning.plan import make_plan
+from ..studies.planning.plan import check_layers, remaining_search_flops, remaining_search_times
 from ..studies.planning.status import started_trials
-from ..studies.planning.time_estimates import total_time
+from ..studies.planning.time_estimates import TimeEstimator, total_time
 from ..studies.presentation.kinds import TableExtras
 from ..studies.resolve.costs import max_trial_flops
 from ..studies.resolve.trial import CellKey
@@ -82,10 +82,25 @@ def paper_tables(
     rows are joined into one table, unless the values of a column are compared. A table for which there is no
     such study is returned once, with only its published numbers.
     """
+    beside = _tables_beside(published, studies, outcomes, begun)
+    return tuple(table for theirs, tables in beside for table in _join_tables(theirs, tables))
+
+
+_Beside = Sequence[tuple[bool, Table]]
+"""The tables of studies that repeat a published table. Each has a flag that is true for a small study."""
+
+
+def _tables_beside(
+    published: Iterable[PublishedTable],
+    studies: Sequence[Study],
+    outcomes: pl.DataFrame,
+    begun: Collection[str],
+) -> Iterator[tuple[PublishedTable, _Beside]]:
+    """Yield each published table with the tables of the studies that repeat it."""
     stored = set(outcomes["trial"])
     ran = {study.name for study in studies if any(trial.id in stored for trial in study.trials)}
-    tables: list[Table] = []
     for theirs in published:
+        beside: list[tuple[bool, Table]] = []
         ours = [
             (study, spec)
             for study in studies
@@ -94,21 +109,21 @@ def paper_tables(
             and (study.paper, spec.published_table) == (theirs.paper, theirs.name)
             and (study.name in ran or "parameters" in {*spec.value}.intersection(theirs.columns))
         ]
-        beside: list[tuple[bool, Table]] = []
         for study, spec in ours:
             table = build_table(study, spec, outcomes, published=True, paper_only=True, begun=begun)
             name = f"{theirs.paper}-{theirs.name}-{study.name}"
             table = replace(table, name=name, provenance=f"study {study.name} · {table.provenance}")
             beside.append((study.header.small, table))
-        tables += _join_tables(theirs, beside) if ours else [published_only_table(theirs)]
-    return tuple(tables)
+        yield theirs, beside
 
 
-def _join_tables(theirs: PublishedTable, tables: Sequence[tuple[bool, Table]]) -> list[Table]:
+def _join_tables(theirs: PublishedTable, tables: _Beside) -> list[Table]:
     """Join tables of studies that measured different rows of one published table.
 
-    Each table comes with a flag that is true for a small study. Small and full-size studies are not joined.
+    Small and full-size studies are not joined. Without a study, the table has only the published numbers.
     """
+    if not tables:
+        return [published_only_table(theirs)]
     joined: list[tuple[bool, Table]] = []
     for small, table in tables:
         for number, (known_small, known) in enumerate(joined):
@@ -436,13 +451,14 @@ def paper_sheet(paper: str, store: Store | str | Path) -> PaperSheet:
     if paper not in papers():
         raise TableError(f"unknown paper '{paper}'{nearest_hint(paper, papers())}")
     store = open_store(store)
-    stored, printed = _Stored.of(paper, store), published_tables_of(paper)
+    stored = _Stored.of(paper, store)
     studies, outcomes = stored.studies, stored.outcomes
+    beside = list(_tables_beside(published_tables_of(paper), studies, outcomes, stored.begun))
     snapshots = [Snapshot(study=study, store=store, outcomes=outcomes) for study in studies]
     counts = {each.study.name: each.status.counts["done"] for each in snapshots}
     return PaperSheet(
         paper=paper,
-        printed=tuple(_printed_table(theirs, studies, outcomes) for theirs in printed),
+        printed=tuple(_printed_table(theirs, tables) for theirs, tables in beside),
         claims=tuple(_claims(snapshots)),
         figures=tuple(
             PaperFigure(
@@ -456,17 +472,16 @@ def paper_sheet(paper: str, store: Store | str | Path) -> PaperSheet:
             for curve in study.curves
         ),
         studies=tuple(map(_study_row, snapshots)),
-        tables=paper_tables(printed, studies, outcomes, stored.begun),
+        tables=tuple(table for theirs, tables in beside for table in _join_tables(theirs, tables)),
     )
 
 
-def _printed_table(theirs: PublishedTable, studies: Sequence[Study], outcomes: pl.DataFrame) -> PrintedTable:
+def _printed_table(theirs: PublishedTable, tables: _Beside) -> PrintedTable:
     full_size, in_small = (
         [
             cell
-            for table in paper_tables(
-                [theirs], [each for each in studies if each.header.small is small], outcomes
-            )
+            for is_small, table in tables
+            if is_small is small
             for cells in table.cells
             for cell in cells
             if cell.published is not None and cell.estimate is not None
@@ -549,21 +564,24 @@ def _verdicts(now: Snapshot) -> Iterator[tuple[str, str, StudyVerdict]]:
 
 
 def _study_row(now: Snapshot) -> PaperStudy:
-    study, plan = now.study, make_plan(now.study, now.store, memory=None)
-    missing = [each for each in plan.trials if each.status in ("missing", "incomplete")]
+    study, status = now.study, now.status
+    ends = study.boundary_trials() if study.search else study.trials
+    check_layers(study, ends)
+    estimator = TimeEstimator(now.outcomes, ends)
     if study.search is not None:
-        left, flops, time = plan.num_remaining, plan.flops, plan.estimate
+        left = remaining_search_times(study, now.store, now.own_outcomes, estimator)
+        flops = remaining_search_flops(ends, len(left))
     else:
-        left, time = len(missing), total_time(each.estimate for each in missing)
-        settings = [each.trial.settings for each in missing]
-        flops = sum(map(max_trial_flops, settings))
+        missing = [each for each in study.trials if status.stored.get(each.id, "incomplete") == "incomplete"]
+        left = [estimator.estimate(trial) for trial in missing]
+        flops = sum(max_trial_flops(trial.settings) for trial in missing)
     return PaperStudy(
         name=study.name,
         title=study.title,
         small=study.header.small,
-        trials=plan.total,
-        done=plan.counts.get("done", 0),
-        left=left,
+        trials=study.total,
+        done=status.counts["done"],
+        left=len(left),
         flops=flops,
-        seconds=time.seconds,
+        seconds=total_time(left).seconds,
     )

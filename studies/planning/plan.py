@@ -362,7 +362,7 @@ def make_plan(
     without_weights = set(trials_missing_weights(study, store, statuses)) & {trial.id for trial in trials}
     if study.search:
         trials, counts = study.boundary_trials(), Counter[str](statuses.values())
-        left = _search_estimates(study, tried, estimator)[: left_when_spent(study, store, tried)]
+        left = remaining_search_times(study, store, tried, estimator)
     else:
         counts = Counter[str](one.status for one in planned if one.status != "missing")
         left = [estimator.estimate(trial) for trial in to_run]
@@ -395,21 +395,32 @@ def make_plan(
         max_seeds_note=describe_max_seeds(study, store),
         timed_devices=timed_devices(study, outcomes),
         data=find_data_facts(study, (trial.settings for trial in kinds), locate),
-        flops=_remaining_flops(to_run, trials, len(left)),
+        flops=_training_flops(to_run) if to_run else remaining_search_flops(trials, len(left)),
     )
 
 
-def _remaining_flops(to_run: Sequence[Trial], ends: Sequence[Trial], left: int) -> float:
-    """Return an upper bound of the FLOPs of the remaining trials.
-
-    For a search, each remaining trial counts as the costliest one at an end of the search space (`ends`).
-    """
-    if not to_run:
-        return left * max(
-            (max_trial_flops(trial.settings) for trial in first_of_each_kind(ends)), default=0.0
-        )
-    seeds = Counter(Kind(trial.common) for trial in to_run)
+def _training_flops(trials: Iterable[Trial]) -> float:
+    """Return an upper bound of the FLOPs of these trials."""
+    seeds = Counter(Kind(trial.common) for trial in trials)
     return sum(count * max_trial_flops(kind.settings) for kind, count in seeds.items())
+
+
+def remaining_search_flops(ends: Sequence[Trial], left: int) -> float:
+    """Return an upper bound of the FLOPs of the `left` remaining trials of a search.
+
+    Each of them counts as the costliest one at an end of the search space (`ends`).
+    """
+    return left * max((max_trial_flops(trial.settings) for trial in first_of_each_kind(ends)), default=0.0)
+
+
+def remaining_search_times(
+    study: Study, store: Store, tried: pl.DataFrame, estimator: TimeEstimator
+) -> list[TimeEstimate]:
+    """Return the estimated time of each remaining trial of a search, given its outcomes.
+
+    After the budget is spent, only the trials of points that have started remain.
+    """
+    return _search_estimates(study, tried, estimator)[: left_when_spent(study, store, tried)]
 
 
 def _search_estimates(study: Study, tried: pl.DataFrame, estimator: TimeEstimator) -> list[TimeEstimate]:
