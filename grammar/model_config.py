@@ -357,10 +357,10 @@ def configure(config: ModelConfig | None, settings: Mapping[str, Any]) -> ModelC
 
 def _type_faults(settings: Mapping[str, object]) -> list[str]:
     faults: list[str | None] = []
-    for name, (kind, expected, is_optional) in _field_types().items():
-        if name not in settings or (is_optional and settings[name] is None):
+    for name, (kind, expected, default, is_optional) in _field_types().items():
+        value = settings.get(name, default)
+        if value is default or (is_optional and value is None):
             continue
-        value = settings[name]
         faults.append(argument_fault(name, value, kind, expected))
         if isinstance(value, tuple):
             faults += [argument_fault(name, each, Integral, expected) for each in value]
@@ -368,11 +368,12 @@ def _type_faults(settings: Mapping[str, object]) -> list[str]:
 
 
 @cache
-def _field_types() -> dict[str, tuple[type, str, bool]]:
-    found: dict[str, tuple[type, str, bool]] = {}
+def _field_types() -> dict[str, tuple[type, str, object, bool]]:
+    """Return the type of each field, its name in messages, its default, and whether it may be None."""
+    found: dict[str, tuple[type, str, object, bool]] = {}
     for field in fields(ModelConfig):
         name, _, optional = str(field.type).partition(" | ")
-        found[field.name] = (*_KINDS.get(name, (str, "a word")), bool(optional))
+        found[field.name] = (*_KINDS.get(name, (str, "a word")), field.default, bool(optional))
     return found
 
 

@@ -342,7 +342,8 @@ def _cell_of(study: Study, model: str, change: str, trial: Trial) -> RequestedCe
     if (matched := study.design.matched_size) is not None:
         match = study.source.size_matches.get(trial.id)
         values[matched.name] = matched.size if match is None or match.size is None else match.size
-    tables = study.template.fill({**values, **{name: f"{{{name}}}" for name in absent}}, left_out=absent)
+    open_values = {**values, **{name: f"{{{name}}}" for name in absent}}
+    tables = study.template.fill(open_values, study.template.paths_of(absent))
     tables["model"]["recipe"] = trial.settings.model.recipe
     cell = _resolved(model, change, tables)
     assert cell is not None, "the study file was checked"

@@ -240,8 +240,7 @@ class SizeMatcher:
         return {name: _COSTS[name](settings) for name in self.matched.costs}
 
     def _bounds(self, levels: Mapping[str, Level], name: str) -> tuple[int, int]:
-        values = {**levels, name: f"{{{name}}}"}
-        ranges = _ranges(read_recipe(self.template.recipe(values)), name)
+        ranges = _ranges(read_recipe(self.template.recipe(levels)), name)
         if name in self.template.holes.get(D_MODEL_PATH, ()):
             ranges.append((1, MAX_D_MODEL))
         return max(low for low, _ in ranges), min(high for _, high in ranges)
@@ -270,16 +269,17 @@ def factors_of_sizes(study: Study) -> list[str]:
     if study.design.matched_size is None:
         return []
     inside = {name for path in SIZE_PATHS for name in study.template.names_at(path, study.factors)}
-    return [name for name in study.factors if name not in (*inside, SEED) and _decides_size(study, name)]
+    matches = study.source.size_matches
+    sizes = {trial.cell: matches[trial.id].size for trial in study.trials if trial.id in matches}
+    return [name for name in study.factors if name not in (*inside, SEED) and _decides_size(name, sizes)]
 
 
-def _decides_size(study: Study, factor: str) -> bool:
-    sizes: dict[CellKey, int | None] = {}
-    for trial in study.trials:
-        if (match := study.source.size_matches.get(trial.id)) is not None:
-            others = frozenset((name, level) for name, level in trial.cell if name != factor)
-            if sizes.setdefault(others, match.size) != match.size:
-                return True
+def _decides_size(factor: str, sizes: Mapping[CellKey, int | None]) -> bool:
+    found: dict[CellKey, int | None] = {}
+    for cell, size in sizes.items():
+        others = frozenset((name, level) for name, level in cell if name != factor)
+        if found.setdefault(others, size) != size:
+            return True
     return False
 
 
@@ -339,7 +339,7 @@ class Match(Expansion):
         """Return the computed size of a cell, or report that none is near enough."""
         if (matched := study.design.matched_size) is None:
             return {}, None
-        recipe = read_recipe(study.template.recipe({**levels, matched.name: f"{{{matched.name}}}"}))
+        recipe = read_recipe(study.template.recipe(levels))  # with a hole for the size
         if "flops" in matched.costs and (fault := uncounted_kernels(recipe.root)):
             diagnostics.report(("study", "match"), fault)
             return None

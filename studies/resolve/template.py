@@ -111,14 +111,14 @@ class Template:
             self._expanded[text] = _filled_recipe(read_recipe(text), self.fragments)
         return self._expanded[text]
 
-    def fill(self, values: Mapping[str, Level], left_out: Collection[str] = ()) -> dict[str, Any]:
+    def fill(self, values: Mapping[str, Level], left_out: Collection[KeyPath] = ()) -> dict[str, Any]:
         """Return the tables with all placeholders filled, except the placeholders in the recipe.
 
         Raise KeyError for a placeholder without a value. A text that is only a placeholder becomes the value
-        itself. A key whose value is a placeholder in `left_out` is omitted. Parts without placeholders are
+        itself. The keys of the texts at the paths `left_out` are omitted. Parts without placeholders are
         shared with the template.
         """
-        keys = {_key_of(path) for path in self.holes if self.is_left_out(path, left_out)} if left_out else ()
+        keys = set(map(_key_of, left_out))
         filled = self._filled(self.tables, values, (), keys)
         return {name: dict(table) if isinstance(table, Mapping) else table for name, table in filled.items()}
 
@@ -165,12 +165,14 @@ class Template:
             return [self._filled_table(inner, values) for inner in value]
         return self._filled_text(value, values) if isinstance(value, str) else value
 
-    def is_left_out(self, path: KeyPath, names: Collection[str]) -> bool:
-        """Return whether a key's value consists only of these placeholders.
+    def paths_of(self, names: Collection[str]) -> set[KeyPath]:
+        """Return the paths of the texts whose key has a value that consists only of these placeholders.
 
-        `path` leads to the key, and `names` are the placeholders. The value is one placeholder or a list of
-        them. The recipe is never left out.
+        The value is one placeholder or a list of them. The recipe is never among them.
         """
+        return {path for path in self.holes if self._consists_of(path, names)} if names else set()
+
+    def _consists_of(self, path: KeyPath, names: Collection[str]) -> bool:
         value: Any = self.tables
         for part in _key_of(path):
             value = value[part]
@@ -287,8 +289,9 @@ def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSe
     """
     absent = [name for name, level in values.items() if level == ABSENT]
     values = {name: level for name, level in values.items() if name not in absent}
-    tables = template.fill({**values, **{name: f"{{{name}}}" for name in absent}}, left_out=absent)
-    problems = [*_unfilled(template, values, absent)]
+    left_out = template.paths_of(absent)
+    tables = template.fill({**values, **{name: f"{{{name}}}" for name in absent}}, left_out)
+    problems = [*_unfilled(template, values, absent, left_out)]
     budget = None
     if isinstance(tables.get("train"), dict) and not tables["train"].keys().isdisjoint(BUDGET_KEYS):
         from .training_budget import take_budget  # noqa: PLC0415 -- few studies have a budget
@@ -336,13 +339,11 @@ def _touches_metrics(problem: ValidationProblem) -> bool:
 
 
 def _unfilled(
-    template: Template, values: Mapping[str, Level], absent: Collection[str]
+    template: Template, values: Mapping[str, Level], absent: Collection[str], left_out: Collection[KeyPath]
 ) -> Iterator[ValidationProblem]:
     levels = {name: [level] for name, level in values.items()}
     for path in template.holes if absent else ():
-        if template.is_left_out(path, absent):
-            continue
-        for name in template.names_at(path, levels):
+        for name in () if path in left_out else template.names_at(path, levels):
             if name in absent:
                 message = (
                     f"no value for the hole {{{name}}}: the condition of {name} in [when] does not hold here"
