@@ -16,8 +16,6 @@ from ...studies.text.units import WIDTH, format_duration, plural, si_prefix
 
 _MIN_WORDS_WIDTH = 24  # a request with less room beside its costs is on the lines below them
 
-_SAME_TOKENS = 0.05  # a share by which whole steps may miss a ladder's tokens per parameter
-
 
 def format_missing(
     missing: MissingAblations, costs: Sequence[RequestCost], *, width: int = WIDTH
