@@ -6,20 +6,6 @@ import ast
 
 from .product_classes import own_classes, syntax_trees
 
-KNOWN: dict[str, str] = {
-    "Display.on_planned < LineDisplay": "the live display prints lines where a terminal cannot be redrawn",
-    "Display.print_line < LineDisplay": "as above",
-    "Display.show_ended < LineDisplay": "as above",
-    "Display.stopping < LineDisplay": "as above",
-    "Display.waiting < LineDisplay": "as above",
-    "AlignedForm.columns < CellForm": "cells of siunitx are those of LaTeX in other columns",
-    "AlignedForm.head < CellForm": "as above",
-    "AlignedForm.ours < CellForm": "as above",
-    "Corpus.sources < Dataset": "a dataset of one's own is a Dataset without sources",
-    "ParallelCorpus.sources < Dataset": "as above",
-}
-"""Overrides of classes in use, each with its reason. Remove an entry once it has gone."""
-
 
 def names_in_use() -> set[str]:
     """Return the names that are called anywhere, and those of classes that register themselves."""
@@ -61,8 +47,7 @@ def overridden(own: set[type], in_use: set[str]) -> set[str]:
 
 def test_no_class_overrides_a_method_of_a_class_in_use():
     found = overridden(own_classes(), names_in_use())
-    assert found - KNOWN.keys() == set(), "share an abstract base, take a parameter, or compose"
-    assert KNOWN.keys() - found == set(), "these overrides have gone: remove them from KNOWN"
+    assert found == set(), "share an abstract base, take a parameter, or compose"
 
 
 class Base:

@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -170,30 +171,31 @@ def draw(name: str, share: float, counts: str, lines: Iterable[str]) -> Group:
     return Group(heading, *shown)
 
 
-class LineDisplay(Listener):
-    """Display for logs and pipes, with a line for each ended trial.
-
-    There is also a line when the run waits.
-    """
+class RunDisplay(Listener, ABC):
+    """Base class of the displays of a running study, which says how lines are shown."""
 
     def __init__(self, progress: StudyProgress, names: TrialNameColumns, headline: Headline) -> None:
         self._progress, self._columns, self._headline = progress, names, headline
         self._lock = threading.Lock()
         self._started: set[str] = set()
 
+    @abstractmethod
     def print_line(self, line: str) -> None:
         """Print a line that is never overwritten."""
-        print_stderr(line)
 
+    @abstractmethod
     def show_ended(self, line: str) -> None:
         """Show the line of an ended trial."""
-        self.print_line(line)
+
+    def has_work(self) -> None:
+        """Note that this process has work again, after it may have waited for others."""
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
         """Add planned trials to the progress and to the columns of trial names."""
         with self._lock:
             self._progress.on_planned(trials)
             self._columns.add(trials)
+        self.has_work()
 
     def training_here(self, trials: int, seconds: float) -> None:
         """Print that a short study trains its trials one after the other in this process."""
@@ -204,15 +206,6 @@ class LineDisplay(Listener):
     def starting_ray(self, attempt: int) -> None:
         """Print that Ray is being started."""
         self.print_line(RAY_MESSAGE if attempt == 1 else RAY_AGAIN_MESSAGE.format(attempt=attempt))
-
-    def stopping(self) -> None:
-        """Print that the run stops. A signal handler calls this method, so it must not use a stream."""
-        # a stream may be in the middle of a write, and then raises an error for a second one
-        os.write(sys.stderr.fileno(), f"{STOPPING_MESSAGE}\n".encode())
-
-    def waiting(self, others: Sequence[ClaimedElsewhere]) -> None:
-        """Print which other processes train the remaining trials."""
-        self.print_line(format_others(others))
 
     def on_nodes(self, nodes: Sequence[ClusterNode]) -> None:
         """Print the resources of each node of the cluster."""
@@ -249,7 +242,31 @@ class LineDisplay(Listener):
             self.show_ended(ended)
 
 
-class Display(LineDisplay):
+class LineDisplay(RunDisplay):
+    """Display for logs and pipes, with a line for each ended trial.
+
+    There is also a line when the run waits.
+    """
+
+    def print_line(self, line: str) -> None:
+        """Print a line to standard error."""
+        print_stderr(line)
+
+    def show_ended(self, line: str) -> None:
+        """Print the line of an ended trial."""
+        print_stderr(line)
+
+    def stopping(self) -> None:
+        """Print that the run stops. A signal handler calls this method, so it must not use a stream."""
+        # a stream may be in the middle of a write, and then raises an error for a second one
+        os.write(sys.stderr.fileno(), f"{STOPPING_MESSAGE}\n".encode())
+
+    def waiting(self, others: Sequence[ClaimedElsewhere]) -> None:
+        """Print which other processes train the remaining trials."""
+        print_stderr(format_others(others))
+
+
+class Display(RunDisplay):
     """The live display of a running study on a terminal.
 
     The drawing thread calls `render`; the study's thread calls all other methods.
@@ -277,9 +294,8 @@ class Display(LineDisplay):
         """Show the line of the latest ended trial below the progress bar."""
         self._last = line
 
-    def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Add planned trials, and no longer show that the run waits for other processes."""
-        super().on_planned(trials)
+    def has_work(self) -> None:
+        """Show no longer that the run waits for other processes."""
         self._others = ()
 
     def stopping(self) -> None:

@@ -7,6 +7,7 @@ adjustbox shrinks a table that is wider than the line or higher than the page.
 from __future__ import annotations
 
 import unicodedata
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import accumulate
 
@@ -22,7 +23,7 @@ def render(table: Table) -> str:
 
     Published numbers are smaller, and on a second line of each row.
     """
-    return render_float(table, CellForm())
+    return render_float(table, PlainForm())
 
 
 def render_float(table: Table, form: CellForm) -> str:
@@ -143,30 +144,53 @@ def _bold(text: str, cell: Cell) -> str:
     return rf"\textbf{{{escape(text)}}}" if cell.best else escape(text)
 
 
-class CellForm:
-    """Writer of table cells as LaTeX code, with right-aligned numbers.
+class CellForm(ABC):
+    """Writer of table cells as LaTeX code.
 
-    Text that follows a number, such as an interval, is in a second, left-aligned column. A column of the
-    table takes one or two LaTeX columns; `span` is their number.
+    A column of the table takes one or two LaTeX columns; `span` is their number.
     """
 
     packages = r"\usepackage[T1]{fontenc} \usepackage{textcomp,booktabs,adjustbox}"
     setup: tuple[str, ...] = ()
     """LaTeX commands at the beginning of a float, such as settings of packages."""
 
+    @abstractmethod
     def columns(self, table: Table, number: int) -> str:
         """Return the LaTeX column specification of one table column."""
-        return "r" if spans_of(table, number) == 1 else r"r@{\enspace}l"
 
+    @abstractmethod
     def head(self, text: str, span: int) -> str:
         """Return the LaTeX code of a column heading."""
-        return over(text, span)
 
+    @abstractmethod
     def ours(self, cell: Cell, span: int) -> str:
         """Return the LaTeX code of the study's number and of all that follows it.
 
         That is other text and footnote marks.
         """
+
+    def published(self, cell: Cell, span: int) -> str:
+        """Return the LaTeX code of the paper's number, in smaller type."""
+        small = rf"{{\scriptsize {escape(cell.published_text)}}}" if cell.published_text else ""
+        return self.head(small, span)
+
+
+class PlainForm(CellForm):
+    """Writer of table cells as LaTeX code, with right-aligned numbers.
+
+    Text that follows a number, such as an interval, is in a second, left-aligned column.
+    """
+
+    def columns(self, table: Table, number: int) -> str:
+        """Return a right-aligned column, and a left-aligned one for text that follows a number."""
+        return "r" if spans_of(table, number) == 1 else r"r@{\enspace}l"
+
+    def head(self, text: str, span: int) -> str:
+        """Return a heading that spans all LaTeX columns of its column."""
+        return over(text, span)
+
+    def ours(self, cell: Cell, span: int) -> str:
+        """Return the study's number with its spread, and all that follows it. The best is bold."""
         if span == 1 or cell.estimate is None:
             return over(text_of(cell), span)
         number = f"{cell.text} ± {cell.spread}" if cell.spread else cell.text
@@ -174,11 +198,6 @@ class CellForm:
         if not rest:
             return f"{_bold(number, cell)}{marks_of(cell)} &"
         return f"{_bold(number, cell)} & {_bold(rest, cell)}{marks_of(cell)}"
-
-    def published(self, cell: Cell, span: int) -> str:
-        """Return the LaTeX code of the paper's number, in smaller type."""
-        small = rf"{{\scriptsize {escape(cell.published_text)}}}" if cell.published_text else ""
-        return self.head(small, span)
 
 
 _ESCAPES = {
