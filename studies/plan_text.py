@@ -186,14 +186,12 @@ def _trial_notes(plan: Plan) -> Iterator[_Note]:
 
 def _memory(held: StepMemory) -> str:
     """Describe a step's memory as `2.1 MB: weights 0.4 MB, …`. Items of 0 bytes are left out."""
-    more_copies = held.copies > held.activations
     parts = {
         "weights": held.weights,
         "gradients": held.gradients,
         "optimiser": held.optimizer,
         "average": held.average,
-        f"activations at {plural(held.tokens, 'token')}": held.activations * (not more_copies),
-        "copies of weights": held.copies * more_copies,
+        f"activations at {plural(held.tokens, 'token')}": held.activations,
     }
     text = ", ".join(f"{what} {format_bytes(count)}" for what, count in parts.items() if count)
     return f"{format_bytes(held.total)}: {text}"

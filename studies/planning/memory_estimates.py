@@ -42,9 +42,6 @@ class StepMemory:
     `optimizer` is an upper bound. `activations` has the bytes for the `sequences` that are computed at once.
     It includes the loss's gradient or a block's temporary tensors, whichever is larger. With `equal_parts` a
     batch splits only into parts of equally many sequences.
-
-    While no activations are held, there may be copies of weights: `moving` for clipped steps, `called` for a
-    callback. The memory that a callback itself uses is unknown.
     """
 
     tokens: int
@@ -55,22 +52,11 @@ class StepMemory:
     optimizer: int
     average: int
     activations: int
-    moving: int = 0
-    called: int = 0
-
-    @property
-    def copies(self) -> int:
-        """The bytes of a temporary copy of the weights, for clipping or a callback.
-
-        If both make a copy, it is the larger one, since the copies exist one after the other.
-        """
-        return max(self.moving, self.called)
 
     @property
     def total(self) -> int:
         """The peak memory of a step in bytes."""
-        # activations and copies of weights are never held at the same time
-        return self._of_weights + max(self.activations, self.copies)
+        return self.in_parts(1)
 
     def parts_that_fit(self, device_bytes: int) -> int | None:
         """Return into how many parts a batch must be split to fit on a device; None if it never fits.
@@ -90,11 +76,7 @@ class StepMemory:
         The parts are computed one after another.
         """
         largest = -(-self.activations * -(-self.sequences // parts) // self.sequences)
-        return self._of_weights + max(largest, self.copies)
-
-    @property
-    def _of_weights(self) -> int:
-        return self.weights + self.gradients + self.optimizer + self.average
+        return self.weights + self.gradients + self.optimizer + self.average + largest
 
 
 def step_memory(
@@ -126,18 +108,15 @@ def step_memory(
         checkpoints=checkpoints and not train.compile,
         accumulates=train.accumulate > 1,
     )
-    gradients = held.gradients - NUMBER * (state.frozen if state else 0)
     return StepMemory(
         tokens=tokens,
         sequences=sequences,
         equal_parts=bool(train.loss_terms),
         weights=held.parameters,
-        gradients=gradients,
+        gradients=held.gradients - NUMBER * (state.frozen if state else 0),
         optimizer=state.bytes if state else train.optimizer.state_per_weight * held.parameters,
         average=held.parameters * (bool(train.average) + (train.keep == "best")),
         activations=held.computing,
-        moving=gradients if train.clip_step_norm is not None else 0,
-        called=held.parameters if train.callbacks else 0,
     )
 
 

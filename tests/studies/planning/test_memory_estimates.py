@@ -12,7 +12,7 @@ from activemem import StudyError, load_study
 from activemem.blocks.core import correlation
 from activemem.engine import Machine
 from activemem.engine.run import on_machine
-from activemem.engine.trial import Training, trial
+from activemem.engine.trial import Training
 from activemem.grammar import analyse
 from activemem.storage import Store
 from activemem.studies import make_plan
@@ -131,34 +131,6 @@ def most_given_out(compute):
 
 
 WIDE = {"recipe": "2 * ff(2048)", "d_model": 256}
-
-
-def test_a_step_that_is_clipped_holds_the_weights_before_it_where_activations_are_fewer(tmp_path):
-    task, lengths = {"name": "reverse"}, {"lengths": [2, 2], "curriculum": None, "batch_size": 1}
-    study = load_study(
-        study_text(model=WIDE, task=task, train={"clip_step_norm": 0.1, **lengths}, factors={"seed": [0]})
-    )
-    settings = study.trials[0].settings
-    held, measured = step_memory(settings), peak_bytes(Training(settings, torch.device("cpu")))
-    assert held.copies == held.moving == held.gradients > 10 * held.activations
-    assert held.total == held.weights + held.gradients + held.optimizer + held.moving
-    assert held.total == pytest.approx(measured, rel=0.05)
-    assert held.in_parts(8) == held.total  # parts of a batch are no help
-    plan = make_plan(study, Store(tmp_path))
-    told = " ".join(str(on_machine(plan, Machine())).split())
-    assert f"copies of weights {format_bytes(held.moving)}" in told
-    assert "activations at" not in told
-
-
-def test_a_callback_has_a_copy_of_the_model():
-    settings = trial(model=WIDE, callbacks=[{"name": "count"}], batch_size=2)
-    held, training = step_memory(settings), Training(settings, torch.device("cpu"))
-    assert held.called == held.copies == held.weights > held.activations
-    assert held.called == pytest.approx(
-        most_given_out(lambda: training.callbacks.start(training.model)), rel=0.05
-    )
-    plain = trial(model=WIDE, batch_size=2)
-    assert step_memory(plain).total == held.total - held.called + held.activations
 
 
 def test_a_test_costs_its_forward_passes_and_the_time_of_a_plan_has_them():
