@@ -26,6 +26,7 @@ from ..last_run import describe_max_seeds
 from ..presentation.changes import BASELINE, change_name
 from ..resolve.costs import (
     longest_length,
+    longest_tokens,
     max_learnable_length,
     max_trial_flops,
     parameter_count,
@@ -366,11 +367,13 @@ def make_plan(
     else:
         counts = Counter[str](one.status for one in planned if one.status != "missing")
         left = [estimator.estimate(trial) for trial in to_run]
-    kinds = first_of_each_kind(trials)
-    steps = {} if memory is None else {trial.id: memory(trial.settings) for trial in kinds}
+    kinds, groups = first_of_each_kind(trials), group_by_model(study, trials)
+    costly = [] if memory is None else [each for group in groups for each in _with_largest_vocabulary(group)]
+    steps = {trial.id: memory(trial.settings) for trial in costly} if memory else {}
     label = _labeller(study)
     labelled = [(label(trial), trial.settings) for trial in kinds]
-    largest = max(kinds, key=lambda trial: steps[trial.id].total) if steps else None
+    measured = [trial for trial in kinds if trial.id in steps]
+    largest = max(measured, key=lambda trial: steps[trial.id].total, default=None)
     begun = store.files.trials_with_checkpoint(each.id for each in to_run)
     stale = find_stale_trials(study, outcomes)
     return Plan(
@@ -382,7 +385,7 @@ def make_plan(
         held_back=held_back & {trial.id for trial in trials},
         num_remaining=len(left),
         num_missing_weights=len(without_weights),
-        models=model_costs(study, group_by_model(study, trials), estimator, steps),
+        models=model_costs(study, groups, estimator, steps),
         estimate=total_time(left),
         memory=None if largest is None else (label(largest), steps[largest.id]),
         resumed_from=ShorterTrials(store).find_all(each for each in to_run if each.id not in begun),
@@ -397,6 +400,21 @@ def make_plan(
         data=find_data_facts(study, (trial.settings for trial in kinds), locate),
         flops=_training_flops(to_run) if to_run else remaining_search_flops(trials, len(left)),
     )
+
+
+def _with_largest_vocabulary(trials: Sequence[Trial]) -> list[Trial]:
+    """Return the trials of one model, one of each kind, whose training step may need the most memory.
+
+    Of trials that differ only in the size of the vocabulary, these are the ones with the largest.
+    """
+    alike: dict[object, list[Trial]] = {}
+    for trial in first_of_each_kind(trials):
+        task, others = trial.common.task, (trial.common.model, trial.common.train)
+        sizes = (replace(task.interface, vocab=None), longest_tokens(trial.common))
+        is_separate = getattr(task, "separate_documents", False)
+        key = (*(each.model_dump_json() for each in others), *sizes, is_separate)
+        alike.setdefault(key, []).append(trial)
+    return [max(each, key=lambda trial: trial.common.task.interface.vocab or 0) for each in alike.values()]
 
 
 def _training_flops(trials: Iterable[Trial]) -> float:

@@ -228,3 +228,17 @@ def test_a_step_that_computes_activations_again_holds_less_as_the_plan_says(tmp_
     assert found[1] < found[0] / 3
     compiled = settings.model_copy(update={"train": settings.train.model_copy(update={"compile": True})})
     assert step_memory(compiled, checkpoints=True).total == found[0]
+
+
+def test_a_model_on_several_tasks_needs_the_memory_of_the_one_that_needs_most(tmp_path):
+    tasks = ["reverse", "not", "addition", "remember"]
+    model = {"recipe": "2 * ({mixer} >> ff(16))"}
+    factors = {"mixer": ["sa", "gru"], "task": tasks, "seed": [0, 1]}
+    study = load_study(study_text(model=model, task={"name": "{task}"}, factors=factors))
+    plan = make_plan(study, Store(tmp_path))
+    for model in plan.models:
+        held = [step_memory(each.settings) for each in study.trials if each.levels["mixer"] == model.label]
+        assert len({each.total for each in held}) > 1
+        assert model.memory == max(each.total for each in held)
+    assert plan.memory is not None
+    assert plan.memory[1].total == max(model.memory or 0 for model in plan.models)
