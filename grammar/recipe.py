@@ -64,13 +64,12 @@ class Recipe(Expression):
 
     root: Node
     text: str = field(init=False)
-    identity: str = field(init=False)
+    _identity: str | None = field(init=False, default=None)
     _holes: tuple[str, ...] | None = field(init=False, default=None)
     _dimensions: tuple[tuple[str, Dimension], ...] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", render(self.root))
-        object.__setattr__(self, "identity", identity(self.root))
 
     def __repr__(self) -> str:
         return self.text
@@ -90,6 +89,13 @@ class Recipe(Expression):
         The operator is `>>`, `+` or `*`.
         """
         return render_operand(self.root, sign)
+
+    @property
+    def identity(self) -> str:
+        """Return the canonical text with the parts of each sum sorted, equal for the same meaning."""
+        if self._identity is None:
+            object.__setattr__(self, "_identity", identity(self.root))
+        return self._identity or ""
 
     @property
     def id(self) -> str:

@@ -14,7 +14,7 @@ from ...plugins import has_plugins
 from ...storage import CheckpointNote, Store
 from ...storage.rows import TRIALS, has_trial
 from ...storage.trial_files import STARTS_FILE
-from ..resolve.trial import Trial
+from ..resolve.trial import Kind, Trial
 from ..schema.factors import SEED, first_line
 from ..schema.settings import Level
 from ..study import Study
@@ -316,12 +316,18 @@ def tried_trial(study: Study, trial: str, levels: Mapping[str, Level]) -> Trial 
 
     It is None if the levels belong to another space, or if the trial's settings differ from this study's.
     """
-    found = _trial_of_levels(study, json.dumps(dict(levels)))
-    return found if found is not None and found.id == trial else None
+    seed = levels.get(SEED, 0)
+    first = _first_trial(study, json.dumps({name: each for name, each in levels.items() if name != SEED}))
+    if first is None or not isinstance(seed, int):
+        return None
+    kind = Kind(first.common)
+    found = Trial(study=study.name, levels={**first.levels, SEED: seed}, settings=kind, seed=seed)
+    return found if found.id == trial else None
 
 
 @lru_cache(maxsize=65536)
-def _trial_of_levels(study: Study, levels_text: str) -> Trial | None:
+def _first_trial(study: Study, levels_text: str) -> Trial | None:
+    """Return the search's trial with the seed 0 and these levels, or None if they belong to another space."""
     levels: Mapping[str, Level] = json.loads(levels_text)
     try:
         values = study.read_point(levels)
@@ -330,7 +336,7 @@ def _trial_of_levels(study: Study, levels_text: str) -> Trial | None:
             return None
         if study.fidelity is not None and (rung := study.fidelity.rung_of(levels)) is not None:
             at = {**at, **study.fidelity.level(rung)}
-        return study.trial_for(values, int(levels.get(SEED, 0)), at)
+        return study.trial_for(values, at=at)
     except (ValueError, TypeError):  # the file has other settings now, and these values no longer fit them
         return None
 
