@@ -60,8 +60,7 @@ WAYS: dict[str, tuple[str, ...]] = {
     "gp_trees": ("gp_trees",),
     "asha": ("random", "asha"),
     "asha, gp_trees": ("gp_trees", "asha"),
-    "hyperband": ("random", "hyperband"),
-    "BOHB": ("tpe", "hyperband"),
+    "asha, tpe": ("tpe", "asha"),
 }
 """The sampler of each method, and its scheduler if it uses rungs."""
 
@@ -108,7 +107,7 @@ class Replay:
             elif len(self._known) == len(self.losses):
                 break
             else:
-                point, rung, trial = self._begin()
+                (point, trial), rung = self._begin(), 0
             step = rung if self._board is not None else len(STEPS) - 1
             loss = self.losses[point][step]
             done += STEPS[step] / STEPS[-1]
@@ -117,9 +116,8 @@ class Replay:
             self._end(point, rung, loss, trial)
         return course
 
-    def _begin(self) -> tuple[str, int, optuna.Trial]:
-        """Return a new point, its first rung and its Optuna trial, chosen with the search's own code."""
-        rung = 0 if self._board is None else self._board.next_first()
+    def _begin(self) -> tuple[str, optuna.Trial]:
+        """Return a new point and its Optuna trial, chosen with the search's own code."""
         asked = self._studies.current
         for _ in range(self._refused):
             trial = asked.ask()
@@ -136,7 +134,7 @@ class Replay:
             self._unseen.note(values)
             point = json.dumps(values)
         self._known.add(point)
-        return point, rung, trial
+        return point, trial
 
     def _end(self, point: str, rung: int, loss: float, trial: optuna.Trial | None) -> None:
         """Report the loss of a point on a rung."""

@@ -66,7 +66,6 @@ SCHEDULERS: Registry[SearchPart[MakeScheduler]] = Registry(
         name: SearchPart(source=source)
         for name, source in {
             "asha": "Li et al. 2020",
-            "hyperband": "Li et al. 2018",
             "median": "Golovin et al. 2017",
             "race": "Birattari et al. 2002",
             "none": "no point is pruned",

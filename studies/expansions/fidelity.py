@@ -18,7 +18,7 @@ from ...grammar.nodes import IntegerDimension
 from ..schema.design import Expansion
 from ..schema.factors import SEED
 from ..schema.search import read_dimension
-from ..schema.search_settings import DATA, EPOCHS, LENGTH, REDUCTIONS
+from ..schema.search_settings import ASHA, DATA, EPOCHS, LENGTH, REDUCTION
 from ..schema.settings import BUDGET_KEYS, Level
 from ..text.document import Diagnostics
 from ..text.strict_model import InvalidTableError, ValidationProblem, format_value, part_table
@@ -29,15 +29,13 @@ from ..text.toml_positions import KeyPath
 class Fidelity(Expansion):
     """The setting that grows from rung to rung of a search, such as the width.
 
-    One in `reduction` points on a rung is promoted to the next. With `brackets`, as in Hyperband, some points
-    begin on higher rungs and compete only with points that began there, too. `patch` lets each rung set its
-    own value of a key, or removes a dimension that becomes a factor.
+    One in `reduction` points on a rung is promoted to the next. `patch` lets each rung set its own value of a
+    key, or removes a dimension that becomes a factor.
     """
 
     name: str
     rungs: tuple[int, ...]
     reduction: int
-    brackets: bool
     patch: Mapping[KeyPath, Any] = field(default_factory=dict[KeyPath, Any], repr=False, compare=False)
 
     @classmethod
@@ -51,16 +49,14 @@ class Fidelity(Expansion):
         if not isinstance(search, Mapping) or not isinstance(factors, Mapping):
             return None
         table = part_table(search.get("scheduler"))
-        name, scheduler = table.get("fidelity", EPOCHS), table.get("name")
-        if name == EPOCHS or not (
-            isinstance(name, str) and isinstance(scheduler, str) and scheduler in REDUCTIONS
-        ):
+        name = table.get("fidelity", EPOCHS)
+        if table.get("name") != ASHA or name == EPOCHS or not isinstance(name, str):
             return None
-        reduction = _whole(table.get("reduction"), at_least=2) or REDUCTIONS[scheduler]
+        reduction = _whole(table.get("reduction"), at_least=2) or REDUCTION
         try:
             rungs, patch = _rungs(data, name, reduction)
             if len(rungs) < 2:
-                message = f"{scheduler} needs at least two rungs, but reduction = {reduction} gives only one"
+                message = f"{ASHA} needs at least two rungs, but reduction = {reduction} gives only one"
                 remedy = f"lower reduction, or raise the largest {name}"
                 raise _fault(_PATH, f"{message}, at {name} = {rungs[0]}: {remedy}")
         except RecipeError as error:
@@ -72,13 +68,7 @@ class Fidelity(Expansion):
             return None
         if _SPACE in patch:
             diagnostics.origins["factors", name] = (*_SPACE, name)
-        found = cls(
-            name=name,
-            rungs=tuple(rungs),
-            reduction=reduction,
-            brackets=scheduler == "hyperband",
-            patch=patch,
-        )
+        found = cls(name=name, rungs=tuple(rungs), reduction=reduction, patch=patch)
         points, study = _whole(search.get("trials"), at_least=1), data.get("study")
         has_baseline = isinstance(study, Mapping) and bool(study.get("baseline"))
         if points is not None and not found.planned(points - has_baseline)[-1]:
@@ -110,33 +100,10 @@ class Fidelity(Expansion):
         value = levels.get(self.name, self.rungs[-1])
         return self.rungs.index(value) if isinstance(value, int) and value in self.rungs else None
 
-    def next_first(self, begun: Mapping[int, int]) -> int:
-        """Return the rung on which the next new point starts.
-
-        `begun` has the number of points that have started on each rung. Without brackets, every point starts
-        on rung 0. With brackets, each rung gets its share of new points as in Hyperband (Li et al. 2018,
-        Algorithm 1).
-        """
-        if not self.brackets:
-            return 0
-        return min(range(self.top + 1), key=lambda first: (begun.get(first, 0) / self._share(first), first))
-
-    def _share(self, first: int) -> int:
-        """Return how many points of a Hyperband round start on rung `first`.
-
-        It is ⌈(s_max + 1) / (s + 1) · η^s⌉ (Li et al. 2018), where s is the number of higher rungs.
-        """
-        halvings = self.top - first
-        return -(-(self.top + 1) * self.reduction**halvings // (halvings + 1))
-
     @property
     def least_points(self) -> int:
-        """The smallest number of points with which a search can reach the last rung.
-
-        With brackets it is the number of rungs: each bracket gets one of the first points, and the last
-        bracket starts on the last rung.
-        """
-        return len(self.rungs) if self.brackets else self.reduction**self.top
+        """The smallest number of points with which a search can reach the last rung."""
+        return self.reduction**self.top
 
     def planned(self, points: int, *, has_baseline: bool = False) -> list[int]:
         """Return the expected number of points on each rung, from the lowest up.
@@ -144,27 +111,11 @@ class Fidelity(Expansion):
         The actual number is higher if a later point overtakes one that is already promoted. A baseline is one
         of the points and is trained on the last rung only.
         """
-        begun = self._first_rungs(points - has_baseline)
-        counts = [0] * self.top + [int(has_baseline)]
-        for first, count in begun.items():
-            for rung in range(first, self.top + 1):
-                counts[rung] += count
-                count = promoted_count(count, self.reduction)  # noqa: PLW2901 -- those that go on
+        counts = [points - has_baseline]
+        for _ in range(self.top):
+            counts.append(promoted_count(counts[-1], self.reduction))
+        counts[-1] += has_baseline
         return counts
-
-    def _first_rungs(self, points: int) -> dict[int, int]:
-        """Return how many of the first `points` points start on each rung.
-
-        The points fill whole rounds of Hyperband first. The remaining points are assigned one by one.
-        """
-        if not self.brackets:
-            return {0: points}
-        shares = {first: self._share(first) for first in range(self.top + 1)}
-        rounds, others = divmod(points, sum(shares.values()))
-        begun = {first: rounds * share for first, share in shares.items()}
-        for _ in range(others):
-            begun[self.next_first(begun)] += 1
-        return begun
 
 
 EXPANSION = Fidelity

@@ -32,7 +32,7 @@ from ..schema.factors import (
 from ..schema.reported_metrics import course_fault, missing_metric, spending_fault
 from ..schema.settings import Level, Name
 from ..text.document import Diagnostics
-from ..text.key_synonyms import FORMER_KINDS
+from ..text.key_synonyms import FORMER_NAMES
 from ..text.strict_model import InvalidTableError, StrictModel, format_value, validate
 from ..text.toml_positions import KeyPath
 
@@ -360,8 +360,8 @@ def _report_unknown_kind(
         expected = ", ".join(map(repr, own))
         diagnostics.report((*path, "kind"), f"expected one of {expected}, got {format_value(kind)}")
         return None, None
-    if kind in FORMER_KINDS:
-        diagnostics.report((*path, "kind"), f"unknown kind '{kind}'; {FORMER_KINDS[kind]}")
+    if kind in FORMER_NAMES:
+        diagnostics.report((*path, "kind"), f"unknown kind '{kind}'; {FORMER_NAMES[kind]}")
         return None, None
     diagnostics.report((*path, "kind"), f"unknown kind '{kind}'{nearest_hint(kind, own)}")
     meant = nearest(kind, own)

@@ -118,6 +118,9 @@ EPOCHS, LENGTH, DATA = "epochs", "length", "data"
 NONE, RACE = "none", "race"
 """Schedulers that do not compare points after each epoch."""
 
+ASHA, REDUCTION = "asha", 4
+"""The scheduler with rungs, and one in how many points it promotes by default."""
+
 
 class TpeSettings(PartSettings):
     """The keys of `[search] sampler` for `tpe`."""
@@ -142,10 +145,9 @@ class EvolutionSettings(PartSettings):
 
 
 class RungSettings(PartSettings):
-    """The keys of `[search] scheduler` for `asha` and `hyperband`.
+    """The keys of `[search] scheduler` for `asha`.
 
-    These schedulers train points in stages called rungs. Only the best points of a rung continue on the next
-    one.
+    It trains points in stages called rungs. Only the best points of a rung continue on the next one.
     """
 
     fidelity: str = EPOCHS
@@ -154,14 +156,8 @@ class RungSettings(PartSettings):
     min_fidelity: int | None = Field(default=None, ge=1)
     """the value on the first rung (default: 1 epoch; for `length` and `data` the last rung divided twice by
     the reduction; for a dimension its lowest value)"""
-    reduction: int | None = Field(default=None, ge=2)
-    """one in `reduction` points is promoted to the next rung, which is `reduction` times as large (default: 4
-    for `asha`, 3 for `hyperband`)"""
-
-    @property
-    def reduction_factor(self) -> int:
-        """The ratio of points on a rung (stage) to points that continue."""
-        return self.reduction or REDUCTIONS[self.name]
+    reduction: int = Field(default=REDUCTION, ge=2)
+    """one in `reduction` points is promoted to the next rung, which is `reduction` times as large"""
 
 
 class RaceSettings(PartSettings):
@@ -171,17 +167,10 @@ class RaceSettings(PartSettings):
     """the maximum probability that the best point is pruned"""
 
 
-REDUCTIONS = {"asha": 4, "hyperband": 3}
-"""The default reductions of schedulers with rungs."""
-
 SAMPLER_KEYS: dict[str, type[PartSettings]] = {"tpe": TpeSettings, "evolution": EvolutionSettings}
 """The settings classes of samplers with their own keys."""
 
-SCHEDULER_KEYS: dict[str, type[PartSettings]] = {
-    "asha": RungSettings,
-    "hyperband": RungSettings,
-    RACE: RaceSettings,
-}
+SCHEDULER_KEYS: dict[str, type[PartSettings]] = {ASHA: RungSettings, RACE: RaceSettings}
 """The settings classes of schedulers with their own keys."""
 
 
@@ -263,7 +252,7 @@ class SearchSettings(StrictModel, table="search"):
     """whether the highest or the lowest values are the best; a list for several metrics (default: as usual
     for each metric)"""
     scheduler: Annotated[SerializeAsAny[PartSettings], _SCHEDULER] = PartSettings(name=NONE)
-    """when points that fall behind are pruned: asha, hyperband and median after some epochs, race after some
+    """when points that fall behind are pruned: asha and median after some epochs, race after some
     seeds, or none; a name, or a table with the keys below"""
     budget: SearchBudget | None = None
     """limits that end a search before its last point"""

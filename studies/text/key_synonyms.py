@@ -88,8 +88,10 @@ FORMER_TABLES: Mapping[str, str] = {
 """For each table that study files no longer have, a sentence on what to write instead."""
 
 _EXPORT = "draw it by Optuna: activemem study export STUDY --to optuna --out FILE.db"
-FORMER_KINDS: Mapping[str, str] = {
+FORMER_NAMES: Mapping[str, str] = {
+    "hyperband": "asha reached a lower regret at every budget measured: write it, or make Optuna's "
+    "HyperbandPruner in a plug-in",
     "importance": "activemem study importance STUDY prints it",
     **dict.fromkeys(("hypervolume", "slices", "parallel", "contour", "rank"), _EXPORT),
 }
-"""For each kind of table or figure that there no longer is, a sentence on what to use instead."""
+"""For each kind of table or figure, or scheduler, that there no longer is, what to use instead."""

@@ -27,7 +27,7 @@ from pydantic_core.core_schema import no_info_before_validator_function
 from ...errors import ActivememError, nearest, nearest_hint
 from ...errors import hint as near_hint
 from ...plugins import Registry, contract_faults
-from .key_synonyms import ELSEWHERE, SYNONYMS
+from .key_synonyms import ELSEWHERE, FORMER_NAMES, SYNONYMS
 from .toml_positions import KeyPath
 
 
@@ -301,6 +301,8 @@ class NamedSettings(PartSettings):
 
 
 def _unknown_name(kind: str, name: str, names: Collection[str]) -> str:
+    if name in FORMER_NAMES:
+        return f"unknown {kind} '{name}'; {FORMER_NAMES[name]}"
     return (
         f"unknown {kind} '{name}'{nearest_hint(name, names) if names else ': no plug-in has registered any'}"
     )

@@ -263,10 +263,9 @@ def make_pruner(settings: SearchSettings) -> optuna.pruners.BasePruner:
         found = made_by_plugin(SCHEDULERS, scheduler.name, make, optuna.pruners.BasePruner)
         return PluginPruner(scheduler.name, found)
     if isinstance(scheduler, RungSettings) and settings.compares_epochs:
-        first, reduction = scheduler.min_fidelity or 1, scheduler.reduction_factor
-        if scheduler.name == "hyperband":
-            return optuna.pruners.HyperbandPruner(min_resource=first, reduction_factor=reduction)
-        return optuna.pruners.SuccessiveHalvingPruner(min_resource=first, reduction_factor=reduction)
+        return optuna.pruners.SuccessiveHalvingPruner(
+            min_resource=scheduler.min_fidelity or 1, reduction_factor=scheduler.reduction
+        )
     return optuna.pruners.MedianPruner() if scheduler.name == "median" else optuna.pruners.NopPruner()
 
 
@@ -313,7 +312,7 @@ class AskTell:
         self._study, self._settings = study, study.search.settings
         make = partial(
             optuna.create_study,
-            study_name=study.name,  # Hyperband assigns brackets by this name, so it must survive a restart
+            study_name=study.name,  # a pruner may depend on this name, so it must survive a restart
             directions=["maximize" if each.maximise else "minimize" for each in self._settings.objectives],
             sampler=make_sampler(self._settings, study),
             pruner=make_pruner(self._settings),

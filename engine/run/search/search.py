@@ -6,8 +6,8 @@ same model are one point.
 
 Points leave a search early on rungs of a rising fidelity, or in a race over seeds.
 
-- Rungs are asynchronous successive halving (Li et al. 2020, Algorithm 2) and, with brackets, Hyperband (Li et
-  al. 2018). No point is dropped for good: it may be promoted after more points have ended on its rung.
+- Rungs are asynchronous successive halving (Li et al. 2020, Algorithm 2). No point is dropped for good: it
+  may be promoted after more points have ended on its rung.
 - A race compares points on the same seeds, as F-Race does (Birattari et al. 2002). Part of the best point's
   lead is noise, so the limit grows with the number of points that it was chosen from (Hsu 1984). Rank tests
   would need more seeds: for three differences of the same sign, the Wilcoxon test gives p = 0.125.
@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 import time
 from bisect import insort
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -54,32 +53,20 @@ LOOKS_FOR_TURN = 10
 
 
 class RungBoard:
-    """Record of the losses on each rung, which decides promotions.
-
-    Points that began on the same rung form a bracket, and are compared only with each other.
-    """
+    """Record of the losses on each rung, which decides promotions."""
 
     def __init__(self, fidelity: Fidelity) -> None:
         self._fidelity = fidelity
-        self._first: dict[str, int] = {}  # the first rung of each point, which defines its bracket
         self._begun: set[tuple[str, int]] = set()
-        self._counts = Counter[int]()
-        self._ended: dict[tuple[int, int], list[tuple[float, int, str]]] = {}  # the best first
-
-    def next_first(self) -> int:
-        """Return the rung on which the next new search point starts."""
-        return self._fidelity.next_first(self._counts)
+        self._ended: dict[int, list[tuple[float, int, str]]] = {}  # by rung, the best first
 
     def begin(self, point: str, rung: int) -> None:
-        """Record that a search point is trained on a rung. The first rung of a point defines its bracket."""
-        if point not in self._first:
-            self._first[point] = rung
-            self._counts[rung] += 1
+        """Record that a search point is trained on a rung."""
         self._begun.add((point, rung))
 
     def end(self, point: str, rung: int, loss: float) -> None:
         """Record the loss of a search point on a rung. A point with an infinite loss is never promoted."""
-        ended = self._ended.setdefault((self._first[point], rung), [])
+        ended = self._ended.setdefault(rung, [])
         # among equal losses, the point that ended first comes first
         insort(ended, (loss, len(ended), point))
 
@@ -89,11 +76,10 @@ class RungBoard:
         Points for the highest rung come first.
         """
         for rung in reversed(range(self._fidelity.top)):
-            for first in range(rung + 1):
-                ended = self._ended.get((first, rung), [])
-                for loss, _, point in ended[: promoted_count(len(ended), self._fidelity.reduction)]:
-                    if math.isfinite(loss) and (point, rung + 1) not in self._begun:
-                        return point, rung + 1
+            ended = self._ended.get(rung, [])
+            for loss, _, point in ended[: promoted_count(len(ended), self._fidelity.reduction)]:
+                if math.isfinite(loss) and (point, rung + 1) not in self._begun:
+                    return point, rung + 1
         return None
 
 
@@ -460,7 +446,7 @@ class Search:
             return None
         point, trial, source = proposed
         if self._rungs is not None:
-            point = self._points.of_values(point.values, self._rungs.next_first())
+            point = self._points.of_values(point.values, rung=0)
         return TrackedPoint(point, trial=trial), source
 
     def _accept(self, values: dict[str, Level]) -> SearchPoint | None:

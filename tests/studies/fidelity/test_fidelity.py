@@ -93,21 +93,19 @@ def test_a_first_rung_of_epochs_at_which_all_have_ended_is_refused():
 
 def test_rungs_of_many_points_are_counted_at_once():
     changes = ["search.trials=100000", "search.scheduler.fidelity=data", "train.steps_per_epoch=1000000000"]
-    many = load_study(
-        SEARCH, [*changes, "search.scheduler.min_fidelity=100000000", "search.scheduler.name=hyperband"]
-    )
+    many = load_study(SEARCH, [*changes, "search.scheduler.min_fidelity=100000000"])
     assert sum(many.points_by_rung) > 100_000
     with pytest.raises(StudyError, match="expected at least 387,420,489 points"):
         load_study(SEARCH, [*changes, "search.scheduler.min_fidelity=1"])
 
 
-def test_brackets_have_hyperbands_shares_of_the_points():
-    fidelity = Fidelity(name="width", rungs=(1, 3, 9), reduction=3, brackets=True)
-    begun = dict.fromkeys(range(3), 0)
-    for _ in range(17):
-        begun[fidelity.next_first(begun)] += 1
-    assert begun == {0: 9, 1: 5, 2: 3}
-    assert fidelity.planned(17) == [9, 8, 5]
-    assert fidelity.planned(18, has_baseline=True) == [9, 8, 6]
-    assert fidelity.planned(2 * 17 + 1) == [19, 16, 11]
-    assert next(points for points in range(9) if fidelity.planned(points)[-1]) == fidelity.least_points == 3
+def test_the_last_rung_is_reached_from_the_least_points_on():
+    fidelity = Fidelity(name="width", rungs=(1, 3, 9), reduction=3)
+    assert fidelity.planned(17) == [17, 5, 1]
+    assert fidelity.planned(18, has_baseline=True) == [17, 5, 2]
+    assert next(points for points in range(20) if fidelity.planned(points)[-1]) == fidelity.least_points == 9
+
+
+def test_hyperband_is_refused_with_what_to_write_instead():
+    with pytest.raises(StudyError, match="unknown scheduler 'hyperband'; asha reached a lower regret"):
+        load_study(SEARCH, ["search.scheduler.name=hyperband"])

@@ -145,7 +145,7 @@ def point_key(values: Mapping[str, Any]) -> PointKey:
 
 
 def whole_study(study: optuna.Study) -> optuna.Study:
-    """Return the whole Optuna study. Hyperband passes only a view of a part of it (a bracket)."""
+    """Return the whole Optuna study. A plug-in's pruner may pass a view of a part of it, as Hyperband's."""
     return getattr(study, "_study", study)  # Optuna has no public way from a view to its study
 
 

@@ -28,7 +28,7 @@ def test_a_sampler_conforms(name, check):
 
 
 @pytest.mark.parametrize("check", conformance.SCHEDULER_CHECKS)
-@pytest.mark.parametrize("name", ["asha", "hyperband", "median", "none"])
+@pytest.mark.parametrize("name", ["asha", "median", "none"])
 def test_a_scheduler_conforms(name, check):
     check(name)
 
