@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import AliasPath, BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
 from pydantic_core.core_schema import FloatSchema
 
@@ -33,10 +33,12 @@ from ..reporting.search.noise import NoiseFloor
 from ..storage.store_upkeep import Finding, Forgotten, StoreCheck
 from ..studies.expansions.ladder import PlannedRung, planned_rungs
 from ..studies.planning.data_facts import DataFacts
-from ..studies.planning.plan import InsufficientReach, ModelCost, Plan, ReachLimit
+from ..studies.planning.memory_estimates import StepMemory
+from ..studies.planning.plan import InsufficientReach, ModelCost, ReachLimit
 from ..studies.planning.reused_trials import ShorterTrial, StaleTrial
 from ..studies.planning.status import StudyStatus
 from ..studies.planning.time_estimates import TimeEstimate
+from ..studies.schema.design import Design
 from ..studies.schema.factors import SEED
 from ..studies.schema.settings import Level
 from ..studies.searches.points import BestPoint, best_of
@@ -49,7 +51,6 @@ from .views.study_keys import KeysPage
 
 if TYPE_CHECKING:
     from ..engine.corpora.availability import Availability
-    from ..engine.inference.trained_model import TrainedModel
     from ..engine.run.driver import Summary
 
 
@@ -201,11 +202,26 @@ class ConfigShowPage(Page):
 class PlannedTrialEntry(Page):
     """A planned trial. `goes_on` is the shorter trial from which this trial resumes, or null."""
 
-    id: str
-    levels: Mapping[str, Level]
+    id: str = Field(validation_alias=AliasPath("trial", "id"))
+    levels: Mapping[str, Level] = Field(validation_alias=AliasPath("trial", "levels"))
     status: str
     estimate: TimeEstimate
-    goes_on: ShorterTrial | None
+    goes_on: ShorterTrial | None = Field(validation_alias="resumed_from")
+
+
+_DESIGN = AliasPath("study", "design")
+
+
+def _design_facts(design: Design) -> Mapping[str, Any]:
+    return {"kind": design.kind, "told": design.explain(), "aliases": design.alias_words()}
+
+
+def _matched_name(design: Design) -> str | None:
+    return design.matched_size and design.matched_size.name
+
+
+def _memory_facts(found: tuple[str, StepMemory] | None) -> Mapping[str, Any] | None:
+    return found and {"label": found[0], **asdict(found[1])}
 
 
 class StudyPlanPage(Page):
@@ -218,57 +234,28 @@ class StudyPlanPage(Page):
     epochs.
     """
 
-    study: str
-    title: str
+    study: str = Field(validation_alias=AliasPath("study", "name"))
+    title: str = Field(validation_alias=AliasPath("study", "title"))
     total: int
     subset_size: int | None
     counts: Mapping[str, int]
-    left: int
+    left: int = Field(validation_alias="num_remaining")
     elsewhere: int
     estimate: TimeEstimate
-    design: Mapping[str, Any]
-    match: str | None
+    design: Annotated[Mapping[str, Any], BeforeValidator(_design_facts)] = Field(validation_alias=_DESIGN)
+    match: Annotated[str | None, BeforeValidator(_matched_name)] = Field(validation_alias=_DESIGN)
     models: Sequence[ModelCost]
-    ladder: Sequence[PlannedRung]
-    rungs: Sequence[RungCost]
+    ladder: Annotated[Sequence[PlannedRung], BeforeValidator(planned_rungs), Field(validation_alias="study")]
+    rungs: Annotated[Sequence[RungCost], BeforeValidator(rung_costs), Field(validation_alias="study")]
     over_budget: Sequence[ModelCost]
     stale: Mapping[str, StaleTrial]
     reach_limits: Sequence[ReachLimit]
     insufficient_reach: Sequence[InsufficientReach]
-    memory: Mapping[str, Any] | None
+    memory: Annotated[Mapping[str, Any] | None, BeforeValidator(_memory_facts)]
     data: DataFacts
     flops: float
     trials: Sequence[PlannedTrialEntry]
     noise: Sequence[str]
-
-    @classmethod
-    def of(cls, plan: Plan, noise: Sequence[str] = ()) -> Self:
-        """Return the page of a plan. `noise` describes the smallest differences that a search can detect."""
-        study, design = plan.study, plan.study.design
-        same = ("total", "subset_size", "counts", "elsewhere", "estimate", "models", "over_budget", "stale")
-        same = (*same, "reach_limits", "insufficient_reach", "data", "flops")
-        return cls(
-            **{name: getattr(plan, name) for name in same},
-            study=study.name,
-            title=study.title,
-            left=plan.num_remaining,
-            design={"kind": design.kind, "told": design.explain(), "aliases": design.alias_words()},
-            match=design.matched_size and design.matched_size.name,
-            ladder=planned_rungs(study),
-            rungs=rung_costs(study),
-            memory=plan.memory and {"label": plan.memory[0], **asdict(plan.memory[1])},
-            trials=[
-                PlannedTrialEntry(
-                    id=each.trial.id,
-                    levels=each.trial.levels,
-                    status=each.status,
-                    estimate=each.estimate,
-                    goes_on=plan.resumed_from.get(each.trial.id),
-                )
-                for each in plan.trials
-            ],
-            noise=noise,
-        )
 
 
 class StudySettingEntry(Page):
@@ -625,48 +612,36 @@ class ModelListPage(Page):
     models: Sequence[ModelEntry]
 
 
+def _without_content(symbols: Any) -> Any:  # noqa: ANN401 -- plain data
+    """Remove all entries named `content` from nested data, in a copy. They hold the bytes of vocabularies."""
+    if isinstance(symbols, dict):
+        return {name: _without_content(value) for name, value in symbols.items() if name != "content"}
+    return symbols
+
+
 class ModelShowPage(Page):
     """The output of `model show`: the facts in a model's file.
 
     `uses` are the commands that accept the model.
     """
 
-    trial: str
-    study: str
-    levels: Mapping[str, Level]
+    trial: str = Field(validation_alias=AliasPath("file", "trial", "id"))
+    study: str = Field(validation_alias=AliasPath("file", "trial", "study"))
+    levels: Mapping[str, Level] = Field(validation_alias=AliasPath("file", "trial", "levels"))
     recipe: str
     parameters: int
-    settings: Mapping[str, Any]
-    metrics: Mapping[str, float]
-    symbols: Any
+    settings: Annotated[
+        Mapping[str, Any],
+        BeforeValidator(lambda settings: settings.model_dump(mode="json")),
+        Field(validation_alias=AliasPath("file", "trial", "settings")),
+    ]
+    metrics: Mapping[str, float] = Field(validation_alias=AliasPath("file", "metrics"))
+    symbols: Annotated[
+        Any, BeforeValidator(_without_content), Field(validation_alias=AliasPath("file", "symbols"))
+    ]
     uses: Sequence[str]
-    version: str
-    commit: str | None
-
-    @classmethod
-    def of(cls, trained: TrainedModel) -> Self:
-        """Return the page about one model."""
-        file = trained.file
-        return cls(
-            trial=file.trial.id,
-            study=file.trial.study,
-            levels=file.trial.levels,
-            recipe=trained.recipe,
-            parameters=trained.parameters,
-            settings=file.trial.settings.model_dump(mode="json"),
-            metrics=file.metrics,
-            symbols=None if file.symbols is None else _without_content(file.symbols),
-            uses=trained.uses,
-            version=file.version,
-            commit=file.commit,
-        )
-
-
-def _without_content(symbols: Any) -> Any:  # noqa: ANN401 -- plain data
-    """Remove all entries named `content` from nested data, in a copy. They hold the bytes of vocabularies."""
-    if isinstance(symbols, dict):
-        return {name: _without_content(value) for name, value in symbols.items() if name != "content"}
-    return symbols
+    version: str = Field(validation_alias=AliasPath("file", "version"))
+    commit: str | None = Field(validation_alias=AliasPath("file", "commit"))
 
 
 class ModelGeneratePage(Page):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from importlib import import_module
 from pathlib import Path
@@ -183,7 +183,8 @@ class StudyResults:
 
             return make_plan(self.study, self.store, selected, confirmed=confirmed)
         planning = _engine("run.planning")
-        return planning.plan_study(self.study, self.store, machine, selected, confirmed=confirmed)
+        plan = planning.plan_study(self.study, self.store, machine, selected, confirmed=confirmed)
+        return replace(plan, noise=tuple(self.noise))
 
     def propose(self, count: int = 1) -> list[Proposal]:
         """Return the points that a search would try next, at most `count`.

@@ -56,7 +56,6 @@ _MAX_ALIASES = 8
 def format_plan(
     plan: Plan,
     *,
-    noise: Sequence[str] = (),
     first_trial: str = "",
     elsewhere: str = "",
     width: int = WIDTH,
@@ -64,7 +63,6 @@ def format_plan(
 ) -> str:
     """Return the text of a plan, as `activemem study plan` prints it.
 
-    - `noise` has a search's detectable differences.
     - `first_trial` is the command that trains one trial, for a plan without an estimate.
     - `elsewhere` says how long a named GPU would take.
     """
@@ -92,7 +90,7 @@ def format_plan(
         *_cost_notes(plan, width),
         *_search_notes(study, plan),
         *_trial_notes(plan),
-        ("noise", "; ".join(noise)),
+        ("noise", "; ".join(plan.noise)),
         *(("note", str(ceiling)) for ceiling in (*plan.reach_limits, *plan.insufficient_reach)),
     ]
     for label, text in parts:

@@ -79,7 +79,7 @@ def show(*, model: ModelName, results: ResultsOption = None, as_json: JsonOption
     from ..pages import ModelShowPage
     from ..views import models
 
-    page = ModelShowPage.of(_load(model, results))
+    page = ModelShowPage.model_validate(_load(model, results))
     if as_json:
         print_json(page)
     else:

@@ -67,17 +67,16 @@ def plan(
     configured = load_settings({"results": results})
     store = configured.store
     opened = StudyResults(load_to_run(study, store, overrides or ()), store)
-    planned, noise = opened.plan(only or (), configured.machine), opened.noise
+    planned = opened.plan(only or (), configured.machine)
     if note := describe_taken_name(opened.study, store, "after a run"):
         print_stderr(note)
     if as_json:
         from ..pages import StudyPlanPage
 
-        print_json(StudyPlanPage.of(planned, noise))
+        print_json(StudyPlanPage.model_validate(planned))
     else:
         text = format_plan(
             planned,
-            noise=noise,
             first_trial=train_command(opened.study, store, max_trials=1),
             elsewhere="" if on is None else time_on(planned, on),
             width=output_width(),

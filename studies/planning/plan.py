@@ -193,11 +193,15 @@ TrialStatus = Literal["done", "failed", "pruned", "incomplete", "missing"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedTrial:
-    """A trial with its status in the store and its estimated training time."""
+    """A trial with its status in the store and its estimated training time.
+
+    `resumed_from` is the shorter trial from which it continues, if there is one.
+    """
 
     trial: Trial
     status: TrialStatus
     estimate: TimeEstimate
+    resumed_from: ShorterTrial | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,7 +266,6 @@ class Plan:
     estimate: TimeEstimate
     memory: tuple[str, StepMemory] | None  # the model whose step needs the most memory, by its label
     max_trial_s: float  # the time of the longest trial to run, 0 if unknown
-    resumed_from: Mapping[str, ShorterTrial]  # by trial id, the shorter trial from which it continues
     reach_limits: tuple[ReachLimit, ...]
     insufficient_reach: tuple[InsufficientReach, ...]
     over_budget: tuple[ModelCost, ...]
@@ -274,6 +277,13 @@ class Plan:
     flops: float  # an upper bound for all remaining trials
 
     machine: MachineNotes | None = None
+    noise: tuple[str, ...] = ()  # the smallest differences that a search can detect, as sentences
+
+    @property
+    def resumed_from(self) -> Mapping[str, ShorterTrial]:
+        """The shorter trials from which trials continue, by the id of the longer one."""
+        found = ((each.trial.id, each.resumed_from) for each in self.trials)
+        return {trial: shorter for trial, shorter in found if shorter is not None}
 
     def __str__(self) -> str:
         return import_module("..plan_text", __package__).format_plan(self)
@@ -348,18 +358,25 @@ def make_plan(
     tried = study_outcomes(study, outcomes)
     statuses: dict[str, TrialStatus] = dict(tried.select("trial", "status").iter_rows())
     estimator = TimeEstimator(outcomes, study.trials or study.boundary_trials(), measure)
-    planned = tuple(
-        PlannedTrial(trial=one, status=statuses.get(one.id, "missing"), estimate=estimator.estimate(one))
-        for one in selected
-    )
-    trials = [one.trial for one in planned]
-    held_back = frozenset[str]()
+    trials, held_back = selected, frozenset[str]()
     if study.gates and confirmed is not None:
         unfinished = {each.id for each in study.trials if statuses.get(each.id) not in ("done", "failed")}
         held_back = study.gates.closed(confirmed, unfinished)
     # trials behind gates that may still open are planned, too
     asked = {trial.id for trial in study.trials} if only is None else set(only)
     to_run = trials_to_run(study, store, statuses, only=asked - held_back)
+    shorter = ShorterTrials(store)
+    begun = store.files.trials_with_checkpoint(each.id for each in to_run)
+    begins = {each.id for each in to_run}.difference(begun)
+    planned = tuple(
+        PlannedTrial(
+            trial=one,
+            status=statuses.get(one.id, "missing"),
+            estimate=estimator.estimate(one),
+            resumed_from=shorter.find(one) if one.id in begins else None,
+        )
+        for one in selected
+    )
     without_weights = set(trials_missing_weights(study, store, statuses)) & {trial.id for trial in trials}
     if study.search:
         trials, counts = study.boundary_trials(), Counter[str](statuses.values())
@@ -374,7 +391,6 @@ def make_plan(
     labelled = [(label(trial), trial.settings) for trial in kinds]
     measured = [trial for trial in kinds if trial.id in steps]
     largest = max(measured, key=lambda trial: steps[trial.id].total, default=None)
-    begun = store.files.trials_with_checkpoint(each.id for each in to_run)
     stale = find_stale_trials(study, outcomes)
     return Plan(
         study=study,
@@ -388,7 +404,6 @@ def make_plan(
         models=model_costs(study, groups, estimator, steps),
         estimate=total_time(left),
         memory=None if largest is None else (label(largest), steps[largest.id]),
-        resumed_from=ShorterTrials(store).find_all(each for each in to_run if each.id not in begun),
         max_trial_s=max((one.seconds or 0.0 for one in left), default=0.0),
         reach_limits=predict_reach_limits(labelled),
         insufficient_reach=_find_insufficient_reach(labelled),

@@ -9,7 +9,7 @@ search's own trial with these values must then have the same id.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -186,11 +186,6 @@ class ShorterTrials:
             and not rates_depend_on_length(train.schedule, each.epochs * train.steps_per_epoch)
         ]
         return max(fitting, key=lambda each: each.epochs, default=None)
-
-    def find_all(self, trials: Iterable[Trial]) -> dict[str, ShorterTrial]:
-        """Return the trials that can continue a shorter trial, each with that shorter trial."""
-        found = ((trial.id, self.find(trial)) for trial in trials)
-        return {trial: shorter for trial, shorter in found if shorter is not None}
 
 
 def _without_epochs(settings: TrialSettings) -> str:

@@ -172,7 +172,9 @@ def test_times_have_a_unit_or_are_seconds(tmp_path, text, seconds):
 def test_a_time_that_is_none_is_refused_with_what_was_expected(tmp_path):
     with pytest.raises(SettingsError) as error:
         load_settings(folder=tmp_path, environment={"ACTIVEMEM_CHECKPOINT_EVERY": "often"})
-    assert "ACTIVEMEM_CHECKPOINT_EVERY: expected a time such as 30s, 5m or 1h, got 'often'" in str(error.value)
+    assert "ACTIVEMEM_CHECKPOINT_EVERY: expected a time such as 30s, 5m or 1h, got 'often'" in str(
+        error.value
+    )
 
 
 def test_config_show_as_json_has_values_and_sources(run, tmp_path):
