@@ -37,7 +37,6 @@ from ....studies.schema.search_settings import (
 from ....studies.schema.settings import Level
 from ....studies.study import Study
 from .samplers.evolution import EvolutionSampler
-from .samplers.gp_trees import TreeSampler
 from .samplers.search_observations import (
     ELSEWHERE,
     PerStudyCache,
@@ -214,6 +213,8 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
             partial(_named_errors, SAMPLERS, sampler.name),
         )
     if sampler.name == "gp_trees":
+        from .samplers.gp_trees import TreeSampler  # noqa: PLC0415 -- loads scipy
+
         return TreeSampler(study, seed=seed)
     if isinstance(sampler, EvolutionSettings):
         return EvolutionSampler(seed=seed, population=sampler.population, sample=sampler.sample)
