@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from .operations import SavedContext, are_plain, is_transformed, onednn_has_wider_vectors
+from .operations import SavedContext, are_plain, is_transformed
 
 GAIN = 1.25
 """The frequency domain is used if it has fewer products by this factor, because its smaller products move
@@ -323,6 +324,23 @@ def _products_of_gradients(towards: Tensor, x: Tensor, weight: Tensor) -> Tensor
 
 _STRIDE = (2, 1)
 """The stride over images of height one. It changes no result, but torch then chooses oneDNN for one tap."""
+
+
+@cache
+def onednn_has_wider_vectors() -> bool:
+    """Return whether oneDNN uses wider vectors than MKL on this CPU.
+
+    MKL uses 512-bit vectors only on processors of Intel.
+    """
+    if not (torch.backends.mkl.is_available() and torch.backends.mkldnn.is_available()):
+        return False
+    if not torch.backends.cpu.get_cpu_capability().startswith("AVX512"):
+        return False
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return "AuthenticAMD" in text
 
 
 def _uses_onednn(x: Tensor) -> bool:

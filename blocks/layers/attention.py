@@ -18,7 +18,7 @@ from ...grammar.vocabulary.spec import Settings, as_float, as_int, as_word
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Linear
-from ..core.operations import VECTOR, are_operations_rewritten, linear, softmax, without_autocast
+from ..core.operations import VECTOR, are_operations_rewritten, softmax, without_autocast
 from .head_parts import HeadNorm, turn
 from .pair_positions import PairPositions, build_distance_bias
 from .window_attention import (
@@ -162,7 +162,7 @@ class WindowedSelfAttention(WindowedBlock):
         self.context_length = window.max_distance
 
     def attend(self, x: Tensor, past: Tensor | None, mask: Tensor | None) -> Tensor:
-        q = split_heads(linear(x, self.qkv.weight[: self.inner]), self.heads)
+        q = split_heads(functional.linear(x, self.qkv.weight[: self.inner]), self.heads)
         k, v = map_heads(x, past, self.qkv.weight[self.inner :], self.kv_heads)
         if self.query_norm is not None and self.key_norm is not None:
             q, k = self.query_norm(q), self.key_norm(k)

@@ -16,7 +16,7 @@ from ...grammar.vocabulary.attention import Window
 from ..core.block import Block, Context
 from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, Linear, WeightRole, roles
-from ..core.operations import are_operations_rewritten, linear, without_autocast
+from ..core.operations import are_operations_rewritten, without_autocast
 from .windows.pieces import (
     MAX_UNFUSED_BF16_LENGTH,
     MAX_UNFUSED_LENGTH,
@@ -292,7 +292,7 @@ def map_heads(x: Tensor, past: Tensor | None, weight: Tensor, heads: int) -> tup
     The past comes first; it is mapped separately, so that no unneeded gradient is computed.
     """
     parts = [x] if past is None else [past, x]
-    mapped = [_by_head(linear(each, weight), heads, 2) for each in parts]
+    mapped = [_by_head(nn.functional.linear(each, weight), heads, 2) for each in parts]
     k, v = (mapped[0].contiguous() if past is None else torch.cat(mapped, 3)).unbind(0)
     return k, v
 

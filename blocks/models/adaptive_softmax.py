@@ -50,7 +50,7 @@ class TransposedLinear(nn.Module):
         self.weight = weight
 
     def forward(self, x: Tensor) -> Tensor:
-        return linear(x, self.weight.T)
+        return functional.linear(x, self.weight.T)
 
 
 class AdaptiveEmbedding(nn.Module):
