@@ -948,9 +948,12 @@ def missing_metrics(claims: Sequence[Claim], trials: Sequence[Trial]) -> Iterato
     Each item is the claim, the cell, and the reason why the metric cannot exist.
     """
     cells: dict[CellKey, TrialSettings] = {each.cell: each.settings for each in trials}
+    faults: dict[tuple[str, CellKey], str] = {}
     for claim in claims:
         for comparison in iter_comparisons(claim.statement):
             for quantity in iter_quantities(comparison):
-                settings = cells.get(cell_key(quantity.cell))  # None for a cell that overrides removed
-                if settings and (fault := missing_metric(quantity.metric, [settings])):
+                metric, cell = key = quantity.metric, cell_key(quantity.cell)
+                if key not in faults:  # overrides may have removed the cell
+                    faults[key] = missing_metric(metric, [cells[cell]]) if cell in cells else ""
+                if fault := faults[key]:
                     yield claim, quantity.cell, fault
