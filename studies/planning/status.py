@@ -152,7 +152,10 @@ def study_status(
             study, study.search.settings, rows, (each.trial for each in unfinished)
         )
     begun = {each.trial.id: each.trial for each in unfinished if each.has_started}
-    later = study_outcomes(study.with_later_seeds(), outcomes).filter(~has_trial(statuses))
+    added = dict[str, str]()
+    if study.search is None and study.later_seeds:
+        later = study_outcomes(study.with_later_seeds(), outcomes).filter(~has_trial(statuses))
+        added = dict(later.select("trial", "status").iter_rows())
     total = _total(study, rows)
     ended = sum(status != "incomplete" for status in statuses.values())
     held = study.gates.held(confirmed).difference(statuses, begun) if study.gates else frozenset[str]()
@@ -165,7 +168,7 @@ def study_status(
         num_held=len(held),
         spent=_spent_words(study, remaining, is_over_budget=within_budget is not None),
         stored=statuses,
-        added=dict(later.select("trial", "status").iter_rows()) if study.search is None else {},
+        added=added,
         started=open_ones,
         progress=dict(sorted(reached, key=lambda each: each[1].saved_at, reverse=True)),
         begun=begun,
