@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import polars as pl
 
+from ...storage.rows import TRIALS
 from ..catalog.metrics import METRICS_AND_COSTS, find_metric, is_target, metric_family, unknown_metric
 from ..planning.final_values import (
     ValueStatus,
@@ -146,6 +147,7 @@ DESIGN = Path
 
 
 def _outcomes(store: Store, metric: str, tasks: Mapping[str, TaskSettings]) -> pl.DataFrame:
-    outcomes = store.trials({metric}).filter(pl.col("trial").is_in(list(tasks)))
+    columns = [name for name in TRIALS if name != "settings"]  # most of the memory of a store's trials
+    outcomes = store.trials({metric}, columns).filter(pl.col("trial").is_in(list(tasks)))
     losses = store.metric_course("loss", outcomes.filter(may_diverge()))
     return describe_divergence(outcomes, losses, uniform_losses(tasks))
