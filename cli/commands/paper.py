@@ -21,9 +21,10 @@ app = typer.Typer(help="Compare results with a paper, or write your own paper.",
 @app.command()
 def show(
     paper: Annotated[
-        str | None, typer.Argument(metavar="[PAPER]", help="The name of a paper (default: all papers).")
+        str | None, typer.Argument(metavar="PAPER", help="The name of a paper (omit it with --all).")
     ] = None,
     *,
+    all_papers: Annotated[bool, typer.Option("--all", help="Show all papers.")] = False,
     tables: Annotated[
         bool,
         typer.Option(
@@ -47,6 +48,8 @@ def show(
     from ..machine_settings import load_settings
     from ..views.paper import format_sheet, sheet_to_markdown
 
+    if (paper is None) != all_papers:
+        raise typer.BadParameter(f"expected a paper or --all; papers: {', '.join(papers())}")
     store = load_settings({"results": results}).store
     sheets = [paper_sheet(each, store) for each in (papers() if paper is None else (paper,))]
     if as_json:

@@ -58,7 +58,6 @@ _FIXED = {
     "motif": "mad has keys and values of at most 3 symbols",
     "multivariate": "tpe chooses all dimensions jointly",
     "noise_vocab": "mad has 16 symbols of noise",
-    "power_a": "mqar has the exponent 0.01",
 }
 _DEVICE = "this belongs to the machine, not to a study: see activemem config show"
 
@@ -74,7 +73,6 @@ ELSEWHERE: Mapping[str, str] = {
     "groups": _GROUPS,
     "interactions": _INTERACTIONS,
     "brackets": 'write name = "chomsky_hierarchy" and problem = "modular_arithmetic_brackets"',
-    "random_non_queries": "mqar has 0 between its queries",
     **_FIXED,
     **dict.fromkeys(("significance", "smallest_difference"), _CLAIMS),
     **dict.fromkeys(("device", "devices", "gpu", "gpus", "cpus", "num_workers"), _DEVICE),

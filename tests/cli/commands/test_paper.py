@@ -36,7 +36,9 @@ def test_the_command_prints_the_sheet(run, monkeypatch):
     text = run("paper", "show", PAPER, "--results", str(COMMITTED), "--format", "markdown").stdout
     assert "| claim | study | size | verdict | ours | printed | seeds | missing |" in text
     monkeypatch.setattr("activemem.reporting.paper.papers", lambda: (PAPER,))
-    assert run("paper", "show", "--results", str(COMMITTED), "--no-tables").stdout == shown.stdout
+    every = run("paper", "show", "--all", "--results", str(COMMITTED), "--no-tables")
+    assert every.stdout == shown.stdout
+    assert run("paper", "show").exit_code == 2
 
 
 @pytest.mark.usefixtures("_sheets_are_kept")

@@ -46,6 +46,12 @@ class MqarSettings(SyntheticTask):
     8, 20]]`; shorter sequences are padded with 0"""
     tests: Annotated[tuple[TestShape, ...], Field(strict=False)] = ()
     """lengths and pairs of the test sets, as in `[[64, 4], [128, 8]]` (default: as in training)"""
+    power_a: float = Field(default=0.01, gt=0, le=1)
+    """the spread of queries: a gap of g before a query has a probability proportional to g ** (power_a - 1)
+    """
+    random_non_queries: bool = False
+    """whether random symbols, instead of 0, fill the space between queries; as in the released program they
+    may repeat keys and values of the sequence, and are not scored"""
 
     @model_validator(mode="after")
     def _check_pairs(self) -> MqarSettings:
