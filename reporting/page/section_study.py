@@ -21,9 +21,10 @@ from ...studies.catalog.metrics import METRICS
 from ...studies.planning.plan import (
     SIZE_KEYS,
     ModelCost,
+    check_layers,
     group_by_model,
-    make_plan,
     model_costs,
+    model_labeller,
     predict_reach_limits,
 )
 from ...studies.planning.status import outcome_trials
@@ -229,24 +230,26 @@ def models(inputs: Snapshot) -> Mapping[str, object] | None:
 
 
 def _planned_models(inputs: Snapshot) -> Mapping[str, object] | None:
-    plan = make_plan(inputs.study, inputs.store, memory=None)
-    if not plan.models:
+    study = inputs.study
+    check_layers(study, study.trials)
+    label, estimator = model_labeller(study), TimeEstimator(inputs.outcomes, study.trials)
+    groups, over_budget = (group_by_model(study, each) for each in (study.trials, study.source.over_budget))
+    models, excluded = (model_costs(study, each, estimator, {}) for each in (groups, over_budget))
+    if not models:
         return None
+    labelled = ((label(trial), trial.settings) for trial in first_of_each_kind(study.trials))
     return {
         "lead": "Every model is",
-        "recipe": inputs.study.template.texts[RECIPE_PATH],
+        "recipe": study.template.texts[RECIPE_PATH],
         "known": [
-            *plan.reach_limits,
-            *(
-                f"{each.label}: {each.excess}; {plural(each.trials, 'trial')} not run"
-                for each in plan.over_budget
-            ),
+            *predict_reach_limits(labelled),
+            *(f"{each.label}: {each.excess}; {plural(each.trials, 'trial')} not run" for each in excluded),
         ],
         **_rows(
             inputs,
-            [f"{each.at} · {each.label}" if each.at else each.label for each in plan.models],
-            plan.models,
-            group_by_model(inputs.study, inputs.study.trials),
+            [f"{each.at} · {each.label}" if each.at else each.label for each in models],
+            models,
+            groups,
         ),
     }
 

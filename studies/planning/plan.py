@@ -387,7 +387,7 @@ def make_plan(
     kinds, groups = first_of_each_kind(trials), group_by_model(study, trials)
     costly = [] if memory is None else [each for group in groups for each in _with_largest_vocabulary(group)]
     steps = {trial.id: memory(trial.settings) for trial in costly} if memory else {}
-    label = _labeller(study)
+    label = model_labeller(study)
     labelled = [(label(trial), trial.settings) for trial in kinds]
     measured = [trial for trial in kinds if trial.id in steps]
     largest = max(measured, key=lambda trial: steps[trial.id].total, default=None)
@@ -507,15 +507,6 @@ def _learned_positions(trial: Trial) -> tuple[str, int] | None:
     return (model.position, model.max_positions) if learns else None
 
 
-def _cost_of_group(trials: Sequence[Trial], steps: Mapping[str, StepMemory]) -> tuple[int, int, int | None]:
-    settings = [trial.settings for trial in first_of_each_kind(trials)]
-    return (
-        max(map(parameter_count, settings)),
-        max(map(step_flops, settings)),
-        max((steps[trial.id].total for trial in trials if trial.id in steps), default=None),
-    )
-
-
 def model_costs(
     study: Study, groups: Sequence[Sequence[Trial]], estimator: TimeEstimator, steps: Mapping[str, StepMemory]
 ) -> tuple[ModelCost, ...]:
@@ -523,23 +514,24 @@ def model_costs(
 
     `steps` has the step memory by trial id; without it a model's memory is None.
     """
-    label, budget, apart = _labeller(study), study.budget, factors_of_sizes(study)
+    label, budget, apart = model_labeller(study), study.budget, factors_of_sizes(study)
     models: list[ModelCost] = []
     for group in groups:
         time = total_time(map(estimator.estimate, group))
         matches = [
             study.source.size_matches[trial.id] for trial in group if trial.id in study.source.size_matches
         ]
-        costliest = max((trial.settings for trial in first_of_each_kind(group)), key=budget.usage)
-        parameters, flops, memory = _cost_of_group(group, steps)
+        kinds = first_of_each_kind(group)
+        settings = [trial.settings for trial in kinds]
+        costliest = max(settings, key=budget.usage)
         model = ModelCost(
             label=label(group[0]),
             at=" · ".join(level_name(group[0].levels[name]) for name in apart if name in group[0].levels),
             recipe=costliest.model.recipe,
             trials=len(group),
-            parameters=parameters,
-            step_flops=flops,
-            memory=memory,
+            parameters=max(map(parameter_count, settings)),
+            step_flops=max(map(step_flops, settings)),
+            memory=max((steps[trial.id].total for trial in kinds if trial.id in steps), default=None),
             estimate=time.per(len(group)),
             excess=budget.describe_excess(costliest),
             size_match=max(matches, key=_distance, default=None),
@@ -550,7 +542,7 @@ def model_costs(
 
 def solved_sizes(study: Study) -> Iterator[tuple[str, int]]:
     """Yield the label of each model whose size is solved by `match`, and this size."""
-    label = _labeller(study)
+    label = model_labeller(study)
     for group in group_by_model(study, study.trials):
         match = study.source.size_matches.get(group[0].id)
         if match is not None and match.size is not None:
@@ -568,7 +560,7 @@ def _distance(match: SizeMatch) -> tuple[float, float]:
     return abs(worst.residual if len(match.costs) == 1 else worst.relative_residual), worst.target
 
 
-def _labeller(study: Study) -> Callable[[Trial], str]:
+def model_labeller(study: Study) -> Callable[[Trial], str]:
     """Return a function that names the model of a trial in a plan.
 
     The name is the trial's levels of the factors in `[study] labels`, if these levels distinguish all models.
