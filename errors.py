@@ -69,12 +69,17 @@ ActivememError              a ValueError
 from __future__ import annotations
 
 import math
+import re
 import reprlib
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from numbers import Integral, Real
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 MAX_FAULTS = 50
 """The maximum number of faults of a text; after it the text is not checked any further."""
@@ -161,6 +166,40 @@ def texts_fault(name: str, values: object, example: str) -> str | None:
     if isinstance(values, Collection) and not is_one and all(isinstance(each, str) for each in values):
         return None
     return f"{name}: expected a list of texts, such as {example}, got {describe_value(values)}"
+
+
+_EXPECTED = {
+    "bool_type": "true or false",
+    "dict_type": "a table",
+    "finite_number": "a finite number",
+    "float_type": "a number",
+    "greater_than": "a number above {gt:.10g}",
+    "greater_than_equal": "at least {ge:.10g}",
+    "int_from_float": "a whole number",
+    "int_type": "a whole number",
+    "less_than": "a number below {lt:.10g}",
+    "less_than_equal": "at most {le:.10g}",
+    "list_type": "a list",
+    "model_type": "a table",
+    "string_pattern_mismatch": "a letter, then up to 99 letters, digits, '-', '_' or '.'",
+    "string_too_short": "a text that is not empty",
+    "string_type": "a text",
+    "tuple_type": "a list",
+}
+
+
+def validation_fault(error: ErrorDetails, shown: str) -> str:
+    """Return what one of Pydantic's errors says of a value, as `expected …, got …`; `shown` is the value."""
+    given, context = error["input"], error.get("ctx", {})
+    match error["type"]:
+        case "value_error":
+            return str(context["error"])
+        case "literal_error":
+            names = re.findall(r"'([^']*)'", context["expected"])
+            near = hint(given, names) if isinstance(given, str) else ""
+            return f"expected {context['expected']}, got {shown}{near}"
+        case kind:
+            return f"expected {_EXPECTED[kind].format_map(context)}, got {shown}"
 
 
 def describe_value(value: object) -> str:

@@ -29,7 +29,7 @@ from activemem.blocks import Block, Context, build_block
 from activemem.blocks.core.initialisation import initialise
 from activemem.blocks.layers.all_attention import AllAttention
 from activemem.blocks.testing.fixtures import parse_block
-from activemem.grammar import ModelConfig
+from activemem.grammar import configure
 
 HEADS, HEAD_WIDTH, WIDTH, VECTORS, SPAN = 8, 64, 512, 1024, 1024
 FILTER = VECTORS - 1  # then ff has 2 N width parameters up to a thousand, like N vectors
@@ -52,7 +52,7 @@ def make_block(
     text: str, device: str, *, width: int = WIDTH, dropout: float = 0.0, causal: bool = True
 ) -> Block:
     """Return a block with random weights; `dropout` acts on attention weights."""
-    config = ModelConfig(d_model=width, causal=causal, dropout=0.0, attention_dropout=dropout)
+    config = configure(d_model=width, causal=causal, dropout=0.0, attention_dropout=dropout)
     block = build_block(parse_block(text), Context(config=config))
     initialise(block, torch.Generator().manual_seed(0))
     return block.to(device).train()

@@ -20,7 +20,7 @@ from activemem.blocks.layers import attention, window_attention
 from activemem.blocks.layers.convolutions import Convolution
 from activemem.blocks.testing.fixtures import parse_block
 from activemem.engine.core.process import prepare_cpu
-from activemem.grammar import ModelConfig
+from activemem.grammar import configure
 
 BATCH, REPEATS = 32, 15
 ALL = 10**9
@@ -76,9 +76,7 @@ def convolutions(width: int, k: int, length: int, *, batch: int = BATCH) -> None
 
 def attentions(text: str, length: int, *, batch: int = BATCH, width: int = 128) -> None:
     """Compare torch's fused kernel, plain products and tiles for a block's heads."""
-    block = build_block(
-        parse_block(text), Context(config=ModelConfig(d_model=width, causal=True, dropout=0.0))
-    )
+    block = build_block(parse_block(text), Context(config=configure(d_model=width, causal=True, dropout=0.0)))
     initialise(block, torch.Generator().manual_seed(0))
     x = torch.randn(batch, length, width, requires_grad=True)
 

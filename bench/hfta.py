@@ -26,12 +26,12 @@ class FusedModels(nn.Module):
         own = [training.model.state_dict() for training in trainings]
         self.trials, self.heads = len(own), heads
         config = trainings[0].model.config
-        self.dropout, self.inner_dropout = config.dropout, config.inner_dropout
+        self.dropout, self.inner_dropout = config.settings.dropout, config.settings.inner_dropout
         self.noises = [torch.Generator(training.device).manual_seed(0) for training in trainings]
         self.stacked = nn.ParameterDict(
             {name.replace(".", "_"): torch.stack([each[name] for each in own]) for name in own[0]}
         )
-        width = config.d_model
+        width = config.settings.d_model
         steps = torch.arange(200)[:, None] / 1e4 ** (torch.arange(width // 2) / (width // 2 - 1))
         self.register_buffer("timing", torch.cat([steps.sin(), steps.cos()], 1).to(trainings[0].device))
 

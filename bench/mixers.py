@@ -16,7 +16,7 @@ from clock import CPU, make_clock
 
 from activemem.blocks.core.block import Block, Context, build_block
 from activemem.blocks.core.initialisation import initialise
-from activemem.grammar import ModelConfig, lookup, nodes, parse
+from activemem.grammar import configure, lookup, nodes, parse
 from activemem.grammar.analysis.analyse import block_memory
 
 MIXERS = (
@@ -56,7 +56,7 @@ WIDTH, HEADS, HEAD_WIDTH, LENGTHS, TOKENS = 64, 4, 16, (64, 256, 1024), 8192
 DOCUMENT = Path(__file__).parents[1] / "docs" / "reference" / "blocks.md"
 MARK = re.compile(r"(<!-- measured: python bench/mixers.py --write -->\n).*?(<!-- end -->)", re.DOTALL)
 
-CONFIG = ModelConfig(d_model=WIDTH, causal=True)
+CONFIG = configure(d_model=WIDTH, causal=True)
 NOW = make_clock(CPU)
 
 

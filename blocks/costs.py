@@ -14,7 +14,6 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from functools import cache, partial
 from traceback import walk_tb
 from typing import Any, NamedTuple
@@ -29,7 +28,7 @@ from torch.utils._python_dispatch import TorchDispatchMode  # torch has it under
 from torch.utils.flop_counter import flop_registry
 
 from ..grammar.canonical import render
-from ..grammar.model_config import ModelConfig
+from ..grammar.model_config import ModelConfig, configure
 from ..grammar.nodes import BlockNode, Node
 from ..grammar.positions import RandomisedPairs
 from ..grammar.recipe import Recipe, parse
@@ -82,7 +81,7 @@ def check_reach(node: BlockNode, *, causal: bool, width: int = WIDTH) -> None:
     spec, code = spec_of(node.name), block_code(node.name)
     if code is None or spec.role is Role.POOL:
         return
-    context = CostContext(config=ModelConfig(d_model=width, causal=causal), length=LENGTH)
+    context = CostContext(config=configure(d_model=width, causal=causal), length=LENGTH)
     stated = spec.reach(spec.settings(node), context)
     sides = [side for side in (stated.left, stated.right) if math.isfinite(side)]
     # longer than the stated reach, so that a greater reach shows
@@ -156,10 +155,10 @@ def measure_block(node: BlockNode, config: ModelConfig, *, length: int, past: in
     if type(block).forward_with_past is Block.forward_with_past or math.isinf(sees):
         past = 0
     past = min(past, int(sees)) if past else 0
-    measure = partial(_block_flops, spec, block, past=past, width=config.d_model)
+    measure = partial(_block_flops, spec, block, past=past, width=config.settings.d_model)
     lengths = _SHORT_LENGTHS if _loops(block) and length > _SHORT_LENGTHS[-1] else ()
     found = _count_parameters(block, context) | _at_length(measure, length, lengths)
-    check_reach(node, causal=config.causal, width=config.d_model)
+    check_reach(node, causal=config.interface.causal, width=config.settings.d_model)
     return found
 
 
@@ -172,9 +171,9 @@ def measure_cache(node: BlockNode, config: ModelConfig) -> Numbers:
     block, (short, long) = _build(node, config)[0], _LONG_LENGTHS[-2:]
     assert isinstance(block, FlaLayer), "other blocks state what generation keeps"
     try:
-        few, many = (block.count_cached(length, config.d_model) for length in (short, long))
+        few, many = (block.count_cached(length, config.settings.d_model) for length in (short, long))
     except Exception:  # noqa: BLE001 -- another package may raise anything
-        return {"state": config.d_model, "window": 0}
+        return {"state": config.settings.d_model, "window": 0}
     state = (many - few) // (long - short)
     return {"state": state, "window": few - short * state}
 
@@ -185,12 +184,14 @@ def measure_frame(_root: None, config: ModelConfig, *, length: int, scored: int)
     Their names are "parameters PART" and "flops PART". Outputs are computed at `scored` positions. With a
     clustered vocabulary all targets are assumed to be in the first cluster, which has most tokens.
     """
-    if isinstance(config.position_kind, RandomisedPairs):  # they need a mixer, and add nothing to the frame
-        config = replace(config, position="none")
+    if isinstance(
+        config.settings.position_kind, RandomisedPairs
+    ):  # they need a mixer, and add nothing to the frame
+        config = configure(config, position="none")
     with torch.device("meta"):
         model = build_on_meta(parse("ff(1)"), config)
         assert isinstance(model, Model)
-        hidden = torch.zeros(1, length, config.d_model)
+        hidden = torch.zeros(1, length, config.settings.d_model)
         found = {
             "parameters norm": _numbers(build_norm(config)),
             "flops input": _flops(lambda: model.embedding(_inputs(config, 1, length))),
@@ -324,7 +325,7 @@ def _stream_state(model: nn.Module, batch: int, past: int) -> StreamState | None
     if not past or not isinstance(model, Model):
         return None
     blocks = [each for each in model.modules() if isinstance(each, Block)]
-    full = past >= max(each.context_length or 0 for each in blocks) or model.config.zero_past
+    full = past >= max(each.context_length or 0 for each in blocks) or model.config.settings.zero_past
     length = 1 if full else past
     with torch.no_grad():
         x, signal = model._embed(_inputs(model.config, batch, length), 0)
@@ -356,15 +357,15 @@ def _loss_of_hidden(model: Model, hidden: Tensor) -> Tensor:
 
     It is the squared error if targets are real numbers, else the negative log-likelihood.
     """
-    if model.config.targets is not None:
+    if model.config.interface.targets is not None:
         outputs = model._outputs(hidden)
         return functional.mse_loss(outputs, torch.zeros(outputs.shape))
     return model._nll(hidden, torch.zeros(hidden.shape[:-1], dtype=torch.int64))
 
 
 def _inputs(config: ModelConfig, batch: int, length: int) -> Tensor:
-    if config.columns is not None:
-        return torch.zeros(batch, length, config.columns)
+    if config.interface.columns is not None:
+        return torch.zeros(batch, length, config.interface.columns)
     return torch.zeros(batch, length, dtype=torch.int64)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from activemem.blocks.models.sequence_model import MAX_PARAMETERS
 from activemem.errors import MAX_FAULTS
-from activemem.grammar import CostContext, ModelConfig, Spec, lookup, parser, render
+from activemem.grammar import CostContext, Spec, configure, lookup, parser, render
 from activemem.grammar.analysis.analyse import block_cost, block_memory
 from activemem.grammar.checker import MAX_BLOCKS
 from activemem.grammar.parser import MAX_DEPTH, MAX_DIGITS
@@ -43,7 +43,7 @@ def costs() -> str:
         block = example(spec)
         settings = spec.settings(block)
         both, causal = (
-            CostContext(config=ModelConfig(d_model=128, causal=causal, dropout=0.1), length=40)
+            CostContext(config=configure(d_model=128, causal=causal, dropout=0.1), length=40)
             for causal in (False, True)
         )
         cost = block_cost(block, both.config, length=40)

@@ -8,13 +8,16 @@ from .canonical import render as render
 from .difference import tree_distance as tree_distance
 from .errors import RecipeError as RecipeError
 from .model_config import BiasInit as BiasInit
+from .model_config import BuildSettings as BuildSettings
 from .model_config import EmbeddingInit as EmbeddingInit
 from .model_config import Init as Init
 from .model_config import ModelConfig as ModelConfig
 from .model_config import ModelConfigError as ModelConfigError
+from .model_config import ModelInterface as ModelInterface
 from .model_config import Norm as Norm
 from .model_config import OutputActivation as OutputActivation
 from .model_config import ResidualInit as ResidualInit
+from .model_config import configure as configure
 from .recipe import Expression as Expression
 from .recipe import Recipe as Recipe
 from .recipe import parse as parse

@@ -3,46 +3,50 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
-from functools import cache
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from ..errors import ActivememError, argument_fault, hint
-from ..plugins import Registry
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+
+from ..errors import (
+    ActivememError,
+    argument_fault,
+    describe_value,
+    hint,
+    replace_unprintable,
+    validation_fault,
+)
 from .norms import NORMS
 from .positions import MAX_POSITIONS, POSITIONS, PositionKind, SizedPosition
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 Norm = Literal["pre", "post", "none"]
 """The position of a sub-layer's normalisation: before the sub-layer, after its residual sum, or none."""
 
 EmbeddingInit = Literal["scaled", "unit", "unit_scaled", "uniform", "unit_uniform"]
-"""Initialisation of embeddings, and whether they are multiplied by √d_model when used.
-
-- "scaled": N(0, 1 / width), multiplied.
-- "unit": N(0, 1).
-- "unit_scaled": N(0, 1), multiplied.
-- "uniform": U(-0.05, 0.05).
-- "unit_uniform": U(-1.7, 1.7).
-"""
+"""Initialisation of embeddings, and whether they are multiplied by √d_model when used."""
 
 Init = Literal["glorot", "he", "lecun", "uniform"]
-"""Initialisation of matrices: Glorot uniform, N(0, 2 / inputs), N(0, 1 / inputs) or uniform within ±1 /
-√inputs."""
+"""Initialisation of matrices."""
 
 BiasInit = Literal["zero", "glorot", "uniform"]
-"""Initialisation of biases.
-
-- "zero": all are 0.
-- "glorot": biases of convolutions and of the output layer are Glorot uniform.
-- "uniform": biases of all maps and convolutions are uniform within 1 / √inputs, as in torch.
-"""
+"""Initialisation of biases."""
 
 ResidualInit = Literal["plain", "depth", "zero"]
-"""Initialisation of each sub-layer's last matrix: plain, divided by the root of the number of sub-layers, or
-zero."""
+"""Initialisation of each sub-layer's last matrix."""
 
 OutputActivation = Literal["none", "relu", "gelu", "gelu_tanh", "tanh", "leaky_relu"]
 """The activation after the output layer, for models whose outputs are real numbers."""
@@ -53,17 +57,23 @@ Rule = tuple[bool, str]
 MAX_DROPOUT = 0.9999
 """The maximum dropout probability: the numbers that dropout keeps are divided by 1 minus the probability."""
 
+MAX_D_MODEL = 65536
+"""The largest width of a model."""
+
 CLUSTER_WIDTH_DIVISOR = 4
 """The factor by which each cluster's embeddings are narrower than the previous cluster's."""
 
 
 class ModelConfigError(ActivememError):
-    """Error that lists the invalid or contradictory settings of a model."""
+    """Error that lists the invalid or contradictory settings of a model, one on each line."""
 
-    @classmethod
-    def of_faults(cls, faults: list[str]) -> ModelConfigError:
-        """Return an error whose message lists these faults, one on each line."""
-        return cls("\n".join(["the model cannot be built", *(f"  {fault}" for fault in faults)]))
+    def __init__(self, faults: Sequence[str]) -> None:
+        super().__init__(faults)
+        self.faults = faults
+
+    def __str__(self) -> str:
+        lines = ["the model cannot be built", *(f"  {fault}" for fault in self.faults)]
+        return replace_unprintable("\n".join(lines))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,90 +95,102 @@ class Cluster:
         return self.end - self.start
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelConfig:
-    """The settings of a model apart from its recipe.
+class _ConfigPart(BaseModel):
+    """Base class of the parts of a model's config."""
 
-    Inputs and outputs:
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
 
-    - Inputs are symbols of `vocab`, or `columns` real numbers at each position.
-    - Outputs are a distribution over `vocab` or over `classes`, or `targets` real numbers.
-    - A model that maps a source to a target reads symbols of `source_vocab`, by default of `vocab`.
-    - `cutoffs` divide the vocabulary into clusters, by falling frequency, in the input and in the softmax.
-    - The first cluster is as wide as the model; `project_first_cluster` still adds a map.
-    - A `tied` softmax shares the embedding's weights, and has biases only with `tied_bias`.
-    - A softmax that is not tied has biases unless `output_bias` is false.
-    - Logits stay within `logit_cap`, if it is set.
-    - With a `bottleneck`, the outputs of all positions are decoded from the last position only.
 
-    Weights and positions:
+class BuildSettings(_ConfigPart):
+    """The settings with which a recipe becomes a model: the keys of a study's `[model]` except `recipe`."""
 
-    - `feedforward_std` is the initial standard deviation of the maps of feed-forward blocks, as in N(0, s²).
-    - `attention_std` is the initial standard deviation of the maps to queries, keys and values of `sa`.
-    - `attention_output_std` is the initial standard deviation of the output maps of `sa`.
-    - With `residual_init` depth, the last map of each sub-layer is divided by the root of their number; with
-      zero, it is zero.
-    - `mup` is the width at which maximal updates change nothing.
-    - `max_positions` is the number of learned or randomised positions.
-    - With `zero_past`, zero vectors fill the past of each block at the beginning of a stream.
-    """
-
-    d_model: int
-    vocab: int | None = None
-    source_vocab: int | None = None
-    causal: bool = False
+    d_model: int = Field(ge=1, le=MAX_D_MODEL)
+    """width of the model"""
     norm: Norm = "pre"
+    """where a sub-layer is normalised: pre, its input; post, the sum with its input; or none"""
     residual: bool = True
-    norm_kind: str = "layer_norm"
-    position: str = "timing"
-    max_positions: int = MAX_POSITIONS
-    dropout: float = 0.1
-    attention_dropout: float = 0.0
-    embedding_dropout: float = 0.0
-    input_dropout: float = 0.0
-    feedforward_dropout: float | None = None
-    norm_eps: float = 1e-5
+    """whether each sub-layer's output is added to its input"""
+    norm_kind: Annotated[str, AfterValidator(NORMS.check)] = "layer_norm"
+    """the kind of norm: layer_norm or rms_norm"""
+    position: Annotated[str, AfterValidator(POSITIONS.check)] = "timing"
+    """the positional information: timing, sinusoids added before every mixer; learned, vectors added to
+    embeddings; randomised, sinusoids at random increasing positions below `max_positions`, drawn for each
+    batch (Ruoss et al. 2023); randomised_pairs, the same numbers in mixers that compare positions, such as
+    sa(pos=rope); or none"""
+    max_positions: int = Field(default=MAX_POSITIONS, ge=1, le=1 << 20)
+    """for learned: the number of positions; for randomised ones: the range from which positions are drawn;
+    otherwise without effect"""
+    dropout: float = Field(default=0.1, ge=0, lt=1)
+    """probability of dropping an activation, after each sub-layer and inside feed-forward blocks"""
+    attention_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """probability of dropping an attention weight"""
+    embedding_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """probability of dropping an element of an embedding, or of the output layer's input"""
+    input_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """probability of dropping an element of the body's input, positions included"""
+    feedforward_dropout: float | None = Field(default=None, ge=0, lt=1)
+    """probability of dropping an activation inside feed-forward blocks; by default `dropout`"""
+    norm_eps: float = Field(default=1e-5, gt=0, allow_inf_nan=False)
+    """the constant added to the variance in a norm"""
     embedding: EmbeddingInit = "scaled"
+    """how embeddings are initialised: scaled: N(0, 1 / d_model), multiplied by √d_model when used; unit: N(0,
+    1); unit_scaled: N(0, 1), multiplied by √d_model when used; uniform: U(-0.05, 0.05); unit_uniform: U(-1.7,
+    1.7)"""
     tied: bool = False
+    """whether the output layer shares the embedding's weights"""
     tied_bias: bool = False
-    cutoffs: tuple[int, ...] = ()
+    """whether a tied output layer has biases, one for each symbol and each cluster"""
+    cutoffs: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(strict=False)] = ()
+    """adaptive input and softmax: the first symbols of the clusters of rare symbols; each cluster is a
+    quarter as wide as the one before"""
     project_first_cluster: bool = False
+    """whether the embeddings of the first cluster, already as wide as the model, are also projected"""
     init: Init = "glorot"
-    feedforward_std: float | None = None
-    attention_std: float | None = None
-    attention_output_std: float | None = None
+    """how matrices are initialised: glorot (uniform), he: N(0, 2 / inputs), lecun: N(0, 1 / inputs), or
+    uniform within ±1 / √inputs"""
+    feedforward_std: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """the standard deviation of the normal distribution from which the matrices of `ff` are drawn (default:
+    they are drawn as `init` says)"""
+    attention_std: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """like `feedforward_std`, for the query, key and value matrices of `sa` without relative positions"""
+    attention_output_std: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """like `feedforward_std`, for the output matrices of `sa`"""
     bias_init: BiasInit = "zero"
+    """how biases are initialised: zero; glorot: uniform for convolutions and the output layer, zero
+    elsewhere; uniform: within ±1 / √inputs for all matrices and convolutions, as torch does"""
     residual_init: ResidualInit = "plain"
-    columns: int | None = None
-    targets: int | None = None
-    classes: int | None = None
+    """how the last matrix of each sub-layer is initialised: plain, by its rule; depth: divided by the square
+    root of the number of sub-layers, as in GPT-2; zero: 0, as is its bias, so that the model begins as the
+    identity (needs residual connections)"""
     output_act: OutputActivation = "none"
+    """for tasks with numbers: the activation after the output layer"""
     output_bias: bool = True
-    logit_cap: float | None = None
+    """whether an untied output layer has biases"""
+    mup: int | None = Field(default=None, ge=1, le=MAX_D_MODEL)
+    """maximal update parametrisation (Yang et al. 2022, Table 8): the base d_model, at which a model is
+    unchanged except that attention logits are divided by head_width / 8. At another d_model the body's
+    matrices get the learning rate of [train] times mup / d_model, the output is multiplied by the same
+    factor, and its weights are initialised as at the base width"""
+    logit_cap: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """soft cap c of logits z: they become c tanh(z / c), as in Gemma 2 (default: no cap)"""
     zero_past: bool = False
-    mup: int | None = None
-    bottleneck: bool = False
+    """for texts in streams: whether blocks see zero vectors before the beginning, instead of nothing"""
 
-    def __post_init__(self) -> None:
-        # wrong types are refused at once, because the checks of bounds cannot compare them
-        if faults := _type_faults({name: getattr(self, name) for name in _field_types()}):
-            raise ModelConfigError.of_faults(faults)
+    @field_validator("max_positions")
+    @classmethod
+    def _omit_without_effect(cls, count: int, info: ValidationInfo) -> int:
+        """Use the default of `max_positions` if the model ignores it. Equal models then have the same id."""
+        kind = POSITIONS.get(info.data.get("position", ""))
+        return count if isinstance(kind, SizedPosition) else MAX_POSITIONS
 
-    def faults(self) -> list[str]:
-        """Return messages about settings that are out of bounds or contradictory; none if all are valid."""
-        rules = (*self._bounds(), *self._words(), *self._inputs_and_outputs(), *self._maximal_updates())
-        return [fault for holds, fault in rules if not holds]
-
-    def check(self) -> None:
-        """Raise ModelConfigError with all faults if there are any."""
-        faults = self.faults()
-        if faults:
-            raise ModelConfigError.of_faults(faults)
-
-    @property
-    def symbols(self) -> int:
-        """Return the size of the vocabulary; 0 if the model does not use symbols."""
-        return self.vocab or 0
+    @field_validator(
+        "dropout", "attention_dropout", "embedding_dropout", "input_dropout", "feedforward_dropout"
+    )
+    @classmethod
+    def _check_rate(cls, rate: float | None) -> float | None:
+        if rate is not None and rate > MAX_DROPOUT:
+            raise ValueError(f"expected at most {MAX_DROPOUT}, got {rate}")
+        return rate
 
     @property
     def position_kind(self) -> PositionKind:
@@ -191,24 +213,77 @@ class ModelConfig:
         """Return the dropout rate inside feed-forward blocks: `feedforward_dropout`, or else `dropout`."""
         return self.dropout if self.feedforward_dropout is None else self.feedforward_dropout
 
-    @property
-    def source(self) -> ModelConfig:
-        """Return the config for the source embedding.
 
-        Its `vocab` is `source_vocab`. If `source_vocab` is not set, it is this config itself.
-        """
-        return self if self.source_vocab is None else replace(self, vocab=self.source_vocab)
+class ModelInterface(_ConfigPart):
+    """What a task requires of its model: the kind and the sizes of inputs and outputs.
+
+    Inputs are symbols, or real numbers. Outputs are a distribution over symbols or classes, or real numbers.
+    """
+
+    vocab: int | None = Field(default=None, ge=1)
+    """the number of symbols; in a model of a source and a target, the symbols of the target"""
+    source_vocab: int | None = Field(default=None, ge=1)
+    """the number of symbols of the source (default: `vocab`)"""
+    columns: int | None = Field(default=None, ge=1)
+    """for inputs of real numbers: how many there are at each position"""
+    targets: int | None = Field(default=None, ge=1)
+    """for outputs of real numbers: how many there are"""
+    classes: int | None = Field(default=None, ge=1)
+    """for outputs that are classes: the number of classes"""
+    causal: bool = False
+    """whether an output must not depend on later inputs"""
+    bottleneck: bool = False
+    """whether the outputs of all positions are decoded from the last position only"""
+
+    @property
+    def symbols(self) -> int:
+        """Return the size of the vocabulary; 0 if the model does not use symbols."""
+        return self.vocab or 0
+
+    @property
+    def source_symbols(self) -> int:
+        """Return the size of the vocabulary of the source: `source_vocab`, or else `vocab`."""
+        return self.source_vocab or self.symbols
+
+    @property
+    def predicts_symbols(self) -> bool:
+        """Return whether the output is a distribution over the symbols of the vocabulary."""
+        return self.targets is None and self.classes is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelConfig:
+    """All that a model is built from besides its recipe; `configure` makes one from keywords."""
+
+    settings: BuildSettings
+    interface: ModelInterface
+
+    def faults(self) -> list[str]:
+        """Return messages about settings that contradict each other or the interface; none if all fit."""
+        residual = self.settings.residual or self.settings.residual_init != "zero"
+        rules = (
+            (residual, "residual_init zero needs residual connections, got none"),
+            *self._inputs_and_outputs(),
+            *self._maximal_updates(),
+        )
+        return [fault for holds, fault in rules if not holds]
+
+    def check(self) -> None:
+        """Raise ModelConfigError with all faults if there are any."""
+        faults = self.faults()
+        if faults:
+            raise ModelConfigError(faults)
 
     @property
     def clusters(self) -> tuple[Cluster, ...]:
         """Return the clusters of the vocabulary, split at `cutoffs`."""
-        ends = pairwise((0, *self.cutoffs, self.symbols))
+        ends = pairwise((0, *self.settings.cutoffs, self.interface.symbols))
         return tuple(
             Cluster(
                 start=start,
                 end=end,
-                width=self.d_model // CLUSTER_WIDTH_DIVISOR**place,
-                projected=place > 0 or self.project_first_cluster,
+                width=self.settings.d_model // CLUSTER_WIDTH_DIVISOR**place,
+                projected=place > 0 or self.settings.project_first_cluster,
             )
             for place, (start, end) in enumerate(ends)
         )
@@ -219,91 +294,66 @@ class ModelConfig:
 
         With clusters, this counts the first cluster's symbols and one output for each other cluster.
         """
-        if self.targets is not None:
-            return self.targets
-        return self.clusters[0].size + len(self.cutoffs) if self.classes is None else self.classes
-
-    @property
-    def predicts_symbols(self) -> bool:
-        """Return whether the output is a distribution over the symbols of the vocabulary."""
-        return self.targets is None and self.classes is None
-
-    def _bounds(self) -> Iterator[Rule]:
-        for name in ("d_model", "vocab", "source_vocab", "columns", "targets", "classes", "max_positions"):
-            size = getattr(self, name)
-            yield size is None or size >= 1, f"expected {name} of at least 1, got {size}"
-        for name in (*_RATES, "feedforward_dropout"):
-            rate = getattr(self, name)
-            fits = rate is None or 0 <= rate <= MAX_DROPOUT
-            yield fits, f"expected {name} from 0 to {MAX_DROPOUT}, got {rate}"
-        for name in ("norm_eps", "feedforward_std", "attention_std", "attention_output_std", "logit_cap"):
-            number = getattr(self, name)
-            yield number is None or number > 0, f"expected {name} above 0, got {number}"
-
-    def _words(self) -> Iterator[Rule]:
-        for name, kind in _WORDS.items():
-            value = getattr(self, name)
-            if value not in (kind if isinstance(kind, Registry) else get_args(kind)):
-                *first, last = tuple(kind) if isinstance(kind, Registry) else get_args(kind)
-                words = f"{', '.join(first)} or {last}" if first else last
-                yield False, f"expected {name} to be {words}, got '{value}'"
-
-        yield (
-            self.residual or self.residual_init != "zero",
-            "residual_init zero needs residual connections, got none",
+        if self.interface.targets is not None:
+            return self.interface.targets
+        return (
+            self.clusters[0].size + len(self.settings.cutoffs)
+            if self.interface.classes is None
+            else self.interface.classes
         )
 
     def _inputs_and_outputs(self) -> Iterator[Rule]:
-        has_classes, clustered = self.classes is not None, bool(self.cutoffs)
+        settings, interface = self.settings, self.interface
+        has_classes, clustered = interface.classes is not None, bool(settings.cutoffs)
         given = "classes" if has_classes else "symbols"
         yield (
-            self.vocab is not None or (self.columns is not None and not self.predicts_symbols),
+            interface.vocab is not None or (interface.columns is not None and not interface.predicts_symbols),
             "expected vocab, or columns and targets, got neither",
         )
         yield (
-            self.targets is None or not has_classes,
-            f"expected either targets or classes, got both: {self.targets} and {self.classes}",
+            interface.targets is None or not has_classes,
+            f"expected either targets or classes, got both: {interface.targets} and {interface.classes}",
         )
         yield (
-            self.output_act == "none" or self.targets is not None,
-            f"output_act = {self.output_act} needs targets, got {given}",
+            settings.output_act == "none" or interface.targets is not None,
+            f"output_act = {settings.output_act} needs targets, got {given}",
         )
         yield (
-            self.logit_cap is None or (self.targets is None and not clustered),
+            settings.logit_cap is None or (interface.targets is None and not clustered),
             f"logit_cap needs logits as outputs, got {'clusters' if clustered else 'numbers'}",
         )
         symbols, given = (
-            self.columns is None and self.predicts_symbols,
+            interface.columns is None and interface.predicts_symbols,
             "classes" if has_classes else "numbers",
         )
         yield (
-            symbols or not self.tied,
+            symbols or not settings.tied,
             f"tied weights need symbols as inputs and outputs, got {given}",
         )
         yield symbols or not clustered, f"cutoffs need symbols as inputs and outputs, got {given}"
         yield (
-            self.output_bias or not self.tied,
+            settings.output_bias or not settings.tied,
             "output_bias=False needs weights that are not tied, got tied weights",
         )
         yield (
-            self.tied or not self.tied_bias,
+            settings.tied or not settings.tied_bias,
             "tied_bias needs tied weights, got none",
         )
         yield (
-            clustered or not self.project_first_cluster,
+            clustered or not settings.project_first_cluster,
             "project_first_cluster needs cutoffs, got none",
         )
         if clustered:
-            ends = (0, *self.cutoffs, *(() if self.vocab is None else (self.vocab,)))
-            cut = ", ".join(map(str, self.cutoffs))
+            ends = (0, *settings.cutoffs, *(() if interface.vocab is None else (interface.vocab,)))
+            cut = ", ".join(map(str, settings.cutoffs))
             rising = all(low < high for low, high in pairwise(ends))
-            below = "" if self.vocab is None else f" below {self.vocab}, the size of the vocabulary"
+            below = "" if interface.vocab is None else f" below {interface.vocab}, the size of the vocabulary"
             yield rising, f"expected increasing cutoffs{below}, got {cut}"
-            count, narrowest = len(self.cutoffs), CLUSTER_WIDTH_DIVISOR ** len(self.cutoffs)
+            count, narrowest = len(settings.cutoffs), CLUSTER_WIDTH_DIVISOR ** len(settings.cutoffs)
             plural = f"{count} cut-off" + ("" if count == 1 else "s")
             yield (
-                self.d_model >= narrowest,
-                f"expected d_model of at least {narrowest} for {plural}, got {self.d_model}",
+                settings.d_model >= narrowest,
+                f"expected d_model of at least {narrowest} for {plural}, got {settings.d_model}",
             )
 
     def _maximal_updates(self) -> Iterator[Rule]:
@@ -311,76 +361,52 @@ class ModelConfig:
 
         Each is a condition, and the message if it fails.
         """
-        if self.mup is not None:
-            scaled = self.embedding_scale != 1.0 and self.columns is None
-            yield self.mup >= 1, f"expected mup of at least 1, got {self.mup}"
-            yield not scaled, f"mup needs an embedding such as unit, got {self.embedding}"
-            yield not self.cutoffs, "mup cannot be combined with cutoffs"
+        settings, interface = self.settings, self.interface
+        if settings.mup is not None:
+            scaled = settings.embedding_scale != 1.0 and interface.columns is None
+            yield settings.mup >= 1, f"expected mup of at least 1, got {settings.mup}"
+            yield not scaled, f"mup needs an embedding such as unit, got {settings.embedding}"
+            yield not settings.cutoffs, "mup cannot be combined with cutoffs"
             yield (
-                self.source_vocab is None,
+                interface.source_vocab is None,
                 "mup needs a model of one sequence, got a source and a target",
             )
 
 
-_RATES = ("dropout", "attention_dropout", "embedding_dropout", "input_dropout")
-_WORDS: dict[str, Any] = {
-    "norm": Norm,
-    "norm_kind": NORMS,
-    "position": POSITIONS,
-    "embedding": EmbeddingInit,
-    "init": Init,
-    "bias_init": BiasInit,
-    "residual_init": ResidualInit,
-    "output_act": OutputActivation,
-}
+class _Keywords(ModelInterface, BuildSettings):
+    """The settings and the interface as the keywords of `configure`, all checked at once."""
 
 
-def configure(config: ModelConfig | None, settings: Mapping[str, Any]) -> ModelConfig:
-    """Return a copy of the config with these settings changed, or a new config if `config` is None.
+def configure(config: ModelConfig | None = None, **keywords: object) -> ModelConfig:
+    """Return a config with these settings and parts of the interface, such as `d_model=64, vocab=20`.
 
-    Raise ModelConfigError for unknown names and for values of another type.
+    The others are those of `config` if it is given, and otherwise the defaults. Raise ModelConfigError with
+    all unknown names, wrong types and values out of bounds.
     """
-    names = _field_types().keys()
-    unknown = [name for name in settings if name not in names]
-    faults = [f"unknown setting '{name}'{hint(name, names)}" for name in unknown]
-    faults += _type_faults({name: value for name, value in settings.items() if name in names})
     if (fault := argument_fault("config", config, (ModelConfig, type(None)))) is not None:
-        faults.append(fault)
-    elif config is None and "d_model" not in settings:
-        faults.append("d_model is missing, for example d_model=64")
-    if faults:
-        raise ModelConfigError.of_faults(faults)
-    if config is None:
-        return ModelConfig(**settings)
-    return replace(config, **settings) if settings else config
+        raise ModelConfigError([fault])
+    given: dict[str, Any] = {} if config is None else vars(config.settings) | vars(config.interface)
+    try:
+        checked = vars(_Keywords(**given | {name: _plain(value) for name, value in keywords.items()}))
+    except ValidationError as error:
+        raise ModelConfigError([_fault(each) for each in error.errors()]) from None
+    interface = ModelInterface(**{name: checked.pop(name) for name in ModelInterface.model_fields})
+    return ModelConfig(settings=BuildSettings(**checked), interface=interface)
 
 
-def _type_faults(settings: Mapping[str, object]) -> list[str]:
-    faults: list[str | None] = []
-    for name, (kind, expected, default, is_optional) in _field_types().items():
-        value = settings.get(name, default)
-        if value is default or (is_optional and value is None):
-            continue
-        faults.append(argument_fault(name, value, kind, expected))
-        if isinstance(value, tuple):
-            faults += [argument_fault(name, each, Integral, expected) for each in value]
-    return [fault for fault in faults if fault is not None]
+def _plain(value: object) -> Any:  # noqa: ANN401 -- Pydantic checks it
+    """Return a number of another type, such as numpy's int64, as a number of Python."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return value
+    return int(value) if isinstance(value, Integral) else float(value)
 
 
-@cache
-def _field_types() -> dict[str, tuple[type, str, object, bool]]:
-    """Return the type of each field, its name in messages, its default, and whether it may be None."""
-    found: dict[str, tuple[type, str, object, bool]] = {}
-    for field in fields(ModelConfig):
-        name, _, optional = str(field.type).partition(" | ")
-        found[field.name] = (*_KINDS.get(name, (str, "a word")), field.default, bool(optional))
-    return found
-
-
-_KINDS: dict[str, tuple[type, str]] = {
-    "int": (Integral, "a whole number"),
-    "float": (Real, "a number"),
-    "bool": (bool, "True or False"),
-    "tuple[int, ...]": (tuple, "a tuple of whole numbers"),
-}
-"""The types of fields, with their names in messages; all other fields are words."""
+def _fault(error: ErrorDetails) -> str:
+    name = str(error["loc"][0])
+    match error["type"]:
+        case "extra_forbidden":
+            return f"unknown setting '{name}'{hint(name, _Keywords.model_fields)}"
+        case "missing":
+            return f"{name} is missing, for example {name}=64"
+        case _:
+            return f"{name}: {validation_fault(error, describe_value(error['input']))}"

@@ -18,7 +18,7 @@ from random import Random
 from ..errors import ActivememError, argument_fault, check_arguments, number_fault
 from .analysis.analyse import analyse, count_parameters
 from .dimensions import dimensions, rebuild
-from .model_config import ModelConfig, Norm
+from .model_config import Norm, configure
 from .nodes import (
     BlockNode,
     ChoiceDimension,
@@ -224,7 +224,7 @@ class Budget:
 
         Raise RecipeError for a recipe with open dimensions.
         """
-        config = ModelConfig(d_model=self.d_model, vocab=self.vocab, causal=self.causal, norm=self.norm)
+        config = configure(d_model=self.d_model, vocab=self.vocab, causal=self.causal, norm=self.norm)
         if self.max_parameters is not None and count_parameters(recipe, config) > self.max_parameters:
             return False
         return self.max_flops is None or analyse(recipe, config, length=self.length).flops <= self.max_flops

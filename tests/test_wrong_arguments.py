@@ -32,7 +32,7 @@ from activemem import (
     tune_study,
 )
 from activemem.engine import Machine
-from activemem.grammar import ModelConfig
+from activemem.grammar import configure
 from activemem.reporting import query
 from activemem.studies import load_studies
 
@@ -106,15 +106,15 @@ WRONG: list[tuple[Call, str]] = [
     (lambda its: its.results.curve().render("svgz"), "got 'svgz'; nearest: svg"),
     (lambda its: its.results.plan(only={"task": "sort"}), "only: expected a list of texts"),
     (lambda its: build("sa >> ff(8)", d_model="32", vocab=10), "d_model: expected a whole number, got '32'"),
-    (lambda its: build("sa >> ff(8)", **SIZES, cutoffs=[3]), "cutoffs: expected a tuple of whole numbers"),
-    (lambda its: build("sa >> ff(8)", **SIZES, causal="yes"), "causal: expected True or False, got 'yes'"),
+    (lambda its: build("sa >> ff(8)", **SIZES, cutoffs=3), "cutoffs: expected a list, got 3"),
+    (lambda its: build("sa >> ff(8)", **SIZES, causal="yes"), "causal: expected true or false, got 'yes'"),
     (lambda its: build("sa >> ff(8)", 32), "config: expected a ModelConfig, got 32"),
     (lambda its: build("sa >> ff(8)", **SIZES, generator=1), "generator: expected a torch.Generator, got 1"),
     (
         lambda its: build("sa >> ff(8)", vocab=10),
-        "the model cannot be built\n  d_model is missing, for example d_model=64",
+        "recipe 'sa >> ff(8)' cannot be built\n  d_model is missing, for example d_model=64",
     ),
-    (lambda its: ModelConfig(d_model=8, dropout="0.1"), "dropout: expected a number, got '0.1'"),
+    (lambda its: configure(d_model=8, dropout="0.1"), "dropout: expected a number, got '0.1'"),
     (lambda its: analyse("sa", **SIZES, length=0), "length: expected a whole number of at least 1, got 0"),
     (lambda its: analyse("sa", **SIZES, length=4, past=-1), "past: expected a whole number of at least 0"),
     (

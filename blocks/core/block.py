@@ -52,12 +52,12 @@ class Context:
     @property
     def width(self) -> int:
         """Return the width of the model."""
-        return self.config.d_model
+        return self.config.settings.d_model
 
     @property
     def causal(self) -> bool:
         """Return whether each position sees only itself and earlier positions."""
-        return self.config.causal
+        return self.config.interface.causal
 
     def share(self, key: Hashable, make: Callable[[], ModuleT]) -> ModuleT:
         """Return the module that blocks share under the name `key`. The first call creates it with `make`."""

@@ -25,15 +25,15 @@ class PositionalEncoding(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.name, self.kind = config.position, config.position_kind
+        self.name, self.kind = config.settings.position, config.settings.position_kind
         self.vectors: nn.Module | None = None
         self.scale = 1.0
         if isinstance(self.kind, LearnedPosition):
-            self.vectors = Embedding(self.kind.count, config.d_model, rule=config.embedding)
-            self.scale = config.embedding_scale
+            self.vectors = Embedding(self.kind.count, config.settings.d_model, rule=config.settings.embedding)
+            self.scale = config.settings.embedding_scale
         elif isinstance(self.kind, PluginPosition):
-            with plugin_named_in_errors(POSITIONS, config.position):
-                self.vectors = self.kind.build(config.d_model)
+            with plugin_named_in_errors(POSITIONS, config.settings.position):
+                self.vectors = self.kind.build(config.settings.d_model)
                 declare_role(self.vectors, WeightRole.EMBEDDING)
 
     def forward(

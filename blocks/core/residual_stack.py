@@ -26,14 +26,14 @@ from .initialisation import WeightRole, declare_role
 
 def build_norm(config: ModelConfig) -> nn.Module:
     """Build one normalisation layer of the kind `norm_kind`. It maps (…, width) to the same shape."""
-    kind = NORMS[config.norm_kind]
+    kind = NORMS[config.settings.norm_kind]
     if isinstance(kind, PluginNorm):
-        with plugin_named_in_errors(NORMS, config.norm_kind):
-            made = kind.build(config.d_model, config.norm_eps)
+        with plugin_named_in_errors(NORMS, config.settings.norm_kind):
+            made = kind.build(config.settings.d_model, config.settings.norm_eps)
             declare_role(made, WeightRole.NORM)
             return made
-    made = nn.RMSNorm if config.norm_kind == "rms_norm" else nn.LayerNorm
-    return made(config.d_model, eps=config.norm_eps)
+    made = nn.RMSNorm if config.settings.norm_kind == "rms_norm" else nn.LayerNorm
+    return made(config.settings.d_model, eps=config.settings.norm_eps)
 
 
 def build_final_norm(config: ModelConfig) -> nn.Module | None:
@@ -41,7 +41,7 @@ def build_final_norm(config: ModelConfig) -> nn.Module | None:
 
     Return None unless norms come before sub-layers (`norm` is "pre").
     """
-    return build_norm(config) if config.norm == "pre" else None
+    return build_norm(config) if config.settings.norm == "pre" else None
 
 
 class SideInputs(NamedTuple):
@@ -91,9 +91,9 @@ class ResidualStep(nn.Module):
     normalises_input: bool
 
     def _add_norm_and_dropout(self, context: Context) -> None:
-        self.norm = None if context.config.norm == "none" else build_norm(context.config)
-        self.normalises_input = context.config.norm == "pre"
-        self.dropout = Dropout(context.config.dropout) if context.config.residual else None
+        self.norm = None if context.config.settings.norm == "none" else build_norm(context.config)
+        self.normalises_input = context.config.settings.norm == "pre"
+        self.dropout = Dropout(context.config.settings.dropout) if context.config.settings.residual else None
 
     def _step(self, x: Tensor, function: Callable[..., Tensor], *given: Any) -> Tensor:  # noqa: ANN401 -- of the function
         norm, dropout = self.norm, self.dropout

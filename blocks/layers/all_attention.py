@@ -81,7 +81,7 @@ class PersistentAttention(WindowedBlock):
         self.context_length = self.window.max_distance
         self.persistent = Persistent(heads=heads, vectors=count, head_width=head_width) if count else None
         self.output = uniform_linear(self.heads * self.head_width, width)
-        self.dropout = Dropout(context.config.attention_dropout)
+        self.dropout = Dropout(context.config.settings.attention_dropout)
 
     @classmethod
     def _allocate_heads(cls, heads: int, head_width: int, count: int) -> tuple[int, tuple[int, int, int]]:
@@ -184,7 +184,7 @@ class FeedForwardAttention(Block):
         self.query = nn.Identity() if bare else uniform_linear(width, width)
         self.persistent = Persistent(heads=1, vectors=as_int(settings, "N"), head_width=width)
         self.output = nn.Identity() if bare else uniform_linear(width, width)
-        self.dropout = Dropout(context.config.attention_dropout)
+        self.dropout = Dropout(context.config.settings.attention_dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         q = self.query(x)[None] * x.shape[-1] ** -0.5  # (1, batch, length, width)

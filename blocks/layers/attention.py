@@ -54,11 +54,11 @@ class SelfAttention(Block):
         self.positions = PairPositions(config)
         self.bias = build_distance_bias(as_word(settings, "pos"), self.heads, width, causal=context.causal)
         inner, shared = self.heads * head_width, self.kv_heads * head_width
-        self.qkv = Linear(width, (inner, shared, shared), bias=False, std=config.attention_std)
+        self.qkv = Linear(width, (inner, shared, shared), bias=False, std=config.settings.attention_std)
         normed = as_word(settings, "qk_norm") == "rms"
         self.query_norm, self.key_norm = (HeadNorm(head_width) if normed else None for _ in range(2))
-        self.output = Linear(inner, width, bias=False, std=config.attention_output_std)
-        self.dropout = Dropout(config.attention_dropout)
+        self.output = Linear(inner, width, bias=False, std=config.settings.attention_output_std)
+        self.dropout = Dropout(config.settings.attention_dropout)
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Block:
@@ -130,7 +130,7 @@ def temperature_of(config: ModelConfig, head_width: int, given: float = 1.0) -> 
     The division by √head_width comes first. The temperature is `given`. With maximal updates (`mup`) scores
     are divided by `given` · head_width / 8 in total.
     """
-    return given if config.mup is None else given * math.sqrt(head_width) / 8
+    return given if config.settings.mup is None else given * math.sqrt(head_width) / 8
 
 
 class WindowedSelfAttention(WindowedBlock):
@@ -150,8 +150,8 @@ class WindowedSelfAttention(WindowedBlock):
         self.inner, shared = self.heads * head_width, self.kv_heads * head_width
         outputs = (self.inner, shared, shared)
         if window.positions is None:
-            self.qkv = Linear(width, outputs, bias=False, std=config.attention_std)
-            self.output = Linear(self.inner, width, bias=False, std=config.attention_output_std)
+            self.qkv = Linear(width, outputs, bias=False, std=config.settings.attention_std)
+            self.output = Linear(self.inner, width, bias=False, std=config.settings.attention_output_std)
         else:
             self.qkv = uniform_linear(width, outputs)
             self.output = uniform_linear(self.inner, width)

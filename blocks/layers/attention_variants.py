@@ -52,10 +52,10 @@ class ForgettingAttention(Block):
         heads, head_width = as_int(settings, "heads"), as_int(settings, "head_width")
         config, width, inner = context.config, context.width, heads * head_width
         self.heads, self.scale = heads, head_width**-0.5 / temperature_of(config, head_width)
-        self.qkv = Linear(width, inner, bias=False, maps=3, std=config.attention_std)
-        self.gate = Linear(width, heads, bias=True, std=config.attention_std)
-        self.output = Linear(inner, width, bias=False, std=config.attention_output_std)
-        self.dropout = Dropout(config.attention_dropout)
+        self.qkv = Linear(width, inner, bias=False, maps=3, std=config.settings.attention_std)
+        self.gate = Linear(width, heads, bias=True, std=config.settings.attention_std)
+        self.output = Linear(inner, width, bias=False, std=config.settings.attention_output_std)
+        self.dropout = Dropout(config.settings.attention_dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Return the outputs at all positions; the block is causal, so padding at the end needs no mask."""
@@ -130,11 +130,11 @@ class DifferentialAttention(Block):
         self.positions = PairPositions(config)
         self.scale = self.head_width**-0.5 / temperature_of(config, self.head_width)
         inner = 2 * self.heads * self.head_width
-        self.qkv = Linear(width, inner, bias=False, maps=3, std=config.attention_std)
+        self.qkv = Linear(width, inner, bias=False, maps=3, std=config.settings.attention_std)
         self.share = DifferenceShare(self.head_width, as_float(settings, "share"))
         self.norm = HeadNorm(2 * self.head_width) if as_word(settings, "head_norm") == "rms" else None
-        self.output = Linear(inner, width, bias=False, std=config.attention_output_std)
-        self.dropout = Dropout(config.attention_dropout)
+        self.output = Linear(inner, width, bias=False, std=config.settings.attention_output_std)
+        self.dropout = Dropout(config.settings.attention_dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         q, k, v = self._map(x, 0, mask)
@@ -187,7 +187,7 @@ class LatentAttention(Block):
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
-        config, width, std = context.config, context.width, context.config.attention_std
+        config, width, std = context.config, context.width, context.config.settings.attention_std
         self.heads, self.head_width = as_int(settings, "heads"), as_int(settings, "head_width")
         self.latent, self.turned = as_int(settings, "latent"), as_int(settings, "rope_width")
         asked, inner = as_int(settings, "query_latent"), self.heads * self.head_width
@@ -198,8 +198,8 @@ class LatentAttention(Block):
         self.query_down = Linear(width, asked, bias=False, std=std) if asked else None
         self.query_norm = HeadNorm(asked) if asked else None
         self.query = Linear(asked or width, inner + self.heads * self.turned, bias=False, std=std)
-        self.output = Linear(inner, width, bias=False, std=config.attention_output_std)
-        self.dropout = Dropout(config.attention_dropout)
+        self.output = Linear(inner, width, bias=False, std=config.settings.attention_output_std)
+        self.dropout = Dropout(config.settings.attention_dropout)
         self.causal = context.causal
         self.temperature = temperature_of(config, self.head_width + self.turned)
         self.positions = PairPositions(config)

@@ -49,7 +49,9 @@ class Convolution(Initialisable):
     def build(cls, k: int, context: Context, *, maps: int = 1) -> Self:
         """Build a convolution of kernel width `k` for a model."""
         config = context.config
-        return cls(width=context.width, k=k, causal=context.causal, bias_init=config.bias_init, maps=maps)
+        return cls(
+            width=context.width, k=k, causal=context.causal, bias_init=config.settings.bias_init, maps=maps
+        )
 
     def initialise(self, generator: torch.Generator | None) -> None:
         _, k, width = self.weight.shape

@@ -28,11 +28,11 @@ class FeedForward(Block):
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
-        filter_width, std = as_int(settings, "filter"), context.config.feedforward_std
+        filter_width, std = as_int(settings, "filter"), context.config.settings.feedforward_std
         self.inner = Linear(context.width, filter_width, bias=True, std=std)
         self.outer = Linear(filter_width, context.width, bias=True, std=std)
         self.act = ACTIVATIONS[as_word(settings, "act")]
-        self.dropout = Dropout(context.config.inner_dropout)
+        self.dropout = Dropout(context.config.settings.inner_dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         rows = self.act(self.inner(x.flatten(0, 1)))  # a 2-d matrix needs fewer operations
@@ -48,11 +48,11 @@ class GatedLinearUnit(Block):
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
-        filter_width, std = as_int(settings, "filter"), context.config.feedforward_std
+        filter_width, std = as_int(settings, "filter"), context.config.settings.feedforward_std
         self.inner = Linear(context.width, filter_width, bias=False, maps=2, std=std)
         self.outer = Linear(filter_width, context.width, bias=False, std=std)
         self.act = GLU_ACTIVATIONS[as_word(settings, "act")]
-        self.dropout = Dropout(context.config.inner_dropout)
+        self.dropout = Dropout(context.config.settings.inner_dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         gate, value = self.inner(x).chunk(2, -1)

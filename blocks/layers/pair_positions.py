@@ -122,7 +122,7 @@ class PairPositions(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.name, kind = config.position, config.position_kind
+        self.name, kind = config.settings.position, config.settings.position_kind
         self.count = kind.count if isinstance(kind, RandomisedPairs) else None
 
     def angles(self, x: Tensor, width: int, *, start: int = 0, mask: Tensor | None = None) -> Tensor:

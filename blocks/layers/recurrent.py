@@ -227,7 +227,7 @@ class Recurrent(Block):
         super().__init__()
         self.width = width = context.width
         self.layers = nn.ModuleList(self.layer_class(width, width) for _ in range(as_int(settings, "layers")))
-        self.dropout = Dropout(context.config.dropout)
+        self.dropout = Dropout(context.config.settings.dropout)
 
     def set_input_width(self, inputs: int) -> None:
         """Set the input width of the first layer, before weights are drawn."""

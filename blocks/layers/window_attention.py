@@ -229,7 +229,7 @@ def build_window_attention(
         positions = context.share(
             window.shared_key, lambda: PositionVectors(window.distance_count, window.head_width)
         )
-    rate = context.config.attention_dropout
+    rate = context.config.settings.attention_dropout
     return WindowAttention(window, heads=heads, positions=positions, dropout=rate, cap=cap)
 
 

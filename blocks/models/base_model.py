@@ -30,7 +30,7 @@ class BaseModel(nn.Module, Generic[Body]):
         super().__init__()
         self.recipe = recipe
         self.config = config
-        self.dropout = Dropout(config.embedding_dropout)
+        self.dropout = Dropout(config.settings.embedding_dropout)
         self.register_load_state_dict_post_hook(_after_load)
 
     def __repr__(self) -> str:

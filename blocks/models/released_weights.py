@@ -124,30 +124,30 @@ def _faults(saved: Mapping[str, Tensor], wanted: Sequence[_Tensor]) -> Iterator[
 
 
 def _config_faults(model: Model) -> Iterator[str]:
-    config = model.config
-    if config.columns is not None or not config.predicts_symbols:
+    settings, interface = model.config.settings, model.config.interface
+    if interface.columns is not None or not interface.predicts_symbols:
         yield "expected symbols as inputs and outputs, got numbers"
         return
-    scale = math.sqrt(config.d_model) if config.cutoffs else 1.0
-    clusters = bool(config.cutoffs)
+    scale = math.sqrt(settings.d_model) if settings.cutoffs else 1.0
+    clusters = bool(settings.cutoffs)
     scaling = "unit_scaled" if clusters else "unit"
     rules = (
-        (config.causal, "causal=True", config.causal),
-        (config.norm == "post", "norm=post", config.norm),
-        (config.norm_kind == "layer_norm", "norm_kind=layer_norm", config.norm_kind),
-        (config.residual, "residual=True", config.residual),
-        (config.position == "none", "position=none", config.position),
-        (config.norm_eps == 1e-5, "norm_eps=1e-05", config.norm_eps),
-        (config.zero_past, "zero_past=True", config.zero_past),
-        (config.embedding_scale == scale, f"embedding={scaling}", config.embedding),
+        (interface.causal, "causal=True", interface.causal),
+        (settings.norm == "post", "norm=post", settings.norm),
+        (settings.norm_kind == "layer_norm", "norm_kind=layer_norm", settings.norm_kind),
+        (settings.residual, "residual=True", settings.residual),
+        (settings.position == "none", "position=none", settings.position),
+        (settings.norm_eps == 1e-5, "norm_eps=1e-05", settings.norm_eps),
+        (settings.zero_past, "zero_past=True", settings.zero_past),
+        (settings.embedding_scale == scale, f"embedding={scaling}", settings.embedding),
         (
-            config.project_first_cluster == clusters,
+            settings.project_first_cluster == clusters,
             f"project_first_cluster={clusters}",
-            config.project_first_cluster,
+            settings.project_first_cluster,
         ),
-        (not config.tied or clusters, "tied=False without cutoffs", config.tied),
-        (config.tied_bias or not config.tied, "tied_bias=True", config.tied_bias),
-        (config.output_bias, "output_bias=True", config.output_bias),
+        (not settings.tied or clusters, "tied=False without cutoffs", settings.tied),
+        (settings.tied_bias or not settings.tied, "tied_bias=True", settings.tied_bias),
+        (settings.output_bias, "output_bias=True", settings.output_bias),
     )
     yield from (f"expected {wanted}, got {got}" for holds, wanted, got in rules if not holds)
 
@@ -157,7 +157,7 @@ def _body_faults(model: Model) -> Iterator[str]:
 
     Its kind, place or settings differ.
     """
-    body, previous, width = model.body, None, model.config.d_model
+    body, previous, width = model.body, None, model.config.settings.d_model
     first = next((part.window for part in _parts(model) if isinstance(part, _ATTENTION)), None)
     if body.order != tuple(range(len(body.layers))):
         yield "expected sub-layers with separate weights, got tied weights"
@@ -197,7 +197,7 @@ def _body_faults(model: Model) -> Iterator[str]:
 
 def _tensors(model: Model) -> Iterator[_Tensor]:
     """Yield the tensors that the released program saves for a model, in order of its parts."""
-    if model.config.cutoffs:
+    if model.config.settings.cutoffs:
         yield from _clustered_ends(model)
     else:
         yield from _same(model.embedding, "in_emb", "embedding")
@@ -237,7 +237,7 @@ def _clustered_ends(model: Model) -> Iterator[_Tensor]:
     saved in reverse order.
     """
     config = model.config
-    width, others = config.d_model, len(config.cutoffs)
+    width, others = config.settings.d_model, len(config.settings.cutoffs)
     for place, cluster in enumerate(config.clusters):
         table, projection = (cluster.size, cluster.width), (width, cluster.width)
         inputs, maps = f"in_emb.emb_layers.{place}.weight", f"in_emb.emb_projs.{place}"
@@ -245,7 +245,7 @@ def _clustered_ends(model: Model) -> Iterator[_Tensor]:
         yield _Tensor(name=maps, shape=projection, ours=f"embedding.maps.{place}.weight")
         words = "output.words" if place == 0 else f"output.tables.{place - 1}"
         scored, down = f"out_emb.out_layers.{place}.weight", f"out_emb.out_projs.{place}"
-        if config.tied:
+        if config.settings.tied:
             yield _Tensor(name=scored, shape=table, same_as=inputs)
             yield _Tensor(name=down, shape=projection, same_as=maps)
         else:

@@ -26,13 +26,14 @@ class TransductionModel(BaseModel[AnyTransducer]):
 
     def __init__(self, recipe: Recipe, config: ModelConfig) -> None:
         super().__init__(recipe, config)
+        settings, interface = config.settings, config.interface
         assert isinstance(recipe.root, nodes.BlockNode)
-        self.scale = config.embedding_scale
-        self.source = Embedding(config.source.symbols, config.d_model, rule=config.embedding)
-        self.target = Embedding(config.symbols, config.d_model, rule=config.embedding)
+        self.scale = settings.embedding_scale
+        self.source = Embedding(interface.source_symbols, settings.d_model, rule=settings.embedding)
+        self.target = Embedding(interface.symbols, settings.d_model, rule=settings.embedding)
         self.body = build_transducer_block(recipe.root, Context(config=config))
         self.output = Linear(
-            self.body.output_width, config.symbols, bias=config.output_bias, bias_init=config.bias_init
+            self.body.output_width, interface.symbols, bias=settings.output_bias, bias_init=settings.bias_init
         )
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
@@ -91,24 +92,28 @@ def shift_right(target: Tensor) -> Tensor:
 
 def transduction_faults(config: ModelConfig) -> list[str]:
     """Return messages about settings that a transduction model does not support."""
+    settings, interface = config.settings, config.interface
     rules = (
         (
-            config.columns is None and config.targets is None,
+            interface.columns is None and interface.targets is None,
             "a transducer needs symbols as inputs and outputs, got numbers",
         ),
-        (config.classes is None, "a transducer needs symbols as outputs, got classes"),
-        (not config.cutoffs, "expected no cutoffs in a transducer: its vocabularies have no common clusters"),
+        (interface.classes is None, "a transducer needs symbols as outputs, got classes"),
         (
-            not config.input_dropout,
+            not settings.cutoffs,
+            "expected no cutoffs in a transducer: its vocabularies have no common clusters",
+        ),
+        (
+            not settings.input_dropout,
             "expected no input_dropout in a transducer: embedding_dropout applies to its inputs",
         ),
-        (not config.position_kind.by_length, f"expected no {config.position} positions in a transducer"),
-        (not config.bottleneck, "expected no bottleneck in a transducer, got one"),
-        (config.logit_cap is None, f"expected no logit_cap in a transducer, got {config.logit_cap}"),
+        (not settings.position_kind.by_length, f"expected no {settings.position} positions in a transducer"),
+        (not interface.bottleneck, "expected no bottleneck in a transducer, got one"),
+        (settings.logit_cap is None, f"expected no logit_cap in a transducer, got {settings.logit_cap}"),
         (
-            config.residual_init == "plain",
-            f"expected residual_init plain in a transducer, got {config.residual_init}",
+            settings.residual_init == "plain",
+            f"expected residual_init plain in a transducer, got {settings.residual_init}",
         ),
-        (not config.tied, "expected weights that are not tied: the output is not as wide as an embedding"),
+        (not settings.tied, "expected weights that are not tied: the output is not as wide as an embedding"),
     )
     return [fault for holds, fault in rules if not holds]

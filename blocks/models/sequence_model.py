@@ -6,6 +6,7 @@ The model has an embedding, a residual stack, a final norm and an output layer.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +15,7 @@ from torch.nn import functional
 from ...errors import argument_fault, check_arguments, number_fault
 from ...grammar import ModelConfig, Recipe, nodes, parse
 from ...grammar.analysis.analyse import count_parameters
-from ...grammar.model_config import ResidualInit, configure
+from ...grammar.model_config import ModelConfigError, ResidualInit, configure
 from ...grammar.vocabulary.spec import OTHER_LENGTH, VECTOR, Role, lookup, output_kind, pair_position_fault
 from ..core.block import BLOCKS, Block, BuildError, Context, StreamChunk, StreamState
 from ..core.dropout import Dropout
@@ -39,7 +40,7 @@ class BottleneckDecoder(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        width = config.d_model
+        width = config.settings.d_model
         self.norms = nn.ModuleList(build_norm(config) for _ in range(2))
         self.maps = nn.ModuleList(Linear(width, width, bias=True) for _ in range(2))
 
@@ -70,23 +71,24 @@ class Model(BaseModel[ResidualStack]):
 
     def __init__(self, recipe: Recipe, config: ModelConfig) -> None:
         super().__init__(recipe, config)
-        self.output_scale = 1 / config.relative_width
-        self.scale = 1.0 if config.columns is not None else config.embedding_scale
+        settings, interface = config.settings, config.interface
+        self.output_scale = 1 / settings.relative_width
+        self.scale = 1.0 if interface.columns is not None else settings.embedding_scale
         self.pooled = output_kind(recipe.root) == VECTOR
         self.embedding: nn.Module
-        if config.columns is not None:
-            self.embedding = Linear(config.columns, config.d_model, bias=True)
-        elif config.cutoffs:
-            self.embedding = AdaptiveEmbedding(config.clusters, config.d_model, rule=config.embedding)
+        if interface.columns is not None:
+            self.embedding = Linear(interface.columns, settings.d_model, bias=True)
+        elif settings.cutoffs:
+            self.embedding = AdaptiveEmbedding(config.clusters, settings.d_model, rule=settings.embedding)
         else:
-            self.embedding = Embedding(config.symbols, config.d_model, rule=config.embedding)
+            self.embedding = Embedding(interface.symbols, settings.d_model, rule=settings.embedding)
         self.positions = PositionalEncoding(config)
         self.body = build_body(recipe.root, Context(config=config))
-        self.decoder = BottleneckDecoder(config) if config.bottleneck else None
+        self.decoder = BottleneckDecoder(config) if interface.bottleneck else None
         self.norm = build_final_norm(config)
         self.output = _build_output_layer(config, self.embedding)
-        self.input_dropout = Dropout(config.input_dropout)
-        self.output_act = None if config.output_act == "none" else ACTIVATIONS[config.output_act]
+        self.input_dropout = Dropout(settings.input_dropout)
+        self.output_act = None if settings.output_act == "none" else ACTIVATIONS[settings.output_act]
 
     def forward(self, inputs: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return the outputs. `lengths` (batch,) are the numbers of valid positions; the rest is padding."""
@@ -147,7 +149,9 @@ class Model(BaseModel[ResidualStack]):
         if lengths is not None:
             lengths = lengths.clamp(min=1)
             mask = _mask(inputs, lengths)
-        plain = self.config.position == "none" and not (self.dropout.active or self.input_dropout.active)
+        plain = self.config.settings.position == "none" and not (
+            self.dropout.active or self.input_dropout.active
+        )
         if plain and isinstance(self.embedding, Linear):  # may avoid storing the sequence of vectors
             x = try_fused_pooling(self.embedding, self.body, inputs, mask)
         if x is None:
@@ -158,12 +162,14 @@ class Model(BaseModel[ResidualStack]):
 
     def _hidden_stream(self, inputs: Tensor, state: StreamState) -> tuple[Tensor, StreamState]:
         """Return the last hidden vectors of the next piece of each stream, and the new state."""
-        if not self.config.causal or self.decoder is not None:
+        if not self.config.interface.causal or self.decoder is not None:
             raise BuildError("expected a causal model for a stream, got one that sees the future")
         if self.positions.kind.by_length:
-            raise BuildError(f"expected positions that work in an endless stream, got {self.config.position}")
+            raise BuildError(
+                f"expected positions that work in an endless stream, got {self.config.settings.position}"
+            )
         x, signal = self._embed(inputs, state.past_length)
-        chunk = StreamChunk(state.block_states, zero_past=self.config.zero_past)
+        chunk = StreamChunk(state.block_states, zero_past=self.config.settings.zero_past)
         x = self._normalise(self.body(x, SideInputs(signal=signal, chunk=chunk)))
         return x, StreamState(state.past_length + inputs.shape[1], chunk.next_states())
 
@@ -177,10 +183,10 @@ class Model(BaseModel[ResidualStack]):
         x = self.embedding(inputs)
         if self.scale != 1.0:
             x = x * self.scale
-        if self.config.embedding_dropout:
+        if self.config.settings.embedding_dropout:
             x = self.dropout(x)
         x, signal = self.positions(x, start, lengths)
-        return self.input_dropout(x) if self.config.input_dropout else x, signal
+        return self.input_dropout(x) if self.config.settings.input_dropout else x, signal
 
     def _outputs(self, hidden: Tensor) -> Tensor:
         y = self._capped(self.output(hidden))
@@ -188,18 +194,18 @@ class Model(BaseModel[ResidualStack]):
 
     def _capped(self, logits: Tensor) -> Tensor:
         """Return c tanh(z / c) for logits z if there is a cap c (Gemma Team 2024, Gemma 2, section 2)."""
-        cap = self.config.logit_cap
+        cap = self.config.settings.logit_cap
         return logits if cap is None else cap * torch.tanh(logits / cap)
 
     def _normalise(self, x: Tensor) -> Tensor:
         y = x if self.norm is None else self.norm(x)
-        if self.config.embedding_dropout:
+        if self.config.settings.embedding_dropout:
             y = self.dropout(y)
         return y if self.output_scale == 1.0 else y * self.output_scale
 
     def _nll(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        if self.config.targets is not None:
-            got = f"{self.config.targets} numbers"
+        if self.config.interface.targets is not None:
+            got = f"{self.config.interface.targets} numbers"
             raise BuildError(f"expected a model that predicts symbols, got one that predicts {got}")
         if isinstance(self.output, AdaptiveSoftmax):
             return self.output.nll(hidden, targets)
@@ -219,43 +225,18 @@ def build(
 ) -> Model | TransductionModel:
     """Build the model of a recipe.
 
-    Keywords set or change fields of the config.
+    Keywords set or change parts of the config, which `BuildSettings` and `ModelInterface` describe:
 
-    Weights are drawn from `generator` (CPU), or from the global one.
+    - inputs and outputs: `vocab`, `source_vocab`, `columns`, `targets`, `classes`, `causal`, `bottleneck`
+    - body: `d_model`, `norm`, `norm_kind`, `norm_eps`, `residual`, `position`, `max_positions`, `zero_past`
+    - dropout: `dropout`, `attention_dropout`, `embedding_dropout`, `input_dropout`, `feedforward_dropout`
+    - weights: `init`, `bias_init`, `residual_init`, `embedding`, `feedforward_std`, `attention_std`,
+      `attention_output_std`, `mup`
+    - embedding and output: `tied`, `tied_bias`, `output_bias`, `output_act`, `logit_cap`, `cutoffs`,
+      `project_first_cluster`
 
-    The body:
-
-    - `norm` is pre, post or none; `norm_eps` is added to variances.
-    - Without `residual`, a sub-layer's output replaces its input.
-    - `position` is timing, none, learned, randomised or randomised_pairs; the last three use `max_positions`.
-
-    Dropout:
-
-    - `dropout` is the probability to drop.
-    - `embedding_dropout` applies to embeddings and before the output.
-    - `input_dropout` applies to the body's input, after the timing signal is added.
-    - `feedforward_dropout` applies inside feed-forward blocks.
-
-    Initial weights:
-
-    - Embeddings begin as `embedding` says (EmbeddingInit), and maps as `init` says (Init).
-    - `feedforward_std`, `attention_std` and `attention_output_std` draw their maps as N(0, std²) instead.
-    - Paddings begin Glorot uniform, biases as `bias_init` says, norms with gain 1 and offset 0.
-    - With `residual_init` depth, the last map of each sub-layer is divided by the root of their number; with
-      zero, it is zero.
-    - `mup` is the width at which maximal updates (Yang et al. 2022) change nothing.
-
-    Inputs and outputs:
-
-    - Inputs are symbols, or `columns` real numbers at each position.
-    - Outputs are a distribution over `vocab` or over `classes`, or `targets` real numbers after `output_act`.
-    - Logits are kept within `logit_cap`.
-    - `cutoffs` divide the vocabulary into clusters, in the input and in the softmax.
-    - With `project_first_cluster`, the first cluster is mapped too.
-    - `tied` gives the softmax the embedding's weights; `tied_bias` adds biases.
-    - With `bottleneck`, outputs are decoded from the body's last position, as an auto-encoder does.
-    - A transducer gives a model of a source and a target, both of symbols of `vocab`.
-    - With `zero_past`, zeros fill the past of each block at the beginning of a stream.
+    A transducer gives a model of a source and a target, both of symbols. Weights are drawn from `generator`
+    (CPU), or from the global one. Paddings begin Glorot uniform, norms with gain 1 and offset 0.
 
     A model with more than `max_parameters` parameters is refused before anything is allocated. None sets no
     limit. Raise RecipeError for a wrong text, and BuildError with all reasons for a model that cannot be
@@ -266,13 +247,17 @@ def build(
         argument_fault("generator", generator, (torch.Generator, type(None)), "a torch.Generator"),
         error=BuildError,
     )
-    recipe, config = parse(recipe), configure(config, settings)
+    recipe = parse(recipe)
+    try:
+        config = configure(config, **settings)
+    except ModelConfigError as error:
+        raise _build_error(recipe, [*_recipe_faults(recipe), *error.faults]) from None
     model = _assemble(recipe, config, max_parameters)
-    initialise(model, generator, config.init, uniform_bias=config.bias_init == "uniform")
-    if config.mup is not None and isinstance(model, Model) and isinstance(model.output, Linear):
-        widen_output(model.output, config.mup, config.init)
-    if isinstance(model, Model) and config.residual_init != "plain":
-        _scale_last_maps(model.body, config.residual_init)
+    initialise(model, generator, config.settings.init, uniform_bias=config.settings.bias_init == "uniform")
+    if config.settings.mup is not None and isinstance(model, Model) and isinstance(model.output, Linear):
+        widen_output(model.output, config.settings.mup, config.settings.init)
+    if isinstance(model, Model) and config.settings.residual_init != "plain":
+        _scale_last_maps(model.body, config.settings.residual_init)
     return model
 
 
@@ -311,37 +296,46 @@ def _assemble(recipe: Recipe, config: ModelConfig, max_parameters: int | None) -
 
 def _check(recipe: Recipe, config: ModelConfig, max_parameters: int | None, *, transduces: bool) -> None:
     faults = _recipe_faults(recipe)
-    if config.source_vocab is not None and not transduces:
+    if config.interface.source_vocab is not None and not transduces:
         faults.append(f"expected a transducer, such as seq2seq(lstm, lstm), got {recipe.text}")
-    if config.bottleneck and output_kind(recipe.root) == VECTOR:
+    if config.interface.bottleneck and output_kind(recipe.root) == VECTOR:
         faults.append(f"a bottleneck needs an output for each token, got {recipe.text}")
     faults += [*config.faults(), *(transduction_faults(config) if transduces else ())]
-    if (fault := pair_position_fault(recipe.root, config.position)) is not None and not transduces:
+    if (fault := pair_position_fault(recipe.root, config.settings.position)) is not None and not transduces:
         faults.append(fault)
     if not faults and max_parameters is not None:
         parameters = count_parameters(recipe, config)
         if parameters > max_parameters:
             faults = [f"expected at most {max_parameters:,} parameters (max_parameters), got {parameters:,}"]
     if faults:
-        lines = (f"  {fault}" for fault in faults)
-        raise BuildError("\n".join([f"recipe '{recipe.text}' cannot be built", *lines]))
+        raise _build_error(recipe, faults)
+
+
+def _build_error(recipe: Recipe, faults: Sequence[str]) -> BuildError:
+    lines = (f"  {fault}" for fault in faults)
+    return BuildError("\n".join([f"recipe '{recipe.text}' cannot be built", *lines]))
 
 
 def _build_output_layer(config: ModelConfig, embedding: nn.Module) -> nn.Module:
-    if not config.predicts_symbols:
-        return Linear(config.d_model, config.outputs, bias=config.output_bias, bias_init=config.bias_init)
-    if config.cutoffs:
-        tied = embedding if config.tied and isinstance(embedding, AdaptiveEmbedding) else None
+    settings, interface = config.settings, config.interface
+    if not interface.predicts_symbols:
+        return Linear(
+            settings.d_model, config.outputs, bias=settings.output_bias, bias_init=settings.bias_init
+        )
+    if settings.cutoffs:
+        tied = embedding if settings.tied and isinstance(embedding, AdaptiveEmbedding) else None
         return AdaptiveSoftmax(
             config.clusters,
-            config.d_model,
+            settings.d_model,
             tied,
-            bias=config.output_bias if tied is None else config.tied_bias,
-            bias_init=config.bias_init,
+            bias=settings.output_bias if tied is None else settings.tied_bias,
+            bias_init=settings.bias_init,
         )
-    if config.tied and isinstance(embedding, Embedding):
-        return TiedLinear(embedding.weight, bias=config.tied_bias, bias_init=config.bias_init)
-    return Linear(config.d_model, config.symbols, bias=config.output_bias, bias_init=config.bias_init)
+    if settings.tied and isinstance(embedding, Embedding):
+        return TiedLinear(embedding.weight, bias=settings.tied_bias, bias_init=settings.bias_init)
+    return Linear(
+        settings.d_model, interface.symbols, bias=settings.output_bias, bias_init=settings.bias_init
+    )
 
 
 def _mask(inputs: Tensor, lengths: Tensor | None) -> Tensor | None:

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from ...grammar import ModelConfig, ModelPart, Norm, Reach, Role, lookup, nodes
+from ...grammar import ModelPart, Norm, Reach, Role, configure, lookup, nodes
 from ...grammar.analysis.analyse import block_cost
 from ..core.block import Block, BuildError, StreamState
 from .fixtures import (
@@ -428,7 +428,7 @@ def _maker(text: str, *, causal: bool) -> Callable[[int], Block]:
 
 
 def _cost(node: nodes.BlockNode, *, causal: bool, length: int) -> ModelPart:
-    return block_cost(node, ModelConfig(d_model=WIDTH, causal=causal, dropout=0.0), length=length)
+    return block_cost(node, configure(d_model=WIDTH, causal=causal, dropout=0.0), length=length)
 
 
 def _with_gradient(block: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor, Tensor]:

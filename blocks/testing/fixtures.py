@@ -17,7 +17,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from ...errors import ActivememError
-from ...grammar import Analysis, ModelConfig, Norm, Role, analyse, lookup, nodes, parse
+from ...grammar import Analysis, Norm, Role, analyse, configure, lookup, nodes, parse
 from ...grammar.vocabulary.spec import REQUIRED, sees_unstated, spec_of
 from ..core.block import Block, Context, build_block
 from ..core.initialisation import initialise
@@ -125,7 +125,7 @@ def make_block(
     dtype: torch.dtype = torch.float64,
 ) -> Block:
     """Return a block in evaluation mode, with random weights, none of them zero."""
-    block = build_block(node, Context(config=ModelConfig(d_model=width, causal=causal, dropout=dropout)))
+    block = build_block(node, Context(config=configure(d_model=width, causal=causal, dropout=dropout)))
     _draw(block, seed)
     block.after_optimiser_step()
     return block.to(dtype).eval()
@@ -135,7 +135,7 @@ def make_transducer(
     text: str, *, seed: int = 0, width: int = WIDTH, dropout: float = 0.0, dtype: torch.dtype = torch.float64
 ) -> AnyTransducer:
     """Return a transducer in evaluation mode, with random weights, none of them zero."""
-    context = Context(config=ModelConfig(d_model=width, dropout=dropout, position="none"))
+    context = Context(config=configure(d_model=width, dropout=dropout, position="none"))
     transducer = build_transducer_block(parse_block(text), context)
     _draw(transducer, seed)
     return transducer.to(dtype).eval()
@@ -201,15 +201,15 @@ def saved_bytes(model: Model, *, batch: int, length: int) -> int:
     """Return the bytes saved for the backward pass of a batch of this size."""
     device, config = next(model.parameters()).device, model.config
     inputs = torch.zeros(batch, length, dtype=torch.int64, device=device)
-    if config.columns is not None:
-        inputs = torch.zeros(batch, length, config.columns, device=device)
+    if config.interface.columns is not None:
+        inputs = torch.zeros(batch, length, config.interface.columns, device=device)
     places = (batch,) if model.pooled else (batch, length)
 
     def loss() -> Tensor:
-        if config.targets is None:
+        if config.interface.targets is None:
             return model.train().nll(inputs, torch.zeros(places, dtype=torch.int64, device=device))
         outputs = model.train()(inputs)
-        return functional.mse_loss(outputs, torch.zeros(*places, config.targets, device=device))
+        return functional.mse_loss(outputs, torch.zeros(*places, config.interface.targets, device=device))
 
     return count_saved_bytes(model, loss)
 

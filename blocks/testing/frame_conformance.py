@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from ...grammar import ModelConfig, Norm
+from ...grammar import Norm, configure
 from ...grammar.positions import POSITIONS
 from ..core.block import BuildError
 from ..core.initialisation import initialise
@@ -215,7 +215,7 @@ POSITION_CHECKS: tuple[Callable[[str], None], ...] = (
 
 
 def _make_norm(name: str, dtype: torch.dtype = torch.float64) -> nn.Module:
-    norm = build_norm(ModelConfig(d_model=WIDTH, norm_kind=name))
+    norm = build_norm(configure(d_model=WIDTH, norm_kind=name))
     generator = make_generator(0)
     initialise(norm, generator)
     with torch.no_grad():
@@ -225,7 +225,7 @@ def _make_norm(name: str, dtype: torch.dtype = torch.float64) -> nn.Module:
 
 
 def _make_encoding(name: str) -> PositionalEncoding:
-    encoding = PositionalEncoding(ModelConfig(d_model=WIDTH, position=name))
+    encoding = PositionalEncoding(configure(d_model=WIDTH, position=name))
     initialise(encoding, make_generator(0))
     return encoding.double().eval()
 

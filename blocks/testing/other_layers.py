@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import ActivememError, nearest_hint
-from ...grammar import ModelConfig, nodes
+from ...grammar import configure, nodes
 from ...grammar.model_config import Init
 from ...grammar.vocabulary.spec import Settings, as_int
 from ..core.block import Block, Context, build_block
@@ -436,7 +436,7 @@ def compare_initial_weights(node: nodes.BlockNode, layer: OtherLayer) -> tuple[b
     The block's weights are drawn by each rule of `[model] init`, to find the rule that the layer follows.
     Two-sample Kolmogorov–Smirnov tests of all weights together have one error level.
     """
-    config = ModelConfig(d_model=layer.width, causal=True, dropout=0.0)
+    config = configure(d_model=layer.width, causal=True, dropout=0.0)
     block = build_block(node, Context(config=config))
     mapped = WeightMap.of(block, layer.draw(0))
     parts = [part for part in mapped.parts if part.how != "product"]

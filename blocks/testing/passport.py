@@ -8,7 +8,7 @@ from functools import partial
 from typing import TypeVar
 
 from ...errors import ActivememError
-from ...grammar import ModelConfig, Role, lookup, nodes, parse, render
+from ...grammar import Role, configure, lookup, nodes, parse, render
 from ...grammar.analysis.analyse import block_cost
 from ...grammar.vocabulary.spec import CostContext, spec_of
 from . import conformance, equations
@@ -225,7 +225,7 @@ def _reach(node: nodes.BlockNode, text: str) -> Check:
     if not states_reach(text):
         return Check(name="reach", passed=None, finding="skipped: the block states no reach")
     spec = spec_of(node.name)
-    configs = (ModelConfig(d_model=WIDTH, causal=causal) for causal in (False, True))
+    configs = (configure(d_model=WIDTH, causal=causal) for causal in (False, True))
     sides = [spec.reach(spec.settings(node), CostContext(config=each, length=19)) for each in configs]
     words = " and ".join(f"{each.left:g} left, {each.right:g} right" for each in dict.fromkeys(sides))
     return _suite("reach", _REACH, text, words.replace("inf", "all"))
@@ -254,4 +254,4 @@ def _cost(node: nodes.BlockNode, text: str) -> Check:
 
 
 def _costs(node: nodes.BlockNode, *, causal: bool) -> conformance.ModelPart:
-    return block_cost(node, ModelConfig(d_model=WIDTH, causal=causal, dropout=0.0), length=40)
+    return block_cost(node, configure(d_model=WIDTH, causal=causal, dropout=0.0), length=40)

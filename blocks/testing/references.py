@@ -8,7 +8,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from ...grammar import ModelConfig, Role, lookup, nodes
+from ...grammar import Role, configure, lookup, nodes
 from ...grammar.vocabulary.spec import CostContext, spec_of
 from .fixtures import (
     WIDTH,
@@ -103,7 +103,7 @@ def outputs_equal_the_reference_at_lengths(text: str, *, causal: bool) -> float:
     """
     node, longest_length = parse_block(text), LONGER_LENGTHS[-1]
     block, spec = make_block(node, causal=causal), spec_of(node.name)
-    context = CostContext(config=ModelConfig(d_model=WIDTH, causal=causal), length=longest_length)
+    context = CostContext(config=configure(d_model=WIDTH, causal=causal), length=longest_length)
     x, most = random_sequences(1, longest_length), 0.0
     hides_later = spec.role is not Role.POOL and spec.reach(spec.settings(node), context).right == 0
     shorter = range(1, ALL_LENGTHS_TO + 1) if hides_later else (*GRADIENT_LENGTHS, 17, 64, 65)

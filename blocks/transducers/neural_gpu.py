@@ -164,7 +164,7 @@ class ImageEncoder(nn.Module):
         normed, has_first = as_bool(settings, "input_norm"), as_bool(settings, "first_unit")
         self.width = as_int(settings, "width")
         self.entry = Linear(inputs, maps, bias=normed) if normed or inputs != maps else None
-        self.norm = nn.LayerNorm(maps, eps=context.config.norm_eps) if normed else None
+        self.norm = nn.LayerNorm(maps, eps=context.config.settings.norm_eps) if normed else None
         self.first = ImageCGRU(maps=maps, kernel=kernel, taped=False) if has_first else None
         self.stack = _build_cgru_stack(settings, context)
 
@@ -226,7 +226,7 @@ def _build_cgru_stack(settings: Settings, context: Context, *, taped: bool = Fal
         layers=as_int(settings, "layers"),
         maps=image_maps(settings, context.width),
         kernel=as_int(settings, "kernel"),
-        dropout=context.config.dropout,
+        dropout=context.config.settings.dropout,
         taped=taped,
     )
 

@@ -12,7 +12,7 @@ from typing import Any, Generic, cast
 import torch
 from torch import Tensor, nn
 
-from ...grammar import nodes
+from ...grammar import configure, nodes
 from ...grammar.seq2seq import cross_attention_heads, is_recurrent, recurrent_units
 from ...grammar.vocabulary.spec import Settings, as_bool, as_int, as_word, mixes_positions
 from ..core.block import BuildError, Context, StreamChunk, build_block
@@ -138,7 +138,7 @@ class CrossAttention(ResidualStep):
         self.keys_values = Linear(width, heads * head_width, bias=False, maps=2)
         self.output = Linear(heads * head_width, width, bias=False)
         self._add_norm_and_dropout(context)
-        self.attention_dropout = Dropout(context.config.attention_dropout)
+        self.attention_dropout = Dropout(context.config.settings.attention_dropout)
 
     def project_source(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """Return keys and values of a source (batch, n, width), each (batch, heads, n, head_width)."""
@@ -406,7 +406,7 @@ class Seq2Seq(Transducer[State]):
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__(settings, context)
         # blocks share modules only within the encoder or the decoder
-        both, past = (Context(config=replace(context.config, causal=causal)) for causal in (False, True))
+        both, past = (Context(config=configure(context.config, causal=causal)) for causal in (False, True))
         node = _recipe(settings, "encoder")
         recurrent = is_recurrent(node)
         self.encoder = _block(node, both, settings) if recurrent else StackEncoder(node, both)
@@ -467,11 +467,13 @@ def _decoder(settings: Settings, context: Context) -> AnyDecoder:
     if attention != "none":
         positions = as_int(settings, "positions") if as_word(settings, "attend") == "inputs" else 0
         alignment = ALIGNMENTS[attention](
-            width=block.width, positions=positions, dropout=context.config.attention_dropout
+            width=block.width, positions=positions, dropout=context.config.settings.attention_dropout
         )
     if as_bool(settings, "feed"):
         merge = Linear(context.width + block.width, context.width, bias=True)
-    return RecurrentDecoder(block=block, alignment=alignment, merge=merge, dropout=context.config.dropout)
+    return RecurrentDecoder(
+        block=block, alignment=alignment, merge=merge, dropout=context.config.settings.dropout
+    )
 
 
 def _block(node: nodes.Node, context: Context, settings: Settings) -> Recurrent:
@@ -481,7 +483,7 @@ def _block(node: nodes.Node, context: Context, settings: Settings) -> Recurrent:
     """
     assert isinstance(node, nodes.BlockNode)
     units = recurrent_units(settings, context.width)
-    block = build_block(node, Context(config=replace(context.config, d_model=units)))
+    block = build_block(node, Context(config=configure(context.config, d_model=units)))
     assert isinstance(block, Recurrent)
     if units != context.width:
         block.set_input_width(context.width)

@@ -73,7 +73,7 @@ def show(
     models. Required parameters that you leave out get small values. For a task from a plug-in, the command
     prints a generated example.
     """
-    from ...grammar import CostContext, ModelConfig
+    from ...grammar import CostContext, configure
     from ..views import blocks, catalog, study_keys
 
     chosen = KINDS if kind is None else [_check_kind(kind)]
@@ -86,7 +86,7 @@ def show(
     if as_json and len(kinds) > 1:
         choices = " or ".join(f"--kind {each}" for each in kinds)
         raise ActivememError(f"several kinds have the name '{name}': add {choices}")
-    config = ModelConfig(d_model=128, dropout=0.0)
+    config = configure(d_model=128, dropout=0.0)
     block = (blocks.parse_block(name), CostContext(config=config, length=40)) if "blocks" in kinds else None
     if as_json:
         print_json(blocks.block_page(*block) if block else catalog.name_page(kinds[0], name))

@@ -97,12 +97,12 @@ def show(
     attention. `fixed state` is memory of a fixed size, such as the last inputs of a convolution or the hidden
     vector of a recurrent layer.
     """
-    from ...grammar import ModelConfig
+    from ...grammar import configure
     from ...reporting.recipes.display import show_recipe
 
     if as_json and recipe_format != "text":
         raise typer.BadParameter(f"expected --json or --format {recipe_format}, got both")
-    config = ModelConfig(d_model=d_model, vocab=vocab, causal=causal)
+    config = configure(d_model=d_model, vocab=vocab, causal=causal)
     shown = show_recipe(recipe, config, length=length, batch=batch)
     if as_json:
         print_json(shown.costs)
@@ -131,10 +131,10 @@ def compare(
     The reach is how many tokens to the left and right an output depends on. The quantities are the same as
     in `recipe show`.
     """
-    from ...grammar import ModelConfig
+    from ...grammar import configure
     from ...reporting.recipes.display import compare_recipes
 
-    config = ModelConfig(d_model=d_model, vocab=vocab, causal=causal)
+    config = configure(d_model=d_model, vocab=vocab, causal=causal)
     compared = compare_recipes(recipes, config, length=length, batch=batch)
     if as_json:
         from ..pages import RecipeComparePage

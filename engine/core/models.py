@@ -28,23 +28,22 @@ from ...grammar import ModelConfig, analyse
 from ...storage.checksums import add_model_checksum, encode_metadata, read_model
 from ...storage.errors import DamagedError, UnreadableError
 from ...storage.files import replacing
-from ...studies.catalog.tasks import ModelInterface
 from ...studies.resolve.costs import gains_from_bf16
 from ...studies.resolve.trial import Trial, code_fault, shown
-from ...studies.schema.settings import ModelSettings, Precision, TrialSettings, read_recipe
+from ...studies.schema.settings import Precision, TrialSettings, read_recipe
 
 AnyModel = Model | TransductionModel
 """A model of one sequence, or of a source and a target."""
 
 
-def build_model(model: ModelSettings, interface: ModelInterface, generator: torch.Generator) -> AnyModel:
+def build_model(settings: TrialSettings, generator: torch.Generator) -> AnyModel:
     """Build the model of a trial on the CPU. `generator` draws the initial weights."""
-    return build(model.recipe, model.config_for(interface), generator=generator)
+    return build(settings.model.recipe, settings.config, generator=generator)
 
 
 def meta_model(settings: TrialSettings) -> AnyModel:
     """Build a trial's model on the meta device. There weights have names and shapes but take no memory."""
-    return build_on_meta(settings.model.recipe, settings.model.config_for(settings.task.interface))
+    return build_on_meta(settings.model.recipe, settings.config)
 
 
 def autocast(
@@ -62,13 +61,13 @@ def autocast(
     return torch.autocast(device.type, dtype=torch.bfloat16)
 
 
-def sequence_flops(model: ModelSettings, interface: ModelInterface, *, tokens: int, past: int) -> int:
+def sequence_flops(settings: TrialSettings, *, tokens: int, past: int) -> int:
     """Return the FLOPs of a training step on one sequence.
 
     They are those of the forward and the backward pass. The sequence has `tokens` positions, and can see
     `past` earlier ones.
     """
-    return _training_flops(model.recipe, model.config_for(interface), tokens, past)
+    return _training_flops(settings.model.recipe, settings.config, tokens, past)
 
 
 @lru_cache(maxsize=4096)
@@ -286,12 +285,12 @@ def rebuild(file: ModelFile) -> AnyModel:
     """
     if (fault := code_fault(file.trial.settings)) is not None:
         _log.warning("the model of trial %s: %s", file.trial.id, fault)
-    model, interface = file.trial.settings.model, file.trial.settings.task.interface
-    expected = analyse(read_recipe(model.recipe), model.config_for(interface), length=1).parameters
+    settings = file.trial.settings
+    expected = analyse(read_recipe(settings.model.recipe), settings.config, length=1).parameters
     found = sum(weight.numel() for weight in file.weights.values())
     if expected > found:  # before anything of that size is allocated
         raise ModelFileError(f"expected {expected:,} parameters, got {found:,}")
-    built = build_model(model, interface, torch.Generator())
+    built = build_model(settings, torch.Generator())
     try:
         built.load_state_dict(dict(file.weights))
     except RuntimeError as error:

@@ -132,7 +132,7 @@ def _compare(module: Model, program: Callable[..., Tensor], trained: TrainedMode
     # differently
     numbers = re.findall(r"\d+", trained.recipe + trained.file.trial.settings.task.model_dump_json())
     near = {int(number) + step for number in numbers for step in (-1, 0, 1) if len(number) < 4}
-    longest = min(_LONGEST_COMPARED, module.config.position_kind.longest or _LONGEST_COMPARED)
+    longest = min(_LONGEST_COMPARED, module.config.settings.position_kind.longest or _LONGEST_COMPARED)
     compared = sorted(length for length in near | set(_LENGTHS) if 1 <= length <= longest)
     for place, length in enumerate(compared):
         batch = 1 + place % 3
@@ -157,7 +157,8 @@ def _compare(module: Model, program: Callable[..., Tensor], trained: TrainedMode
 
 
 def _inputs(trained: TrainedModel, batch: int, length: int, *, lengths: bool) -> tuple[Tensor, ...]:
-    interface, generator = trained.file.trial.settings.task.interface, torch.Generator().manual_seed(length)
+    interface = trained.file.trial.settings.task.interface.model
+    generator = torch.Generator().manual_seed(length)
     if interface.columns is not None:
         inputs = torch.randn(batch, length, interface.columns, generator=generator)
     else:

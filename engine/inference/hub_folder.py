@@ -54,7 +54,7 @@ def _files(trained: TrainedModel) -> dict[str, Any]:
     task, symbols = file.trial.settings.task, file.symbols
     if not isinstance(task, LanguageModelSettings) or symbols is None:
         return {"config.json": {"architectures": ["activemem"], "activemem_version": file.version} | settings}
-    text_symbols, vocab = TextSymbols.from_dict(symbols), task.interface.vocab
+    text_symbols, vocab = TextSymbols.from_dict(symbols), task.interface.model.vocab
     streams, end = not (task.by_line or text_symbols.documents), text_symbols.end_of_line
     longest = {"stream": _STREAM_TOKENS, "packed": task.context}.get(task.batching, task.longest)
     config = {

@@ -106,7 +106,7 @@ def surrogate_fault(error: UnicodeEncodeError) -> str:
 
 
 def _reader_and_answerer(file: ModelFile, model: Model | TransductionModel) -> tuple[_Reader, _Answerer]:
-    settings, interface = file.trial.settings, file.trial.settings.task.interface
+    settings, interface = file.trial.settings, file.trial.settings.task.interface.model
     if isinstance(model, TransductionModel):
         if file.symbols is not None:
             source, target = (vocabulary_from_dict(file.symbols[side]) for side in ("source", "target"))

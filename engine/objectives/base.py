@@ -18,10 +18,11 @@ from torch import Tensor, nn
 
 from ...blocks import Model
 from ...blocks.models.base_model import find_places
+from ...grammar import ModelInterface
 from ...plugins import plugin_errors
 from ...storage import WrittenOutputs
 from ...studies.catalog.metrics import METRICS, Measure
-from ...studies.catalog.tasks import Examples, ModelInterface, TaskKind
+from ...studies.catalog.tasks import Examples, TaskKind
 from ...studies.schema.settings import TrialSettings
 from ..core.models import autocast
 from ..core.process import derive_seed
@@ -143,7 +144,7 @@ class Objective(ABC, Generic[ModelOf]):
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         self.settings, self.device, self.folder = settings, device, folder
-        self.interface: ModelInterface = settings.task.interface
+        self.interface: ModelInterface = settings.task.interface.model
         self.observer: Observer | None = None  # it is called with the tensors of each loss
         self.evaluation_parts = 1  # the number of parts of each batch in evaluations
 

@@ -93,8 +93,9 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     @property
     def step_shape(self) -> StepShape:
-        assert self.interface.tokens is not None, "a task's sizes include its length"
-        return StepShape(sequences=self.settings.train.batch_size, tokens=self.interface.tokens)
+        tokens = self.settings.task.interface.tokens
+        assert tokens is not None, "a task's sizes include its length"
+        return StepShape(sequences=self.settings.train.batch_size, tokens=tokens)
 
     def _draw_batch(self) -> Examples:
         return draw_examples(self._task, self.settings.train.batch_size, self._data)

@@ -50,8 +50,9 @@ class RegressionObjective(FreshObjective[RegressionBatch]):
 
     @property
     def step_shape(self) -> StepShape:
-        assert self.interface.tokens is not None, "a task's sizes include its length"
-        return StepShape(sequences=self.settings.train.batch_size, tokens=self.interface.tokens)
+        tokens = self.settings.task.interface.tokens
+        assert tokens is not None, "a task's sizes include its length"
+        return StepShape(sequences=self.settings.train.batch_size, tokens=tokens)
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Return the mean squared error of one micro-batch."""

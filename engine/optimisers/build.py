@@ -389,7 +389,7 @@ def scale_rates(optimizer: torch.optim.Optimizer, model: torch.nn.Module) -> Non
     Matrices with fewer inputs than the base width, such as those within narrow heads, keep their rates. The
     optimiser must not have taken a step.
     """
-    if not isinstance(model, BaseModel) or (base := model.config.mup) is None:
+    if not isinstance(model, BaseModel) or (base := model.config.settings.mup) is None:
         return
     weights = find_weights(model.get_submodule("body"))
     # weights that are not matrices have a fan-in of 1
@@ -398,7 +398,7 @@ def scale_rates(optimizer: torch.optim.Optimizer, model: torch.nn.Module) -> Non
     for group in optimizer.param_groups:
         inside = [weight for weight in group["params"] if weight in maps]
         others = [weight for weight in group["params"] if weight not in maps]
-        scaled = {**group, "params": inside, "lr": group["lr"] / model.config.relative_width}
+        scaled = {**group, "params": inside, "lr": group["lr"] / model.config.settings.relative_width}
         groups += [each for each in (scaled, {**group, "params": others}) if each["params"]]
     optimizer.param_groups[:] = groups
 

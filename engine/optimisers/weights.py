@@ -20,7 +20,6 @@ from ...blocks import Model
 from ...blocks.core.initialisation import find_weights
 from ...blocks.models.seq2seq_model import TransductionModel
 from ...errors import ActivememError
-from ...studies.catalog.tasks import ModelInterface
 from ...studies.schema.settings import Compile, TrainSettings, TrialSettings
 from ..core.models import AnyModel, build_model
 from ..core.process import derive_seed, raise_if_stopped
@@ -348,11 +347,11 @@ class Weights:
             self._gradients.restore(state["gradients"])
 
 
-def make_weights(settings: TrialSettings, interface: ModelInterface, device: torch.device) -> Weights:
+def make_weights(settings: TrialSettings, device: torch.device) -> Weights:
     """Build a trial's model and optimiser on a device. The initial weights are drawn on the CPU."""
     check_compile(settings.train.compile, device)
     generator = torch.Generator().manual_seed(derive_seed(settings.seed, "initialisation"))
-    model = build_model(settings.model, interface, generator).to(device)
+    model = build_model(settings, generator).to(device)
     if settings.train.compile:
         compile_body(model.body, settings.train.compile)
     return Weights(model, settings.train)

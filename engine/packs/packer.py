@@ -37,13 +37,13 @@ def form_of(settings: TrialSettings) -> str | None:
     """
     if alone_reason(settings) is not None:
         return None
-    train, interface = settings.train, settings.task.interface
+    train = settings.train
     task = None
     if isinstance(settings.task, GeneratedTask):
         task = settings.task.model_dump(mode="json")  # they determine the loss and the shapes of batches
     form = {
         "model": settings.model.model_dump(mode="json"),
-        "interface": repr(interface),
+        "interface": repr((settings.task.spec.kind, settings.task.interface)),
         "task": task,
         "batch_size": train.batch_size,
         "steps_per_epoch": train.steps_per_epoch,

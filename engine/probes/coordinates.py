@@ -117,7 +117,7 @@ def _changes(settings: TrialSettings, steps: int, data: Path) -> dict[str, float
 
 def _inputs(training: Training) -> Tensor:
     interface = training.objective.interface
-    tokens = min(interface.tokens or _MOST_TOKENS, _MOST_TOKENS)
+    tokens = min(training.settings.task.interface.tokens or _MOST_TOKENS, _MOST_TOKENS)
     generator = torch.Generator().manual_seed(derive_seed(0, "coordinates"))
     if interface.columns is not None:
         return torch.randn(_SEQUENCES, tokens, interface.columns, generator=generator)

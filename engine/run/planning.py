@@ -352,7 +352,7 @@ def _time_of_steps(plan: Plan, machine: Machine) -> str:
     for settings in left:
         if not isinstance(settings.task, LanguageModelSettings):
             return ""
-        tokens, vocab = sequence_tokens(settings), settings.task.interface.vocab
+        tokens, vocab = sequence_tokens(settings), settings.task.interface.model.vocab
         train = settings.train.model_copy(update={"lengths": (tokens, tokens), "curriculum": None})
         task = require_task("copy").settings.model_validate({"name": "copy", "vocab": vocab})
         drawn.append(settings.model_copy(update={"task": task, "train": train}))

@@ -15,7 +15,7 @@ from torch.nn.functional import one_hot
 from ...blocks.costs import check_reach, moved_outputs
 from ...blocks.testing.fixtures import WIDTH, make_block
 from ...errors import ActivememError
-from ...grammar import parse, render
+from ...grammar import ModelInterface, parse, render
 from ...grammar.nodes import BlockNode, walk
 from ...grammar.vocabulary.spec import spec_of
 from ...plugins import OWN, PluginError
@@ -24,7 +24,6 @@ from ...studies.catalog.tasks import (
     GeneratedTask,
     LabelledSettings,
     LanguageModelSettings,
-    ModelInterface,
     ParsingSettings,
     TaskError,
     TaskKind,
@@ -134,7 +133,7 @@ def check_test_lengths(all_settings: Iterable[TrialSettings]) -> None:
 @torch.no_grad()
 def _reading_fault(settings: TrialSettings, tokens: int) -> str | None:
     generator = torch.Generator().manual_seed(0)
-    model = build_model(settings.model, settings.task.interface, generator).eval()
+    model = build_model(settings, generator).eval()
     try:
         model(torch.zeros(1, tokens, dtype=torch.int64))
     except Exception as error:  # noqa: BLE001 -- any exception of a block is reported with its name
@@ -221,7 +220,7 @@ def rehearse_plugins(all_settings: Iterable[TrialSettings], data: Path) -> None:
     Raise a PluginError that lists all exceptions, each with its file and line.
     """
     every = list(all_settings)
-    interfaces = {settings.task.interface: None for settings in every}
+    interfaces = {(each.task.spec.kind, each.task.interface.model): None for each in every}
     tasks = {repr(each.task): each.task for each in every if isinstance(each.task, GeneratedTask)}
     parts = {
         (settings.task.name, settings.train.loss_terms, settings.train.callbacks): settings
@@ -230,7 +229,7 @@ def rehearse_plugins(all_settings: Iterable[TrialSettings], data: Path) -> None:
     }
     faults = dict.fromkeys(
         [
-            *(fault for interface in interfaces for fault in _metric_faults(interface)),
+            *(fault for kind, interface in interfaces for fault in _metric_faults(kind, interface)),
             *(fault for task in tasks.values() for fault in _task_faults(task)),
         ]
     )
@@ -242,11 +241,11 @@ def rehearse_plugins(all_settings: Iterable[TrialSettings], data: Path) -> None:
         raise PluginError("\n".join(faults))
 
 
-def _metric_faults(interface: ModelInterface) -> Iterator[str]:
+def _metric_faults(kind: TaskKind, interface: ModelInterface) -> Iterator[str]:
     for split in _SPLITS:
-        for outputs, targets in _evaluations(interface):
+        for outputs, targets in _evaluations(kind, interface):
             try:
-                measured = RegisteredMetrics(interface.kind, split)
+                measured = RegisteredMetrics(kind, split)
                 measured.update(outputs, targets)
                 measured.update(outputs[:1], targets[:1])
                 measured.compute()
@@ -254,11 +253,11 @@ def _metric_faults(interface: ModelInterface) -> Iterator[str]:
                 yield f"{error} (compute may return None or NaN for a missing value)"
 
 
-def _evaluations(interface: ModelInterface) -> Iterator[tuple[Tensor, Tensor]]:
+def _evaluations(kind: TaskKind, interface: ModelInterface) -> Iterator[tuple[Tensor, Tensor]]:
     generator = torch.Generator().manual_seed(0)
     symbols = interface.classes or interface.vocab or _SYMBOLS
     targets = torch.randint(symbols, (_ROWS,), generator=generator)
-    match interface.kind:
+    match kind:
         case TaskKind.REGRESSION:
             columns = interface.targets or 1
             shape: tuple[int, ...] = (_ROWS, columns) if columns > 1 else (_ROWS,)

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 
 from ...errors import ActivememError
-from ...studies.catalog.tasks import ModelInterface
-from ...studies.schema.settings import ModelSettings, TrialSettings
+from ...studies.schema.settings import TrialSettings
 from ..core.models import check_precision, checkpoint_activations, float32_products, sequence_flops
 from ..core.process import DeviceStream, Interruption, derive_seed
 from ..objectives import build_objective
@@ -64,9 +63,7 @@ class Work:
         """Add time that steps of the current epoch took."""
         self.seconds, self.epoch_seconds = self.seconds + seconds, self.epoch_seconds + seconds
 
-    def add_steps(
-        self, model: ModelSettings, interface: ModelInterface, shapes: Mapping[StepShape, int]
-    ) -> float:
+    def add_steps(self, settings: TrialSettings, shapes: Mapping[StepShape, int]) -> float:
         """Count the FLOPs and tokens of some steps; return the number of tokens.
 
         `shapes` has the number of steps for each shape.
@@ -74,7 +71,7 @@ class Work:
         tokens = 0.0
         for shape, steps in shapes.items():
             sequences = steps * shape.sequences
-            self.flops += sequences * sequence_flops(model, interface, tokens=shape.tokens, past=shape.past)
+            self.flops += sequences * sequence_flops(settings, tokens=shape.tokens, past=shape.past)
             tokens += sequences * shape.tokens
         self.tokens += tokens
         return tokens
@@ -144,7 +141,7 @@ class Training:
         seed, train = settings.seed, settings.train
         check_precision(train.precision, device)
         self.objective = build_objective(settings, device, data)
-        self.trained = make_weights(settings, self.objective.interface, device)
+        self.trained = make_weights(settings, device)
         self.model, self.optimizer = self.trained.model, self.trained.optimizer
         if recomputes:
             checkpoint_activations(self.model, settings)
@@ -195,7 +192,7 @@ class Training:
         self.schedule.after_epoch(measured)
         self.stopping = stopping
         self._begin_epoch()
-        tokens = self.work.add_steps(self.settings.model, self.objective.interface, shapes)
+        tokens = self.work.add_steps(self.settings, shapes)
         self._is_torn = False
         return {**trained, **measured, TOKENS_PER_S: tokens / seconds}
 

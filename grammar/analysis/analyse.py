@@ -299,7 +299,7 @@ def analyse(
         number_fault("past", past, least=0),
         number_fault("scored", scored, least=0, optional=True),
     )
-    recipe, config = parse(recipe), configure(config, settings)
+    recipe, config = parse(recipe), configure(config, **settings)
     config.check()
     _check_resolved(recipe)
     root = recipe.root
@@ -327,14 +327,14 @@ def analyse(
 def block_cost(block: BlockNode, config: ModelConfig, *, length: int, past: int = 0) -> ModelPart:
     """Return the costs and the reach of a block by itself, without the normalisation of its sub-layer."""
     if spec_of(block.name).role is Role.TRANSDUCER:
-        whole = _Analyser(replace(config, vocab=config.vocab or 1), length).model(block, length)
+        whole = _Analyser(configure(config, vocab=config.interface.vocab or 1), length).model(block, length)
         return next(part for part in whole.parts if part.kind is PartKind.TRANSDUCER)
     return _Analyser(config, length, past=past).block(block, (), 1.0)
 
 
 def block_memory(block: BlockNode, config: ModelConfig, *, length: int, batch: int = 1) -> int:
     """Return how many bytes one block stores for the backward pass of a batch, including its input."""
-    alone = replace(
+    alone = configure(
         config,
         vocab=1,
         norm="none",
@@ -386,7 +386,7 @@ class _Analyser:
         if isinstance(root, BlockNode) and (spec := lookup(root.name)) and spec.role is Role.TRANSDUCER:
             return self._transduction(root, scored)
         found, config = self._frame(scored), self.config
-        label = "embedding" if config.columns is None else "input"
+        label = "embedding" if config.interface.columns is None else "input"
         positions = _framed("positions", found, ("positions",))
         read = ("embedding",) if positions.parameters else ("embedding", "positions")
         layers = self.layers(root, (("body", 0),))
@@ -396,10 +396,10 @@ class _Analyser:
             *(layers.parts if isinstance(root, SeriesNode) else (layers,)),
             *_shared(layers),
         ]
-        if config.bottleneck:
+        if config.interface.bottleneck:
             decoder = _framed("decoder", found, ("decoder",))
             parts.append(replace(decoder, reach=Reach(left=0, right=UNBOUNDED)))
-        if config.norm == "pre":
+        if config.settings.norm == "pre":
             parts.append(_framed("final norm", found, ("norm",)))
         parts.append(_framed("output", found, ("output",)))
         return replace(series("model", tuple(parts)), shared={})
@@ -442,7 +442,7 @@ class _Analyser:
             parts += found.parts if isinstance(part, SeriesNode) else (found,)
             places = tuple((name, at + self._count_layers(part)) for name, at in places)
             if output_kind(part) == VECTOR:
-                model = replace(self, config=replace(self.config, position="none"), length=1)
+                model = replace(self, config=configure(self.config, position="none"), length=1)
         return series(render(node), tuple(parts))
 
     def _sublayer(self, node: Value, modules: tuple[str, ...], share: float) -> ModelPart:
@@ -550,7 +550,7 @@ class _Analyser:
         encoder, decoder = settings["encoder"], settings["decoder"]
         recurrent = is_recurrent(decoder)
         attention, feed = as_word(settings, "attention"), as_bool(settings, "feed")
-        units = recurrent_units(settings, self.config.d_model)
+        units = recurrent_units(settings, self.config.settings.d_model)
         read = self._stack("encoder", encoder, found, units=units, causal=False, module="body.encoder")
         read = replace(_without_state(read), predecessors=(SOURCE_EMBEDDING,))
         module = "body.decoder.block" if recurrent else "body.decoder"
@@ -568,7 +568,7 @@ class _Analyser:
             before = ("decoder", SOURCE_EMBEDDING if inputs else "encoder")
             score = _measured(label, found, ("body.decoder.alignment",), predecessors=before)
             parts.append(replace(score, kind=PartKind.BLOCK, reach=_FULL_REACH, state=2 * units))
-        if recurrent and self.config.dropout:
+        if recurrent and self.config.settings.dropout:
             parts.append(_measured("dropout", found, ("body.decoder.dropout",)))
         return tuple(parts)
 
@@ -580,10 +580,10 @@ class _Analyser:
         It is either one recurrent block or a residual stack.
         """
         total = _measured(label, found, (module,), kind=PartKind.STACK)
-        walker = replace(self, config=replace(self.config, causal=causal))
+        walker = replace(self, config=configure(self.config, causal=causal))
         if is_recurrent(node):
             assert isinstance(node, BlockNode)
-            spec, config = spec_of(node.name), replace(walker.config, d_model=units)
+            spec, config = spec_of(node.name), configure(walker.config, d_model=units)
             settings, context = spec.settings(node), CostContext(config=config, length=self.length)
             state, window = spec.generation_state(settings, context)
             reach = spec.reach(settings, context)
@@ -600,7 +600,7 @@ class _Analyser:
                     attention, kind=PartKind.BLOCK, reach=_FULL_REACH, state=2 * cross_attention_width(node)
                 )
             )
-        if self.config.norm == "pre":
+        if self.config.settings.norm == "pre":
             parts.append(_measured("final norm", found, (f"{module}.norm",)))
         whole = series(label, tuple(parts))
         return replace(whole, kind=PartKind.STACK, flops=total.flops, modules=total.modules, shared={})
@@ -613,10 +613,12 @@ class _Analyser:
 
     @cached_property
     def _norm_parameters(self) -> int:
-        if self.config.norm == "none" or self.wanted == "reach":
+        if self.config.settings.norm == "none" or self.wanted == "reach":
             return 0
         # the other settings do not matter here, so all configs share one entry of the cache
-        smallest = ModelConfig(d_model=self.config.d_model, vocab=1, norm_kind=self.config.norm_kind)
+        smallest = configure(
+            d_model=self.config.settings.d_model, vocab=1, norm_kind=self.config.settings.norm_kind
+        )
         return measure("frame", None, smallest, length=1, scored=1)["parameters norm"]
 
     def _copies(self, count: int) -> int:

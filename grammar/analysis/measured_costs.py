@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from functools import cache, lru_cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ..canonical import render
-from ..model_config import ModelConfig
+from ..model_config import BuildSettings, ModelConfig, configure
 from ..nodes import BlockNode, Node, walk
 from ..norms import NORMS
 from ..positions import POSITIONS, RandomisedPairs
@@ -54,13 +53,13 @@ def measure(what: str, root: Node | None, config: ModelConfig, **sizes: int) -> 
     else:
         config = _measured(config)
     if what == "frame":
-        config = replace(config, causal=False, source_vocab=None, feedforward_dropout=None, **_NO_DROPOUT)
+        config = configure(config, causal=False, source_vocab=None, feedforward_dropout=None, **_NO_DROPOUT)
     if root is not None:
         names = {node.name for node in walk(root) if isinstance(node, BlockNode)}
         text, codes = render(root), [block_code(name) for name in sorted(names)]
         packages = {package for name in names if (package := spec_of(name).package)}
         codes += [_installed(package) for package in sorted(packages)]
-    codes += [NORMS.code(config.norm_kind), POSITIONS.code(config.position)]
+    codes += [NORMS.code(config.settings.norm_kind), POSITIONS.code(config.settings.position)]
     key = (config, *sizes.items(), text, codes)
     return remember(what, key, lambda: getattr(_meter(), f"measure_{what}")(root, config, **sizes))
 
@@ -96,14 +95,14 @@ def _measured(config: ModelConfig) -> ModelConfig:
     Settings that do not affect costs get fixed values, so that these configs share one cache entry.
     """
     # a dropout rate costs the same whatever its value, unless it is 0
-    found: dict[str, Any] = {name: 0.1 if getattr(config, name) else 0.0 for name in _NO_DROPOUT}
-    same = ModelConfig(d_model=1)
+    settings = config.settings
+    found: dict[str, Any] = {name: 0.1 if getattr(settings, name) else 0.0 for name in _NO_DROPOUT}
     names = ("norm_eps", "init", "feedforward_std", "attention_std", "attention_output_std", "bias_init")
-    found |= {name: getattr(same, name) for name in (*names, "residual_init")}
-    return replace(
+    found |= {name: BuildSettings.model_fields[name].default for name in (*names, "residual_init")}
+    return configure(
         config,
-        feedforward_dropout=0.1 if config.inner_dropout else 0.0,
-        logit_cap=None if config.logit_cap is None else 1.0,
+        feedforward_dropout=0.1 if settings.inner_dropout else 0.0,
+        logit_cap=None if settings.logit_cap is None else 1.0,
         **found,
     )
 
@@ -114,15 +113,16 @@ def _relevant_to_block(block: BlockNode, config: ModelConfig) -> ModelConfig:
 
     The other settings get their defaults. So the cached costs of a block are reused for many configs.
     """
-    spec, compares = spec_of(block.name), isinstance(POSITIONS.get(config.position), RandomisedPairs)
-    found: dict[str, Any] = {"position": config.position} if compares else {"position": "none"}
+    spec, settings = spec_of(block.name), config.settings
+    compares = isinstance(POSITIONS.get(settings.position), RandomisedPairs)
+    found: dict[str, Any] = {"position": settings.position if compares else "none"}
     if any(parameter.kind == "recipe" for parameter in spec.parameters):  # it has its own sub-layers
-        found = {name: getattr(config, name) for name in ("norm", "residual", "norm_kind", "position")}
-    return ModelConfig(
-        d_model=config.d_model,
+        found = {name: getattr(settings, name) for name in ("norm", "residual", "norm_kind", "position")}
+    return configure(
+        d_model=settings.d_model,
         vocab=1,
-        causal=config.causal,
-        max_positions=config.max_positions,
+        causal=config.interface.causal,
+        max_positions=settings.max_positions,
         dropout=0.0,
         **found,
     )

@@ -12,13 +12,15 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ...errors import nearest
 from ...plugins import OWN, Registry
-from ..model_config import ModelConfig
 from ..nodes import BlockNode, ChoiceDimension, RepeatNode, SeriesNode, SumNode, TiedNode, Value, walk
 from ..positions import POSITIONS, RandomisedPairs
+
+if TYPE_CHECKING:  # Pydantic, which it loads, is slow to load
+    from ..model_config import ModelConfig
 
 ParameterKind = Literal["integer", "real", "word", "name", "boolean", "recipe", "any"]
 """The kind of a parameter's value; a "name" is one that another package defines, and "any" is for an
@@ -101,12 +103,12 @@ class CostContext:
     @property
     def width(self) -> int:
         """Return the width of the model."""
-        return self.config.d_model
+        return self.config.settings.d_model
 
     @property
     def causal(self) -> bool:
         """Return whether the model is causal: no output depends on later positions."""
-        return self.config.causal
+        return self.config.interface.causal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -69,7 +69,7 @@ def question(inputs: Snapshot) -> Mapping[str, object]:
             for name, each in study.factors.items()
             if name not in study.dimensions and len(each) > 1
         },
-        "tasks": {task.spec: task.interface.vocab for task in tasks.values()},
+        "tasks": {task.spec: task.interface.model.vocab for task in tasks.values()},
     }
 
 
@@ -346,12 +346,11 @@ def _diagram(trials: Sequence[Trial]) -> tuple[str, str]:
     """
     every = (trial.common for trial in first_of_each_kind(trials))
     settings = max(every, key=parameter_count)
-    interface = settings.task.interface
     shown = show_recipe(
         settings.model.recipe,
-        settings.model.config_for(interface),
+        settings.config,
         length=sequence_tokens(settings),
         batch=settings.train.batch_size,
-        past=interface.past,
+        past=settings.task.interface.past,
     )
     return settings.model.recipe, shown.render("svg")

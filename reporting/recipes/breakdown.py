@@ -236,26 +236,27 @@ class Sizes:
     def describe(self) -> str:
         """Describe the norms, tied weights, sequence length, batch and dropout in one line."""
         config = self.config
+        settings = config.settings
         rates = (
-            ("attention", config.attention_dropout),
-            ("embedding", config.embedding_dropout),
-            ("input", config.input_dropout),
+            ("attention", settings.attention_dropout),
+            ("embedding", settings.embedding_dropout),
+            ("input", settings.input_dropout),
         )
         parts = [
-            "no norms" if config.norm == "none" else f"{config.norm}-norm",
-            *([] if config.residual else ["no residuals"]),
-            *(["tied" + (" but for biases" if config.tied_bias else "")] if config.tied else []),
+            "no norms" if settings.norm == "none" else f"{settings.norm}-norm",
+            *([] if settings.residual else ["no residuals"]),
+            *(["tied" + (" but for biases" if settings.tied_bias else "")] if settings.tied else []),
             *(
                 [
                     f"{len(config.clusters)} clusters"
-                    + (", all projected" if config.project_first_cluster else "")
+                    + (", all projected" if settings.project_first_cluster else "")
                 ]
-                if config.cutoffs
+                if settings.cutoffs
                 else []
             ),
             plural(self.length, "token") + (" of a stream" if self.past else ""),
             f"batch {self.batch}",
-            f"dropout {config.dropout:g}",
+            f"dropout {settings.dropout:g}",
             *(f"{name} dropout {rate:g}" for name, rate in rates if rate),
         ]
         return ", ".join(parts)
@@ -265,13 +266,13 @@ class Sizes:
 
         `masked` means that no position sees later positions.
         """
-        config = self.config
+        settings, interface = self.config.settings, self.config.interface
         return {
-            "d_model": config.d_model,
+            "d_model": settings.d_model,
             "length": self.length,
-            "vocab": config.vocab,
-            "masked": config.causal,
-            "norm": config.norm,
+            "vocab": interface.vocab,
+            "masked": interface.causal,
+            "norm": settings.norm,
             "batch": self.batch,
-            "dropout": config.dropout,
+            "dropout": settings.dropout,
         }

@@ -109,7 +109,7 @@ def show_recipe(
     `analyse`.
     """
     check_arguments(number_fault("batch", batch, least=1))
-    recipe, config = parse(recipe), configure(config, settings)
+    recipe, config = parse(recipe), configure(config, **settings)
     analysis = analyse(recipe, config, length=length, past=past)
     return RecipeDisplay(recipe, analysis, Sizes(config=config, length=length, batch=batch, past=past))
 
@@ -133,7 +133,7 @@ def compare_recipes(
     )
     if len(recipes) < 2:
         raise ActivememError(f"expected at least two recipes, got {len(recipes)}")
-    config = configure(config, settings)
+    config = configure(config, **settings)
     parsed: list[Recipe] = []
     analyses: list[Analysis] = []
     wrong: list[RecipeError] = []

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ...grammar import Recipe, lookup
 from ...grammar.checker import MAX_BLOCKS
+from ...grammar.model_config import MAX_D_MODEL
 from ...grammar.nodes import BlockNode, HoleNode, RepeatNode, walk
 from ...grammar.vocabulary.spec import uncounted_kernels
 from ..resolve.costs import flops_per_token, parameter_count, state_bytes, step_bytes
@@ -19,15 +20,7 @@ from ..resolve.template import Template, resolve_settings
 from ..resolve.trial import CellKey
 from ..schema.design import BASELINE_PATH, Design, DesignReader, Expansion, MatchedSize
 from ..schema.factors import SEED, level_key, level_name
-from ..schema.settings import (
-    D_MODEL_PATH,
-    MAX_D_MODEL,
-    RECIPE_PATH,
-    Level,
-    MatchedCost,
-    TrialSettings,
-    read_recipe,
-)
+from ..schema.settings import D_MODEL_PATH, RECIPE_PATH, Level, MatchedCost, TrialSettings, read_recipe
 from ..text.document import Diagnostics
 from ..text.strict_model import InvalidTableError, format_value
 from ..text.toml_positions import KeyPath

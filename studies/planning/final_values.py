@@ -104,7 +104,7 @@ def describe_divergence(
 
 
 def _uniform_loss(task: TaskSettings) -> float | None:
-    vocab = task.interface.vocab
+    vocab = task.interface.model.vocab
     has_own_losses = isinstance(task, GeneratedTask) and task.has_own_losses
     return None if vocab is None or has_own_losses else math.log(vocab)
 

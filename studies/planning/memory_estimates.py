@@ -96,12 +96,11 @@ def step_memory(
     train = settings.train
     tokens = longest_tokens(settings) if tokens is None else tokens
     sequences = -(-train.batch_size // train.accumulate)
-    interface = settings.task.interface
     held = _memory(
         settings.model.recipe,
-        settings.model.config_for(interface),
+        settings.config,
         tokens,
-        interface.past,
+        settings.task.interface.past,
         2 * sequences
         if getattr(settings.task, "separate_documents", False)
         else sequences,  # padding, at most

@@ -425,11 +425,15 @@ def _with_largest_vocabulary(trials: Sequence[Trial]) -> list[Trial]:
     alike: dict[object, list[Trial]] = {}
     for trial in first_of_each_kind(trials):
         task, others = trial.common.task, (trial.common.model, trial.common.train)
-        sizes = (replace(task.interface, vocab=None), longest_tokens(trial.common))
+        model = task.interface.model.model_copy(update={"vocab": None})
+        interface = replace(task.interface, model=model)
+        sizes = (task.spec.kind, interface, longest_tokens(trial.common))
         is_separate = getattr(task, "separate_documents", False)
         key = (*(each.model_dump_json() for each in others), *sizes, is_separate)
         alike.setdefault(key, []).append(trial)
-    return [max(each, key=lambda trial: trial.common.task.interface.vocab or 0) for each in alike.values()]
+    return [
+        max(each, key=lambda trial: trial.common.task.interface.model.vocab or 0) for each in alike.values()
+    ]
 
 
 def _training_flops(trials: Iterable[Trial]) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from math import isinf
 
-from ...grammar import ModelConfig, render
+from ...grammar import ModelConfig, configure, render
 from ...grammar.nodes import BlockNode, Node, SeriesNode, walk
 from ...grammar.positions import SizedPosition
 from ...grammar.vocabulary.spec import (
@@ -115,7 +115,7 @@ def _causality(settings: TrialSettings) -> Iterator[ValidationProblem]:
 def _causality_problems(task: TaskSettings, d_model: int, root: Node) -> Iterator[ValidationProblem]:
     streams = _streams(task)
     verb = "predicts" if isinstance(task, LanguageModelSettings) else "hides"
-    surroundings = CostContext(config=ModelConfig(d_model=d_model, causal=True, dropout=0.0), length=1)
+    surroundings = CostContext(config=configure(d_model=d_model, causal=True, dropout=0.0), length=1)
     for name, block in {render(node): node for node in walk(root) if isinstance(node, BlockNode)}.items():
         spec = spec_of(block.name)
         values = spec.settings(block)
@@ -223,10 +223,9 @@ def _lists(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 def _frame(settings: TrialSettings) -> Iterator[ValidationProblem]:
     try:
-        interface = settings.task.interface
+        config = settings.config
     except (CorpusError, TaskError):  # `_data` reports these errors
         return
-    config = settings.model.config_for(interface)
     yield from (ValidationProblem(("model",), fault) for fault in _faults(config))
     if (fault := _position_fault(settings, config)) is not None:
         yield ValidationProblem(("model", "position"), fault)
@@ -242,7 +241,7 @@ def _position_fault(settings: TrialSettings, config: ModelConfig) -> str | None:
 
     There may be too few positions, or they may reveal a sequence length that the model must not know.
     """
-    task, name, kind = settings.task, config.position, config.position_kind
+    task, name, kind = settings.task, config.settings.position, config.settings.position_kind
     longest = kind.longest
     if kind.by_length and task.spec.kind in (TaskKind.LANGUAGE, TaskKind.TRANSDUCTION):
         unknown = f"{name} positions need the length of the whole sequence, which {task.name} does not know"

@@ -44,13 +44,12 @@ def gains_from_bf16(model: ModelSettings, positions: int) -> bool:
 
 def analysis(settings: TrialSettings, tokens: int) -> Analysis:
     """Return the analysis of a trial's model on a sequence of `tokens` tokens."""
-    interface = settings.task.interface
-    return _analysis(settings.model.recipe, settings.model.config_for(interface), tokens, interface.past)
+    return _analysis(settings.model.recipe, settings.config, tokens, settings.task.interface.past)
 
 
 def parameter_count(settings: TrialSettings) -> int:
     """Return the number of parameters of a trial's model. Its other costs are not computed."""
-    return _parameters(settings.model.recipe, settings.model.config_for(settings.task.interface))
+    return _parameters(settings.model.recipe, settings.config)
 
 
 def sequence_tokens(settings: TrialSettings) -> int:
@@ -161,7 +160,7 @@ def step_bytes(settings: TrialSettings) -> int:
 
 def reach(settings: TrialSettings) -> Reach:
     """Return how many tokens to the left and right a position of the model can see."""
-    return _reach(settings.model.recipe, settings.model.config_for(settings.task.interface))
+    return _reach(settings.model.recipe, settings.config)
 
 
 def counted_cost(name: str, settings: TrialSettings) -> float | None:

@@ -9,41 +9,15 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Field,
-    SerializeAsAny,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, SerializeAsAny, field_validator, model_validator
 
 from ...errors import nearest_hint
-from ...grammar import (
-    BiasInit,
-    EmbeddingInit,
-    Expression,
-    Init,
-    ModelConfig,
-    Norm,
-    OutputActivation,
-    Recipe,
-    ResidualInit,
-    parse,
-)
-from ...grammar.norms import NORMS
-from ...grammar.positions import MAX_POSITIONS, POSITIONS, SizedPosition
-from ..catalog.optimisers import (
-    OptimizerSettings,
-    OwnScheduleSettings,
-    ScheduleSettings,
-)
-from ..catalog.tasks import ModelInterface, SizeChoice, TaskSettings, read_task_settings
+from ...grammar import BuildSettings, Expression, ModelConfig, Recipe, parse
+from ..catalog.optimisers import OptimizerSettings, OwnScheduleSettings, ScheduleSettings
+from ..catalog.tasks import SizeChoice, TaskSettings, read_task_settings
 from ..catalog.tasks.algorithmic import Length
 from ..catalog.train_parts import Callback, LossTerm
 from ..text.strict_model import (
-    KnownNames,
     PartReader,
     PartSettings,
     Purpose,
@@ -315,9 +289,6 @@ D_MODEL_PATH: KeyPath = ("model", "d_model")
 BUDGET_KEYS = ("tokens", "flops", "seconds")
 """Keys of [train] that stand in place of steps_per_epoch; their reader is `resolve/training_budget.py`."""
 
-MAX_D_MODEL = 65536
-"""The largest width of a model."""
-
 
 Penalty = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 """The weight of a decoding penalty."""
@@ -423,92 +394,11 @@ class StudySettings(StrictModel, table="study"):
         return costs
 
 
-class ModelSettings(StrictModel, table="model"):
-    """`[model]`: the model's body, which is a recipe, and the layers around it.
-
-    The recipe is stored as its canonical text.
-    """
+class RecipeSettings(StrictModel):
+    """The key `recipe` of `[model]`; a base class, because it comes before the other keys."""
 
     recipe: str
     """the model's body, in the recipe language"""
-    d_model: int = Field(ge=1, le=MAX_D_MODEL)
-    """width of the model"""
-    norm: Norm = "pre"
-    """where a sub-layer is normalised: pre, its input; post, the sum with its input; or none"""
-    residual: bool = True
-    """whether each sub-layer's output is added to its input"""
-    norm_kind: Annotated[str, KnownNames(lambda: NORMS), AfterValidator(NORMS.check)] = "layer_norm"
-    """the kind of norm: layer_norm or rms_norm"""
-    position: Annotated[str, KnownNames(lambda: POSITIONS), AfterValidator(POSITIONS.check)] = "timing"
-    """the positional information: timing, sinusoids added before every mixer; learned, vectors added to
-    embeddings; randomised, sinusoids at random increasing positions below `max_positions`, drawn for each
-    batch (Ruoss et al. 2023); randomised_pairs, the same numbers in mixers that compare positions, such as
-    sa(pos=rope); or none"""
-    max_positions: int = Field(default=MAX_POSITIONS, ge=1, le=1 << 20)
-    """for learned: the number of positions; for randomised ones: the range from which positions are drawn;
-    otherwise without effect"""
-    dropout: float = Field(default=0.1, ge=0, lt=1)
-    """probability of dropping an activation, after each sub-layer and inside feed-forward blocks"""
-    attention_dropout: float = Field(default=0.0, ge=0, lt=1)
-    """probability of dropping an attention weight"""
-    embedding_dropout: float = Field(default=0.0, ge=0, lt=1)
-    """probability of dropping an element of an embedding, or of the output layer's input"""
-    input_dropout: float = Field(default=0.0, ge=0, lt=1)
-    """probability of dropping an element of the body's input, positions included"""
-    feedforward_dropout: float | None = Field(default=None, ge=0, lt=1)
-    """probability of dropping an activation inside feed-forward blocks; by default `dropout`"""
-    norm_eps: float = Field(default=1e-5, gt=0, allow_inf_nan=False)
-    """the constant added to the variance in a norm"""
-    embedding: EmbeddingInit = "scaled"
-    """how embeddings are initialised: scaled: N(0, 1 / d_model), multiplied by √d_model when used; unit: N(0,
-    1); unit_scaled: N(0, 1), multiplied by √d_model when used; uniform: U(-0.05, 0.05); unit_uniform: U(-1.7,
-    1.7)"""
-    tied: bool = False
-    """whether the output layer shares the embedding's weights"""
-    tied_bias: bool = False
-    """whether a tied output layer has biases, one for each symbol and each cluster"""
-    cutoffs: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(strict=False)] = ()
-    """adaptive input and softmax: the first symbols of the clusters of rare symbols; each cluster is a
-    quarter as wide as the one before"""
-    project_first_cluster: bool = False
-    """whether the embeddings of the first cluster, already as wide as the model, are also projected"""
-    init: Init = "glorot"
-    """how matrices are initialised: glorot (uniform), he: N(0, 2 / inputs), lecun: N(0, 1 / inputs), or
-    uniform within ±1 / √inputs"""
-    feedforward_std: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """the standard deviation of the normal distribution from which the matrices of `ff` are drawn (default:
-    they are drawn as `init` says)"""
-    attention_std: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """like `feedforward_std`, for the query, key and value matrices of `sa` without relative positions"""
-    attention_output_std: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """like `feedforward_std`, for the output matrices of `sa`"""
-    bias_init: BiasInit = "zero"
-    """how biases are initialised: zero; glorot: uniform for convolutions and the output layer, zero
-    elsewhere; uniform: within ±1 / √inputs for all matrices and convolutions, as torch does"""
-    residual_init: ResidualInit = "plain"
-    """how the last matrix of each sub-layer is initialised: plain, by its rule; depth: divided by the square
-    root of the number of sub-layers, as in GPT-2; zero: 0, as is its bias, so that the model begins as the
-    identity (needs residual connections)"""
-    output_act: OutputActivation = "none"
-    """for tasks with numbers: the activation after the output layer"""
-    output_bias: bool = True
-    """whether an untied output layer has biases"""
-    mup: int | None = Field(default=None, ge=1, le=MAX_D_MODEL)
-    """maximal update parametrisation (Yang et al. 2022, Table 8): the base d_model, at which a model is
-    unchanged except that attention logits are divided by head_width / 8. At another d_model the body's
-    matrices get the learning rate of [train] times mup / d_model, the output is multiplied by the same
-    factor, and its weights are initialised as at the base width"""
-    logit_cap: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """soft cap c of logits z: they become c tanh(z / c), as in Gemma 2 (default: no cap)"""
-    zero_past: bool = False
-    """for texts in streams: whether blocks see zero vectors before the beginning, instead of nothing"""
-
-    @field_validator("max_positions")
-    @classmethod
-    def _omit_without_effect(cls, count: int, info: ValidationInfo) -> int:
-        """Use the default of `max_positions` if the model ignores it. Equal models then have the same id."""
-        kind = POSITIONS.get(info.data.get("position", ""))
-        return count if isinstance(kind, SizedPosition) else MAX_POSITIONS
 
     @field_validator("recipe", mode="before")
     @classmethod
@@ -524,23 +414,17 @@ class ModelSettings(StrictModel, table="model"):
             raise ValueError(f"expected a complete recipe, but no value is given for {', '.join(gaps)}")
         return recipe.text
 
-    def config_for(self, interface: ModelInterface) -> ModelConfig:
-        """Return the config from which the engine builds this model for a task."""
-        return _config(tuple((name, value) for name, value in self if name != "recipe"), interface)
+
+class ModelSettings(BuildSettings, RecipeSettings, table="model"):
+    """`[model]`: the model's body, which is a recipe, and the layers around it.
+
+    The recipe is stored as its canonical text.
+    """
 
 
 @lru_cache(maxsize=1024)
-def _config(settings: tuple[tuple[str, Any], ...], interface: ModelInterface) -> ModelConfig:
-    return ModelConfig(
-        **dict(settings),
-        vocab=interface.vocab,
-        source_vocab=interface.source_vocab,
-        columns=interface.columns,
-        targets=interface.targets,
-        classes=interface.classes,
-        causal=interface.causal,
-        bottleneck=interface.bottleneck,
-    )
+def _build_settings(keys: tuple[tuple[str, Any], ...]) -> BuildSettings:
+    return BuildSettings(**dict(keys))
 
 
 class TrialSettings(StrictModel):
@@ -555,6 +439,12 @@ class TrialSettings(StrictModel):
     train: TrainSettings
     seed: int = Field(default=0, ge=0, lt=2**63)
     code: Mapping[str, str] = Field(default_factory=dict[str, str])
+
+    @property
+    def config(self) -> ModelConfig:
+        """Return the config from which the engine builds the model; raise what `task.interface` raises."""
+        settings = _build_settings(tuple((name, value) for name, value in self.model if name != "recipe"))
+        return ModelConfig(settings=settings, interface=self.task.interface.model)
 
     def with_seed(self, seed: int) -> TrialSettings:
         """Return a copy of these settings with another seed.

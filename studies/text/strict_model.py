@@ -24,7 +24,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, ErrorDetails
 from pydantic_core.core_schema import no_info_before_validator_function
 
-from ...errors import ActivememError, nearest, nearest_hint
+from ...errors import ActivememError, nearest, nearest_hint, validation_fault
 from ...errors import hint as near_hint
 from ...plugins import Registry, contract_faults
 from .key_synonyms import ELSEWHERE, FORMER_NAMES, SYNONYMS
@@ -115,25 +115,6 @@ def class_faults(
         *(f"{key}: expected a default" for key, field in fields.items() if field.is_required()),
     ]
 
-
-_EXPECTED = {
-    "bool_type": "true or false",
-    "dict_type": "a table",
-    "finite_number": "a finite number",
-    "float_type": "a number",
-    "greater_than": "a number above {gt:.10g}",
-    "greater_than_equal": "at least {ge:.10g}",
-    "int_from_float": "a whole number",
-    "int_type": "a whole number",
-    "less_than": "a number below {lt:.10g}",
-    "less_than_equal": "at most {le:.10g}",
-    "list_type": "a list",
-    "model_type": "a table",
-    "string_pattern_mismatch": "a letter, then up to 99 letters, digits, '-', '_' or '.'",
-    "string_too_short": "a text that is not empty",
-    "string_type": "a text",
-    "tuple_type": "a list",
-}
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
@@ -247,15 +228,8 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
             case "value_error" if isinstance(context["error"], InvalidTableError):
                 inner = context["error"].problems
                 yield from (replace(problem, path=(*path, *problem.path)) for problem in inner)
-            case "value_error":
-                yield ValidationProblem(path, str(context["error"]))
-            case "literal_error":
-                given, names = error["input"], re.findall(r"'([^']*)'", context["expected"])
-                near = near_hint(given, names) if isinstance(given, str) else ""
-                got = f"expected {context['expected']}, got {format_value(given)}{near}"
-                yield ValidationProblem(path, got)
             case kind:
-                expected, got = _EXPECTED[kind].format_map(context), error["input"]
+                got = error["input"]
                 remedy = ": write it without quotes" if _is_quoted(kind, got) else ""
                 if kind == "string_pattern_mismatch" and (
                     name := re.sub(r"[^A-Za-z0-9_.]+", "-", str(got))
@@ -263,7 +237,7 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
                     .rstrip("-")[:100]
                 ):
                     remedy = f"; nearest: {name}"
-                yield ValidationProblem(path, f"expected {expected}, got {format_value(got)}{remedy}")
+                yield ValidationProblem(path, f"{validation_fault(error, format_value(got))}{remedy}")
 
 
 def _is_quoted(kind: str, got: object) -> bool:

@@ -10,7 +10,7 @@ import torch
 from activemem.blocks import Context, build_block
 from activemem.blocks.core import build_transducer_block
 from activemem.blocks.testing import WIDTH, example_block, is_pool, parse_block
-from activemem.grammar import ModelConfig, render
+from activemem.grammar import configure, render
 
 from ..quick_cases import one_in
 from .example_blocks import BLOCKS
@@ -63,7 +63,7 @@ def assert_has_gradients(module, *inputs):
 @pytest.mark.parametrize("text", one_in(3, [*(render(example_block(name)) for name in BLOCKS), *BESIDE]))
 def test_a_block_makes_nothing_on_another_device(text, causal):
     position = "randomised_pairs" if "pos=" in text and "span" not in text else "none"
-    config = ModelConfig(d_model=WIDTH, causal=causal, position=position, max_positions=LENGTH, **RATES)
+    config = configure(d_model=WIDTH, causal=causal, position=position, max_positions=LENGTH, **RATES)
     with torch.device("meta"):
         block = build_block(parse_block(text), Context(config=config))
     for mask, training in zip(masks(LENGTH), (False, True), strict=True):
@@ -79,7 +79,7 @@ def test_a_block_that_reads_pieces_makes_nothing_on_another_device(text):
     if is_pool(text):
         pytest.skip("a pool reads whole sequences")
     with torch.device("meta"):
-        block = build_block(parse_block(text), Context(config=ModelConfig(d_model=WIDTH, causal=True)))
+        block = build_block(parse_block(text), Context(config=configure(d_model=WIDTH, causal=True)))
     state = None
     for length in (5, 1, LENGTH):
         y, state = block.step_with_grad(sequences(length), state)
@@ -89,7 +89,7 @@ def test_a_block_that_reads_pieces_makes_nothing_on_another_device(text):
 
 @pytest.mark.parametrize("text", one_in(3, TRANSDUCERS))
 def test_a_transducer_makes_nothing_on_another_device(text):
-    config = ModelConfig(d_model=WIDTH, **RATES)
+    config = configure(d_model=WIDTH, **RATES)
     with torch.device("meta"):
         transducer = build_transducer_block(parse_block(text), Context(config=config))
     for *given, training in zip(masks(LENGTH), masks(9), (False, True), strict=True):
@@ -103,7 +103,7 @@ def test_a_transducer_makes_nothing_on_another_device(text):
 def test_a_transducer_that_writes_makes_nothing_on_another_device(text):
     """Skip transducers whose image is as long as the output: they read this length from the device."""
     with torch.device("meta"):
-        transducer = build_transducer_block(parse_block(text), Context(config=ModelConfig(d_model=WIDTH)))
+        transducer = build_transducer_block(parse_block(text), Context(config=configure(d_model=WIDTH)))
     _, mask = masks(LENGTH)
     rows = torch.empty(3, dtype=torch.int64, device="meta")
     state = transducer.begin(sequences(LENGTH), mask, rows)

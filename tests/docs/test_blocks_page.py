@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from activemem.grammar import ModelConfig, lookup, nodes, parse
+from activemem.grammar import configure, lookup, nodes, parse
 from activemem.grammar.analysis import block_memory
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "blocks.md"
@@ -18,7 +18,7 @@ def saved(text, length):
     if lookup(block.name).parameter("heads") is not None:
         arguments = {"heads": 4, "head_width": 16} | dict(block.arguments)
         block = nodes.BlockNode(block.name, tuple(arguments.items()))
-    config = ModelConfig(d_model=64, causal=True)
+    config = configure(d_model=64, causal=True)
     return block_memory(block, config, length=length)
 
 

@@ -144,7 +144,7 @@ class DeltaRule(LinearRecurrence):
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__(settings, context, writes=as_int(settings, "n") if "n" in settings else 1)
-        std = context.config.attention_std
+        std = context.config.settings.attention_std
         self.beta = Linear(context.width, self.heads, bias=False, maps=self.writes, std=std)
         self.rates = HeadRates(context.width, self.heads, std) if as_bool(settings, "gate") else None
         self.most = 2.0 if as_bool(settings, "negative") else 1.0
@@ -252,7 +252,7 @@ class KimiDeltaAttention(LinearRecurrence):
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__(settings, context)
-        self.beta = Linear(context.width, self.heads, bias=False, std=context.config.attention_std)
+        self.beta = Linear(context.width, self.heads, bias=False, std=context.config.settings.attention_std)
         self.rates = ChannelRates(context.width, self.heads, self.head_width)
 
     def recur(
@@ -274,7 +274,7 @@ class GatedDeltaRule2(LinearRecurrence):
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__(settings, context)
-        inner, std = self.heads * self.head_width, context.config.attention_std
+        inner, std = self.heads * self.head_width, context.config.settings.attention_std
         self.erase, self.write = (Linear(context.width, inner, bias=False, std=std) for _ in range(2))
         self.rates = ChannelRates(context.width, self.heads, self.head_width)
         self.most = 2.0 if as_bool(settings, "negative") else 1.0

@@ -85,7 +85,7 @@ class TestTimeTraining(LinearRecurrence):
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__(settings, context)
         self.size = as_int(settings, "batch")
-        self.rate = Linear(context.width, self.heads, bias=True, std=context.config.attention_std)
+        self.rate = Linear(context.width, self.heads, bias=True, std=context.config.settings.attention_std)
         self.inner = InnerModel(self.heads, self.head_width)
 
     def split_state(self, state: Tensor) -> Tensor:

@@ -126,7 +126,7 @@ class StateSpaceDuality(LinearRecurrence):
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__(settings, context, shared_keys=as_int(settings, "state"))
-        self.rates = HeadRates(context.width, self.heads, context.config.attention_std)
+        self.rates = HeadRates(context.width, self.heads, context.config.settings.attention_std)
         self.skip = nn.Parameter(torch.ones(self.heads))
 
     def recur(
@@ -248,7 +248,7 @@ class MatrixLSTM(LinearRecurrence):
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__(settings, context)
-        std, bounded = context.config.attention_std, as_word(settings, "forget") == "sigmoid"
+        std, bounded = context.config.settings.attention_std, as_word(settings, "forget") == "sigmoid"
         self.gates = ExponentialGates(context.width, self.heads, std, bounded=bounded)
 
     def split_state(self, state: Tensor) -> Tensor:

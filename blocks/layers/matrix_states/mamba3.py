@@ -114,7 +114,7 @@ class Mamba3(LinearRecurrence):
         self.norms = nn.ModuleList([HeadNorm(state) for _ in range(2)]) if normalises else None
         self.offsets = nn.Parameter(torch.ones(2, self.heads, state))
         pairs = rotated_pairs(settings)
-        self.gates = TrapezoidGates(context.width, self.heads, pairs, context.config.attention_std)
+        self.gates = TrapezoidGates(context.width, self.heads, pairs, context.config.settings.attention_std)
         self.skip = nn.Parameter(torch.ones(self.heads))
 
     def split_state(self, state: Tensor) -> Tensor:

@@ -38,7 +38,7 @@ class LinearRecurrence(Block):
         self, settings: Settings, context: Context, *, shared_keys: int | None = None, writes: int = 1
     ) -> None:
         super().__init__()
-        config, width, std = context.config, context.width, context.config.attention_std
+        config, width, std = context.config, context.width, context.config.settings.attention_std
         self.heads, self.head_width = as_int(settings, "heads"), as_int(settings, "head_width")
         inner, taps = self.heads * self.head_width, as_int(settings, "short_conv")
         gate = as_word(settings, "output_gate")
@@ -55,7 +55,7 @@ class LinearRecurrence(Block):
         self.norm = HeadNorm(self.head_width) if as_word(settings, "head_norm") == "rms" else None
         self.gate_kind = gate
         self.gate = Linear(width, inner, bias=False, std=std) if gate != "none" else None
-        self.output = Linear(inner, width, bias=False, std=config.attention_output_std)
+        self.output = Linear(inner, width, bias=False, std=config.settings.attention_output_std)
 
     @abstractmethod
     def recur(

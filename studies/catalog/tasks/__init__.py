@@ -29,8 +29,8 @@ from .sentence_pairs import (
 from .spec import (
     TASKS,
     TEST_SETS,
-    ModelInterface,
     TaskError,
+    TaskInterface,
     TaskKind,
     TaskSettings,
     TaskSpec,

@@ -10,9 +10,10 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
+from ....grammar.model_config import ModelInterface
 from ....grammar.vocabulary.spec import Reach
 from ...text.strict_model import StrictModel, validate
-from .spec import ModelInterface, TaskError, TaskKind, TaskSettings, TaskSpec, add_own_task, require_task
+from .spec import TaskError, TaskInterface, TaskKind, TaskSettings, TaskSpec, add_own_task, require_task
 
 _SOURCE = "Active memory in a Transformer, section 4.2, and its released program"
 _MAX_LENGTH = 1 << 20  # tokens; a task that can be learnt up to this length counts as unlimited
@@ -99,8 +100,8 @@ class AlgorithmicSettings(TaskSettings):
         return require_algorithmic(self.name).vocab
 
     @property
-    def interface(self) -> ModelInterface:
-        return ModelInterface(kind=TaskKind.TAGGING, vocab=self.symbols)
+    def interface(self) -> TaskInterface:
+        return TaskInterface(model=ModelInterface(vocab=self.symbols))
 
 
 class SymbolSettings(AlgorithmicSettings):

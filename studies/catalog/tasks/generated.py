@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from pydantic import Field
 
+from ....grammar.model_config import ModelInterface
 from ....grammar.vocabulary.spec import Reach
 from ...text.strict_model import class_faults
-from .spec import TASKS, ModelInterface, TaskError, TaskKind, TaskSettings, TaskSpec
+from .spec import TASKS, TaskError, TaskInterface, TaskKind, TaskSettings, TaskSpec
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
@@ -130,7 +131,7 @@ class GeneratedTask(TaskSettings, ABC):
         return type(self).losses is not GeneratedTask.losses
 
     @property
-    def interface(self) -> ModelInterface:
+    def interface(self) -> TaskInterface:
         """The task's requirements on a model.
 
         Raise TaskError if `sizes` raises, or lacks a size that the task's kind needs, such as `vocab`.
@@ -142,9 +143,10 @@ class GeneratedTask(TaskSettings, ABC):
             raise TaskError(f"{self.name}: sizes: {type(error).__name__}: {error}") from error
         if faults := _size_faults(kind, sizes):
             raise TaskError(f"{self.name}: {'; '.join(faults)}")
-        return ModelInterface(
-            kind=kind, vocab=sizes.vocab, columns=sizes.columns, targets=sizes.targets, tokens=sizes.tokens
-        )
+        asked = {"vocab": sizes.vocab, "columns": sizes.columns, "targets": sizes.targets}
+        # not strict, because a plug-in may count with numpy
+        model = ModelInterface.model_validate({**asked, "causal": kind.causal}, strict=False)
+        return TaskInterface(model=model, tokens=sizes.tokens)
 
 
 TaskT = TypeVar("TaskT", bound=GeneratedTask)

@@ -7,14 +7,15 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
+from ....grammar.model_config import ModelInterface
 from ...text.strict_model import KnownNames
 from ..datasets import Corpus, CorpusError, dataset_names, require_dataset
 from ..own_corpora import OwnDocuments, OwnText, OwnTokenizer, read_facts
 from .spec import (
     DEFAULT_PIECES,
     LINE_TOKENS,
-    ModelInterface,
     TaskError,
+    TaskInterface,
     TaskKind,
     TaskSettings,
     TaskSpec,
@@ -73,10 +74,11 @@ class LanguageModelSettings(TaskSettings):
         return self.batching in ("lines", "sentences")
 
     @property
-    def interface(self) -> ModelInterface:
+    def interface(self) -> TaskInterface:
         tokens = LINE_TOKENS if self.by_line else self.context
         past = UNBOUNDED_PAST if self.batching == "stream" else 0
-        return ModelInterface(kind=TaskKind.LANGUAGE, vocab=vocabulary_size(self), tokens=tokens, past=past)
+        model = ModelInterface(vocab=vocabulary_size(self), causal=True)
+        return TaskInterface(model=model, tokens=tokens, past=past)
 
 
 def corpus_of_task(task: LanguageModelSettings) -> Corpus:

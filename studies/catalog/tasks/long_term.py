@@ -6,7 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from .spec import ModelInterface, TaskKind, TaskSettings, TaskSpec, add_own_task
+from ....grammar.model_config import ModelInterface
+from .spec import TaskInterface, TaskKind, TaskSettings, TaskSpec, add_own_task
 
 
 class LongTermSettings(TaskSettings):
@@ -25,9 +26,9 @@ class LongTermSettings(TaskSettings):
         return (50, 10_000) if self.variable else (self.length, self.length + self.length // 10)
 
     @property
-    def interface(self) -> ModelInterface:
+    def interface(self) -> TaskInterface:
         tokens = sum(self.length_range) // 2
-        return ModelInterface(kind=TaskKind.REGRESSION, columns=2, targets=1, tokens=tokens)
+        return TaskInterface(model=ModelInterface(columns=2, targets=1), tokens=tokens)
 
 
 for _name, _range, _answer in (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .spec import ModelInterface, TaskKind, TaskSettings, TaskSpec, add_own_task
+from ....grammar.model_config import ModelInterface
+from .spec import TaskInterface, TaskKind, TaskSettings, TaskSpec, add_own_task
 
 NUM_SPECIAL_TOKENS = 4
 """Padding, start, end and unknown have the first indices; the symbols of a problem follow."""
@@ -14,12 +15,11 @@ class DegradationSettings(TaskSettings):
     """Keys of `[task]` for the toy problems, which have no key besides `name`."""
 
     @property
-    def interface(self) -> ModelInterface:
+    def interface(self) -> TaskInterface:
         problem = self.spec
         assert isinstance(problem, DegradationProblem), f"{self.name} has the settings of a toy problem"
-        return ModelInterface(
-            kind=TaskKind.TRANSDUCTION, vocab=problem.vocab, source_vocab=problem.vocab, tokens=problem.tokens
-        )
+        model = ModelInterface(vocab=problem.vocab, source_vocab=problem.vocab)
+        return TaskInterface(model=model, tokens=problem.tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,11 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
+from ....grammar.model_config import ModelInterface
 from ...text.strict_model import KnownNames
 from ..datasets import ParallelCorpus, Treebank, dataset_names, require_dataset
 from ..own_corpora import OwnPairs, OwnSequences, read_facts
-from .spec import DEFAULT_PIECES, LINE_TOKENS, ModelInterface, TaskKind, TaskSettings, TaskSpec, add_own_task
+from .spec import DEFAULT_PIECES, LINE_TOKENS, TaskInterface, TaskKind, TaskSettings, TaskSpec, add_own_task
 
 SizeChoice = Literal["all", "estimated"]
 """The output sizes to try for models that need the size as an input."""
@@ -59,7 +60,7 @@ class TranslationSettings(SentencePairSettings):
     """whether both languages share one vocabulary, with the most frequent words of both together"""
 
     @property
-    def interface(self) -> ModelInterface:
+    def interface(self) -> TaskInterface:
         """The requirements on a model: an embedding table with `pieces` symbols for each language.
 
         If a text has fewer symbols, the rest stay unused, so that sizes depend only on the study file.
@@ -79,12 +80,12 @@ class ParsingSettings(SentencePairSettings):
     surplus or missing tag costs 1000 nats, each unmatched bracket 100"""
 
     @property
-    def interface(self) -> ModelInterface:
+    def interface(self) -> TaskInterface:
         return _pair_interface(self.pieces, require_dataset(self.corpus, Treebank).tree_vocab_size)
 
 
-def _pair_interface(source: int, target: int) -> ModelInterface:
-    return ModelInterface(kind=TaskKind.TRANSDUCTION, vocab=target, source_vocab=source, tokens=LINE_TOKENS)
+def _pair_interface(source: int, target: int) -> TaskInterface:
+    return TaskInterface(model=ModelInterface(vocab=target, source_vocab=source), tokens=LINE_TOKENS)
 
 
 add_own_task(
@@ -127,19 +128,15 @@ class LabelledSettings(TaskSettings, ABC):
         """The word for tokens, such as "symbols", and the number of different tokens."""
 
     @property
-    def interface(self) -> ModelInterface:
+    def interface(self) -> TaskInterface:
         """The requirements on a model: the number of input symbols, and the kind of output.
 
         The output is one of `classes`; without classes, it is a single number.
         """
-        kind, classes = self.spec.kind, self.corpus.classes
-        return ModelInterface(
-            kind=kind,
-            vocab=self.vocabulary[1],
-            classes=classes,
-            targets=1 if classes is None else None,
-            tokens=min(LINE_TOKENS, self.longest),
-        )
+        classes = self.corpus.classes
+        targets = 1 if classes is None else None
+        model = ModelInterface(vocab=self.vocabulary[1], classes=classes, targets=targets)
+        return TaskInterface(model=model, tokens=min(LINE_TOKENS, self.longest))
 
     def normalise(self, sequence: str) -> str:
         """Shorten each run of spaces between symbols to a single space.

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 from ....errors import ActivememError, nearest_hint
+from ....grammar.model_config import ModelInterface
 from ....plugins import Registry
 from ...text.strict_model import (
     InvalidTableError,
@@ -47,29 +48,15 @@ class TaskKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelInterface:
-    """A task's requirements on a model: kind of output, sizes, and a typical sequence length.
+class TaskInterface:
+    """A task's requirements on a model, and a typical sequence length.
 
-    Inputs and outputs are symbols of `vocab`, or real numbers: `columns` at each position and `targets` for
-    the whole sequence. Outputs can also be one of `classes`. In sequence-to-sequence tasks `source_vocab`
-    counts the symbols of the source. `tokens` is None if the length grows in training; `past` positions
-    before them are kept. With a `bottleneck` everything is decoded from the last position of a causal model.
+    `tokens` is None if the length grows in training; `past` positions before them are kept.
     """
 
-    kind: TaskKind
-    vocab: int | None = None
-    source_vocab: int | None = None
-    columns: int | None = None
-    targets: int | None = None
-    classes: int | None = None
+    model: ModelInterface
     tokens: int | None = None
     past: int = 0
-    bottleneck: bool = False
-
-    @property
-    def causal(self) -> bool:
-        """True if an output must not depend on later inputs."""
-        return self.kind.causal
 
 
 DEFAULT_PIECES = 32_000
@@ -95,7 +82,7 @@ class TaskSettings(NamedSettings, ABC):
 
     @property
     @abstractmethod
-    def interface(self) -> ModelInterface:
+    def interface(self) -> TaskInterface:
         """The task's requirements on a model; raise CorpusError or TaskError if settings are invalid."""
 
 

@@ -7,7 +7,7 @@ from activemem.blocks import BuildError, build
 from activemem.blocks.core import PositionalEncoding, StreamState, choose_positions
 from activemem.blocks.testing import make_generator
 from activemem.blocks.testing.equations import common as references
-from activemem.grammar import ModelConfig
+from activemem.grammar import configure
 
 WIDTH, RANGE = 6, 30
 
@@ -45,7 +45,7 @@ def test_a_sequence_has_as_many_positions_as_it_is_long_in_their_order():
 
 
 def test_randomised_positions_are_sinusoids_drawn_again_only_in_training():
-    encoding = PositionalEncoding(ModelConfig(d_model=WIDTH, position="randomised", max_positions=RANGE))
+    encoding = PositionalEncoding(configure(d_model=WIDTH, position="randomised", max_positions=RANGE))
     signals, known = references.timing(RANGE, WIDTH), set()
     torch.manual_seed(0)
     for _ in range(300):
@@ -62,7 +62,7 @@ def test_randomised_positions_are_sinusoids_drawn_again_only_in_training():
 
 
 def test_positions_of_a_trained_model_are_spread_over_the_range():
-    encoding = PositionalEncoding(ModelConfig(d_model=8, position="randomised", max_positions=2048)).eval()
+    encoding = PositionalEncoding(configure(d_model=8, position="randomised", max_positions=2048)).eval()
     _, signal = encoding(torch.zeros(1, 500, 8, dtype=torch.float64))
     places = torch.cdist(signal, references.timing(2048, 8)).argmin(1)
     counts = torch.histc(places.double(), bins=8, min=0, max=2048)

@@ -29,7 +29,7 @@ from activemem.blocks.testing import (
     saved_bytes,
 )
 from activemem.blocks.testing.equations import bucket
-from activemem.grammar import ModelConfig, analyse, parse
+from activemem.grammar import analyse, configure, parse
 from activemem.grammar.analysis import block_cost
 
 from ...quick_cases import one_in
@@ -230,7 +230,7 @@ def test_a_piece_of_a_stream_costs_what_is_stated(text):
     block = make_block(node, causal=True, dtype=torch.float32)
     past, x = (random_sequences(20, length, dtype=torch.float32) for length in (block.context_length, 30))
     counted = count_flops(lambda: block.forward_with_past(x, past))
-    config = ModelConfig(d_model=WIDTH, causal=True)
+    config = configure(d_model=WIDTH, causal=True)
     assert counted == 20 * block_cost(node, config, length=30, past=block.context_length).flops
 
 
@@ -332,7 +332,7 @@ def test_distances_have_the_buckets_of_t5_and_share_the_last_one(causal):
 @pytest.mark.parametrize("start", [5, 10_000])
 def test_turned_heads_see_distances_alone(start):
     q, k = random_sequences(2, 30, width=8)[:, None]
-    turned = (PairPositions(ModelConfig(d_model=8)).angles(q, 8, start=first) for first in (0, start))
+    turned = (PairPositions(configure(d_model=8)).angles(q, 8, start=first) for first in (0, start))
     near, far = (turn(q, angles) @ turn(k, angles).transpose(-1, -2) for angles in turned)
     assert_close(near, far, rtol=1e-9, atol=1e-9)
 

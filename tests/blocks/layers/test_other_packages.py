@@ -12,7 +12,7 @@ from activemem import ActivememError, Space, StudyResults, block, run_study
 from activemem.blocks import BuildError, Context, build, build_block
 from activemem.blocks.core import initialise
 from activemem.blocks.testing import make_generator, parse_block, random_sequences, verify_block
-from activemem.grammar import ModelConfig, RecipeError, analyse, parse
+from activemem.grammar import RecipeError, analyse, configure, parse
 from activemem.storage import Store
 from activemem.studies import StudyError, load_study
 
@@ -196,7 +196,7 @@ def test_weights_depend_on_the_seed_alone():
 @pytest.mark.parametrize("layer", ["GatedLinearAttention", "DeltaNet", "ForgettingAttention"])
 def test_no_output_sees_a_later_input_and_each_parameter_has_a_gradient(layer):
     made = build_block(
-        parse_block(f"fla(layer={layer}, num_heads=2)"), Context(config=ModelConfig(d_model=32, causal=True))
+        parse_block(f"fla(layer={layer}, num_heads=2)"), Context(config=configure(d_model=32, causal=True))
     )
     initialise(made, make_generator(0))
     x = random_sequences(1, 12, width=32, dtype=torch.float32)

@@ -10,7 +10,7 @@ from activemem.blocks import BuildError, build
 from activemem.blocks.core import StreamState
 from activemem.blocks.layers import PairPositions
 from activemem.blocks.testing import make_generator, prefix_mask, random_sequences, saved_bytes
-from activemem.grammar import ModelConfig, analyse
+from activemem.grammar import analyse, configure
 
 RANGE, LENGTHS = 30, [10, 4, 1]
 MIXERS = [
@@ -34,7 +34,7 @@ def tokens(length=10):
 
 
 def drawn(count=RANGE):
-    return PairPositions(ModelConfig(d_model=6, position="randomised_pairs", max_positions=count))
+    return PairPositions(configure(d_model=6, position="randomised_pairs", max_positions=count))
 
 
 def test_angles_are_those_of_ordered_positions_and_distances_are_ordered_ones():

@@ -9,7 +9,7 @@ from activemem.blocks import Context, Linear, build, build_block
 from activemem.blocks.core import SideInputs, build_body, initialise
 from activemem.blocks.layers import try_fused_pooling
 from activemem.blocks.testing import find_reference, make_block, make_generator, prefix_mask, random_sequences
-from activemem.grammar import BlockNode, ModelConfig, parse
+from activemem.grammar import BlockNode, configure, parse
 
 ACTS = ("relu", "leaky_relu")
 LENGTHS = (8, 1, 3, 7)
@@ -34,7 +34,7 @@ def test_infinite_numbers_at_padding_reach_no_pool(name):
 
 
 def test_the_vector_of_attention_begins_as_the_papers_program_draws_it():
-    block = build_block(BlockNode("attention_pool"), Context(config=ModelConfig(d_model=10_000, dropout=0.0)))
+    block = build_block(BlockNode("attention_pool"), Context(config=configure(d_model=10_000, dropout=0.0)))
     initialise(block, make_generator(1))
     assert block.score.weight.std().item() == pytest.approx(0.01, rel=0.05)
     assert block.score.bias.item() == 0
@@ -42,7 +42,7 @@ def test_the_vector_of_attention_begins_as_the_papers_program_draws_it():
 
 def parts(pool, act, dtype=torch.float64):
     """Return an input map of 2 columns and a body of width 48, with random biases."""
-    context = Context(config=ModelConfig(d_model=48, dropout=0.0, norm="none", residual=False))
+    context = Context(config=configure(d_model=48, dropout=0.0, norm="none", residual=False))
     body = build_body(parse(f"activation(act={act}) >> {pool} >> dense(act={act})").root, context)
     entry = Linear(2, 48, bias=True)
     for module in (entry, body):
@@ -121,7 +121,7 @@ def test_in_pieces_nothing_as_long_as_the_sequences_and_as_wide_as_the_model_is_
 )
 def test_other_bodies_are_left_to_their_modules(recipe, changes):
     settings = {"dropout": 0.0, "norm": "none", "residual": False} | changes
-    body = build_body(parse(recipe).root, Context(config=ModelConfig(d_model=48, **settings)))
+    body = build_body(parse(recipe).root, Context(config=configure(d_model=48, **settings)))
     entry = Linear(2, 48, bias=True)
     for module in (entry, body):
         initialise(module, make_generator(3))

@@ -10,7 +10,7 @@ from activemem.blocks import build
 from activemem.blocks.core import initialise
 from activemem.blocks.models import AdaptiveEmbedding, AdaptiveSoftmax
 from activemem.blocks.testing import make_generator
-from activemem.grammar import ModelConfig
+from activemem.grammar import configure
 
 WIDTH, VOCAB, CUTS = 16, 40, (10, 20)
 
@@ -20,7 +20,7 @@ def every_symbol():
 
 
 def parts(*, cutoffs=CUTS, tied, tied_bias=False, project_first_cluster=False, seed=0):
-    clusters = ModelConfig(
+    clusters = configure(
         d_model=WIDTH, vocab=VOCAB, cutoffs=cutoffs, project_first_cluster=project_first_cluster
     ).clusters
     embedding = AdaptiveEmbedding(clusters, WIDTH)

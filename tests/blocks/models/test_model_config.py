@@ -65,10 +65,10 @@ def made(recipe, *, seed=0, dtype=torch.float64, **settings):
 
 
 def inputs_of(model, batch=2, length=LENGTH, dtype=torch.float64):
-    columns = model.config.columns
+    columns = model.config.interface.columns
     if columns is not None:
         return torch.randn(batch, length, columns, generator=make_generator(1), dtype=dtype)
-    return torch.randint(model.config.vocab, (batch, length), generator=make_generator(1))
+    return torch.randint(model.config.interface.vocab, (batch, length), generator=make_generator(1))
 
 
 def every_symbol():
@@ -94,7 +94,7 @@ def test_every_frame_computes_what_its_analysis_says(name, text):
     inputs, batch = inputs_of(model, 64, dtype=torch.float32), 64
     places = (batch,) if model.pooled else (batch, LENGTH)
     targets = torch.zeros(places, dtype=torch.int64)
-    predicts_symbols = model.config.targets is None
+    predicts_symbols = model.config.interface.targets is None
     counted = count_flops(lambda: model.nll(inputs, targets) if predicts_symbols else model(inputs))
     stated = analyse(text, d_model=WIDTH, length=LENGTH, dropout=0.0, **frame)
     assert counted == pytest.approx(batch * stated.flops, rel=0.01)
@@ -275,8 +275,8 @@ def test_every_frame_works_in_half_the_bits(frame):
     whole = model(inputs)
     with torch.autocast("cpu", torch.bfloat16):
         half = model(inputs)
-        symbols = every_symbol() % (model.config.classes or VOCAB)
-        lost = half.float().square() if model.config.targets else model.nll(inputs, symbols)
+        symbols = every_symbol() % (model.config.interface.classes or VOCAB)
+        lost = half.float().square() if model.config.interface.targets else model.nll(inputs, symbols)
     torch.testing.assert_close(half.float(), whole, rtol=0.05, atol=0.1)
     assert lost.dtype == torch.float32
     lost.sum().backward()
@@ -351,7 +351,7 @@ def test_weights_that_are_loaded_are_noted_by_every_block():
     assert made("ff(5)", vocab=VOCAB).penalty() is None
 
 
-def test_impossible_settings_are_reported_together():
+def test_impossible_values_are_reported_together():
     with pytest.raises(BuildError) as caught:
         build(
             "ff(8)",
@@ -359,13 +359,11 @@ def test_impossible_settings_are_reported_together():
             vocab=20,
             columns=0,
             targets=0,
-            residual=False,
             norm="off",
             position="learnt",
             attention_dropout=-0.5,
             embedding_dropout=1.0,
             embedding="large",
-            tied=True,
             init="zero",
             residual_init="deep",
             logit_cap=0.0,
@@ -373,25 +371,45 @@ def test_impossible_settings_are_reported_together():
             attention_std=-1.0,
             bias_init="ones",
             output_act="sine",
+        )
+    assert str(caught.value) == "\n".join(
+        [
+            "recipe 'ff(8)' cannot be built",
+            "  norm: expected 'pre', 'post' or 'none', got 'off'",
+            "  position: unknown position 'learnt'; nearest: learned",
+            "  attention_dropout: expected at least 0, got -0.5",
+            "  embedding_dropout: expected a number below 1, got 1.0",
+            "  norm_eps: expected a number above 0, got 0.0",
+            "  embedding: expected 'scaled', 'unit', 'unit_scaled', 'uniform' or 'unit_uniform', got 'large'",
+            "  init: expected 'glorot', 'he', 'lecun' or 'uniform', got 'zero'",
+            "  attention_std: expected a number above 0, got -1.0",
+            "  bias_init: expected 'zero', 'glorot' or 'uniform', got 'ones'",
+            "  residual_init: expected 'plain', 'depth' or 'zero', got 'deep'; nearest: depth",
+            "  output_act: expected 'none', 'relu', 'gelu', 'gelu_tanh', 'tanh' or 'leaky_relu', got 'sine'",
+            "  logit_cap: expected a number above 0, got 0.0",
+            "  columns: expected at least 1, got 0",
+            "  targets: expected at least 1, got 0",
+        ]
+    )
+
+
+def test_contradictory_settings_are_reported_together():
+    with pytest.raises(BuildError) as caught:
+        build(
+            "ff(8)",
+            d_model=3,
+            vocab=20,
+            targets=1,
+            residual=False,
+            residual_init="zero",
+            tied=True,
+            logit_cap=1.0,
             cutoffs=(10, 10),
         )
     assert str(caught.value) == "\n".join(
         [
             "recipe 'ff(8)' cannot be built",
-            "  expected columns of at least 1, got 0",
-            "  expected targets of at least 1, got 0",
-            "  expected attention_dropout from 0 to 0.9999, got -0.5",
-            "  expected embedding_dropout from 0 to 0.9999, got 1.0",
-            "  expected norm_eps above 0, got 0.0",
-            "  expected attention_std above 0, got -1.0",
-            "  expected logit_cap above 0, got 0.0",
-            "  expected norm to be pre, post or none, got 'off'",
-            "  expected position to be timing, learned, randomised, randomised_pairs or none, got 'learnt'",
-            "  expected embedding to be scaled, unit, unit_scaled, uniform or unit_uniform, got 'large'",
-            "  expected init to be glorot, he, lecun or uniform, got 'zero'",
-            "  expected bias_init to be zero, glorot or uniform, got 'ones'",
-            "  expected residual_init to be plain, depth or zero, got 'deep'",
-            "  expected output_act to be none, relu, gelu, gelu_tanh, tanh or leaky_relu, got 'sine'",
+            "  residual_init zero needs residual connections, got none",
             "  logit_cap needs logits as outputs, got clusters",
             "  tied weights need symbols as inputs and outputs, got numbers",
             "  cutoffs need symbols as inputs and outputs, got numbers",

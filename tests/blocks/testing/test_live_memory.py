@@ -5,7 +5,7 @@ import torch
 
 from activemem.blocks import build
 from activemem.blocks.testing import example_block, make_block, make_generator, parse_block, random_sequences
-from activemem.grammar import ModelConfig
+from activemem.grammar import configure
 from activemem.grammar.analysis import block_memory
 
 from ...quick_cases import one_in
@@ -51,7 +51,7 @@ LENGTHS = [(text, length) for text in MOST for length in ((1024,) if "span" in t
 def measured(text, length):
     """Return the stated bytes, the saved bytes including the input, and the peak of a step."""
     node = parse_block(text)
-    config = ModelConfig(d_model=WIDTH, causal=True, dropout=0.0)
+    config = configure(d_model=WIDTH, causal=True, dropout=0.0)
     stated = block_memory(node, config, length=length, batch=TOKENS // length)
     block = make_block(node, causal=True, width=WIDTH, dtype=torch.float32)
     x = random_sequences(TOKENS // length, length, width=WIDTH, dtype=torch.float32).requires_grad_()

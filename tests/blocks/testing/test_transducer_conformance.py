@@ -123,9 +123,8 @@ def test_models_that_cannot_be_built_are_reported_at_once():
     assert str(caught.value) == (
         "recipe 'sa >> ff({filter})' cannot be built\n"
         "  hole {filter} is not filled\n"
-        "  expected a transducer, such as seq2seq(lstm, lstm), got sa >> ff({filter})\n"
-        "  expected source_vocab of at least 1, got 0\n"
-        "  expected dropout from 0 to 0.9999, got 1.0"
+        "  dropout: expected a number below 1, got 1.0\n"
+        "  source_vocab: expected at least 1, got 0"
     )
 
 

@@ -19,7 +19,7 @@ from activemem.blocks.testing import (
     random_sequences,
 )
 from activemem.blocks.transducers import CGRUStack, ImageCGRU
-from activemem.grammar import ModelConfig, parse
+from activemem.grammar import configure, parse
 
 from ...quick_cases import one_in
 
@@ -204,7 +204,7 @@ def test_gradients_are_those_of_finite_differences(text, padded):
 def test_kernels_begin_orthogonal_and_gates_open(name):
     model = build_transducer_block(
         parse(f"{name}(maps=7)").root,
-        Context(config=ModelConfig(d_model=WIDTH, dropout=0.0)),
+        Context(config=configure(d_model=WIDTH, dropout=0.0)),
     )
     initialise(model, make_generator(0))
     units = [each for each in model.modules() if isinstance(each, ImageCGRU)]

@@ -15,7 +15,7 @@ from activemem.blocks.testing import (
 )
 from activemem.blocks.testing.equations import norm
 from activemem.blocks.transducers import CrossAttention
-from activemem.grammar import ModelConfig
+from activemem.grammar import configure
 
 from .seq2seq_references import attended, crossed, layered
 
@@ -122,7 +122,7 @@ def test_under_autocast_outputs_are_near_those_in_full_precision(cell, fused):
 @pytest.mark.parametrize("text", ["seq2seq(lstm, lstm, attention=luong)", "seq2seq(sa, 1 * sa)"])
 def test_the_weights_of_attention_are_dropped_only_in_training(text):
 
-    context = Context(config=ModelConfig(d_model=6, dropout=0.0, attention_dropout=0.5, position="none"))
+    context = Context(config=configure(d_model=6, dropout=0.0, attention_dropout=0.5, position="none"))
     model = build_transducer_block(parse_block(text), context)
     initialise(model, None)
     source, target = (x.float() for x in pair())

@@ -24,7 +24,7 @@ def trial(settings):
 
 @pytest.fixture
 def model(trial):
-    return build_model(trial.settings.model, trial.settings.task.interface, torch.Generator().manual_seed(1))
+    return build_model(trial.settings, torch.Generator().manual_seed(1))
 
 
 @pytest.fixture

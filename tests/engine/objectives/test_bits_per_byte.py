@@ -13,7 +13,7 @@ import torch
 from activemem import load_study, run_study
 from activemem.engine import DataError, Machine
 from activemem.engine.objectives import score_text
-from activemem.grammar import ModelConfig, parse
+from activemem.grammar import configure, parse
 from activemem.storage import Store
 from activemem.studies.catalog import HeldOutFractions
 
@@ -63,7 +63,7 @@ def nats_of(text, before=b"\n\n"):
 class Bytes(torch.nn.Module):
     """A model of bytes, seen through tokens: a token has the nats of its bytes, by the chain rule."""
 
-    recipe, config = parse("lstm"), ModelConfig(d_model=8, vocab=4)
+    recipe, config = parse("lstm"), configure(d_model=8, vocab=4)
 
     def __init__(self, symbols):
         super().__init__()
@@ -206,7 +206,7 @@ def nats_by_last_byte(text, last):
 class BytesOfDocuments(torch.nn.Module):
     """A model that predicts each byte of a document from the previous one; marks have their own nats."""
 
-    recipe, config = parse("lstm"), ModelConfig(d_model=8, vocab=4)
+    recipe, config = parse("lstm"), configure(d_model=8, vocab=4)
 
     def __init__(self, symbols):
         super().__init__()
@@ -260,7 +260,7 @@ def test_documents_have_the_bits_of_their_bytes_with_any_tokens_and_batches(tmp_
 
 def test_a_vocabulary_has_one_number_more_than_its_file_for_the_mark(folder):
     sizes = {
-        kind: language_task(folder, {"path": "my.txt"}, **TOKENS[kind]).interface.vocab
+        kind: language_task(folder, {"path": "my.txt"}, **TOKENS[kind]).interface.model.vocab
         for kind in ("byte_bpe", "tokenizer.json", "tiktoken")
     }
     assert sizes == {"byte_bpe": 300, "tokenizer.json": 301, "tiktoken": 300}

@@ -59,7 +59,7 @@ def made(trial):
     settings, folder, _ = trial
     objective = build_objective(settings, torch.device("cpu"), folder)
     generator = torch.Generator().manual_seed(1)
-    return objective, build_model(settings.model, objective.interface, generator).eval()
+    return objective, build_model(settings, generator).eval()
 
 
 def numbers_of(objective, row):

@@ -195,10 +195,7 @@ def test_the_operations_are_those_of_the_lengths_that_were_drawn():
     lengths = [batch.inputs.shape[1] for batch in tokens]
     assert len(set(lengths)) > 2
     assert set(lengths) <= set(range(1, 13))
-    interface = made.task.interface
-    assert training.work.flops == 4 * sum(
-        sequence_flops(made.model, interface, tokens=length, past=0) for length in lengths
-    )
+    assert training.work.flops == 4 * sum(sequence_flops(made, tokens=length, past=0) for length in lengths)
 
 
 def test_a_study_draws_its_accuracy_by_length(tmp_path):

@@ -34,7 +34,7 @@ def settings(optimizer, groups=(), recipe="sa(heads=2, head_width=4) + conv(k=3)
 
 def allocated(trial):
     """Return the bytes of state tensors after a step, without step counters, and of the gradients."""
-    model = build_model(trial.model, trial.task.interface, torch.Generator().manual_seed(0))
+    model = build_model(trial, torch.Generator().manual_seed(0))
     optimizer = build_optimizer(trial.train.optimizer, model, trial.train.groups)
     for weight in model.parameters():
         if weight.requires_grad:

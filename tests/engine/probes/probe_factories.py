@@ -50,7 +50,7 @@ def store_outcomes(store, study, *, keeps_weights=lambda trial: True):
 def make_model(trial, number):
     """Return a model with larger weights than at initialisation, so that its gates vary."""
     settings = trial.settings
-    model = build_model(settings.model, settings.task.interface, torch.Generator().manual_seed(number))
+    model = build_model(settings, torch.Generator().manual_seed(number))
     with torch.no_grad():
         for weight in model.parameters():
             weight.mul_(3.0)

@@ -16,7 +16,7 @@ from .probe_factories import NAIVE, make_study, store_outcomes
 
 
 def width(model, batches):
-    return {"": model.config.d_model, "batches": sum(1 for _ in batches)}
+    return {"": model.config.settings.d_model, "batches": sum(1 for _ in batches)}
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from activemem.blocks.core import BLOCKS
 from activemem.blocks.layers import Conv
 from activemem.engine import LeakError
 from activemem.engine.run import check_leaks, check_test_lengths
-from activemem.grammar import lookup
+from activemem.grammar import configure, lookup
 from activemem.grammar.vocabulary import SPECS
 from activemem.studies.catalog.tasks import TaskError
 from activemem.studies.schema import TrialSettings
@@ -41,7 +41,7 @@ def leaky(monkeypatch):
         def build(cls, settings, context):
             from dataclasses import replace
 
-            return super().build(settings, replace(context, config=replace(context.config, causal=False)))
+            return super().build(settings, replace(context, config=configure(context.config, causal=False)))
 
     from dataclasses import replace
 

@@ -17,7 +17,7 @@ from activemem.studies.catalog.tasks import (
 def own_subject(name, **settings):
     """Return one of this package's tasks; a curriculum is taken two steps after its first length."""
     task = require_task(name).settings.model_validate({"name": name, **settings})
-    spec, vocab = task.spec, task.interface.vocab
+    spec, vocab = task.spec, task.interface.model.vocab
     if isinstance(spec, AlgorithmicTask):
         made, length = get_task(spec.name), spec.start + 2 * spec.length_step
         return Subject(

@@ -122,9 +122,9 @@ def training_on_meta(asked, folder):
     return training
 
 
-def without_values(settings, interface, device):
+def without_values(settings, device):
     """Return the weights on the meta device."""
-    made = Weights(make_weights(settings, interface, device).model.to(META), settings.train)
+    made = Weights(make_weights(settings, device).model.to(META), settings.train)
     for group in made.optimizer.param_groups:
         group["fused"] = False  # its kernels are for devices that have values
     return made

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from activemem.grammar import ModelConfig, parse
+from activemem.grammar import configure, parse
 from activemem.grammar.analysis import block_cost, measured_costs
 
 BLOCK = parse("conv(k=7)").root
-CONFIG = ModelConfig(d_model=24, dropout=0.0)
+CONFIG = configure(d_model=24, dropout=0.0)
 
 
 @pytest.fixture

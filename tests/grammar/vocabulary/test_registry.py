@@ -10,7 +10,6 @@ import pytest
 from activemem.grammar import (
     BlockNode,
     CostContext,
-    ModelConfig,
     Parameter,
     Role,
     Spec,
@@ -19,6 +18,7 @@ from activemem.grammar import (
     as_float,
     as_int,
     as_word,
+    configure,
     find_conflict,
     lookup,
     parse,
@@ -81,7 +81,7 @@ def test_a_block_never_reaches_into_the_future_of_a_causal_model(name: str, caus
     required = [p for p in spec.parameters if p.default is REQUIRED]
     settings = spec.settings(BlockNode(name, tuple((p.name, _example(p)) for p in required)))
     reach = spec.reach(
-        settings, CostContext(config=ModelConfig(d_model=8, causal=causal, dropout=0.0), length=40)
+        settings, CostContext(config=configure(d_model=8, causal=causal, dropout=0.0), length=40)
     )
     assert reach.left >= 0
     assert reach.right == 0 if causal else reach.right >= 0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from activemem.grammar import ModelConfig
+from activemem.grammar import configure
 from activemem.reporting.recipes import Sizes
 
 
@@ -25,4 +25,4 @@ from activemem.reporting.recipes import Sizes
     ],
 )
 def test_sizes_say_all_that_the_figures_depend_on(settings, more, words):
-    assert Sizes(config=ModelConfig(d_model=16, **settings), length=40, batch=8, **more).describe() == words
+    assert Sizes(config=configure(d_model=16, **settings), length=40, batch=8, **more).describe() == words

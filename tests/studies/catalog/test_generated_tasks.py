@@ -40,8 +40,8 @@ def small():
 def test_its_settings_are_those_of_its_class(small):
     settings = read_task_settings({"name": "small", "size": 5})
     assert isinstance(settings, Small)
-    assert (settings.interface.kind, settings.interface.vocab) == (TaskKind.CAUSAL_TAGGING, 5)
-    assert settings.interface.causal
+    assert (settings.spec.kind, settings.interface.model.vocab) == (TaskKind.CAUSAL_TAGGING, 5)
+    assert settings.interface.model.causal
     assert settings.spec.keys == {
         "dev_examples": "the number of examples that are scored after each epoch, drawn like the "
         "training examples",

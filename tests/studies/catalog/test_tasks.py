@@ -167,7 +167,7 @@ def test_the_unguessable_reach_is_part_of_the_required_reach_and_grows_with_the_
 def test_a_task_has_the_requested_number_of_symbols_and_the_papers_number_is_the_default():
     for vocab, count, kept in ((None, 20, None), (20, 20, None), (50, 50, 50)):
         settings = read_task_settings({"name": "sort", "vocab": vocab})
-        assert (settings.interface.vocab, settings.vocab) == (count, kept)
+        assert (settings.interface.model.vocab, settings.vocab) == (count, kept)
     with pytest.raises(InvalidTableError, match="vocab"):
         read_task_settings({"name": "addition", "vocab": 20})
 

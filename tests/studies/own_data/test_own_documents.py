@@ -58,7 +58,7 @@ def test_shares_are_drawn_by_a_hash_of_the_document(folder):
     (source,) = facts.sources
     trained = [text for text, split in zip(DOCUMENTS, drawn, strict=True) if split == "train"]
     assert (source.documents, source.bytes) == (len(trained), len("".join(trained).encode()))
-    assert trial.settings.task.interface.vocab == 257
+    assert trial.settings.task.interface.model.vocab == 257
 
 
 def test_an_id_is_that_of_the_content_and_of_the_weights(folder):

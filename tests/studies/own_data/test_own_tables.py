@@ -121,7 +121,7 @@ def test_lists_of_tokens_are_symbols(folder):
     facts, found = rows_of(folder, {"path": "lists.jsonl"}, tokens="symbols")
     seen = {word for text, _ in found["train"] for word in text.split()}
     assert (facts.classes, facts.lists, facts.symbols) == (3, True, len(seen))
-    assert load_study(folder / "study.toml").trials[0].settings.task.interface.vocab == 4 + len(seen)
+    assert load_study(folder / "study.toml").trials[0].settings.task.interface.model.vocab == 4 + len(seen)
     assert told(folder, {"path": "lists.jsonl"}) == [
         '[task] tokens: expected "symbols" for lists of tokens, got "words"'
     ]
@@ -153,7 +153,7 @@ def test_labels_can_be_numbers(folder):
     rows = [(f"sequence {number}", number / 8) for number in range(100)]
     (folder / "numbers.csv").write_text(csv_text(rows), encoding="utf-8")
     facts, found = rows_of(folder, {"path": "numbers.csv"}, NUMBERS, **VALUES)
-    interface = load_study(folder / "study.toml").trials[0].settings.task.interface
+    interface = load_study(folder / "study.toml").trials[0].settings.task.interface.model
     assert (facts.classes, interface.classes, interface.targets) == (None, None, 1)
     assert sorted(every(found)) == sorted(rows)
     (folder / "numbers.csv").write_text(csv_text([("a", "1"), ("b", "one"), ("c", "nan")]), encoding="utf-8")

@@ -74,13 +74,13 @@ def test_a_text_is_split_where_lines_end_and_its_bytes_are_its_characters(folder
     assert all(piece.endswith(b"\n") for piece in pieces)
     assert [part.lines for part in text.parts.values()] == [76, 5, 19]
     assert bytes.fromhex(text.alphabet) == bytes(sorted(set(data) - {10}))
-    assert trial.settings.task.interface.vocab == len(set(data))
+    assert trial.settings.task.interface.model.vocab == len(set(data))
 
 
 def test_a_model_of_words_has_as_many_symbols_as_are_asked_for(folder):
     files = dict.fromkeys(("train", "dev", "test"), "my.txt")
     (trial,) = load_study(study(folder, files, tokens="words", pieces=400)).trials
-    assert trial.settings.task.interface.vocab == 400
+    assert trial.settings.task.interface.model.vocab == 400
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from activemem import load_study
-from activemem.grammar import ModelConfig, analyse
+from activemem.grammar import analyse, configure
 from activemem.studies.catalog.tasks import UNBOUNDED_PAST
 from activemem.studies.resolve import (
     REFERENCE_TOKENS,
@@ -52,14 +52,14 @@ def test_costs_are_those_of_the_analysis_with_every_config(task, model):
             settings.model.recipe,
             d_model=32,
             length=tokens,
-            vocab=asked.vocab,
-            causal=asked.causal,
+            vocab=asked.model.vocab,
+            causal=asked.model.causal,
             past=asked.past,
             **model,
         )
         found = analysis(settings, tokens)
         assert (found.parameters, found.training_flops) == (whole.parameters, whole.training_flops)
-    assert reach(settings).right == (0 if asked.causal else 2)
+    assert reach(settings).right == (0 if asked.model.causal else 2)
 
 
 def test_costs_of_numbers_in_and_out_are_those_of_the_analysis():
@@ -89,8 +89,8 @@ def test_a_trial_whose_length_does_not_grow_costs_its_steps():
 
 def test_the_frame_of_a_trial_is_its_settings_and_what_its_task_asks():
     settings = _settings("text", {"cutoffs": (5, 20), "init": "he"})
-    expected = ModelConfig(d_model=32, vocab=28, causal=True, cutoffs=(5, 20), init="he")
-    assert settings.model.config_for(settings.task.interface) == expected
+    expected = configure(d_model=32, vocab=28, causal=True, cutoffs=(5, 20), init="he")
+    assert settings.config == expected
 
 
 def test_the_word_model_of_all_attention_has_the_parameters_of_its_program():

@@ -38,7 +38,7 @@ def matches(study: Study) -> dict[str, SizeMatch]:
 
 def analysed(study: Study, mixer: str, size: int) -> Analysis:
     settings = study.trials[0].settings
-    recipe, vocab = parse(f"2 * ({mixer} >> ff({size}))"), settings.task.interface.vocab
+    recipe, vocab = parse(f"2 * ({mixer} >> ff({size}))"), settings.task.interface.model.vocab
     return analyse(recipe, d_model=16, length=sequence_tokens(settings), vocab=vocab, dropout=0.0)
 
 

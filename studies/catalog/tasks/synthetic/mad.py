@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from ..generated import TaskSizes
-from ..spec import ModelInterface
+from ..spec import TaskInterface
 from .base import SyntheticTask, add_synthetic
 
 RECALL = ("in_context_recall", "noisy_recall", "fuzzy_recall")
@@ -91,8 +91,10 @@ class MadSettings(SyntheticTask):
         return TaskSizes(tokens=self.length - (self.problem in RECALL[:2]), vocab=self.vocab)
 
     @property
-    def interface(self) -> ModelInterface:
-        return replace(super().interface, bottleneck=self.problem == "compression")
+    def interface(self) -> TaskInterface:
+        found = super().interface
+        model = found.model.model_copy(update={"bottleneck": self.problem == "compression"})
+        return replace(found, model=model)
 
     @property
     def has_one_shape(self) -> bool:

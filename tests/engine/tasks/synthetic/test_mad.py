@@ -88,8 +88,8 @@ def test_all_that_is_compressed_is_asked_for():
         assert inputs == targets
         assert inputs[-1] == 4
         assert max(inputs[:-1]) < 4
-    assert (task.interface.bottleneck, task.interface.causal) == (True, True)
-    assert not read_task_settings({"name": "mad"}).interface.bottleneck
+    assert (task.interface.model.bottleneck, task.interface.model.causal) == (True, True)
+    assert not read_task_settings({"name": "mad"}).interface.model.bottleneck
 
 
 def test_the_examples_of_a_training_are_few():
