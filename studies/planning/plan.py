@@ -15,10 +15,9 @@ from typing import Literal
 
 import polars as pl
 
-from ...errors import ActivememError, replace_unprintable
-from ...grammar.nodes import BlockNode, RepeatNode, walk
+from ...errors import replace_unprintable
+from ...grammar.nodes import RepeatNode
 from ...grammar.positions import POSITIONS, LearnedPosition, PluginPosition
-from ...grammar.vocabulary.spec import spec_of
 from ...storage import Store
 from ..catalog.tasks import AlgorithmicTask, GeneratedTask, require_algorithmic
 from ..expansions.match import SizeMatch, factors_of_sizes
@@ -33,16 +32,12 @@ from ..resolve.costs import (
     reach,
     step_flops,
 )
-from ..resolve.draft import report_problem
+from ..resolve.grid import check_layers
 from ..resolve.trial import Kind, Trial, first_of_each_kind
 from ..schema.design import Design
 from ..schema.factors import ABSENT, filled_levels, level_key, level_name
-from ..schema.settings import RECIPE_PATH, TrialSettings, read_recipe
+from ..schema.settings import TrialSettings, read_recipe
 from ..study import Study
-from ..text.document import Diagnostics
-from ..text.errors import StudyError
-from ..text.strict_model import ValidationProblem
-from ..text.toml_positions import KeyPath
 from ..text.units import plural
 from .data_facts import DataFacts, Locate, find_data_facts
 from .memory_estimates import StepMemory, step_memory
@@ -294,41 +289,6 @@ class Plan:
     def __repr__(self) -> str:
         stored, left = sum(self.counts.values()), self.num_remaining
         return f"<Plan: {plural(self.total, 'trial')}, {stored:,} in the store, {left:,} to run>"
-
-
-def check_layers(study: Study, trials: Sequence[Trial]) -> None:
-    """Raise StudyError with all layers of other packages that cannot be built or measured.
-
-    Such a layer is reported at its level in the study file. Only the package knows whether its arguments are
-    valid, so the file is read without it.
-    """
-    diagnostics = Diagnostics(study.document)
-    own = diagnostics.table("factors")
-    for trial in first_of_each_kind(trials):
-        recipe = read_recipe(trial.settings.model.recipe).root
-        names = {
-            node.name for node in walk(recipe) if isinstance(node, BlockNode) and spec_of(node.name).package
-        }
-        if not names:
-            continue
-        try:
-            parameter_count(trial.settings)
-            step_flops(trial.settings)
-        except ActivememError as error:
-            levels = {
-                name: level
-                for name, level in trial.levels.items()
-                if isinstance(level, str) and any(f"{each}(" in level for each in names)
-            } or trial.levels
-            paths: dict[str, KeyPath] = {
-                name: ("factors", name, own[name].index(level))
-                for name, level in levels.items()
-                if level in own.get(name, ())
-            }
-            problem = ValidationProblem(RECIPE_PATH, str(error))
-            report_problem(diagnostics, study.template, problem, levels=levels, paths=paths)
-    if diagnostics.faults:
-        raise StudyError(diagnostics.document.source, diagnostics.faults)
 
 
 def make_plan(

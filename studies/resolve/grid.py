@@ -11,17 +11,21 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ...grammar.nodes import Dimension
+from ...errors import ActivememError
+from ...grammar.nodes import BlockNode, Dimension, walk
+from ...grammar.vocabulary.spec import spec_of
 from ..schema.design import MAX_TRIALS
 from ..schema.factors import SEED, level_text
 from ..schema.search_settings import Limit, SearchSettings
-from ..schema.settings import Level, TrialSettings
+from ..schema.settings import RECIPE_PATH, Level, TrialSettings, read_recipe
 from ..text.document import Diagnostics
-from ..text.strict_model import InvalidTableError
+from ..text.errors import StudyError
+from ..text.strict_model import InvalidTableError, ValidationProblem
+from ..text.toml_positions import KeyPath
 from .costs import model_cost, parameter_count, step_flops
 from .draft import report_problem
 from .template import resolve_settings
-from .trial import Kind, Trial
+from .trial import Kind, Trial, first_of_each_kind
 
 if TYPE_CHECKING:
     from ..expansions.match import SizeMatch
@@ -174,3 +178,41 @@ def _report_over_budget(diagnostics: Diagnostics, budget: StudyBudget, trials: S
     what = f"every cell exceeds the budget; the smallest{f', {cell},' if cell else ''} has "
     key = "max_parameters" if budget.max_parameters is not None else "max_step_flops"
     diagnostics.report(("study", key), what + budget.describe_excess(smallest.settings))
+
+
+def check_layers(study: Study, trials: Sequence[Trial]) -> None:
+    """Raise StudyError with all layers of other packages that cannot be built or measured.
+
+    Such a layer is reported at its level in the study file. Only the package knows whether its arguments are
+    valid, so the file is read without it.
+    """
+    errors: list[tuple[Trial, set[str], ActivememError]] = []
+    for trial in first_of_each_kind(trials):
+        recipe = read_recipe(trial.settings.model.recipe).root
+        names = {
+            node.name for node in walk(recipe) if isinstance(node, BlockNode) and spec_of(node.name).package
+        }
+        try:
+            if names:
+                parameter_count(trial.settings)
+                step_flops(trial.settings)
+        except ActivememError as error:
+            errors.append((trial, names, error))
+    if not errors:
+        return
+    diagnostics = Diagnostics(study.document)
+    own = diagnostics.table("factors")
+    for trial, names, error in errors:
+        levels = {
+            name: level
+            for name, level in trial.levels.items()
+            if isinstance(level, str) and any(f"{each}(" in level for each in names)
+        } or trial.levels
+        paths: dict[str, KeyPath] = {
+            name: ("factors", name, own[name].index(level))
+            for name, level in levels.items()
+            if level in own.get(name, ())
+        }
+        problem = ValidationProblem(RECIPE_PATH, str(error))
+        report_problem(diagnostics, study.template, problem, levels=levels, paths=paths)
+    raise StudyError(diagnostics.document.source, diagnostics.faults)
