@@ -13,6 +13,7 @@ import pytest
 from activemem import plugins
 from activemem.engine.core import has_gpu
 
+from .golden import GoldenTexts
 from .registry_entries import restore_entries
 
 SESSION_VARIABLE = "PYTEST_SESSION_OF_ACTIVEMEM"
@@ -111,6 +112,15 @@ def _a_gpu_is_for_tests_of_it(request):
         elif GPU_IS_HERE:
             has_triton.cache_clear()
         yield
+
+
+@pytest.fixture
+def golden(request):
+    """Return the golden texts of the test; TMP_PATH and ROOT are its folder and that of the code."""
+    folder = request.getfixturevalue("tmp_path") if "tmp_path" in request.fixturenames else None
+    texts = GoldenTexts(request.path.with_suffix(".txt"), request.node.name, folder and str(folder))
+    yield texts
+    assert not texts.added, "these golden texts are new: read them, then run this again"
 
 
 @pytest.fixture(autouse=True)

@@ -57,32 +57,31 @@ def test_the_names_of_a_broken_plug_in_are_withdrawn(write):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    "text",
     [
-        ("def (", "bad.py:1: SyntaxError"),
-        ("import nowhere_to_be_found", "bad.py:1: ModuleNotFoundError: No module named"),
-        ("raise SystemExit(0)", "bad.py:1: SystemExit: 0"),
-        (METRIC.format(name="loss"), "ValueError: the metric 'loss' is already defined by activemem"),
-        (METRIC.format(name="a b"), "expected a name of letters, digits, - and _ for a metric, got 'a b'"),
-        (METRIC.format(name="x").replace("regression", "vision"), "expected task kinds among tagging,"),
+        "def (",
+        "import nowhere_to_be_found",
+        "raise SystemExit(0)",
+        METRIC.format(name="loss"),
+        METRIC.format(name="a b"),
+        METRIC.format(name="x").replace("regression", "vision"),
     ],
 )
-def test_faults_of_a_plug_in_are_reported_with_the_line(write, text, message):
-    with pytest.raises(PluginError) as caught:
+def test_faults_of_a_plug_in_are_reported_with_the_line(write, text, golden):
+    with golden.raises(PluginError):
         load_plugin(write("bad.py", text))
-    assert message in str(caught.value)
 
 
-def test_a_plug_in_that_does_not_exist_is_named(tmp_path):
-    with pytest.raises(PluginError, match="expected a plug-in at"):
+def test_a_plug_in_that_does_not_exist_is_named(tmp_path, golden):
+    with golden.raises(PluginError):
         load_plugin(tmp_path / "nothing.py")
 
 
-def test_a_changed_file_is_not_loaded_next_to_its_earlier_version(write):
+def test_a_changed_file_is_not_loaded_next_to_its_earlier_version(write, golden):
     path = write("mine.py", METRIC.format(name="mine"))
     load_plugin(path)
     path.write_text(METRIC.format(name="other"), encoding="utf-8")
-    with pytest.raises(PluginError, match="a plug-in of that name is loaded already"):
+    with golden.raises(PluginError):
         load_plugin(path)
 
 
@@ -96,11 +95,11 @@ def test_another_process_needs_the_source_alone(write, tmp_path):
     assert "mine" in METRICS
 
 
-def test_a_registry_has_its_own_names_and_those_of_others():
+def test_a_registry_has_its_own_names_and_those_of_others(golden):
     registry = Registry("thing", {"one": 1})
     registry.register("two", 2)
     assert dict(registry) == {"one": 1, "two": 2}
-    with pytest.raises(ValueError, match="the thing 'two' is already defined by activemem"):
+    with golden.raises(ValueError):
         registry.register("two", 3)
     with pytest.raises(KeyError):
         registry.owner("three")

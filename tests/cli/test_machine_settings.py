@@ -64,35 +64,12 @@ def test_an_empty_variable_says_nothing():
     assert load_settings(environment={"ACTIVEMEM_ADDRESS": ""}).values.address is None
 
 
-def test_all_faults_of_all_sources_are_reported_at_once(tmp_path):
+def test_all_faults_of_all_sources_are_reported_at_once(tmp_path, golden):
     text = 'cpu = 2\ngpus = 1.5  # too odd\nresults = 3\nformat = "word"\n'
     Path("activemem.toml").write_text(text, encoding="utf-8")
     environment = {"ACTIVEMEM_CPUS": "many", "ACTIVEMEM_TIME_LIMIT": "3"}
-    with pytest.raises(SettingsError) as caught:
+    with golden.raises(SettingsError):
         load_settings({"address": ""}, environment=environment)
-    assert str(caught.value) == (
-        f"{tmp_path}/activemem.toml: 4 faults\n"
-        "\n"
-        "  1 | cpu = 2\n"
-        "      ^^^  unknown key 'cpu'; nearest: cpus\n"
-        "  2 | gpus = 1.5  # too odd\n"
-        "             ^^^\n"
-        "      expected auto, 0, or a share of one GPU up to 1, got 1.5; a trial trains on one GPU\n"
-        "  3 | results = 3\n"
-        "                ^  expected a text, got 3\n"
-        '  4 | format = "word"\n'
-        "               ^^^^^^\n"
-        "      expected one of csv, html, latex, markdown, rich, siunitx, got 'word'\n"
-        "\n"
-        "environment: 2 faults\n"
-        "\n"
-        "  ACTIVEMEM_CPUS: expected a number, got 'many'\n"
-        "  unknown variable ACTIVEMEM_TIME_LIMIT; nearest: ACTIVEMEM_TIME_LIMIT_S\n"
-        "\n"
-        "command line: 1 fault\n"
-        "\n"
-        "  --address: expected a text that is not empty, got ''"
-    )
 
 
 @pytest.mark.parametrize(("given", "value"), [("auto", "auto"), ("0", 0.0), ("0.25", 0.25), ("1", 1.0)])
@@ -129,14 +106,10 @@ def test_a_truth_value_is_read_from_the_environment():
     assert str(caught.value) == f"environment: 1 fault\n\n  {told}"
 
 
-def test_a_file_that_is_no_toml_is_shown_where_it_breaks(tmp_path):
+def test_a_file_that_is_no_toml_is_shown_where_it_breaks(tmp_path, golden):
     Path("activemem.toml").write_text("cpus = \n", encoding="utf-8")
-    with pytest.raises(SettingsError) as caught:
+    with golden.raises(SettingsError):
         load_settings()
-    assert str(caught.value) == (
-        f"{tmp_path}/activemem.toml: 1 fault\n\n  1 | cpus =\n"
-        "             ^  TOML: expected a value, got nothing"
-    )
 
 
 def test_config_show_says_where_each_value_comes_from(run, tmp_path, monkeypatch):
@@ -169,12 +142,9 @@ def test_times_have_a_unit_or_are_seconds(tmp_path, text, seconds):
     assert load_settings(folder=tmp_path, environment=given).values.checkpoint_every == seconds
 
 
-def test_a_time_that_is_none_is_refused_with_what_was_expected(tmp_path):
-    with pytest.raises(SettingsError) as error:
+def test_a_time_that_is_none_is_refused_with_what_was_expected(tmp_path, golden):
+    with golden.raises(SettingsError):
         load_settings(folder=tmp_path, environment={"ACTIVEMEM_CHECKPOINT_EVERY": "often"})
-    assert "ACTIVEMEM_CHECKPOINT_EVERY: expected a time such as 30s, 5m or 1h, got 'often'" in str(
-        error.value
-    )
 
 
 def test_config_show_as_json_has_values_and_sources(run, tmp_path):
@@ -207,36 +177,26 @@ def test_an_address_that_ray_can_connect_to_is_taken(address):
 
 
 @pytest.mark.parametrize(
-    ("address", "more"),
-    [("somewhere", ""), ("ray://head:10001", "; run the command on a machine of the cluster")],
+    "address",
+    ["somewhere", "ray://head:10001"],
 )
-def test_an_address_that_means_nothing_to_ray_is_a_fault(address, more):
-    with pytest.raises(SettingsError) as caught:
+def test_an_address_that_means_nothing_to_ray_is_a_fault(address, golden):
+    with golden.raises(SettingsError):
         load_settings({"address": address})
-    assert str(caught.value) == (
-        f"command line: 1 fault\n\n  --address: expected auto or HOST:PORT, got '{address}'{more}"
-    )
 
 
 @pytest.mark.parametrize("address", ["s3://bucket/results", "gs://bucket", "az://box/a/b"])
-def test_results_may_be_in_a_bucket_and_data_not(address, tmp_path):
+def test_results_may_be_in_a_bucket_and_data_not(address, tmp_path, golden):
     (tmp_path / "activemem.toml").write_text(f'results = "{address}"', encoding="utf-8")
     assert load_settings(folder=tmp_path).results == load_settings({"results": address}).results == address
-    with pytest.raises(SettingsError) as caught:
+    with golden.raises(SettingsError):
         load_settings({"data": address})
-    assert str(caught.value) == (
-        f"command line: 1 fault\n\n  --data: expected a folder that this machine has mounted, got '{address}'"
-    )
 
 
 @pytest.mark.parametrize("address", ["file:///tmp/results", "s3://", "s3:/bucket", "http://host/results"])
-def test_an_address_of_no_bucket_is_not_taken_for_a_folder(address):
-    with pytest.raises(SettingsError) as caught:
+def test_an_address_of_no_bucket_is_not_taken_for_a_folder(address, golden):
+    with golden.raises(SettingsError):
         load_settings({"results": address})
-    assert str(caught.value) == (
-        "command line: 1 fault\n\n  --results: expected a folder, or s3://, gs:// or az:// with a bucket, "
-        f"got '{address}'"
-    )
 
 
 def test_the_cluster_of_ray_is_taken_where_no_other_is_named(tmp_path, monkeypatch):
@@ -253,8 +213,8 @@ def test_ray_on_this_machine_is_no_cluster(address):
     assert load_settings(environment={"RAY_ADDRESS": address}).values.address is None
 
 
-def test_an_address_of_ray_that_means_nothing_is_a_fault():
-    with pytest.raises(SettingsError, match="RAY_ADDRESS: expected auto or HOST:PORT, got 'ray'"):
+def test_an_address_of_ray_that_means_nothing_is_a_fault(golden):
+    with golden.raises(SettingsError):
         load_settings(environment={"RAY_ADDRESS": "ray"})
 
 

@@ -1,4 +1,4 @@
-"""Every message of the grammar is asserted somewhere: in wrong.txt or in a test."""
+"""Every message of the grammar is asserted somewhere: in a golden text or in a test."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _messages() -> Iterator[tuple[str, str]]:
 @cache
 def _asserted() -> str:
     """Return all expected messages of the tests, one per line."""
-    lines = [path.read_text(encoding="utf-8") for path in sorted(TESTS.rglob("wrong.txt"))]
+    lines = [path.read_text(encoding="utf-8") for path in sorted(TESTS.rglob("*.txt"))]
     for path in sorted(TESTS.rglob("test_*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         lines += [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]

@@ -166,8 +166,8 @@ def test_parts_that_are_no_recipe_by_themselves_are_checked_at_once(expression, 
     assert [fault.message for fault in caught.value.faults] == [message]
 
 
-def test_an_expression_without_a_text_is_a_type_error():
-    with pytest.raises(TypeError, match=r"^expected a number, a word or a recipe, got NoneType$"):
+def test_an_expression_without_a_text_is_a_type_error(golden):
+    with golden.raises(TypeError):
         conv(k=None)  # pyright: ignore[reportArgumentType] -- what is tested
     with pytest.raises(TypeError, match=r"^unsupported operand type\(s\) for \+: 'BlockRecipe' and 'str'$"):
         sa + "conv(k=3)"  # pyright: ignore[reportOperatorIssue] -- what is tested

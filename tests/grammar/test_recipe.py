@@ -23,6 +23,8 @@ from activemem.grammar import (
     parse_dimension,
 )
 
+from ..golden import GoldenTexts
+
 
 def test_the_first_example_of_the_language_is_the_tree_that_it_says():
     sa, highway = BlockNode("sa"), BlockNode("highway_conv", (("k", 20),))
@@ -45,36 +47,25 @@ def test_each_writes_its_part_out_so_that_every_copy_has_its_own_dimensions():
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    "text",
     [
-        ("each", "each(…) takes a count and a part, for example each(4, choice(sa, conv(k=20)))"),
-        ("each(sa)", "each(…) takes a count and a part, for example each(4, choice(sa, conv(k=20)))"),
-        ("each(n=2, sa)", "each(…) takes a count and a part by position, without names: each(2, sa)"),
-        (
-            "each({n}, sa)",
-            "each(…) needs a whole number as its count, got {n}; "
-            "for several depths write choice(each(2, …), each(3, …))",
-        ),
-        ("each(0, sa)", "a count must be at least 1, got 0"),
-        ("each(1.5, sa)", "a count must be a whole number, got 1.5"),
-        ("each(2, attention_pool)", "attention_pool gives a vector, but its next copy needs a sequence"),
-        ("each(2, seq2seq(sa, sa))", "seq2seq(sa, sa) is a whole model"),
-        ("tied(each(2, sa))", "expected a repeat inside tied"),
-        (
-            "each(100, each(100, each(100, sa)))",
-            "expected at most 10000 parts after expanding each(…), got 10200",
-        ),
-        (
-            " >> ".join(["each(9000, sa)"] * 500),
-            "expected at most 10000 parts after expanding each(…), got 18000",
-        ),
-        ("each(9000, sa)", "expected at most 10000 characters in canonical form, got 53996"),
+        "each",
+        "each(sa)",
+        "each(n=2, sa)",
+        "each({n}, sa)",
+        "each(0, sa)",
+        "each(1.5, sa)",
+        "each(2, attention_pool)",
+        "each(2, seq2seq(sa, sa))",
+        "tied(each(2, sa))",
+        "each(100, each(100, each(100, sa)))",
+        " >> ".join(["each(9000, sa)"] * 500),
+        "each(9000, sa)",
     ],
 )
-def test_parts_that_each_cannot_write_out_are_reported(text: str, message: str):
-    with pytest.raises(RecipeError) as caught:
+def test_parts_that_each_cannot_write_out_are_reported(text: str, golden: GoldenTexts):
+    with golden.raises(RecipeError):
         parse(text)
-    assert message in str(caught.value)
 
 
 def test_sums_are_the_same_recipe_in_any_order_and_keep_their_own_text():
@@ -125,26 +116,14 @@ def test_holes_are_filled_where_they_stand(recipe: str, fillings: dict[str, node
     assert parse(recipe).fill(fillings).text == filled
 
 
-def test_a_filling_without_its_hole_is_refused():
-    with pytest.raises(RecipeError) as caught:
+def test_a_filling_without_its_hole_is_refused(golden):
+    with golden.raises(RecipeError):
         parse("{mixer} >> ff({filter})").fill({"mixer": "sa", "filtre": 8, "zzz": 3})
-    assert str(caught.value) == (
-        "recipe: 2 faults\n\n"
-        "    {mixer} >> ff({filter})\n"
-        "  1 ^^^^^^^^^^^^^^^^^^^^^^^   the recipe has no hole 'filtre'; nearest: filter\n"
-        "  2 ^^^^^^^^^^^^^^^^^^^^^^^   the recipe has no hole 'zzz'"
-    )
 
 
-def test_a_filling_that_does_not_fit_is_shown_in_its_place():
-    with pytest.raises(RecipeError) as caught:
+def test_a_filling_that_does_not_fit_is_shown_in_its_place(golden):
+    with golden.raises(RecipeError):
         parse("4 * ({mixer} >> ff({filter}))").fill({"mixer": "conv(k=0)", "filter": "sa"})
-    assert str(caught.value) == (
-        "recipe: 2 faults\n\n"
-        "    4 * (conv(k=0) >> ff(sa))\n"
-        "  1           ^^^               k must be at least 1, got 0\n"
-        "  2                      ^^     filter must be a whole number, got sa"
-    )
 
 
 @pytest.mark.parametrize("filling", ["sa) >> (sa", "sa >>", "", "sa, ff(8)"])

@@ -22,6 +22,7 @@ from activemem.grammar import (
 )
 from activemem.grammar.vocabulary import SPECS
 
+from ..golden import GoldenTexts
 from ..registry_entries import replace_entry
 
 RECIPE = {"kind": "recipe", "positional": True, "meaning": ""}
@@ -110,40 +111,24 @@ def test_a_space_inside_of_arguments_is_counted_and_listed():
 
 
 @pytest.mark.parametrize(
-    ("text", "messages"),
+    "text",
     [
-        ("seq2seq()", ["seq2seq needs encoder, as in seq2seq(encoder=…)"]),
-        ("seq2seq(3)", ["expected a block, got 3"]),
-        ("seq2seq(relu)", ["unknown block 'relu'; nearest: activation"]),
-        ("seq2seq(integer(1, 3))", ["integer can only replace a number: a count, or a parameter's value"]),
-        (
-            "seq2seq(sa + ff(0), cnv(k=3), attention=luon)",
-            [
-                "filter must be at least 1, got 0",
-                "unknown block 'cnv'; nearest: conv",
-                "attention must be one of none, luong, got luon; nearest: luong",
-            ],
-        ),
-        (
-            "sa + seq2seq(sa)",
-            ["seq2seq(sa) is a whole model with source and target: no other recipe can contain it"],
-        ),
-        (
-            "seq2seq(9999 * (sa >> sa))",
-            ["expected at most 10000 blocks after expanding all repeats, got 19999"],
-        ),
+        "seq2seq()",
+        "seq2seq(3)",
+        "seq2seq(relu)",
+        "seq2seq(integer(1, 3))",
+        "seq2seq(sa + ff(0), cnv(k=3), attention=luon)",
+        "sa + seq2seq(sa)",
+        "seq2seq(9999 * (sa >> sa))",
     ],
 )
-def test_faults_inside_of_an_argument_are_reported(text: str, messages: list[str]):
+def test_faults_inside_of_an_argument_are_reported(text: str, golden: GoldenTexts):
     with pytest.raises(RecipeError) as caught:
         parse(text)
-    assert [fault.message for fault in caught.value.faults] == messages
+    golden([fault.message for fault in caught.value.faults])
 
 
-def test_an_open_argument_is_not_analysed():
+def test_an_open_argument_is_not_analysed(golden):
     with pytest.raises(RecipeError) as caught:
         analyse("seq2seq({encoder}, choice(sa, ff(8)))", d_model=8, length=4, vocab=3)
-    assert [fault.message for fault in caught.value.faults] == [
-        "expected a recipe without holes: fill {encoder} first",
-        "expected a recipe without choices and ranges: write one value here",
-    ]
+    golden([fault.message for fault in caught.value.faults])

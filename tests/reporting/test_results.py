@@ -32,24 +32,22 @@ def test_a_course_has_the_levels_next_to_it(results, tmp_path):
     assert frame.select("epoch", "step", "name", "value").rows() == [(1, 2, "loss", 0.5)]
 
 
-def test_a_table_is_made_by_its_name_or_the_first_one_is(results):
+def test_a_table_is_made_by_its_name_or_the_first_one_is(results, golden):
     assert results.table() == results.table("table4")
     assert results.table()._repr_html_().startswith('<figure class="activemem-table" id="table4">')
-    with pytest.raises(TableError) as caught:
+    with golden.raises(TableError):
         results.table("table5")
-    assert str(caught.value) == "study everything has no table 'table5'; nearest: table4"
 
 
-def test_a_figure_is_made_by_its_name_or_the_first_one_is(everything, kept, results):
+def test_a_figure_is_made_by_its_name_or_the_first_one_is(everything, kept, results, golden):
     spec = (
         '[[curve]]\nname = "by_task"\nkind = "bar"\nx = "task"\nvalue = "loss"\nselect = { mixer = "sa" }\n'
     )
     figures = StudyResults(load_study(everything.document.text + spec), kept)
     assert figures.curve() == figures.curve("by_task")
     assert figures.curve()._repr_svg_().rstrip().endswith("</svg>")
-    with pytest.raises(CurveError) as caught:
+    with golden.raises(CurveError):
         results.curve()
-    assert str(caught.value) == "study everything has no curve: it has no [[curve]]"
 
 
 def test_claims_are_a_frame_with_a_verdict_each(everything, kept, results):
@@ -82,12 +80,12 @@ def test_a_prompt_shows_where_it_all_is(results):
     assert counts == "19 of 36 trials done · 5 failed · 3 pruned · 9 left"
 
 
-def test_a_study_is_opened_as_it_last_ran(everything, kept, tmp_path):
+def test_a_study_is_opened_as_it_last_ran(everything, kept, tmp_path, golden):
     store = Store(tmp_path)
     store.records.save("everything", {"text": everything.document.text, "overrides": ["train.epochs=3"]})
     assert open_study(results=tmp_path).study.epochs == 3
     assert open_study("everything", tmp_path, ["train.epochs=4"]).study.epochs == 4
-    with pytest.raises(StudyError, match=r"no study of that name has run in .*; nearest: quickstart"):
+    with golden.raises(StudyError):
         open_study("quickstrat", tmp_path)
 
 
@@ -102,6 +100,6 @@ def test_a_plan_shows_itself_in_a_notebook(results):
 
 
 @pytest.mark.parametrize("points", [{"values": {"k": 6}}, '{"values": {"k": 6}}', None])
-def test_points_for_a_search_are_a_list(results, points):
-    with pytest.raises(ActivememError, match="points: expected a list of points, got "):
+def test_points_for_a_search_are_a_list(results, points, golden):
+    with golden.raises(ActivememError):
         results.tell(points)

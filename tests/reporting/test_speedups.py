@@ -95,7 +95,7 @@ def claims(*holds):
     return [{"name": f"claim {number}", "holds": each} for number, each in enumerate(holds)]
 
 
-def test_a_claim_shows_the_speedup_itself_and_compares_it_on_logarithms(tmp_path):
+def test_a_claim_shows_the_speedup_itself_and_compares_it_on_logarithms(tmp_path, golden):
     found = study(
         range(4),
         claim=claims(f"{SPEEDUP} > 1.1", f"1.1 < {SPEEDUP}", f"{SPEEDUP} < 1"),
@@ -113,7 +113,7 @@ def test_a_claim_shows_the_speedup_itself_and_compares_it_on_logarithms(tmp_path
     assert deciding.is_ratio
     assert deciding.effect == pytest.approx(750 / 150)
     assert deciding.interval[0] > 1.1
-    assert deciding.text == "speedup(sa over conv(k=3), steps_to[dev_loss<=1.5]) > 1.1"
+    golden(deciding.text)
     assert "×5.00" in str(above)
     again = study(range(4), claim=claims(deciding.text), train={**TRAIN, "epochs": 8})
     assert again.claims[0].statement == found.claims[0].statement
@@ -155,29 +155,22 @@ def test_a_table_and_a_claim_give_the_same_bound_of_a_speedup(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("holds", "message"),
+    "holds",
     [
-        ("speedup(sa over conv(k=3), loss) > 1", "expected one of steps_to"),
-        ("speedup(sa over sa, steps_to[dev_loss <= 1]) > 1", "expected two different levels"),
-        ("speedup(sa over gru, steps_to[dev_loss <= 1]) > 1", "unknown level 'gru'"),
-        ("speedup(sa, steps_to[dev_loss <= 1]) > 1", "expected 'over'"),
-        (f"{SPEEDUP} > 0", "expected a number above 0"),
-        (f"{SPEEDUP} + 1 > 2", "a speedup can only be compared"),
-        (f"{SPEEDUP} > loss[mixer=sa]", "expected a number above 0 or another speedup"),
-        (
-            f"{SPEEDUP} > speedup(sa over conv(k=3), flops_to[dev_loss <= 1.5])",
-            "expected speedups by the same kind of cost, got steps_to and flops_to",
-        ),
-        (
-            "speedup(sa over conv(k=3), steps_to[test_loss <= 1]) > 1",
-            "expected a metric measured after each epoch",
-        ),
+        "speedup(sa over conv(k=3), loss) > 1",
+        "speedup(sa over sa, steps_to[dev_loss <= 1]) > 1",
+        "speedup(sa over gru, steps_to[dev_loss <= 1]) > 1",
+        "speedup(sa, steps_to[dev_loss <= 1]) > 1",
+        f"{SPEEDUP} > 0",
+        f"{SPEEDUP} + 1 > 2",
+        f"{SPEEDUP} > loss[mixer=sa]",
+        f"{SPEEDUP} > speedup(sa over conv(k=3), flops_to[dev_loss <= 1.5])",
+        "speedup(sa over conv(k=3), steps_to[test_loss <= 1]) > 1",
     ],
 )
-def test_a_speedup_that_says_nothing_is_a_fault_of_the_study(holds, message):
-    with pytest.raises(StudyError) as refused:
+def test_a_speedup_that_says_nothing_is_a_fault_of_the_study(holds, golden):
+    with golden.raises(StudyError):
         study(claim=claims(holds))
-    assert message in str(refused.value)
 
 
 def test_a_table_refuses_what_is_no_target():

@@ -66,10 +66,10 @@ def test_queries_that_cannot_be_answered_are_reported_without_a_query_plan(store
     "table",
     ["read_csv('{}')", "\"READ_CSV\"('{}')", "`read_csv` /* a /* b */ */ ('{}')", "read_parquet('{}')"],
 )
-def test_no_statement_reads_a_file_that_is_not_of_the_store(store, tmp_path, table):
+def test_no_statement_reads_a_file_that_is_not_of_the_store(store, tmp_path, table, golden):
     secret = tmp_path / "secret.csv"
     secret.write_text("word\nhidden\n", encoding="utf-8")
-    with pytest.raises(QueryError, match=r"^query: expected a statement about the store, got read_\w+, "):
+    with golden.raises(QueryError):
         query(store, f"SELECT * FROM {table.format(secret)}".lower())
     with pytest.raises(QueryError, match=r"which reads files$"):
         query(store, f"CREATE TABLE copy AS SELECT * FROM {table.format(secret)}")

@@ -31,27 +31,23 @@ def test_a_target_counts_up_to_the_first_evaluation_that_reaches_it(word, expect
     assert values == {"sa": expected, "conv(k=3)": 2 * expected}
 
 
-def test_a_training_that_never_reaches_the_target_is_shown_as_a_bound(tmp_path):
+def test_a_training_that_never_reaches_the_target_is_shown_as_a_bound(tmp_path, golden):
     courses = {"sa": [FAST, FAST, NEVER], "conv(k=3)": [NEVER] * 3}
     table = results(study(table=target_table("steps_to[dev_loss <= 1.5]")), tmp_path, courses).table()
     (some,), (none,) = table.cells
     assert (some.status, some.text, none.text) == ("censored", "> 267", "> 400")
-    assert [note.text for note in table.footnotes] == [
-        "1 of 3 seeds did not reach dev_loss ≤ 1.5 in 400 steps"
-    ]
+    golden([note.text for note in table.footnotes])
     assert any(sentence.startswith("> marks a lower bound") for sentence in table.caption)
     assert [record["low"] for record in iter_records(table)] == [pytest.approx(800 / 3), 400]
     assert "> 400" in rich.render(table, width=80)
 
 
-def test_operations_to_a_target_have_three_digits_and_a_prefix(tmp_path):
+def test_operations_to_a_target_have_three_digits_and_a_prefix(tmp_path, golden):
     courses = {"sa": [FAST, FAST, SLOW], "conv(k=3)": [FAST, FAST, NEVER]}
     table = results(study(table=target_table("flops_to[dev_loss <= 1.5]")), tmp_path, courses).table()
     (some,), (none,) = table.cells
     assert (some.text, none.text) == ("533 MFLOPs", "> 533 MFLOPs")
-    assert [note.text for note in table.footnotes] == [
-        "1 of 3 seeds did not reach dev_loss ≤ 1.5 in 800 MFLOPs"
-    ]
+    golden([note.text for note in table.footnotes])
 
 
 def test_a_value_that_is_no_number_reaches_no_target(tmp_path):
@@ -101,7 +97,7 @@ def test_a_training_that_was_stopped_sooner_than_the_other_reached_the_target_is
     assert one.verdict is Verdict.CONFIRMED
 
 
-def test_a_target_that_neither_side_reached_decides_nothing_with_any_number_of_seeds(tmp_path):
+def test_a_target_that_neither_side_reached_decides_nothing_with_any_number_of_seeds(tmp_path, golden):
     courses = {"sa": [NEVER] * 3, "conv(k=3)": [NEVER[:2]] * 3}
     found = results(study(study={"max_seeds": 8}, claim=claim(FASTER)), tmp_path, courses)
     (one,) = found.check_claims()
@@ -111,7 +107,7 @@ def test_a_target_that_neither_side_reached_decides_nothing_with_any_number_of_s
         (None, None),
     )
     assert one.needed is None
-    assert str(one.deciding.notes[-1]) == "target: not reached by either side"
+    golden(str(one.deciding.notes[-1]))
     assert found.claims.row(0)[2:5] == (None, None, None)
 
 
@@ -185,23 +181,22 @@ def test_the_only_evaluation_of_a_training_is_drawn(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("word", "message"),
+    "word",
     [
-        ("steps_to[dev_loss >= 1.5]", "expected dev_loss <= 1.5, as lower is better"),
-        ("steps_to[test_loss <= 1.5]", "expected a metric measured after each epoch: loss, dev_loss"),
-        ("steps_to[dev_bits_per_byte <= 3]", "mqar does not measure dev_bits_per_byte; expected a metric"),
-        ("steps_to[test_loss <= 1.5]", "test_loss is measured only at the end"),
-        ("steps_to[dev_los <= 1.5]", "unknown metric 'dev_los'"),
-        ("steps_to[dev_loss < 1.5]", "METRIC <= NUMBER"),
-        ("steps_to[dev_loss]", "METRIC <= NUMBER"),
-        ("steps_to", "METRIC <= NUMBER"),
-        ("steps_to[best_epoch <= 2]", "best_epoch"),
+        "steps_to[dev_loss >= 1.5]",
+        "steps_to[test_loss <= 1.5]",
+        "steps_to[dev_bits_per_byte <= 3]",
+        "steps_to[test_loss <= 1.5]",
+        "steps_to[dev_los <= 1.5]",
+        "steps_to[dev_loss < 1.5]",
+        "steps_to[dev_loss]",
+        "steps_to",
+        "steps_to[best_epoch <= 2]",
     ],
 )
-def test_a_target_that_no_trial_can_show_is_a_fault_of_the_study(word, message):
-    with pytest.raises(StudyError) as refused:
+def test_a_target_that_no_trial_can_show_is_a_fault_of_the_study(word, golden):
+    with golden.raises(StudyError):
         study(table=target_table(word))
-    assert message in str(refused.value)
 
 
 def test_growing_lengths_have_targets_in_steps_alone():
@@ -220,49 +215,45 @@ def test_growing_lengths_have_targets_in_steps_alone():
             load_study(study_text(**growing, factors={"mixer": ["sa"]}, **tables))
 
 
-def test_searches_and_paths_refuse_targets_with_the_reason():
+def test_searches_and_paths_refuse_targets_with_the_reason(golden):
     search = {
         "search": {"metric": "steps_to[dev_loss <= 1]", "trials": 2},
         "space": {"mixer": "choice(sa, gru)"},
     }
-    with pytest.raises(StudyError, match="a search compares final values"):
+    with golden.raises(StudyError):
         study(factors={}, **search)
     path = {"design": {"name": "path", "metric": "steps_to[dev_loss <= 1]"}}
-    with pytest.raises(StudyError, match="a path compares final values"):
+    with golden.raises(StudyError):
         study(study=path)
 
 
-def test_a_target_has_no_course_to_draw():
+def test_a_target_has_no_course_to_draw(golden):
     curve = [
         {"name": "c", "kind": "line", "value": "steps_to[dev_loss <= 1]", "x": "epoch", "series": "mixer"}
     ]
-    with pytest.raises(StudyError, match="is one number for each training: expected a factor as x"):
+    with golden.raises(StudyError):
         study(curve=curve)
 
 
 @pytest.mark.parametrize(
-    ("holds", "message"),
+    "holds",
     [
-        ("{steps} < {flops}", "expected one kind of cost on all sides, got flops_to and steps_to"),
-        ("{steps} - {flops} > 0", "expected one kind of cost on all sides"),
-        ("{steps} / {flops} > 1", "expected one kind of cost on all sides"),
-        ("{steps} within 5 of max({flops}, 3)", "expected one kind of cost on all sides"),
-        (
-            "{steps} < {other}",
-            "expected the same target on all sides, got dev_accuracy ≥ 0.7 and dev_loss ≤ 1.5",
-        ),
-        ("all({steps} < {other} for m in [sa])", "expected the same target on all sides"),
+        "{steps} < {flops}",
+        "{steps} - {flops} > 0",
+        "{steps} / {flops} > 1",
+        "{steps} within 5 of max({flops}, 3)",
+        "{steps} < {other}",
+        "all({steps} < {other} for m in [sa])",
     ],
 )
-def test_costs_to_different_targets_are_not_compared(holds, message):
+def test_costs_to_different_targets_are_not_compared(holds, golden):
     named = {
         "steps": "steps_to[dev_loss <= 1.5, mixer=sa]",
         "flops": "flops_to[dev_loss <= 1.5, mixer=conv(k=3)]",
         "other": "steps_to[dev_accuracy >= 0.7, mixer=conv(k=3)]",
     }
-    with pytest.raises(StudyError) as refused:
+    with golden.raises(StudyError):
         study(claim=[{"name": "faster", "holds": holds.format(**named)}])
-    assert message in str(refused.value)
 
 
 def test_ratios_of_costs_to_different_targets_are_compared():

@@ -76,7 +76,7 @@ def test_files_of_a_trial_that_another_study_has_run_too_stay(full):
     assert full.trials().filter(trial=ONE)["study"].to_list() == ["beta"]
 
 
-def test_a_renamed_study_keeps_its_rows_and_its_record(full, root):
+def test_a_renamed_study_keeps_its_rows_and_its_record(full, root, golden):
     full.records.save("alpha", {"text": '[study]\nname = "alpha"\n', "overrides": []})
     metrics, outputs = full.metrics().rows(), full.outputs().rows()
     assert full.upkeep.rename("alpha", "beta") == 3
@@ -88,11 +88,11 @@ def test_a_renamed_study_keeps_its_rows_and_its_record(full, root):
     assert (record["text"], record["overrides"]) == ('[study]\nname = "beta"\n', [])
     assert (after.records.load("alpha"), after.records.latest()) == (None, "beta")
     after.write(make_trial_row(4, study="gamma"), [])
-    with pytest.raises(StoreError, match="expected an unused name, got 'gamma'"):
+    with golden.raises(StoreError):
         after.upkeep.rename("beta", "gamma")
-    with pytest.raises(StoreError, match="expected a study that has run, got 'alpha'"):
+    with golden.raises(StoreError):
         after.upkeep.rename("alpha", "delta")
     assert after.upkeep.rename("alpha", "beta") == 3  # called again, it says that it is done
     after.write(make_trial_row(5, study="alpha"), [])
-    with pytest.raises(StoreError, match="expected an unused name, got 'beta'"):
+    with golden.raises(StoreError):
         after.upkeep.rename("alpha", "beta")

@@ -110,8 +110,8 @@ def test_any_value_of_the_right_type_survives_writing_and_compaction(tmp_path, t
         store.upkeep.compact()
 
 
-def test_all_faults_of_a_trials_types_are_named_at_once():
-    with pytest.raises(StoreError) as caught:
+def test_all_faults_of_a_trials_types_are_named_at_once(golden):
+    with golden.raises(StoreError):
         make_trial_row(
             attempt=True,
             seed=2**63,
@@ -121,51 +121,28 @@ def test_all_faults_of_a_trials_types_are_named_at_once():
             metrics=(("loss", "low"),),
             started=datetime(2026, 1, 1),
         )
-    assert str(caught.value) == (
-        "attempt: expected an integer of 32 bits, got True; recipe: expected a text, got None; "
-        "seed: expected an integer of 64 bits, got 9223372036854775808; "
-        "metrics: expected pairs of a name and a number, got (('loss', 'low'),); "
-        "flops: expected a number, got '1'; epochs: expected an integer of 32 bits, got 2147483648; "
-        "started: expected a time with a time zone, got datetime.datetime(2026, 1, 1, 0, 0)"
-    )
 
 
-def test_all_faults_of_a_trials_sense_are_named_at_once():
-    with pytest.raises(StoreError) as caught:
+def test_all_faults_of_a_trials_sense_are_named_at_once(golden):
+    with golden.raises(StoreError):
         make_trial_row(
             trial="7C41", study="../up", attempt=-1, status="finished", factors="[1]", settings="{"
         )
-    assert str(caught.value) == (
-        "trial: expected 16 hexadecimal digits, got '7C41'; study: expected a letter or digit, then up to 99 "
-        "letters, digits, '-', '_' or '.', got '../up'; attempt: expected 0 or more, got -1; "
-        "status: expected one of done, failed, pruned, got 'finished'; "
-        "factors: expected a JSON object, got '[1]'; settings: expected a JSON object, got '{'"
-    )
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    "changes",
     [
-        (
-            {"status": "failed"},
-            "reason: expected none with status done, else a text; got None with failed",
-        ),
-        (
-            {"reason": "why"},
-            "reason: expected none with status done, else a text; got 'why' with done",
-        ),
+        {"status": "failed"},
+        {"reason": "why"},
     ],
+    ids=str,
 )
-def test_a_reason_goes_with_a_status_that_is_not_done(changes, message):
-    with pytest.raises(StoreError) as caught:
+def test_a_reason_goes_with_a_status_that_is_not_done(changes, golden):
+    with golden.raises(StoreError):
         make_trial_row(**changes)
-    assert str(caught.value) == message
 
 
-def test_a_metric_of_a_wrong_type_is_refused():
-    with pytest.raises(StoreError) as caught:
+def test_a_metric_of_a_wrong_type_is_refused(golden):
+    with golden.raises(StoreError):
         MetricRow(step=1.0, epoch=1, name=None, value="1")
-    assert str(caught.value) == (
-        "step: expected an integer of 64 bits, got 1.0; name: expected a text, got None; "
-        "value: expected a number, got '1'"
-    )

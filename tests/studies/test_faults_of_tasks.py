@@ -15,12 +15,9 @@ def translation(models, key):
     )
 
 
-def test_a_penalty_on_coverage_needs_attention():
+def test_a_penalty_on_coverage_needs_attention(golden):
     told = translation('"seq2seq(lstm, lstm)"', "coverage_penalty = 0.2")
-    assert told.splitlines()[-1] == (
-        "       [task] coverage_penalty: seq2seq(lstm, lstm) has no attention weights to penalise: "
-        "remove coverage_penalty, or give the decoder an attention"
-    )
+    golden(told.splitlines()[-1])
 
 
 def test_sizes_are_estimated_only_for_models_that_use_them():
@@ -35,28 +32,17 @@ LANGUAGE = TEXT.replace("curriculum = { start = 5 }\n", "").replace(
 
 
 @pytest.mark.parametrize(
-    ("override", "told"),
+    "override",
     [
-        (
-            "train.sampling=0.1",
-            "[train] sampling: expected a task with source and target sequences, got language_model: "
-            "remove sampling",
-        ),
-        (
-            'task.tokens="spelled"',
-            "[task] tokens: expected 'characters', 'words', 'bpe', 'byte_bpe' or 'pretrained', got 'spelled'",
-        ),
-        (
-            "task.beam=1",
-            "[task] unknown key 'beam' of language_model; known: batching, context, corpus, dev_tokens, "
-            "longest, name, pieces, random_offset, separate_documents, tokenizer, tokens",
-        ),
-        ("task.contxt=64", "[task] unknown key 'contxt' of language_model; nearest: context"),
+        "train.sampling=0.1",
+        'task.tokens="spelled"',
+        "task.beam=1",
+        "task.contxt=64",
     ],
 )
-def test_keys_that_a_task_would_ignore_are_reported(override, told):
+def test_keys_that_a_task_would_ignore_are_reported(override, golden):
     text = LANGUAGE.replace('"sa", "conv(k=3)"', '"conv(k=3)", "conv(k=2)"')
-    assert message(text, override).splitlines()[-1].strip() == told
+    golden(message(text, override).splitlines()[-1].strip())
 
 
 def test_a_vocabulary_that_its_clusters_do_not_fit_is_reported():

@@ -32,7 +32,7 @@ runs = pytest.mark.skipif(
 )
 
 
-def test_further_arguments_are_read_in_alphabetical_order_and_can_be_holes():
+def test_further_arguments_are_read_in_alphabetical_order_and_can_be_holes(golden):
     recipe = parse("fla(num_heads=2, mode=chunk, layer=DeltaNet, use_gate=true, expand_v=1.0)")
     assert recipe.text == "fla(layer=DeltaNet, expand_v=1.0, mode=chunk, num_heads=2, use_gate=true)"
     assert block("fla")(layer="DeltaNet", num_heads=2).text == "fla(layer=DeltaNet, num_heads=2)"
@@ -43,7 +43,7 @@ def test_further_arguments_are_read_in_alphabetical_order_and_can_be_holes():
         for layer in ("DeltaNet", "GatedDeltaNet")
         for heads in (1, 2)
     }
-    with pytest.raises(RecipeError, match="layer must be a name, got 3"):
+    with golden.raises(RecipeError):
         parse("fla(layer=3)")
 
 
@@ -85,10 +85,8 @@ def test_flops_that_leave_out_kernels_are_compared_nowhere(tables):
         load_study(study_text(factors=factors, **tables))
 
 
-def test_a_layer_that_is_its_own_reference_has_no_passport():
-    with pytest.raises(
-        ActivememError, match="is a layer of flash-linear-attention, so it has no other reference"
-    ):
+def test_a_layer_that_is_its_own_reference_has_no_passport(golden):
+    with golden.raises(ActivememError):
         verify_block(GLA)
 
 

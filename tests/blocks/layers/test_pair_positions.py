@@ -102,15 +102,15 @@ def test_a_bias_by_buckets_learns_at_the_distances_that_are_drawn():
 
 
 @every_mixer
-def test_pieces_and_longer_sequences_are_reported(mixer):
+def test_pieces_and_longer_sequences_are_reported(mixer, golden):
     model = made(mixer)
-    with pytest.raises(BuildError, match="expected at most 30 positions with randomised_pairs, got 31"):
+    with golden.raises(BuildError):
         model(tokens(31))
-    with pytest.raises(BuildError, match="positions that work in an endless stream, got randomised_pairs"):
+    with golden.raises(BuildError):
         model.forward_stream(tokens(), StreamState())
     block, x = model.body.layers[0].part, random_sequences(2, 5)
     _, state = block.step_with_grad(x, None)
-    with pytest.raises(BuildError, match="randomised_pairs positions need whole sequences, got a"):
+    with golden.raises(BuildError):
         block.step_with_grad(x, state)
 
 
@@ -121,8 +121,8 @@ def test_a_model_in_which_nothing_compares_positions_is_reported(recipe):
         made(recipe)
 
 
-def test_a_transducer_has_no_pairwise_positions():
+def test_a_transducer_has_no_pairwise_positions(golden):
     with pytest.raises(BuildError) as caught:
         build("seq2seq(lstm, lstm)", **SIZES, position="randomised_pairs")
-    assert "expected no randomised_pairs positions in a transducer" in str(caught.value)
+    golden(str(caught.value))
     assert "compares" not in str(caught.value)

@@ -202,12 +202,12 @@ def test_embeddings_and_what_enters_the_output_are_dropped():
         assert (model._hidden(tokens, None) == 0).double().mean().item() == pytest.approx(twice, abs=0.06)
 
 
-def test_logits_stay_within_their_cap():
+def test_logits_stay_within_their_cap(golden):
     plain, capped = (made("ff(5)", vocab=VOCAB, logit_cap=cap) for cap in (None, 0.25))
     tokens = inputs_of(plain)
     torch.testing.assert_close(capped(tokens), 0.25 * torch.tanh(plain(tokens) / 0.25))
     assert capped(tokens).abs().max() < 0.25
-    with pytest.raises(BuildError, match="logit_cap needs logits as outputs, got clusters"):
+    with golden.raises(BuildError):
         build("ff(5)", d_model=WIDTH, vocab=VOCAB, cutoffs=CUTS, logit_cap=30.0)
 
 
@@ -290,11 +290,10 @@ def test_after_a_pool_the_loss_is_one_of_each_sequence():
     torch.testing.assert_close(model.nll(inputs, targets, torch.tensor([11, 11])), expected)
 
 
-def test_a_model_of_numbers_has_no_likelihood():
+def test_a_model_of_numbers_has_no_likelihood(golden):
     model = made("ff(5)", columns=2, targets=3)
-    with pytest.raises(BuildError) as caught:
+    with golden.raises(BuildError):
         model.nll(inputs_of(model), torch.zeros(2, LENGTH, dtype=torch.int64))
-    assert str(caught.value) == "expected a model that predicts symbols, got one that predicts 3 numbers"
 
 
 @pytest.mark.parametrize("frame", [FRAMES["symbols"], FRAMES["tied clusters"]], ids=["plain", "clusters"])
@@ -313,11 +312,10 @@ def test_a_stream_in_pieces_gives_the_results_of_one_pass(position, frame):
         assert stream.past_length == scored.past_length == end
 
 
-def test_a_model_that_sees_the_future_reads_no_stream():
+def test_a_model_that_sees_the_future_reads_no_stream(golden):
     model = made("conv(k=3)", vocab=VOCAB)
-    with pytest.raises(BuildError) as caught:
+    with golden.raises(BuildError):
         model.forward_stream(inputs_of(model), StreamState())
-    assert str(caught.value) == "expected a causal model for a stream, got one that sees the future"
 
 
 def test_a_recipe_of_two_sequences_builds_a_model_of_both():

@@ -268,26 +268,20 @@ def test_models_that_cannot_be_built_are_reported_with_all_reasons(without_modul
     )
 
 
-def test_a_model_over_the_limit_is_refused_before_anything_is_allocated():
+def test_a_model_over_the_limit_is_refused_before_anything_is_allocated(golden):
     tracemalloc.start()
     with pytest.raises(BuildError) as caught:
         build("10000 * conv(k=1024)", d_model=65_536, vocab=10)
     assert tracemalloc.get_traced_memory()[1] < 2**28  # first imports included
     tracemalloc.stop()
-    assert str(caught.value) == (
-        "recipe '10000 * conv(k=1024)' cannot be built\n"
-        "  expected at most 1,000,000,000 parameters (max_parameters), got 43,980,467,078,561,802"
-    )
+    golden(str(caught.value))
 
 
-def test_the_limit_of_parameters_is_the_callers():
+def test_the_limit_of_parameters_is_the_callers(golden):
     parameters = analyse(parse("ff(5)"), **SIZES, length=1).parameters
     build("ff(5)", **SIZES, max_parameters=parameters)
-    with pytest.raises(BuildError) as caught:
+    with golden.raises(BuildError):
         build("ff(5)", **SIZES, max_parameters=parameters - 1)
-    assert str(caught.value) == (
-        "recipe 'ff(5)' cannot be built\n  expected at most 243 parameters (max_parameters), got 244"
-    )
     with torch.device("meta"):
         assert build("ff(10000)", d_model=65_536, vocab=2, max_parameters=None).output.weight.is_meta
 
@@ -297,10 +291,9 @@ def test_a_wrong_text_raises_the_recipe_error():
         build("conv(k=0)", **SIZES)
 
 
-def test_a_second_module_for_a_block_says_who_defines_it():
-    with pytest.raises(ValueError) as caught:
+def test_a_second_module_for_a_block_says_who_defines_it(golden):
+    with golden.raises(ValueError):
         register_block("conv")(FeedForward)
-    assert str(caught.value) == "the module of block 'conv' is already defined by activemem"
 
 
 def test_a_new_block_needs_parameters():
@@ -355,9 +348,9 @@ def test_an_empty_batch_passes_forward_and_backward(text, length):
     assert y.shape[:2] == (0, length)
 
 
-def test_a_dropout_that_would_keep_nothing_cannot_be():
+def test_a_dropout_that_would_keep_nothing_cannot_be(golden):
     assert (
         build("ff(4)", **SIZES, dropout=0.9999).train()(torch.zeros(1, 3, dtype=torch.int64)).isfinite().all()
     )
-    with pytest.raises(BuildError, match=r"dropout: expected at most 0\.9999, got 0\.9999999"):
+    with golden.raises(BuildError):
         build("ff(4)", **SIZES, dropout=0.9999999)

@@ -76,12 +76,12 @@ def compare(tmp_path, monkeypatch):
     return compare
 
 
-def test_an_equal_layer_has_equal_outputs_and_its_rule_of_initial_weights_is_named(compare):
+def test_an_equal_layer_has_equal_outputs_and_its_rule_of_initial_weights_is_named(compare, golden):
     passed, finding = compare(compare_with_layer, "gated_program.Gated")
     assert passed
     assert finding.startswith("outputs at lengths 1, 7, 33, 64, 65, 130 within ")
     passed, finding = compare(compare_weights, "gated_program.Gated")
-    assert finding == "inner from gate_up.weight, outer from down.weight; set to zero: down.bias"
+    golden(finding)
     passed, finding = compare(compare_initial_weights, "gated_program.Gated")
     assert passed
     assert finding.startswith('equally distributed with [model] init = "uniform" (2 weights, ')
@@ -148,28 +148,21 @@ def test_the_single_map_of_mamba_2_is_read_row_by_row(block, arguments):
     assert "gradients at lengths 7, 65 within" in finding
 
 
-def test_weights_without_a_counterpart_are_named(compare):
-    with pytest.raises(OtherLayerError) as caught:
+def test_weights_without_a_counterpart_are_named(compare, golden):
+    with golden.raises(OtherLayerError):
         compare(compare_weights, "gated_program.More")
-    assert str(caught.value) == (
-        "the weights have no counterparts: unmatched in the block: nothing; in the layer: temperature (3,)"
-    )
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    "text",
     [
-        ("gated_program.Gate", "module gated_program has no class 'Gate'; nearest: Gated"),
-        (
-            "no_such_package.Layer",
-            "no_such_package.Layer cannot be imported: No module named",
-        ),
-        ("Gated", "expected package.path.Layer, or package.path.Layer(name=value), got 'Gated'"),
-        ("gated_program.Gated(8)", "arguments need names"),
-        ("gated_program.Gated(inner=[])", "cannot be built"),
+        "gated_program.Gate",
+        "no_such_package.Layer",
+        "Gated",
+        "gated_program.Gated(8)",
+        "gated_program.Gated(inner=[])",
     ],
 )
-def test_a_layer_that_cannot_be_had_is_refused_with_the_reason(compare, text, message):
-    with pytest.raises(OtherLayerError) as caught:
+def test_a_layer_that_cannot_be_had_is_refused_with_the_reason(compare, text, golden):
+    with golden.raises(OtherLayerError):
         compare(compare_with_layer, text)
-    assert message in str(caught.value)

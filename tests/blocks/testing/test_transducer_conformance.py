@@ -117,30 +117,22 @@ def test_blocks_take_note_of_steps_and_of_loaded_weights_and_add_to_the_loss():
     assert model("seq2seq(lstm, lstm)").penalty() is None
 
 
-def test_models_that_cannot_be_built_are_reported_at_once():
-    with pytest.raises(BuildError) as caught:
+def test_models_that_cannot_be_built_are_reported_at_once(golden):
+    with golden.raises(BuildError):
         model("sa >> ff({filter})", source_vocab=0, dropout=1.0)
-    assert str(caught.value) == (
-        "recipe 'sa >> ff({filter})' cannot be built\n"
-        "  hole {filter} is not filled\n"
-        "  dropout: expected a number below 1, got 1.0\n"
-        "  source_vocab: expected at least 1, got 0"
-    )
 
 
-def test_a_name_is_taken_once():
+def test_a_name_is_taken_once(golden):
     class Other(Seq2Seq):
         pass
 
-    with pytest.raises(ValueError) as caught:
+    with golden.raises(ValueError):
         register_transducer("seq2seq")(Other)
-    assert str(caught.value) == "the module of transducer 'seq2seq' is already defined by activemem"
 
 
-def test_a_transducer_without_a_module_cannot_be_built(monkeypatch):
+def test_a_transducer_without_a_module_cannot_be_built(monkeypatch, golden):
     spec = replace(lookup("seq2seq"), name="told", owner="the tests")
     replace_entry(SPECS, "told", spec)
     with pytest.raises(BuildError) as caught:
         model("told(lstm, lstm)")
-    told = "recipe 'told(lstm, lstm)' cannot be built"
-    assert str(caught.value) == f"{told}\n  transducer 'told' has no registered module"
+    golden(str(caught.value))

@@ -45,17 +45,8 @@ def test_every_design_and_kind_of_table_or_figure_says_what_it_shows(kind, run):
         assert len(each["title"]) > 20
 
 
-def test_a_design_is_shown_with_its_keys_and_source(run):
-    assert run("show", "fractional").stdout == (
-        "fractional: a fraction of a grid of factors with two levels\n"
-        "\n"
-        "  kind     design\n"
-        "  source   Box and Hunter 1961; Fries and Hunter 1980\n"
-        "  [study] design\n"
-        '    resolution ("III" or "IV" or "V"; required)\n'
-        "      III separates main effects from each other, IV also from two-factor\n"
-        "      interactions, V also these interactions from each other\n"
-    )
+def test_a_design_is_shown_with_its_keys_and_source(run, golden):
+    golden(run("show", "fractional").stdout)
 
 
 def test_a_kind_of_table_is_shown_with_its_keys(run):
@@ -86,8 +77,8 @@ def test_a_name_that_two_kinds_have_is_shown_twice_and_as_json_needs_its_kind(ru
     assert "add --kind positions or --kind schedulers" in refused.stderr
 
 
-def test_names_that_plug_ins_register_are_listed_and_shown(process):
-    assert process("list", "callbacks").stdout == "no plug-in has registered any\n"
+def test_names_that_plug_ins_register_are_listed_and_shown(process, golden):
+    golden(process("list", "callbacks").stdout)
     Path("halves.py").write_text(HALVES, encoding="utf-8")
     found = [
         process(*words, "--plugin", "halves.py").stdout for words in (("list", "norms"), ("show", "half"))
@@ -135,11 +126,8 @@ def test_a_command_without_its_group_is_reported_with_the_group(run):
 @pytest.mark.parametrize(
     "name", ["grow_at", "curriculum.grow_at", "train.curriculum.grow_at", "[train] curriculum.grow_at"]
 )
-def test_a_key_of_study_files_is_explained_by_its_name_with_or_without_its_table(name, run):
-    assert run("show", name).stdout == (
-        "[train] curriculum.grow_at (number, above 0, at most 1; default 1.0)\n"
-        "  the accuracy on a fresh batch at which the length grows\n"
-    )
+def test_a_key_of_study_files_is_explained_by_its_name_with_or_without_its_table(name, run, golden):
+    golden(run("show", name).stdout)
 
 
 def test_a_key_of_several_tables_is_explained_for_each(run):

@@ -59,14 +59,11 @@ def test_a_block_is_shown_with_its_parameters_equation_source_cost_and_reach(run
     assert (result.exit_code, result.stdout, result.stderr) == (0, SHOWN, "")
 
 
-def test_a_block_by_its_name_alone_gets_small_values_for_what_it_needs(run):
+def test_a_block_by_its_name_alone_gets_small_values_for_what_it_needs(run, golden):
     *_, at, parameters, _, _, state, window = run("show", "conv").stdout.splitlines()
     assert at == "  conv(k=4) at width 128, 40 tokens, in a bidirectional model"
     assert parameters == "    parameters    65,664"
-    assert (state, window) == (
-        "    cache/token   0 B kept of each past token in a stream",
-        "    fixed state   768 B kept in a stream of any length",
-    )
+    golden((state, window))
     assert "  sa at width 128, 40 tokens, in a bidirectional model\n" in run("show", "sa").stdout
 
 

@@ -87,13 +87,13 @@ def test_a_wrong_recipe_is_drawn_on_standard_error_with_all_its_faults(run):
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", FOUR_FAULTS)
 
 
-def test_the_faults_of_a_wrong_recipe_are_data_too(run):
+def test_the_faults_of_a_wrong_recipe_are_data_too(run, golden):
     result = run("recipe", "check", "sa(head=8)", "--json")
     page = json.loads(result.stdout)
     assert (page["text"], page["id"]) == ("sa(head=8)", None)
     (fault,) = page["faults"]
     assert (fault["start"], fault["end"]) == (3, 7)
-    assert fault["message"] == "sa has no parameter 'head'; nearest: heads"
+    golden(fault["message"])
     assert result.exit_code == 2
 
 
@@ -102,15 +102,12 @@ def test_a_recipe_is_broken_down(run):
     assert (result.exit_code, result.stdout, result.stderr) == (0, TAKEN_APART, "")
 
 
-def test_a_recipe_with_long_parts_is_broken_down_within_eighty_columns(run):
+def test_a_recipe_with_long_parts_is_broken_down_within_eighty_columns(run, golden):
     text = "4 * (sa + highway_conv(k=20) + persistent_conv(k=20) >> ff(512))"
     head, _, *lines = run("recipe", "show", text, *SIZES).stdout.splitlines()[2:]
     assert max(map(len, lines)) == 80
     assert "  ├─ sa + highway_conv(k=20) …   1,245,824" in "\n".join(lines)
-    assert (head.split()[-1], lines[-1]) == (
-        "cache",
-        "  generation keeps 8.2 kB for each token and a fixed state of 38.9 kB",
-    )
+    golden((head.split()[-1], lines[-1]))
 
 
 def test_a_long_recipe_has_its_id_on_a_line_of_its_own(run):
@@ -221,26 +218,22 @@ def test_a_wrong_recipe_is_not_rendered(run):
     assert result.stderr.startswith("recipe: 1 fault\n")
 
 
-def test_a_recipe_with_a_hole_cannot_be_broken_down(run):
+def test_a_recipe_with_a_hole_cannot_be_broken_down(run, golden):
     result = run("recipe", "show", "{mixer} >> ff(512)", *SIZES)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == (
-        "recipe: 1 fault\n"
-        "\n"
-        "    {mixer} >> ff(512)\n"
-        "  1 ^^^^^^^              expected a recipe without holes: fill {mixer} first\n"
-    )
+    golden(result.stderr)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    "arguments",
     [
-        (("recipe", "show"), "Error: Missing argument 'RECIPE'."),
-        (("recipe", "chek", "sa"), "Error: No such command 'chek'. Did you mean 'check'?"),
-        (("recipe", "check", "sa", "--jsn"), "Error: No such option: --jsn (Possible options: --json)"),
+        ("recipe", "show"),
+        ("recipe", "chek", "sa"),
+        ("recipe", "check", "sa", "--jsn"),
     ],
+    ids=str,
 )
-def test_a_wrong_command_line_is_reported_in_plain_text(run, arguments, message):
+def test_a_wrong_command_line_is_reported_in_plain_text(run, arguments, golden):
     result = run(*arguments)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.splitlines()[-1] == message
+    golden(result.stderr.splitlines()[-1])

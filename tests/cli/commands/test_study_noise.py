@@ -23,19 +23,19 @@ def test_the_smallest_difference_that_the_seeds_can_show_is_printed(run, tiny):
     assert re.search(rf"max_length: {len(study.seeds)} seeds can detect differences of [\d.]+ or more", said)
 
 
-def test_a_study_that_compares_nothing_says_so(run):
+def test_a_study_that_compares_nothing_says_so(run, golden):
     text = study_text(task={"name": "reverse"}, factors={"mixer": ["sa"]})
     Path("none.toml").write_text(text, encoding="utf-8")
-    assert run("study", "noise", "none.toml").stdout == "tiny compares no metric: it has no [[table]]\n"
+    golden(run("study", "noise", "none.toml").stdout)
 
 
-def test_costs_are_left_out(run, tiny):
+def test_costs_are_left_out(run, tiny, golden):
     text = Path(tiny).read_text(encoding="utf-8").replace('"loss"', '"parameters"')
     Path(tiny).write_text(text, encoding="utf-8")
     assert list(json.loads(run("study", "noise", tiny, "--json").stdout)["noise"]) == ["max_length"]
     Path(tiny).write_text(text.replace('"max_length"', '"seconds"'), encoding="utf-8")
     said = run("study", "noise", tiny).stdout
-    assert said == "tiny compares no metric: its tables show only costs\n"
+    golden(said)
 
 
 def test_without_two_seeds_of_a_cell_nothing_is_known(run, tiny):

@@ -29,12 +29,9 @@ def test_the_best_points_are_a_table_or_data(run):
 
 
 @pytest.mark.usefixtures("searched")
-def test_a_promotion_is_a_study_that_can_run(run):
+def test_a_promotion_is_a_study_that_can_run(run, golden):
     told = run("study", "promote", "found", "--best", "2", "--out", "winners.toml")
-    assert told.stdout.splitlines() == [
-        "winners.toml: found-winners, 15 trials",
-        "activemem study run winners.toml",
-    ]
+    golden(told.stdout.splitlines())
     assert "the first point of the search" in Path("winners.toml").read_text(encoding="utf-8")
     run("study", "promote", "found", "--path", "--out", "path.toml")
     assert load_study("path.toml").design.kind == "path"
@@ -68,11 +65,8 @@ def test_the_folders_of_study_files_are_made(run):
     assert written == ["found-winners", "mine"]
 
 
-def test_a_new_study_is_valid_and_overwrites_nothing(run):
-    assert run("study", "new", "mine.toml").stdout.splitlines() == [
-        "mine.toml",
-        "see what it trains: activemem study plan mine.toml",
-    ]
+def test_a_new_study_is_valid_and_overwrites_nothing(run, golden):
+    golden(run("study", "new", "mine.toml").stdout.splitlines())
     study = load_study("mine.toml")
     assert (study.name, study.total, len(study.claims)) == ("mine", 6, 1)
     again = run("study", "new", "mine.toml")

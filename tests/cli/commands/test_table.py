@@ -133,21 +133,18 @@ def test_requests_that_cannot_be_rendered_are_reported(run, arguments, message):
     )
 
 
-def test_a_study_without_tables_is_reported(run, tiny):
+def test_a_study_without_tables_is_reported(run, tiny, golden):
     text, _, _ = Path(tiny).read_text(encoding="utf-8").partition("[[table]]")
     Path("bare.toml").write_text(text, encoding="utf-8")
     result = run("table", "render", "bare.toml")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == "study tiny has no table: it has no [[table]]\n"
+    golden(result.stderr)
 
 
-def test_a_study_that_lacked_its_tables_when_it_ran_names_the_command_for_its_file(run, tiny):
+def test_a_study_that_lacked_its_tables_when_it_ran_names_the_command_for_its_file(run, tiny, golden):
     text, _, _ = Path(tiny).read_text(encoding="utf-8").partition("[[table]]")
     Store("results").records.save("tiny", {"text": text, "overrides": [], "path": "my tables.toml"})
-    assert run("table", "render", "tiny").stderr == (
-        "study tiny has no table: it has no [[table]] in its last run; "
-        "to read its file instead: activemem table render 'my tables.toml'\n"
-    )
+    golden(run("table", "render", "tiny").stderr)
 
 
 def test_an_incomplete_table_points_to_trials_with_other_settings(run, tiny):

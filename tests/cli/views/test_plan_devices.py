@@ -37,11 +37,8 @@ def _told(monkeypatch):
     return told
 
 
-def test_as_many_trials_share_a_gpu_as_fit(told):
-    assert told("auto") == (
-        "this machine's GPU, NVIDIA H100: 8 such trials at once; 8 fit into 80.0 GB; "
-        "with --local, one trial at a time"
-    )
+def test_as_many_trials_share_a_gpu_as_fit(told, golden):
+    golden(told("auto"))
 
 
 @pytest.mark.parametrize(
@@ -130,29 +127,23 @@ def test_a_trial_that_has_the_whole_gpu_shares_it_with_none(told):
     )
 
 
-def test_memory_that_other_processes_hold_is_not_available_to_trials(told):
-    assert told("auto", others=60 * 10**9) == (
-        "this machine's GPU, NVIDIA H100: 2 such trials at once; "
-        "2 fit into 20.0 GB (other processes use 60.0 GB); with --local, one trial at a time"
-    )
+def test_memory_that_other_processes_hold_is_not_available_to_trials(told, golden):
+    golden(told("auto", others=60 * 10**9))
 
 
-def test_a_gpu_that_cuda_fails_with_trains_nothing(monkeypatch):
+def test_a_gpu_that_cuda_fails_with_trains_nothing(monkeypatch, golden):
     monkeypatch.setattr(planning, "gpu_here", lambda: None)
     monkeypatch.setattr(planning, "gpu_fault", lambda: "Error 805")
     monkeypatch.setattr(planning, "memory_here", lambda: 10**11)
     plan = SimpleNamespace(memory=("sa", STEP))
     told = "nowhere: torch finds no GPU here, because CUDA fails: Error 805"
     assert planning.describe_device(plan, Machine()) == told
-    assert planning.describe_device(plan, Machine(gpus=0)) == "this machine's CPU, because gpus = 0"
+    golden(planning.describe_device(plan, Machine(gpus=0)))
 
 
-def test_a_step_that_the_memory_of_a_machine_cannot_hold_is_reported(monkeypatch):
+def test_a_step_that_the_memory_of_a_machine_cannot_hold_is_reported(monkeypatch, golden):
     monkeypatch.setattr(planning, "gpu_here", lambda: None)
     monkeypatch.setattr(planning, "gpu_fault", lambda: None)
     monkeypatch.setattr(planning, "memory_here", lambda: 8 * 10**9)
     told = planning.describe_device(SimpleNamespace(memory=("sa", STEP)), Machine())
-    assert told == (
-        "this machine's CPU: torch finds no GPU here; no such trial fits into 8.0 GB, but one with gradient "
-        "accumulation over 2 parts: lower batch_size, or set accumulate in [train]"
-    )
+    golden(told)

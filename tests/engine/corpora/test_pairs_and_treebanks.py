@@ -154,20 +154,14 @@ def test_an_archive_with_other_content_is_reported_once_and_fetched_again(host, 
     assert path.read_bytes() == ARCHIVE
 
 
-def test_a_treebank_without_an_address_is_reported_with_all_missing_and_wrong_files(tmp_path):
+def test_a_treebank_without_an_address_is_reported_with_all_missing_and_wrong_files(tmp_path, golden):
     sides = [SourceFile(names=(f"x.{side}",), size=2, digest=digest(side.encode() + b"\n")) for side in "ab"]
     files = {"train": (PairFiles(source=sides[0], target=sides[1]),)}
     asked, place = pairs(files=files, manual_instructions="write them yourself"), tmp_path / "pairs"
     place.mkdir()
     (place / "x.a").write_bytes(b"c\n")
-    with pytest.raises(DataError) as caught:
+    with golden.raises(DataError):
         fetch(asked, tmp_path, silent)
-    assert str(caught.value) == (
-        "pairs cannot be downloaded: write them yourself\n"
-        f"  pairs: {place / 'x.a'}: expected a text of {sides[0].digest}, got {digest(b'c' + bytes([10]))}\n"
-        f"  expected x.b (.xz, .gz) in {place}, got nothing\n"
-        "  put them there, or copy them: activemem data fetch pairs --from FOLDER"
-    )
     (place / "x.a").write_bytes(b"a\n")
     (place / "x.b.xz").write_bytes(lzma.compress(b"b\n"))
     assert fetch(asked, tmp_path, silent) == [place / "x.a", place / "x.b.xz"]
@@ -247,14 +241,11 @@ def test_a_treebank_that_is_damaged_is_reported_with_its_file(host, tmp_path, na
     assert fetched is None or check_availability(published(host), tmp_path, verify=True).faults == ()
 
 
-def test_an_index_without_its_file_is_reported(tmp_path):
+def test_an_index_without_its_file_is_reported(tmp_path, golden):
     joined(tmp_path)
     (tmp_path / "all.mrg.xz").unlink()
-    with pytest.raises(DataError) as caught:
+    with golden.raises(DataError):
         read_treebank(bank(), tmp_path)
-    assert str(caught.value) == (
-        f"bank: expected all.mrg (.xz) in {tmp_path}, got nothing; download it: activemem data fetch bank"
-    )
 
 
 def test_a_corpus_is_available_if_it_has_a_file_of_its_own(host, tmp_path):

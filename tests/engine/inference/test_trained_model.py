@@ -141,10 +141,10 @@ def test_a_packed_model_never_reads_more_than_its_context(data, tmp_path, mixer)
     assert "".join(trained.generate(text, temperature=0.0, max_symbols=20)) == symbols.decode(expected)
 
 
-def test_damaged_weights_are_reported_with_the_commands_that_mend_them(language_model, tmp_path):
+def test_damaged_weights_are_reported_with_the_commands_that_mend_them(language_model, tmp_path, golden):
     data = language_model[1].read_bytes()
     (tmp_path / "model.safetensors").write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
-    with pytest.raises(ActivememError, match="checksum; activemem store repair, then activemem study run"):
+    with golden.raises(ActivememError):
         load_model(tmp_path)
 
 
@@ -199,11 +199,9 @@ def test_the_whole_text_of_byte_level_pieces_is_scored_after_a_mark(byte_pieces)
     assert "".join(trained.generate(text.rstrip(), temperature=0.0, max_symbols=8)) == following
 
 
-def test_requests_that_a_language_model_cannot_answer_are_reported(language_model):
+def test_requests_that_a_language_model_cannot_answer_are_reported(language_model, golden):
     trained, *_ = language_model
-    with pytest.raises(
-        GenerationError, match="expected at least 1 symbol, got 0; expected a finite temperature"
-    ):
+    with golden.raises(GenerationError):
         trained.generate(max_symbols=0, temperature=-1.0)
     with pytest.raises(UseError, match="continues a text"):
         trained.predict(["1"])
@@ -214,14 +212,14 @@ def test_requests_that_a_language_model_cannot_answer_are_reported(language_mode
             trained.score("\N{SNOWMAN}\n")
 
 
-def test_a_translator_gives_the_outputs_that_its_trial_stored(tmp_path, monkeypatch):
+def test_a_translator_gives_the_outputs_that_its_trial_stored(tmp_path, monkeypatch, golden):
     register_numbers(tmp_path, monkeypatch)
     study, store = translation_study(SEQ2SEQ, MARKOV, epochs=2), Store(tmp_path / "results")
     run_study(study, store, Machine(data=tmp_path), local=True)
     for kept in open_study(study, store).models:
         sources, outputs = store.outputs([kept.trial]).select("source", "output")
         assert list(load_model(kept.path).predict(sources)) == outputs.to_list()
-    with pytest.raises(KeptModelError, match="no stored model has the metric 'blue'; nearest: bleu"):
+    with golden.raises(KeptModelError):
         open_study(study, store).best("blue")
     best = open_study(study, store).best("bleu")
     assert best.metrics["bleu"] == max(each.metrics["bleu"] for each in open_study(study, store).models)
@@ -242,15 +240,15 @@ def test_a_translator_of_estimated_sizes_answers_as_in_its_trial(tmp_path, monke
     assert store.outputs([kept.trial])["sizes"].unique().to_list() == ["estimated"]
 
 
-def test_symbols_are_answered_by_the_likeliest_and_bad_lines_are_named(settings, tmp_path):
+def test_symbols_are_answered_by_the_likeliest_and_bad_lines_are_named(settings, tmp_path, golden):
     trained, *_ = train(settings("sa(heads=2, head_width=8)", "reverse"), tmp_path, tmp_path)
     lines = ["1 0 2", "3", "0 0 1 2 3"]
     for line, answer in zip(lines, trained.predict(lines), strict=True):
         inputs = torch.tensor([[int(word) for word in line.split()]])
         assert answer == " ".join(map(str, trained.module(inputs).argmax(-1)[0].tolist()))
-    with pytest.raises(InputError, match=r"^line 2: expected symbol numbers from 0 to \d+, .*, got '1 -1'"):
+    with golden.raises(InputError):
         list(trained.predict(["1", "1 -1"]))
-    with pytest.raises(UseError, match="a model of reverse predicts line by line: use predict"):
+    with golden.raises(UseError):
         trained.generate("x")
 
 
@@ -267,27 +265,28 @@ def test_an_empty_line_has_an_empty_answer_and_a_bad_one_comes_after_those_befor
 
 
 @pytest.mark.parametrize(
-    ("sampling", "fault"),
+    "sampling",
     [
-        ({"seed": 10**19 * 9}, "expected a seed from 0 to 18446744073709551615"),
-        ({"seed": -1}, "expected a seed"),
-        ({"temperature": math.inf}, "expected a finite temperature"),
-        ({"temperature": math.nan}, "expected a finite temperature"),
-        ({"top_p": math.nan}, "expected a top-p"),
+        {"seed": 10**19 * 9},
+        {"seed": -1},
+        {"temperature": math.inf},
+        {"temperature": math.nan},
+        {"top_p": math.nan},
     ],
+    ids=str,
 )
-def test_numbers_that_no_text_can_be_drawn_with_are_reported(sampling, fault):
-    with pytest.raises(GenerationError, match=fault):
+def test_numbers_that_no_text_can_be_drawn_with_are_reported(sampling, golden):
+    with golden.raises(GenerationError):
         Sampling(**sampling)
 
 
-def test_a_text_is_read_without_its_byte_order_mark_and_must_be_encodable(language_model):
+def test_a_text_is_read_without_its_byte_order_mark_and_must_be_encodable(language_model, golden):
     trained, *_ = language_model
     assert trained.score("\ufeffthe cat sees\n") == trained.score("the cat sees\n")
     tiny = "".join(trained.generate("\ufeffthe ", temperature=1e-320, max_symbols=5))
     assert tiny == "".join(trained.generate("the ", temperature=0.0, max_symbols=5))
     for ask in (trained.score, trained.generate):
-        with pytest.raises(DataError, match=r"character 5: expected text that UTF-8 can encode, got U\+D800"):
+        with golden.raises(DataError):
             ask("the \ud800\n")
 
 

@@ -239,28 +239,17 @@ def test_a_model_that_sees_later_inputs_fails(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    "fault",
     [
-        (
-            "vocab",
-            "previous has drawn invalid examples\n"
-            "  expected inputs of 0 to 6, got 0 to 7\n"
-            "  expected targets of 0 to 6, got 0 to 7",
-        ),
-        (
-            "type",
-            "previous has drawn invalid examples\n"
-            "  expected inputs (8, …) of int64 on the CPU, got (8, 9) of float32 on cpu\n"
-            "  expected lengths (8) of int64 on the CPU, got (7) of int64 on cpu",
-        ),
-        ("padding", "expected targets of -100 at padding, got others"),
-        ("none", "expected scored targets, got none"),
+        "vocab",
+        "type",
+        "padding",
+        "none",
     ],
 )
-def test_invalid_examples_of_a_task_are_reported_before_a_model_sees_them(fault, told):
-    with pytest.raises(TaskError) as caught:
+def test_invalid_examples_of_a_task_are_reported_before_a_model_sees_them(fault, golden):
+    with golden.raises(TaskError):
         training({"name": "previous", "fault": fault}).advance()
-    assert told in str(caught.value)
 
 
 def test_a_loss_of_the_tasks_own_is_what_is_learnt_and_reported():
@@ -281,10 +270,8 @@ def test_a_loss_of_the_tasks_own_is_what_is_learnt_and_reported():
     assert not torch.equal(*(each.weights()["output.weight"] for each in (plain, sharp)))
 
 
-def test_losses_that_are_not_one_of_each_target_are_refused():
-    with pytest.raises(
-        TaskError, match=r"focal: expected losses \(\d+,\), one for each target, got \(\d+, 7\)"
-    ):
+def test_losses_that_are_not_one_of_each_target_are_refused(golden):
+    with golden.raises(TaskError):
         training({"name": "focal", "fault": "losses"}).advance()
 
 

@@ -274,11 +274,8 @@ def test_a_plug_ins_optimiser_has_keys_of_its_own(signs):
         TrainSettings.model_validate({**train, "optimizer": {"name": "signs", "lr": 1.0, "shares": 0.5}})
 
 
-def test_an_optimiser_that_leaves_weights_out_is_refused(signs):
-    with pytest.raises(OptimizerError) as caught:
+def test_an_optimiser_that_leaves_weights_out_is_refused(signs, golden):
+    with golden.raises(OptimizerError):
         build_optimizer(Signs(name="signs", lr=1.0, flaw="left"), model())
-    assert str(caught.value) == (
-        "signs: expected every weight of the model once, got none of embedding.weight"
-    )
-    with pytest.raises(OptimizerError, match=r"expected a torch\.optim\.Optimizer, got list"):
+    with golden.raises(OptimizerError):
         build_optimizer(Signs(name="signs", lr=1.0, flaw="type"), model())

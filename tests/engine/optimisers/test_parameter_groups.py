@@ -153,48 +153,33 @@ def study(*groups):
 
 
 @pytest.mark.parametrize(
-    ("groups", "told"),
+    "groups",
     [
-        (
-            ['match = "*.convolutions.*"\nlr_scale = 0.5'],
-            "the parameter groups of [train] do not fit these models\n"
-            "  2 * (conv(k=3) >> ff(8)): [train] groups: expected a pattern that matches one of the weights "
-            "embedding.weight, body.layers.0.norm.weight, body.layers.0.norm.bias, "
-            "body.layers.0.part.convolution.weight, "
-            "body.layers.0.part.convolution.bias, body.layers.1.norm.weight and 19 more, got "
-            "'*.convolutions.*'",
-        ),
-        (
-            ['match = "*"\nlr_scale = 0.5', 'match = "*.bias"\nweight_decay = 0.0'],
-            "'*.bias' matches only weights of earlier groups",
-        ),
-        (['match = "*"\nfreeze = true'], "expected at least one weight to train, got only frozen weights"),
+        ['match = "*.convolutions.*"\nlr_scale = 0.5'],
+        ['match = "*"\nlr_scale = 0.5', 'match = "*.bias"\nweight_decay = 0.0'],
+        ['match = "*"\nfreeze = true'],
     ],
+    ids=str,
 )
-def test_groups_that_a_model_lacks_are_refused_before_anything_is_trained(groups, told, tmp_path):
+def test_groups_that_a_model_lacks_are_refused_before_anything_is_trained(groups, tmp_path, golden):
     store = Store(tmp_path)
-    with pytest.raises(ParameterGroupError) as caught:
+    with golden.raises(ParameterGroupError):
         run_study(load_study(study(*groups)), store, ONE_CPU, local=True)
-    assert told in str(caught.value)
     assert store.trials().is_empty()
 
 
 @pytest.mark.parametrize(
-    ("group", "told"),
+    "group",
     [
-        ("lr_scale = 0.5", "[train] groups: missing key 'match'"),
-        ('match = "*"\nlr = 0.5', "[train] groups: unknown key 'lr'"),
-        ('match = "*"\nlr_scale = 0', "expected a number above 0, got 0"),
-        (
-            'match = "*"\nfreeze = true\nlr_scale = 2.0',
-            "frozen weights do not change, so lr_scale has no effect: remove lr_scale",
-        ),
+        "lr_scale = 0.5",
+        'match = "*"\nlr = 0.5',
+        'match = "*"\nlr_scale = 0',
+        'match = "*"\nfreeze = true\nlr_scale = 2.0',
     ],
 )
-def test_groups_that_are_wrong_are_reported_with_the_file(group, told):
-    with pytest.raises(StudyError) as caught:
+def test_groups_that_are_wrong_are_reported_with_the_file(group, golden):
+    with golden.raises(StudyError):
         load_study(study(group))
-    assert told in str(caught.value)
 
 
 def test_a_plan_holds_no_state_of_what_is_frozen(tmp_path):

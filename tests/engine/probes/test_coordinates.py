@@ -61,11 +61,11 @@ def test_with_maximal_updates_changes_are_flat_and_without_they_grow(checked):
     assert plain.layers[1].exponent > 0.5 > abs(checked.layers[1].exponent) + 0.2
 
 
-def test_the_check_is_printed_by_layer_and_width(checked):
+def test_the_check_is_printed_by_layer_and_width(checked, golden):
     lines = str(StudyCoordinates(study="widths", steps=4, models=(checked,))).splitlines()
-    assert lines[0] == "widths · mean change of the activations in 4 steps, by d_model"
+    golden(lines[0])
     assert lines[2].split() == ["16", "64", "128", "exponent"]
-    assert lines[-1] == "  flat: one rate suits all widths (above 0.25 grows, below −0.5 shrinks)"
+    golden(lines[-1])
 
 
 def test_layers_whose_changes_shrink_with_width_are_reported_next_to_those_that_grow():
@@ -138,23 +138,18 @@ def test_at_its_own_width_a_model_is_as_without_and_its_output_is_scaled_elsewhe
     assert wide.abs().mean() < outputs(None)[0].abs().mean()
 
 
-def test_settings_that_conflict_with_mup_or_its_check_are_reported():
+def test_settings_that_conflict_with_mup_or_its_check_are_reported(golden):
     def told(text):
         with pytest.raises(StudyError) as caught:
             load_study(text)
         return [fault.message for fault in caught.value.faults]
 
-    assert told(TEXT.replace('embedding = "unit"\n', "").replace('"adam"', '"muon"')) == [
-        "[model] mup needs an embedding such as unit, got scaled",
-        "[train] optimizer: expected an optimizer among adam, adamw, lion with mup, got muon",
-    ]
+    golden(told(TEXT.replace('embedding = "unit"\n', "").replace('"adam"', '"muon"')))
     with pytest.raises(CoordinateError, match="has no \\[ladder\\]"):
         check_coordinates(load_study("quickstart"))
-    with pytest.raises(
-        CoordinateError, match="got NaN or inf at width 16, 64, 128: use a smaller learning rate"
-    ):
+    with golden.raises(CoordinateError):
         checked_model(TEXT.replace("lr = 1e-2", "lr = 1e30"))
-    with pytest.raises(CoordinateError, match="keep the depth fixed"):
+    with golden.raises(CoordinateError):
         checked_model(
             TEXT.replace('"sa(', '"{depth} * sa(').replace("sizes = {", "sizes = { depth = [1, 1, 2],")
         )

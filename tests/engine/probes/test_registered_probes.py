@@ -35,31 +35,19 @@ def test_a_probe_of_every_kind_conforms(check):
 
 
 @pytest.mark.parametrize(
-    ("measure", "check", "told"),
+    ("measure", "check"),
     [
-        (
-            lambda model, batches: {"": float("nan")},
-            "numbers_are_measured",
-            "expected finite numbers, got nan",
-        ),
-        (lambda model, batches: {}, "numbers_are_measured", "expected at least one number, got none"),
-        (lambda model, batches: {"a b": 1}, "numbers_are_measured", "expected an index of a word"),
-        (
-            lambda model, batches: {"": torch.rand(1)},
-            "measured_again_it_is_the_same",
-            "measurement of the same model differs",
-        ),
-        (
-            lambda model, batches: {"": bool(model.train())},
-            "model_is_left_alone",
-            "the model is in training mode",
-        ),
+        (lambda model, batches: {"": float("nan")}, "numbers_are_measured"),
+        (lambda model, batches: {}, "numbers_are_measured"),
+        (lambda model, batches: {"a b": 1}, "numbers_are_measured"),
+        (lambda model, batches: {"": torch.rand(1)}, "measured_again_it_is_the_same"),
+        (lambda model, batches: {"": bool(model.train())}, "model_is_left_alone"),
     ],
 )
-def test_the_suite_finds_violations_of_probes(measure, check, told, monkeypatch):
+def test_the_suite_finds_violations_of_probes(measure, check, monkeypatch, golden):
     probe = PROBES["test_width"]
     replace_entry(PROBES, "test_width", type(probe)(name=probe.name, measure=measure, kinds=probe.kinds))
-    with pytest.raises((AssertionError, PluginError), match=told):
+    with golden.raises((AssertionError, PluginError)):
         getattr(conformance, check)("test_width")
 
 

@@ -193,16 +193,16 @@ def test_decoding_that_does_not_end_is_left_soon_after_the_time_limit(store, mon
 
 
 @pytest.mark.usefixtures("store")
-def test_a_study_that_keeps_no_weights_has_nothing_to_decode_with():
+def test_a_study_that_keeps_no_weights_has_nothing_to_decode_with(golden):
     text = translation_text(SEQ2SEQ, keep_weights=False, decode=DECODE)
-    with pytest.raises(ValueError, match="decoding needs trained models: set keep_weights = true in"):
+    with golden.raises(ValueError):
         load_study(text)
 
 
 @pytest.mark.usefixtures("store")
-def test_a_table_of_a_tuning_needs_something_to_try():
+def test_a_table_of_a_tuning_needs_something_to_try(golden):
     table = {"name": "tuned", "rows": "model", "value": ["bleu", "bleu_tuned"]}
-    with pytest.raises(ValueError, match=r"bleu_tuned comes from tuning the decoder: set the values to try"):
+    with golden.raises(ValueError):
         load_study(translation_text(SEQ2SEQ, table=[table]))
     assert load_study(translation_text(SEQ2SEQ, table=[table], decode=DECODE)).decode is not None
 
@@ -228,16 +228,16 @@ def test_where_a_device_has_no_memory_for_a_batch_it_is_searched_in_parts(store,
         assert (found.reason, found.metrics) == ("out of memory", {})
 
 
-def test_a_machine_failure_is_not_recorded_as_a_models_reason(store, monkeypatch):
+def test_a_machine_failure_is_not_recorded_as_a_models_reason(store, monkeypatch, golden):
     def fail(*args, **kwargs):
         raise RuntimeError("No CUDA GPUs are available")
 
     monkeypatch.setattr(generation, "search_outputs", fail)
-    with pytest.raises(MachineError, match="a GPU is missing: No CUDA GPUs are available"):
+    with golden.raises(MachineError):
         tune(make_study(SEQ2SEQ), store)
 
 
-def test_a_gpu_that_cuda_fails_with_is_reported_and_no_cpu_decodes(store, monkeypatch):
+def test_a_gpu_that_cuda_fails_with_is_reported_and_no_cpu_decodes(store, monkeypatch, golden):
     monkeypatch.setattr(failures, "gpu_fault", lambda: "Error 805")
-    with pytest.raises(MachineError, match=r"because CUDA fails: Error 805; to train on CPUs, set gpus = 0"):
+    with golden.raises(MachineError):
         next(tune_study(make_study(SEQ2SEQ), store, Machine(gpus="auto", data=store.root.parent)))

@@ -47,7 +47,7 @@ def worth(levels):
     )
 
 
-def test_each_round_keeps_the_best_of_what_is_left(tmp_path):
+def test_each_round_keeps_the_best_of_what_is_left(tmp_path, golden):
     store, found = Store(tmp_path), study()
     assert len(found.cells) == 2 * (1 + 3)
     counts = []
@@ -65,10 +65,7 @@ def test_each_round_keeps_the_best_of_what_is_left(tmp_path):
     assert [row[0].difference for row in table.cells[1:]] == pytest.approx([-3.0, -2.0, -1.0], abs=0.01)
     assert [row.choices for row in read_changes(found.tables[0], found.design).rows] == [1, 3, 6, 2]
     assert any(each.startswith("Rows were selected with these seeds as the best") for each in table.caption)
-    assert found.design.explain().split("; ")[1:3] == [
-        "each round tries all remaining changes and keeps the best in loss, at most 7 cells",
-        "kept so far: tied, norm, p",
-    ]
+    golden(found.design.explain().split("; ")[1:3])
 
 
 def test_a_round_waits_for_all_its_seeds_and_keeps_no_change_that_lacks_one(tmp_path):
@@ -91,8 +88,8 @@ def test_a_run_continues_from_round_to_round_and_resumes_after_a_stop(tmp_path):
     assert run_study(found, store, local=True).ran == 0
 
 
-def test_a_path_has_no_shards():
-    with pytest.raises(StudyError, match="a path has no shards, because a round depends on the previous "):
+def test_a_path_has_no_shards(golden):
+    with golden.raises(StudyError):
         select_shard(study(), "1/2")
 
 

@@ -44,14 +44,14 @@ def test_steps_that_are_computed_in_float32_are_not_measured(takes):
     )
 
 
-def test_large_steps_are_compared_at_a_shorter_length_with_their_whole_batch(tmp_path, monkeypatch):
+def test_large_steps_are_compared_at_a_shorter_length_with_their_whole_batch(tmp_path, monkeypatch, golden):
     compared = []
     monkeypatch.setattr(planning, "cpu_has_bf16", lambda: True)
     monkeypatch.setattr(planning, "remember", lambda what, of, measure: measure() if what == "bf16" else {})
     monkeypatch.setattr(step_times, "measure_bf16", lambda steps, _: compared.extend(steps) or (1.0, 0.66))
     study = load_study("algorithmic", ["train.precision=bf16"])
     text = plan_study(study, Store(tmp_path), CPU).machine.bf16
-    assert text == "takes 0.66 of the time of float32 here"
+    golden(text)
     sizes = [(each.train.curriculum.start, each.train.batch_size) for each in compared]
     assert sizes == [(30, 9), (5, 32)]  # the cheapest at its mean length, the most expensive at its first
 

@@ -28,49 +28,32 @@ def node(host, problem=""):
     return ClusterNode(host=host, cpus=1, gpus=0, problem=problem)
 
 
-def test_nodes_that_cannot_train_end_the_run_before_it_begins(monkeypatch, tmp_path):
+def test_nodes_that_cannot_train_end_the_run_before_it_begins(monkeypatch, tmp_path, golden):
     nodes = [node("a"), node("b", "no corpus"), node("c", "no torch")]
     monkeypatch.setattr(cluster_nodes, "inspect_nodes", lambda *_: nodes)
-    with pytest.raises(NodeError) as error:
+    with golden.raises(NodeError):
         fit_to_cluster(StorePlace(root=str(tmp_path)), Machine(gpus=0.0), [], NOBODY)
-    assert (
-        str(error.value) == "these nodes of the cluster cannot train the study\n  b: no corpus\n  c: no torch"
-    )
 
 
 FOUR_GPUS = {"CPU": 1.0, "GPU": 4.0}
 
 
 @pytest.mark.parametrize(
-    ("asked", "nodes", "told"),
+    ("asked", "nodes"),
     [
-        (
-            {"gpus": 1.0},
-            [{"CPU": 2.0}],
-            "1 CPU and 1 GPU on one node for each trial, got 2 CPUs and 0 GPUs on the largest; "
-            "to train on CPUs, set gpus = 0",
-        ),
-        (
-            {"gpus": 0.0, "cpus": 4.0},
-            [{"CPU": 2.0}, FOUR_GPUS],
-            "4 CPUs and 0 GPUs on one node for each trial, got 2 CPUs and 0 GPUs on the largest",
-        ),
-        (
-            {"gpus": 1.0, "cpus": 2.0},
-            [FOUR_GPUS],
-            "2 CPUs and 1 GPU on one node for each trial, got 1 CPU and 4 GPUs on the largest",
-        ),
+        ({"gpus": 1.0}, [{"CPU": 2.0}]),
+        ({"gpus": 0.0, "cpus": 4.0}, [{"CPU": 2.0}, FOUR_GPUS]),
+        ({"gpus": 1.0, "cpus": 2.0}, [FOUR_GPUS]),
     ],
     ids=["no GPU", "CPUs", "both"],
 )
 def test_requests_that_no_node_can_meet_are_reported_with_a_request_that_fits(
-    monkeypatch, tmp_path, asked, nodes, told
+    monkeypatch, tmp_path, asked, nodes, golden
 ):
     found = [{"Alive": True, "Resources": each} for each in nodes]
     monkeypatch.setattr(ray, "nodes", lambda: found)
-    with pytest.raises(NodeError) as error:
+    with golden.raises(NodeError):
         fit_to_cluster(StorePlace(root=str(tmp_path)), Machine(**asked), [], NOBODY)
-    assert str(error.value) == f"no node of the cluster has room for a trial: expected {told}"
 
 
 def look(place, machine=ONE_CPU, *, code=None, torch_version=torch.__version__, settings=None):
@@ -79,13 +62,10 @@ def look(place, machine=ONE_CPU, *, code=None, torch_version=torch.__version__, 
     return check_node((code or look_at_code(), torch_version), place, machine, (), settings)[0]
 
 
-def test_a_node_reports_its_versions_its_access_to_the_store_and_problems(tmp_path, monkeypatch):
+def test_a_node_reports_its_versions_its_access_to_the_store_and_problems(tmp_path, monkeypatch, golden):
     place = StorePlace(root=str(tmp_path), marker=str(tmp_path))
     assert look(place) == ""
-    assert look(StorePlace(root="/home/me/results", marker=str(tmp_path / "elsewhere"))) == (
-        "this node cannot see the folder of the results, /home/me/results: "
-        "use a folder that all nodes share, or a bucket"
-    )
+    golden(look(StorePlace(root="/home/me/results", marker=str(tmp_path / "elsewhere"))))
     assert look(place, torch_version="1.0") == f"expected torch 1.0, got {torch.__version__}"
     edited = {**look_at_code(), "digest": "0" * 16}
     assert look(place, code=edited).startswith(
@@ -95,7 +75,7 @@ def test_a_node_reports_its_versions_its_access_to_the_store_and_problems(tmp_pa
         told = "expected the GPU that Ray reports, but torch finds none"
         assert look(place, Machine(gpus=1.0)) == told
         monkeypatch.setattr(cluster_nodes, "gpu_fault", lambda: "Error 805")
-        assert look(place, Machine(gpus=1.0)) == f"{told}, because CUDA fails: Error 805"
+        golden(look(place, Machine(gpus=1.0)))
     assert look(place, settings=b"") == "EOFError: Ran out of input"
 
 

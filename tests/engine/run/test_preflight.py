@@ -50,14 +50,9 @@ def leaky(monkeypatch):
     replace_entry(BLOCKS, "leaky", Leaky)
 
 
-def test_a_block_that_leaks_is_named(leaky):
-    with pytest.raises(LeakError) as error:
+def test_a_block_that_leaks_is_named(leaky, golden):
+    with golden.raises(LeakError):
         check_leaks([asked("conv(k=3) >> ff(8)"), asked("2 * (leaky(k=3) + conv(k=2)) >> leaky(k=5)")])
-    assert str(error.value) == (
-        "a causal task cannot use these blocks\n"
-        "  leaky(k=3) sees later tokens\n"
-        "  leaky(k=5) sees later tokens"
-    )
 
 
 def test_rounding_is_no_leak():
@@ -79,7 +74,7 @@ def test_tasks_that_see_everything_are_not_asked(leaky):
     check_leaks([asked("leaky(k=3)", task="not")])
 
 
-def test_a_model_that_cannot_read_what_it_is_to_be_tested_on_is_named(monkeypatch):
+def test_a_model_that_cannot_read_what_it_is_to_be_tested_on_is_named(monkeypatch, golden):
     class Short(Conv):
         def forward(self, x, mask=None):
             if x.shape[1] > 30:
@@ -89,9 +84,5 @@ def test_a_model_that_cannot_read_what_it_is_to_be_tested_on_is_named(monkeypatc
     replace_entry(BLOCKS, "conv", Short)
     tested = asked("conv(k=3) >> ff(8)", task="remember")
     tested = tested.model_copy(update={"task": tested.task.model_copy(update={"test_lengths": (10, 20)})})
-    with pytest.raises(TaskError) as error:
+    with golden.raises(TaskError):
         check_test_lengths([asked("conv(k=3)", task="not"), tested, asked("ff(8)", task="not")])
-    assert str(error.value) == (
-        "these models cannot process their test sequences\n"
-        "  conv(k=3) >> ff(8) at 40 tokens of remember: IndexError: expected at most 30 positions, got 40"
-    )

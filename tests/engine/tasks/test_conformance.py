@@ -157,36 +157,19 @@ def test_a_task_without_flaws_conforms(flawed):
 
 
 @pytest.mark.parametrize(
-    ("flaw", "check", "told"),
+    ("flaw", "check"),
     [
-        ("global", "seed_decides", "examples are drawn from torch's own generator"),
-        (
-            "shape",
-            "shapes_are_one",
-            "expected batches of one shape, got (256, 6) with 1022 scored; (256, 6) with",
-        ),
-        ("lengths", "shapes_are_one", "expected no lengths, got some"),
-        ("target", "targets_are_solutions", "a target differs from the result of solve"),
-        ("constant", "targets_vary", "all targets are the same"),
-        ("fixed", "split_is_fixed", "a test set has changed"),
-        (
-            "reach",
-            "reach_is_needed",
-            "depend on 2 tokens to the left and 0 to the right as stated, got 3 and 0",
-        ),
-        (
-            "nearer",
-            "reach_is_needed",
-            "depend on 3 tokens to the left and 0 to the right as stated, got 2 and 0",
-        ),
-        (
-            "nearer",
-            "no_nearer_token_gives_the_target_away",
-            "the token 2 to the left determines every target, but is nearer than the stated reach of 3 and 0",
-        ),
+        ("global", "seed_decides"),
+        ("shape", "shapes_are_one"),
+        ("lengths", "shapes_are_one"),
+        ("target", "targets_are_solutions"),
+        ("constant", "targets_vary"),
+        ("fixed", "split_is_fixed"),
+        ("reach", "reach_is_needed"),
+        ("nearer", "reach_is_needed"),
+        ("nearer", "no_nearer_token_gives_the_target_away"),
     ],
 )
-def test_a_flaw_is_found(flawed, flaw, check, told):
-    with pytest.raises(AssertionError) as caught:
+def test_a_flaw_is_found(flawed, flaw, check, golden):
+    with golden.raises(AssertionError):
         getattr(conformance, check)(subject("flawed", flaw=flaw))
-    assert told in str(caught.value)

@@ -75,17 +75,16 @@ def test_a_term_sees_what_each_kind_of_task_is_scored_on(kind, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("flaw", "error", "told"),
+    ("flaw", "error"),
     [
-        ("shape", LossTermError, "shown: expected one number as a tensor, got shape ("),
-        ("type", LossTermError, "shown: expected one number as a tensor, got float"),
-        ("nan", NotANumberError, "not a number at epoch 1"),
+        ("shape", LossTermError),
+        ("type", LossTermError),
+        ("nan", NotANumberError),
     ],
 )
-def test_a_term_that_is_no_number_fails_its_trial(flaw, error, told, tmp_path):
-    with pytest.raises(error) as caught:
+def test_a_term_that_is_no_number_fails_its_trial(flaw, error, tmp_path, golden):
+    with golden.raises(error):
         Training(trial(loss_terms=[{"name": "shown", "flaw": flaw}]), CPU, tmp_path).advance()
-    assert told in str(caught.value)
 
 
 def test_the_id_covers_terms_and_their_keys_and_nothing_where_there_are_none():
@@ -106,39 +105,26 @@ def text(*terms, **train):
 
 
 @pytest.mark.parametrize(
-    ("terms", "train", "told"),
+    ("terms", "train"),
     [
-        (
-            ['name = "activty_of_layers"'],
-            {},
-            "unknown loss term 'activty_of_layers'; nearest: activity_of_lay",
-        ),
-        (["weight = 1.0"], {}, "[train] loss_terms: missing key 'name'"),
-        (['name = "surprise"\nnoise = -1.0'], {}, "[train] loss_terms.noise: expected at least 0, got -1.0"),
-        (['name = "surprise"\nnoises = 1.0'], {}, "[train] loss_terms: unknown key 'noises'"),
-        (['name = "surprise"', 'name = "surprise"'], {}, "expected each name once, got surprise twice"),
-        (
-            ['name = "activity_of_layers"'],
-            {"compile": True},
-            "activity_of_layers needs the outputs of single modules, which compile hides: remove compile",
-        ),
+        (['name = "activty_of_layers"'], {}),
+        (["weight = 1.0"], {}),
+        (['name = "surprise"\nnoise = -1.0'], {}),
+        (['name = "surprise"\nnoises = 1.0'], {}),
+        (['name = "surprise"', 'name = "surprise"'], {}),
+        (['name = "activity_of_layers"'], {"compile": True}),
     ],
+    ids=str,
 )
-def test_impossible_loss_terms_are_reported_with_the_file(terms, train, told):
-    with pytest.raises(StudyError) as caught:
+def test_impossible_loss_terms_are_reported_with_the_file(terms, train, golden):
+    with golden.raises(StudyError):
         load_study(text(*terms, **train))
-    assert told in str(caught.value)
 
 
-def test_modules_that_a_model_lacks_are_reported_before_anything_is_trained(tmp_path):
+def test_modules_that_a_model_lacks_are_reported_before_anything_is_trained(tmp_path, golden):
     study = load_study(text('name = "activity_of_layers"\nmatch = "body.parts.*"'))
-    with pytest.raises(LossTermError) as caught:
+    with golden.raises(LossTermError):
         run_study(study, Store(tmp_path), local=True)
-    assert str(caught.value) == (
-        "these models do not have the modules that loss terms watch\n"
-        "  2 * (conv(k=3) >> ff(8)): activity_of_layers: expected a pattern that matches modules of the "
-        "model, got 'body.parts.*'"
-    )
 
 
 def test_the_mean_of_a_term_with_a_better_direction_can_end_a_training(tmp_path):

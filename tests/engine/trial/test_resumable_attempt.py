@@ -142,24 +142,24 @@ def test_a_trial_on_a_lost_gpu_is_returned_as_it_was_saved(store, task, monkeypa
     assert finish(Attempt(task(), store, CPU))[0] == Started(trial=task().trial.id, epoch=0)
 
 
-def test_epochs_that_pass_a_time_limit_are_saved_though_they_are_short(store, task):
+def test_epochs_that_pass_a_time_limit_are_saved_though_they_are_short(store, task, golden):
     attempt = Attempt(task(), store, CPU, time_limit_s=1e-9, save_after_s=3600.0)
-    assert finish(attempt)[-1].reason == "time limit of 1e-09 s passed at epoch 1"
+    golden(finish(attempt)[-1].reason)
     assert finish(Attempt(task(number=1), store, CPU))[0] == Started(trial=task().trial.id, epoch=1)
 
 
-def test_a_loss_that_is_not_a_number_is_an_outcome(store, task):
+def test_a_loss_that_is_not_a_number_is_an_outcome(store, task, golden):
     wrong = task(optimizer={"name": "sgd", "lr": 1e30})
     finish(Attempt(wrong, store, CPU))
     assert row(store, wrong)["status"] == "failed"
-    assert row(store, wrong)["reason"] == "not a number at epoch 1"
+    golden(row(store, wrong)["reason"])
 
 
-def test_running_out_of_memory_is_an_outcome(store, task):
+def test_running_out_of_memory_is_an_outcome(store, task, golden):
     gc.freeze()  # each try collects garbage, and need not look through what earlier tests have left
     huge = task(batch_size=10**12)  # 40 TB of tokens
     finish(Attempt(huge, store, CPU))
-    assert row(store, huge)["reason"].splitlines()[0] == "out of memory at epoch 1, batches in 32 parts"
+    golden(row(store, huge)["reason"].splitlines()[0])
 
 
 def test_a_model_that_is_too_large_is_an_outcome(store, task):
@@ -169,17 +169,17 @@ def test_a_model_that_is_too_large_is_an_outcome(store, task):
     assert row(store, large)["parameters"] == 0
 
 
-def test_an_exception_is_an_outcome_with_its_traceback(store, task):
+def test_an_exception_is_an_outcome_with_its_traceback(store, task, golden):
     even = task(task="addition", curriculum={"start": 6})
     finish(Attempt(even, store, CPU))
     reason = row(store, even)["reason"].splitlines()
-    assert reason[0] == ("TaskError: expected an odd length of at least 5 for addition, got 6 at epoch 1")
+    golden(reason[0])
     assert reason[1] == "Traceback (most recent call last):"
 
 
-def test_a_time_limit_is_an_outcome_and_a_longer_limit_continues_the_trial(store, task):
+def test_a_time_limit_is_an_outcome_and_a_longer_limit_continues_the_trial(store, task, golden):
     events = finish(Attempt(task(), store, CPU, time_limit_s=1e-9))
-    assert events[-1].reason == "time limit of 1e-09 s passed at epoch 1"
+    golden(events[-1].reason)
     again = finish(Attempt(task(number=1), store, CPU, time_limit_s=60))
     assert again[0] == Started(trial=task().trial.id, epoch=1)
     assert store.latest_attempts() == {task().trial.id: ("done", 1)}

@@ -111,10 +111,10 @@ def test_arguments_that_do_not_go_together_are_a_fault(text: str, message: str):
     assert [fault.message for fault in caught.value.faults] == [message]
 
 
-def test_checks_that_a_hole_prevents_are_made_once_it_is_filled():
+def test_checks_that_a_hole_prevents_are_made_once_it_is_filled(golden):
     recipe = parse("seq2seq({encoder}, lstm)")
     assert recipe.fill({"encoder": "lstm"}).text == "seq2seq(lstm, lstm)"
-    with pytest.raises(RecipeError, match="this encoder passes nothing to the decoder without attention"):
+    with golden.raises(RecipeError):
         recipe.fill({"encoder": "sa"})
 
 

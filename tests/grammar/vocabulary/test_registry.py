@@ -101,13 +101,13 @@ def _spec(name: str, *parameters: Parameter) -> Spec:
     )
 
 
-def test_a_name_that_is_taken_is_refused_with_its_owner():
-    with pytest.raises(ValueError, match=r"^the block 'sa' is already defined by activemem$"):
+def test_a_name_that_is_taken_is_refused_with_its_owner(golden):
+    with golden.raises(ValueError):
         register(_spec("sa"))
 
 
-def test_a_word_of_the_language_is_no_name_for_a_block():
-    with pytest.raises(ValueError, match=r"^block 'choice': this name is a word of the recipe language$"):
+def test_a_word_of_the_language_is_no_name_for_a_block(golden):
+    with golden.raises(ValueError):
         register(_spec("choice"))
 
 

@@ -57,7 +57,7 @@ def test_a_difference_is_decided_if_it_is_shown_to_exist_or_to_be_negligible(tmp
     assert table.frame()["is_within"].to_list() == [None, False, False, True]
 
 
-def test_a_table_to_which_seeds_may_be_added_is_judged_look_by_look_and_says_so(tmp_path):
+def test_a_table_to_which_seeds_may_be_added_is_judged_look_by_look_and_says_so(tmp_path, golden):
     alone, plain = (grown(tmp_path / name, max_seeds=most) for name, most in (("one", None), ("many", 12)))
     one, first = (table_of(*each).cells[3][0] for each in (alone, plain))
     assert first.difference == one.difference
@@ -66,10 +66,7 @@ def test_a_table_to_which_seeds_may_be_added_is_judged_look_by_look_and_says_so(
     assert "95 % interval" in table_of(*alone).caption[1]
     caption = table_of(*plain).caption
     assert "98.2 % interval" in caption[1]
-    assert caption[-1] == (
-        "Seeds are added while a difference is undecided: it is tested at 3, 5, 8 and 12 seeds until a "
-        "test decides it, each at 1.8 %, and p covers all tests."
-    )
+    golden(caption[-1])
 
 
 def test_cells_show_the_seeds_of_the_looks_that_they_have_reached(tmp_path):
@@ -87,14 +84,14 @@ def test_cells_show_the_seeds_of_the_looks_that_they_have_reached(tmp_path):
     assert "95 % interval" in table.caption[2]
 
 
-def test_an_added_seed_that_failed_is_reported_and_no_more_are_added_for_its_difference(tmp_path):
+def test_an_added_seed_that_failed_is_reported_and_no_more_are_added_for_its_difference(tmp_path, golden):
     study, store = grown(tmp_path, more={"sa": 12, "conv(k=9)": 4})
     later = study.with_later_seeds().cells
     (lost,) = (each for each in later if each.levels["mixer"] == "conv(k=9)" and each.settings.seed == 4)
     store.write(made_row(lost, "failed: not a number", 99), [])
     table = table_of(study, store)
     assert table.cells[2][0].count == 3
-    assert [note.text for note in table.footnotes] == ["1 of 4 seeds failed: not a number"]
+    golden([note.text for note in table.footnotes])
     asked = StudyResults(study, store).next_seeds()
     assert {trial.levels["mixer"] for trial in asked.trials} == {"ff(8)"}
 
@@ -136,20 +133,17 @@ def test_seeds_are_added_until_bold_values_are_shown_to_equal_the_best(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("keys", "told"),
+    "keys",
     [
-        ({"rows": "mixer"}, 'nothing is compared: add a baseline, rows = "changes" or best = "test"'),
-        ({"smallest_difference": 0.0}, "smallest_difference.loss: expected a number above 0, got 0.0"),
-        ({"smallest_difference": "small"}, "smallest_difference: expected a table, got 'small'"),
-        ({"value": ["loss", "max_length"]}, "as in { loss = 0.5, max_length = 0.5 }, got 0.5 for all"),
-        ({"smallest_difference": {"lost": 0.5}}, "expected a metric in value, got 'lost'; nearest: loss"),
-        (
-            {"value": ["parameters"]},
-            "parameters is the same for all seeds, because it is computed: remove parameters",
-        ),
+        {"rows": "mixer"},
+        {"smallest_difference": 0.0},
+        {"smallest_difference": "small"},
+        {"value": ["loss", "max_length"]},
+        {"smallest_difference": {"lost": 0.5}},
+        {"value": ["parameters"]},
     ],
+    ids=str,
 )
-def test_a_smallest_difference_that_means_nothing_is_reported(tmp_path, keys, told):
-    with pytest.raises(StudyError) as caught:
+def test_a_smallest_difference_that_means_nothing_is_reported(tmp_path, keys, golden):
+    with golden.raises(StudyError):
         grown(tmp_path, table={**TABLE, **keys})
-    assert told in str(caught.value)

@@ -41,7 +41,7 @@ def drawn(studied, zero=()):
     return build_curve(studied, studied.curves[0], losses(studied, zero))
 
 
-def test_each_series_has_its_cells_and_its_law():
+def test_each_series_has_its_cells_and_its_law(golden):
     curve = drawn(study(accent="sa"))
     first, second = curve.panels[0].content.series
     assert (first.accent, second.accent) == (True, False)
@@ -56,7 +56,7 @@ def test_each_series_has_its_cells_and_its_law():
     )
     assert first.law.exponent < -0.5 < first.law.exponent + first.law.half_width
     assert all(point.low < point.y < point.high for point in first.law.line)
-    assert curve.notes[0] == "Point: geometric mean of 2 seeds; whisker: lowest to highest."
+    golden(curve.notes[0])
 
 
 def test_a_law_is_continued_to_the_cell_held_out_with_the_interval_of_the_table():
@@ -91,24 +91,24 @@ def test_one_law_goes_through_all_cells_without_series():
     assert (series.name, len(series.points)) == ("", 8)
 
 
-def test_values_without_a_logarithm_are_reported():
+def test_values_without_a_logarithm_are_reported(golden):
     curve = drawn(study(), zero={0, 1})
     assert len(curve.panels[0].content.series[0].points) == 3
     assert "Without a logarithm: 2 trials with a number of 0 or less, or without a cost." in curve.notes
-    assert drawn(study(), zero=range(16)).notes[0] == "Nothing to draw: no trial has two positive numbers."
+    golden(drawn(study(), zero=range(16)).notes[0])
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    "changes",
     [
-        ({"x": "parameter"}, "expected a cost or a metric, got 'parameter'; nearest: parameters"),
-        ({"x": "loss"}, "expected a metric or a cost other than value, got 'loss'"),
-        ({"series": "mixers"}, "unknown factor 'mixers'; nearest: mixer"),
-        ({"accent": "ff"}, "unknown level 'ff' of "),
-        ({"series": None, "accent": "sa"}, "set series to the factor that has this level"),
+        {"x": "parameter"},
+        {"x": "loss"},
+        {"series": "mixers"},
+        {"accent": "ff"},
+        {"series": None, "accent": "sa"},
     ],
+    ids=str,
 )
-def test_settings_that_do_not_fit_are_reported(changes, message):
-    with pytest.raises(StudyError) as told:
+def test_settings_that_do_not_fit_are_reported(changes, golden):
+    with golden.raises(StudyError):
         study(**changes)
-    assert message in str(told.value)

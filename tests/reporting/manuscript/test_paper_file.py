@@ -158,21 +158,15 @@ f = "dev_accuracy[task=sort, mixer=sa]"
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    "text",
     [
-        (
-            '[paper]\nstudies = "everything.toml"\nfolder = "."',
-            "expected a subfolder of the folder with this file",
-        ),
-        (
-            '[paper]\nstudies = "everything.toml"\n[figures]\nevery = []',
-            "no study 'every' in \\[paper\\] studies; nearest",
-        ),
-        ("[numbers.x]", "missing key 'paper'"),
-        ("[paper]\nstudies = []", "expected at least 1 value,"),
-        ('[paper]\nstudies = "search-mixers"\n[numbers.search-mixers]\na = "loss"', "a search has none"),
+        '[paper]\nstudies = "everything.toml"\nfolder = "."',
+        '[paper]\nstudies = "everything.toml"\n[figures]\nevery = []',
+        "[numbers.x]",
+        "[paper]\nstudies = []",
+        '[paper]\nstudies = "search-mixers"\n[numbers.search-mixers]\na = "loss"',
     ],
 )
-def test_what_cannot_be_a_paper_is_refused(read, text, words):
-    with pytest.raises(StudyError, match=words):
+def test_what_cannot_be_a_paper_is_refused(read, text, golden):
+    with golden.raises(StudyError):
         read(text)

@@ -41,18 +41,18 @@ def test_a_comparison_shows_what_the_command_prints():
     assert compared._repr_html_().startswith("<pre>  a  4 * (sa &gt;&gt; ff(512))")
 
 
-def test_a_wrong_or_open_recipe_is_refused():
-    with pytest.raises(RecipeError, match=r"expected a recipe without holes: fill \{mixer} first"):
+def test_a_wrong_or_open_recipe_is_refused(golden):
+    with golden.raises(RecipeError):
         show_recipe("{mixer} >> ff(8)", d_model=8, vocab=8, length=8)
 
 
-def test_the_faults_of_all_compared_recipes_come_in_one_error():
+def test_the_faults_of_all_compared_recipes_come_in_one_error(golden):
     with pytest.raises(ActivememError) as caught:
         compare_recipes(["sa(head=8)", "sa", "{mixer}"], d_model=8, vocab=8, length=8)
-    assert "sa has no parameter 'head'; nearest: heads" in str(caught.value)
-    assert "expected a recipe without holes: fill {mixer} first" in str(caught.value)
+    golden(str(caught.value))
+    golden(str(caught.value))
 
 
-def test_one_recipe_has_nothing_to_be_compared_with():
-    with pytest.raises(ActivememError, match=r"^expected at least two recipes, got 1$"):
+def test_one_recipe_has_nothing_to_be_compared_with(golden):
+    with golden.raises(ActivememError):
         compare_recipes(["sa"], d_model=8, vocab=8, length=8)

@@ -65,26 +65,26 @@ def test_the_claims_are_decided_by_the_fresh_trainings_alone(results, tmp_path):
     assert found.table().rows == ("baseline", "best_1", "best_2")
 
 
-def test_without_a_baseline_the_first_is_held_against_the_others(search_store):
+def test_without_a_baseline_the_first_is_held_against_the_others(search_store, golden):
     results = StudyResults(load_study(SEARCH), search_store)
     study = load_study(results.promote(best=3, seeds=2))
     assert study.seeds == (2, 3)
-    assert [claim.spec.name for claim in study.claims] == ["best_1 has a higher max_length than the others"]
-    with pytest.raises(PromotionError, match=r"\[study\] baseline = .* or --best of at least 2; got neither"):
+    golden([claim.spec.name for claim in study.claims])
+    with golden.raises(PromotionError):
         results.promote(best=1)
-    with pytest.raises(PromotionError, match="no point of found has values"):
+    with golden.raises(PromotionError):
         StudyResults(load_study(SEARCH, ["train.epochs=3"]), search_store).promote()
 
 
 @pytest.mark.parametrize("path", [False, True])
-def test_points_that_all_tie_are_not_promoted(tmp_path, path):
+def test_points_that_all_tie_are_not_promoted(tmp_path, path, golden):
     study, store = load_study(WITH_BASELINE), Store(tmp_path)
     points = [(POINTS[0][0], (3.0,) * 4, 3000), *((values, (3.0, 3.0), 1000) for values, _, _ in POINTS[1:])]
     fill_search(store, study, points)
-    with pytest.raises(PromotionError, match=r"all 6 points tie with the baseline at max_length 3\.0; n"):
+    with golden.raises(PromotionError):
         StudyResults(study, store).promote(path=path)
     without = StudyResults(load_study(SEARCH), store)
-    with pytest.raises(PromotionError, match=r"all 7 points tie at max_length 3\.0; nothing to promote"):
+    with golden.raises(PromotionError):
         without.promote(best=2)
 
 
@@ -161,26 +161,23 @@ def test_holes_in_levels_sources_overrides_and_fixed_factors_are_kept(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("baseline", "told"),
+    "baseline",
     [
-        ("{ lr = 0.01 }", "expected a value of each dimension: choice is missing"),
-        ('{ lr = 0.01, choice = "sa", "conv.k" = 3 }', "this point does not use conv.k"),
-        ('{ lr = 1, choice = "sa" }', "expected 0.0001 to 0.1, got 1"),
-        ('{ rate = 1, choice = "sa" }', "unknown dimension 'rate'; known: choice, conv.k, lr"),
-        ('{ lr = 0.01, choice = "gru" }', "unknown level 'gru' among the options"),
+        "{ lr = 0.01 }",
+        '{ lr = 0.01, choice = "sa", "conv.k" = 3 }',
+        '{ lr = 1, choice = "sa" }',
+        '{ rate = 1, choice = "sa" }',
+        '{ lr = 0.01, choice = "gru" }',
     ],
 )
-def test_a_baseline_that_is_no_point_of_the_space_is_reported(baseline, told):
-    with pytest.raises(StudyError) as caught:
+def test_a_baseline_that_is_no_point_of_the_space_is_reported(baseline, golden):
+    with golden.raises(StudyError):
         load_study(replaced(WITH_BASELINE, ('{ lr = 0.01, choice = "sa" }', baseline)))
-    assert told in str(caught.value)
 
 
-def test_seeds_of_a_baseline_need_one():
+def test_seeds_of_a_baseline_need_one(golden):
     for text in (WITH_BASELINE.replace('baseline = { lr = 0.01, choice = "sa" }\n', ""), WITH_SEEDS):
-        with pytest.raises(
-            StudyError, match=r"baseline_seeds needs a baseline|only the baseline of a search"
-        ):
+        with golden.raises(StudyError):
             load_study(text)
 
 

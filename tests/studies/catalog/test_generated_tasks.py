@@ -37,7 +37,7 @@ def small():
     TASKS.unregister("small")
 
 
-def test_its_settings_are_those_of_its_class(small):
+def test_its_settings_are_those_of_its_class(small, golden):
     settings = read_task_settings({"name": "small", "size": 5})
     assert isinstance(settings, Small)
     assert (settings.spec.kind, settings.interface.model.vocab) == (TaskKind.CAUSAL_TAGGING, 5)
@@ -51,23 +51,17 @@ def test_its_settings_are_those_of_its_class(small):
     }
     with pytest.raises(InvalidTableError) as caught:
         read_task_settings({"name": "small", "size": 0, "sise": 2})
-    assert sorted(problem.message for problem in caught.value.problems) == [
-        "expected at least 1, got 0",
-        "unknown key 'sise' of small; nearest: size",
-    ]
+    golden(sorted(problem.message for problem in caught.value.problems))
 
 
-def test_sizes_that_do_not_fit_its_kind_are_reported(small):
-    with pytest.raises(TaskError) as caught:
+def test_sizes_that_do_not_fit_its_kind_are_reported(small, golden):
+    with golden.raises(TaskError):
         _ = Small(name="small", columns=2).interface
-    assert str(caught.value) == (
-        "small: expected only vocab, because this task has symbols only, got vocab, columns"
-    )
 
 
-def test_a_test_set_has_a_name_that_a_metric_can_have_as_its_index(small):
+def test_a_test_set_has_a_name_that_a_metric_can_have_as_its_index(small, golden):
     check_statements(Small(name="small", sets=("8", "10-20", "long_ones")))
-    with pytest.raises(TaskError, match=r"expected letters, .* in the name of a test set, got 'a b'"):
+    with golden.raises(TaskError):
         check_statements(Small(name="small", sets=("a b",)))
 
 
@@ -77,16 +71,10 @@ class Bare(GeneratedTask):
     other: int = 3
 
 
-def test_everything_that_a_class_lacks_is_reported_together():
-    with pytest.raises(ValueError) as caught:
+def test_everything_that_a_class_lacks_is_reported_together(golden):
+    with golden.raises(ValueError):
         register_task("bare", kind="tagging", **ABOUT)(Bare)
-    assert str(caught.value) == (
-        "Bare: expected a definition of draw; Bare: expected a definition of sizes; "
-        "other: expected a docstring below it; size: expected a default"
-    )
-    with pytest.raises(
-        ValueError, match="expected a kind of task among tagging, causal_tagging, regression, got"
-    ):
+    with golden.raises(ValueError):
         register_task("bare", kind="vision", **ABOUT)
-    with pytest.raises(ValueError, match="expected a class derived from GeneratedTask, got <class 'int'>"):
+    with golden.raises(ValueError):
         register_task("bare", kind="tagging", **ABOUT)(int)

@@ -103,23 +103,21 @@ def test_an_unknown_task_that_is_like_none_is_an_error_that_names_all():
 
 
 @pytest.mark.parametrize(
-    ("name", "length", "message"),
+    ("name", "length"),
     [
-        ("addition", 6, "expected an odd length of at least 5 for addition, got 6"),
-        ("multiply", 3, "expected an odd length of at least 5 for multiply, got 3"),
-        ("reverse", 0, "expected a length of at least 1 for reverse, got 0"),
+        ("addition", 6),
+        ("multiply", 3),
+        ("reverse", 0),
     ],
 )
-def test_a_length_that_a_task_cannot_have_is_refused(name, length, message):
-    with pytest.raises(TaskError) as caught:
+def test_a_length_that_a_task_cannot_have_is_refused(name, length, golden):
+    with golden.raises(TaskError):
         require_task(name).check_length(length)
-    assert str(caught.value) == message
 
 
-def test_a_name_is_given_once():
-    with pytest.raises(ValueError) as caught:
+def test_a_name_is_given_once(golden):
+    with golden.raises(ValueError):
         TASKS.register("sort", require_task("sort"))
-    assert str(caught.value) == "the task 'sort' is already defined by activemem"
 
 
 @pytest.mark.parametrize(
@@ -173,33 +171,22 @@ def test_a_task_has_the_requested_number_of_symbols_and_the_papers_number_is_the
 
 
 @pytest.mark.parametrize(
-    ("task", "told"),
+    "task",
     [
-        ({"test_sequences": 7}, "test_sequences = 7 needs test_lengths, which is missing"),
-        (
-            {"test_lengths": [50, 50]},
-            "test_lengths: must be strictly increasing, but 50 is followed by 50",
-        ),
-        ({"test_lengths": [0]}, "test_lengths.0: expected at least 1, got 0"),
-        ({"test_lengths": 50}, "test_lengths: expected a list, got 50"),
-        (
-            {"test_lengths": {"first": 9, "last": 5}},
-            "test_lengths: expected last of at least first = 9, got 5",
-        ),
-        (
-            {"test_lengths": {"first": 1, "last": 1 << 20}},
-            "test_lengths: expected at most 10000 values, got 10001",
-        ),
-        (
-            {"name": "addition", "test_lengths": {"first": 41, "last": 50, "step": 3}},
-            "test_lengths: expected an odd length of at least 5 for addition, got 44",
-        ),
+        {"test_sequences": 7},
+        {"test_lengths": [50, 50]},
+        {"test_lengths": [0]},
+        {"test_lengths": 50},
+        {"test_lengths": {"first": 9, "last": 5}},
+        {"test_lengths": {"first": 1, "last": 1 << 20}},
+        {"name": "addition", "test_lengths": {"first": 41, "last": 50, "step": 3}},
     ],
+    ids=str,
 )
-def test_lengths_that_cannot_be_tested_are_reported(task, told):
+def test_lengths_that_cannot_be_tested_are_reported(task, golden):
     with pytest.raises(InvalidTableError) as caught:
         read_task_settings({"name": "sort", **task})
-    assert str(caught.value).removeprefix(": ") == told
+    golden(str(caught.value).removeprefix(": "))
 
 
 def test_lengths_of_a_range_and_a_list_of_them_are_the_same():

@@ -178,7 +178,7 @@ def test_levels_that_follow_from_another_level_are_left_out_of_a_label():
     assert whole.dependent_factors == frozenset()
 
 
-def test_in_a_design_of_one_at_a_time_what_is_not_named_is_as_in_the_baseline():
+def test_in_a_design_of_one_at_a_time_what_is_not_named_is_as_in_the_baseline(golden):
     text = STUDY_TEXT.replace("[study]", '[study]\ndesign = "one_at_a_time"').replace(
         "width = [8]", "width = [8, 16]"
     )
@@ -188,7 +188,7 @@ def test_in_a_design_of_one_at_a_time_what_is_not_named_is_as_in_the_baseline():
     assert written("best(max_length[mixer=m] for m in [sa, conv(k=3)]) is sa", text=text) == [
         "L[sa, reverse, width=8] > L[conv(k=3), reverse, width=8]"
     ]
-    with pytest.raises(StudyError, match="the study has no cell with mixer=conv\\(k=3\\), width=16"):
+    with golden.raises(StudyError):
         study_with_claims("max_length[mixer=conv(k=3), width=16] > 3", text=text)
 
 
@@ -239,37 +239,24 @@ def test_a_level_that_neither_the_file_nor_an_override_has_is_a_fault(holds, tol
     assert [fault.message for fault in caught.value.faults] == [f"[[claim]] holds: {told}"]
 
 
-def test_faults_in_the_keys_of_a_claim_are_reported():
-    with pytest.raises(StudyError) as caught:
+def test_faults_in_the_keys_of_a_claim_are_reported(golden):
+    with golden.raises(StudyError):
         study_with_claims("max_length[task=not, mixer=sa] > 3", level=2.0, test="chi", sauce="x")
-    assert str(caught.value) == (
-        "study: 3 faults\n"
-        "\n"
-        "  28 | level = 2.0\n"
-        "               ^^^  [[claim]] level: expected a number below 1, got 2.0\n"
-        "  29 | test = 'chi'\n"
-        "              ^^^^^\n"
-        "       [[claim]] test: expected 'pooled', 't', 'permutation' or 'wilcoxon', got 'chi'\n"
-        "  30 | sauce = 'x'\n"
-        "       ^^^^^  [[claim]] unknown key 'sauce'; nearest: source"
-    )
 
 
-def test_a_name_is_one_claims_and_there_may_be_many_claims():
+def test_a_name_is_one_claims_and_there_may_be_many_claims(golden):
     one = '\n[[claim]]\nname = "0"\nholds = "max_length[task=not, mixer=sa] > 3"\n'
-    with pytest.raises(StudyError, match="the name '0' is taken by another claim"):
+    with golden.raises(StudyError):
         study_with_claims("max_length[task=not, mixer=sa] > 3", text=STUDY_TEXT + one)
-    with pytest.raises(StudyError, match="expected \\[\\[claim\\]\\], got a table"):
+    with golden.raises(StudyError):
         study_with_claims(text=STUDY_TEXT + '[claim]\nname = "x"\n')
 
 
-def test_a_claim_of_a_search_is_refused():
+def test_a_claim_of_a_search_is_refused(golden):
     text = STUDY_TEXT.replace(
         "[factors]", '[search]\ntrials = 3\nmetric = "loss"\ndirection = "min"\n\n[factors]'
     )
-    with pytest.raises(
-        StudyError, match="a claim needs the cells of a grid, but this study is a search: remove the claim"
-    ):
+    with golden.raises(StudyError):
         study_with_claims("max_length[task=not, mixer=sa] > 3", text=text)
 
 
@@ -291,15 +278,13 @@ def test_any_text_is_read_or_its_faults_are_reported_and_nothing_else_happens(pi
         assert list(iter_comparisons(study.claims[0].statement))
 
 
-def test_loops_in_loops_come_to_an_end():
+def test_loops_in_loops_come_to_an_end(golden):
     levels = f"[{', '.join(['sa', 'conv(k=3)'] * 16)}]"
     inner = "max_length[task=not, mixer={}] > 3"
     holds = inner.format("a")
     for name in "abcdefg":
         holds = f"all({holds}, {inner.format(name)} for {name} in {levels})"
-    with pytest.raises(
-        StudyError, match="the `for` clauses of a claim may repeat its conditions at most 10,000 times"
-    ):
+    with golden.raises(StudyError):
         study_with_claims(holds)
 
 

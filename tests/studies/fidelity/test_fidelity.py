@@ -79,7 +79,7 @@ def test_rungs_that_have_no_room_are_the_only_fault(change):
     assert str(told.value).startswith("study: 1 fault\n")
 
 
-def test_a_first_rung_of_epochs_at_which_all_have_ended_is_refused():
+def test_a_first_rung_of_epochs_at_which_all_have_ended_is_refused(golden):
     changes = ["search.scheduler.fidelity=epochs", "train.epochs=4"]
     assert (
         load_study(
@@ -87,15 +87,15 @@ def test_a_first_rung_of_epochs_at_which_all_have_ended_is_refused():
         ).search.settings.scheduler.min_fidelity
         == 3
     )
-    with pytest.raises(StudyError, match="expected at most 3, since the last rung trains all of 4 epochs"):
+    with golden.raises(StudyError):
         load_study(SEARCH, [*changes, "search.scheduler.min_fidelity=4"])
 
 
-def test_rungs_of_many_points_are_counted_at_once():
+def test_rungs_of_many_points_are_counted_at_once(golden):
     changes = ["search.trials=100000", "search.scheduler.fidelity=data", "train.steps_per_epoch=1000000000"]
     many = load_study(SEARCH, [*changes, "search.scheduler.min_fidelity=100000000"])
     assert sum(many.points_by_rung) > 100_000
-    with pytest.raises(StudyError, match="expected at least 387,420,489 points"):
+    with golden.raises(StudyError):
         load_study(SEARCH, [*changes, "search.scheduler.min_fidelity=1"])
 
 
@@ -106,6 +106,6 @@ def test_the_last_rung_is_reached_from_the_least_points_on():
     assert next(points for points in range(20) if fidelity.planned(points)[-1]) == fidelity.least_points == 9
 
 
-def test_hyperband_is_refused_with_what_to_write_instead():
-    with pytest.raises(StudyError, match="unknown scheduler 'hyperband'; asha reached a lower regret"):
+def test_hyperband_is_refused_with_what_to_write_instead(golden):
+    with golden.raises(StudyError):
         load_study(SEARCH, ["search.scheduler.name=hyperband"])

@@ -34,7 +34,7 @@ def write_rows(path, rows):
     path.write_text("\n".join(json.dumps({"text": text, "label": label}) for text, label in rows))
 
 
-def test_rows_classes_shared_rows_and_unseen_labels_are_in_the_plan(tmp_path):
+def test_rows_classes_shared_rows_and_unseen_labels_are_in_the_plan(tmp_path, golden):
     train = [(f"row number {n}", ("yes", "no", "no")[n % 3]) for n in range(60)]
     write_rows(tmp_path / "train.jsonl", train)
     write_rows(tmp_path / "dev.jsonl", [("ROW  number 3", "yes"), ("unseen", "no")])
@@ -45,10 +45,7 @@ def test_rows_classes_shared_rows_and_unseen_labels_are_in_the_plan(tmp_path):
     assert "64 rows: train 60, dev 2, test 2" in facts
     assert "2 classes in train: no 67 %, yes 33 %" in facts
     assert "62 different words in train" in facts
-    assert plan.data.warnings == (
-        "dev: 1 of 2 rows are also in train",
-        "test: 1 of 2 labels are of classes not in train: maybe",
-    )
+    golden(plan.data.warnings)
 
 
 def test_sequences_that_are_cut_or_left_out_are_counted(tmp_path):
@@ -119,14 +116,12 @@ def test_a_bpe_vocabulary_that_cannot_be_is_a_fault_of_the_data(tmp_path, lines,
             study(tmp_path, "language_model", {"path": "a.txt"}, **keys)
 
 
-def test_a_bpe_vocabulary_of_pairs_is_checked_for_each_side(tmp_path):
+def test_a_bpe_vocabulary_of_pairs_is_checked_for_each_side(tmp_path, golden):
     numbers = range(200)
     (tmp_path / "a.en").write_text("".join(f"word{n} other{n * 7} third{n * 13}\n" for n in numbers))
     (tmp_path / "a.fr").write_text("".join(f"x{n % 2} y\n" for n in numbers))
     files, keys = {"source": "a.en", "target": "a.fr"}, {"recipe": "seq2seq(gru, gru)", "tokens": "bpe"}
-    with pytest.raises(
-        StudyError, match=r"be learnt from the targets of the train split: .*fewer than 3\d\d"
-    ):
+    with golden.raises(StudyError):
         study(tmp_path, "translation", files, pieces=400, **keys)
     assert study(tmp_path, "translation", files, pieces=400, joint_vocabulary=True, **keys).trials
 

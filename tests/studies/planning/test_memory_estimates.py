@@ -192,22 +192,21 @@ def test_a_step_of_a_paper_that_does_not_fit_on_a_gpu_does_in_parts(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("train", "told"),
+    "train",
     [
-        ({"lengths": [40, 1]}, "expected lengths = [shortest, longest], got [40, 1]"),
-        ({"lengths": [40]}, "lengths: expected 2 values, got 1"),
-        ({"lengths": [1, 40], "curriculum": {"start": 5}}, "a curriculum sets the lengths itself"),
-        ({"lengths": None}, "the task remember needs an initial length: write { start = 5 }, or lengths = ["),
-        ({"lengths": [0, 40]}, "[train] lengths: expected at least 1, got 0"),
-    ],
+        {"lengths": [40, 1]},
+        {"lengths": [40]},
+        {"lengths": [1, 40], "curriculum": {"start": 5}},
+        {"lengths": None},
+        {"lengths": [0, 40]},
+    ], ids=str,
 )  # fmt: skip
-def test_lengths_of_a_training_that_do_not_fit_are_reported(train, told):
+def test_lengths_of_a_training_that_do_not_fit_are_reported(train, golden):
     text = study_text(
         task={"name": "remember"}, train={"curriculum": None, **train}, factors={"mixer": ["sa"]}
     )
-    with pytest.raises(StudyError) as caught:
+    with golden.raises(StudyError):
         load_study(text)
-    assert told in str(caught.value)
 
 
 def test_a_step_that_computes_activations_again_holds_less_as_the_plan_says(tmp_path):

@@ -138,14 +138,9 @@ def test_a_trial_grows_by_the_task_s_step_from_its_start():
     }
 
 
-def test_lengths_beyond_the_reach_of_a_recipe_are_predicted(store):
+def test_lengths_beyond_the_reach_of_a_recipe_are_predicted(store, golden):
     found = make_plan(load_study("algorithmic"), store).reach_limits
-    assert [str(one) for one in found] == [
-        "cgru(k=20): 4 layers reach 72 to the left, so no length beyond 73 on reverse, 97 on sort, "
-        "143 on addition, 143 on multiply, 72 on remember can be learnt",
-        "conv(k=20), persistent_conv(k=20), highway_conv(k=20): 4 layers reach 36 to the left, so no length "
-        "beyond 37 on reverse, 49 on sort, 71 on addition, 71 on multiply, 36 on remember can be learnt",
-    ]
+    golden([str(one) for one in found])
 
 
 @pytest.mark.parametrize(
@@ -250,7 +245,7 @@ def test_steps_are_measured_once_if_the_store_has_no_speed(store):
     assert asked == [4]  # one of each kind: seeds are not measured
 
 
-def test_the_time_on_a_named_gpu_is_by_a_share_of_its_peak(store):
+def test_the_time_on_a_named_gpu_is_by_a_share_of_its_peak(store, golden):
     found = make_plan(load_study("algorithmic"), store)
     hours = found.flops / (0.3 * 66.9e12) / 3600
     assert 0.5 < hours < 1.5
@@ -260,9 +255,7 @@ def test_the_time_on_a_named_gpu_is_by_a_share_of_its_peak(store):
     with pytest.raises(AcceleratorError, match="unknown GPU 'h1000'; nearest: h100"):
         time_on(found, "h1000")
     half = make_plan(load_study("algorithmic", ["train.precision=bf16"]), store)
-    with pytest.raises(
-        AcceleratorError, match=r"v100 cannot compute in \[train\] precision bf16; it supports float32"
-    ):
+    with golden.raises(AcceleratorError):
         time_on(half, "v100")
 
 
@@ -359,7 +352,7 @@ def test_a_study_that_is_done_has_nothing_left(store):
     assert (found.num_remaining, found.estimate, found.max_trial_s) == (0, TimeEstimate(0.0, "measured"), 0.0)
 
 
-def test_done_trials_without_their_weights_remain(store):
+def test_done_trials_without_their_weights_remain(store, golden):
     study = load_study(
         SMALL.replace('title = "A small study"', 'title = "A small study"\nkeep_weights = true')
     )
@@ -371,10 +364,7 @@ def test_done_trials_without_their_weights_remain(store):
     found.parent.mkdir(parents=True)
     found.touch()
     assert (make_plan(study, store).num_remaining, make_plan(study, store).num_missing_weights) == (6, 4)
-    assert (
-        study_status(study, store).summary()
-        == "5 of 8 trials done · 1 failed · 2 left · weights of 4 not in the store"
-    )
+    golden(study_status(study, store).summary())
     without = load_study(SMALL)
     assert (make_plan(without, store).num_remaining, make_plan(without, store).num_missing_weights) == (2, 0)
 
@@ -420,7 +410,7 @@ def test_models_named_by_several_levels_are_listed_with_semicolons(store):
     assert str(limit).startswith("filter=8, mixer=conv(k=5); filter=16, mixer=conv(k=5) on remember: ")
 
 
-def test_a_search_is_planned_by_the_ends_of_its_dimensions(store):
+def test_a_search_is_planned_by_the_ends_of_its_dimensions(store, golden):
     study = load_study(SEARCH)
     found = make_plan(study, store)
     assert (found.total, found.num_remaining, found.trials, found.estimate) == (14, 14, (), UNKNOWN_TIME)
@@ -428,10 +418,7 @@ def test_a_search_is_planned_by_the_ends_of_its_dimensions(store):
         ("k=3", "2 * (conv(k=3) >> ff(16))"),
         ("k=9", "2 * (conv(k=9) >> ff(16))"),
     ]
-    assert [str(one) for one in found.reach_limits] == [
-        "k=3 on remember: 2 layers reach 2 to the left, so no length beyond 2 can be learnt",
-        "k=9 on remember: 2 layers reach 8 to the left, so no length beyond 8 can be learnt",
-    ]
+    golden([str(one) for one in found.reach_limits])
 
 
 def test_a_model_of_single_changes_is_named_by_its_change(store):

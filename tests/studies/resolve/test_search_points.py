@@ -67,17 +67,16 @@ def test_a_text_that_is_no_dimension_is_reported(text, faults):
 
 
 @pytest.mark.parametrize(
-    ("value", "expected"),
+    "value",
     [
-        ("[3, 40]", 'expected "choice(3, 40)", got a list of 2'),
-        ("{ low = 3, high = 40 }", 'expected a text such as "integer(2, 9)"'),
-        ("0.1", 'or "choice(64, 128)", got 0.1'),
+        "[3, 40]",
+        "{ low = 3, high = 40 }",
+        "0.1",
     ],
 )
-def test_a_dimension_that_is_no_text_is_reported_with_the_text_that_is_meant(value, expected):
-    with pytest.raises(StudyError) as caught:
+def test_a_dimension_that_is_no_text_is_reported_with_the_text_that_is_meant(value, golden):
+    with golden.raises(StudyError):
         load_study(TEXT, [f"search.space.dropout={value}"])
-    assert expected in str(caught.value)
 
 
 def test_a_dimension_is_represented_by_both_ends_or_every_option():
@@ -171,10 +170,10 @@ def test_all_points_are_listed_the_last_dimension_asked_for_first():
     assert is_enumerable(study.dimensions)
 
 
-def test_real_numbers_cannot_be_listed():
+def test_real_numbers_cannot_be_listed(golden):
     study = load_study(TEXT)
     assert not is_enumerable(study.dimensions)
-    with pytest.raises(ValueError, match="finitely many values, got the real numbers of dropout"):
+    with golden.raises(ValueError):
         list(enumerate_points(study.choose))
 
 

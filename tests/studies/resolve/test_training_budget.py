@@ -52,35 +52,29 @@ def test_a_budget_can_be_a_factor():
 
 
 @pytest.mark.parametrize(
-    ("train", "message"),
+    "train",
     [
-        (
-            {"tokens": 1280, "flops": 1e9},
-            "expected only one of steps_per_epoch, tokens, flops, seconds, got tokens and flops",
-        ),
-        ({"steps_per_epoch": 3, "tokens": 1280}, "got steps_per_epoch and tokens"),
-        ({"steps_per_epoch": 3, "seconds": 9}, "got steps_per_epoch and seconds"),
-        ({"seconds": 0}, "expected a number above 0"),
-        ({"tokens": 10}, "expected at least 64, which is half a step in each epoch, got 10"),
-        ({"tokens": -1}, "at least 1"),
-        ({"tokens": 1280.5}, "tokens: expected a whole number, got 1280.5"),
-        ({"tokens": 1e20}, "tokens: expected a whole number, got 1e+20"),
-        (
-            {"tokens": 1280, "epochs": None},
-            "after each; steps_per_epoch, tokens, flops or seconds set the length",
-        ),
-        ({"flops": 0.0}, "expected a number above 0"),
-        ({}, "steps_per_epoch"),
+        {"tokens": 1280, "flops": 1e9},
+        {"steps_per_epoch": 3, "tokens": 1280},
+        {"steps_per_epoch": 3, "seconds": 9},
+        {"seconds": 0},
+        {"tokens": 10},
+        {"tokens": -1},
+        {"tokens": 1280.5},
+        {"tokens": 1e20},
+        {"tokens": 1280, "epochs": None},
+        {"flops": 0.0},
+        {},
     ],
+    ids=str,
 )
-def test_a_budget_that_gives_no_steps_is_a_fault_at_its_key(train, message):
-    with pytest.raises(StudyError) as refused:
+def test_a_budget_that_gives_no_steps_is_a_fault_at_its_key(train, golden):
+    with golden.raises(StudyError):
         study(**train)
-    assert message in str(refused.value)
 
 
-def test_lengths_that_differ_have_no_budget():
-    with pytest.raises(StudyError, match="a budget needs sequences of one length"):
+def test_lengths_that_differ_have_no_budget(golden):
+    with golden.raises(StudyError):
         study(task={"name": "reverse"}, curriculum={"start": 5}, tokens=1000)
 
 

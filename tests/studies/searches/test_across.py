@@ -70,10 +70,10 @@ def test_trials_of_another_study_fit_on_every_task(study, store):
     ]
 
 
-def test_a_search_is_across_its_factors():
+def test_a_search_is_across_its_factors(golden):
     with pytest.raises(StudyError, match="unknown factor 'tasks'; nearest: task"):
         load_study(replaced(SEARCH, ('across = ["task"]', 'across = ["tasks"]')))
-    with pytest.raises(StudyError, match="expected each factor once, got 'task' twice"):
+    with golden.raises(StudyError):
         load_study(replaced(SEARCH, ('across = ["task"]', 'across = ["task", "task"]')))
 
 

@@ -56,17 +56,14 @@ def test_each_point_has_its_objectives_and_whether_it_respects_the_limits(store)
     )
 
 
-def test_the_front_is_what_no_other_point_beats(store):
+def test_the_front_is_what_no_other_point_beats(store, golden):
     study = load_study(SEARCH)
     points = find_points(study, store.trials())
     assert [each.values["conv.k"] for each in points.front()] == [4, 2]
     best = best_points(study, store.trials())
     assert [(each.means, each.limited) for each in best] == [((9.0, 1004), (50,)), ((6.0, 1002), (50,))]
     told = best_words(points, len(best)), *over_limit_sentence(points)
-    assert told == (
-        "The front: 2 of 4 points, not dominated in max_length, parameters.",
-        "Excluded: 1 point outside a limit of the search.",
-    )
+    golden(told)
     free = load_study(replaced(SEARCH, (LIMITS, "")))
     assert [each.values["conv.k"] for each in best_points(free, store.trials())] == [9, 4, 2]
 
@@ -81,36 +78,27 @@ def test_a_failed_point_has_no_objectives_and_is_not_compared(store):
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    "changes",
     [
-        (["search.sampler=cmaes"], "cmaes needs a single metric, got max_length, parameters"),
-        (["search.scheduler=asha"], "asha needs a single metric, got max_length, parameters"),
-        (
-            ["search.direction=max"],
-            "direction: expected one direction for each of max_length, parameters, got max",
-        ),
-        (["search.min_fidelity=2"], 'write scheduler = { name = "asha", min_fidelity = 2 }'),
-        (["search.budget={ hours = 0 }"], "hours: expected a number above 0, got 0"),
-        (["search.metric=[]"], "metric: expected at least one, got an empty list"),
-        (['search.metric=["loss", "loss"]'], "metric: expected each metric once, got loss, loss"),
-        (["search.metric=gradient_norm"], "whether higher or lower gradient_norm is better: set direction"),
-        (["search.metric=parametres"], "unknown metric 'parametres'; nearest: parameters"),
-        (
-            ["search.metric=seconds", "search.scheduler=asha"],
-            "asha needs a metric that is measured after each epoch, got 'seconds",
-        ),
-        (['search.limits.reach="about 5"'], "reach: expected <, <=, > or >= and a number, as in '< 60'"),
-        (['search.limits.bleu="> 5"'], "expected a metric of the task 'sort': loss"),
-        (
-            ["search.sampler=cmaes", "search.metric=loss"],
-            "cmaes does not support limits",
-        ),
+        ["search.sampler=cmaes"],
+        ["search.scheduler=asha"],
+        ["search.direction=max"],
+        ["search.min_fidelity=2"],
+        ["search.budget={ hours = 0 }"],
+        ["search.metric=[]"],
+        ['search.metric=["loss", "loss"]'],
+        ["search.metric=gradient_norm"],
+        ["search.metric=parametres"],
+        ["search.metric=seconds", "search.scheduler=asha"],
+        ['search.limits.reach="about 5"'],
+        ['search.limits.bleu="> 5"'],
+        ["search.sampler=cmaes", "search.metric=loss"],
     ],
+    ids=str,
 )
-def test_quantities_that_cannot_be_optimised_are_rejected(changes, told):
-    with pytest.raises(StudyError) as failure:
+def test_quantities_that_cannot_be_optimised_are_rejected(changes, golden):
+    with golden.raises(StudyError):
         load_study(SEARCH, changes)
-    assert told in str(failure.value)
 
 
 def test_points_without_a_finite_objective_are_counted_with_their_values(store):

@@ -51,12 +51,12 @@ def _registered():
     SCHEDULERS.unregister("impatient")
 
 
-def test_the_suites_find_violations_of_samplers_and_schedulers():
-    with pytest.raises(AssertionError, match="the same seed proposes different points"):
+def test_the_suites_find_violations_of_samplers_and_schedulers(golden):
+    with golden.raises(AssertionError):
         conformance.sampler_seed_decides("unseeded")
-    with pytest.raises(AssertionError, match="the best of 25 points is pruned after epoch 1"):
+    with golden.raises(AssertionError):
         conformance.best_point_is_kept("impatient")
-    with pytest.raises(AssertionError, match="the only point is pruned after epoch 1"):
+    with golden.raises(AssertionError):
         conformance.first_point_is_kept("impatient")
 
 
@@ -81,7 +81,7 @@ def broken_scheduler():
 """
 
 
-def test_exceptions_of_a_plug_in_are_reported_with_its_name(tmp_path):
+def test_exceptions_of_a_plug_in_are_reported_with_its_name(tmp_path, golden):
     path = tmp_path / "broken_searching.py"
     path.write_text(BROKEN, encoding="utf-8")
     load_plugin(path)
@@ -90,7 +90,7 @@ def test_exceptions_of_a_plug_in_are_reported_with_its_name(tmp_path):
     def settings(**changes):
         return SearchSettings(trials=1, metric="accuracy", direction="max", **changes)
 
-    with pytest.raises(PluginError, match="sampler 'no_sampler': expected an optuna BaseSampler, got int"):
+    with golden.raises(PluginError):
         make_sampler(settings(sampler="no_sampler"), searched)
     with pytest.raises(PluginError, match=r"broken_searching.py: scheduler .* RuntimeError: no such sch"):
         make_pruner(settings(scheduler="broken_scheduler"))

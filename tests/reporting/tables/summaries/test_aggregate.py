@@ -70,31 +70,22 @@ def test_a_method_that_lacks_a_task_has_no_number():
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    "changes",
     [
-        ({"value": ["loss", "max_length"], "bounds": None}, "expected bounds for each metric"),
-        (
-            {"value": ["loss", "max_length"]},
-            "expected bounds of loss on each task, got none on sort, reverse, copy",
-        ),
-        (
-            {"bounds": {"max_length": [10, 0]}},
-            "the worse value first, as more is better, got [10, 0]",
-        ),
-        ({"bounds": {"max_length": [10]}}, "bounds.max_length"),
-        (
-            {"bounds": {'"max_length:sorted"': [0, 1]}},
-            "expected METRIC or METRIC:TASK of this table or figure",
-        ),
-        ({"bounds": {'"max_length:sort"': [0, 1]}}, "got none on reverse, copy"),
-        ({"value": "gradient_norm", "bounds": None}, "expected a metric for which higher or lower is better"),
-        ({"tasks": "mixer"}, "rows already has the factor 'mixer': choose another one"),
-        ({"tasks": "tusk"}, "unknown factor 'tusk'; nearest: task"),
-        ({"tasks": []}, "expected a name, got an empty list"),
-        ({"baseline": "ff"}, "unknown level 'ff' of "),
+        {"value": ["loss", "max_length"], "bounds": None},
+        {"value": ["loss", "max_length"]},
+        {"bounds": {"max_length": [10, 0]}},
+        {"bounds": {"max_length": [10]}},
+        {"bounds": {'"max_length:sorted"': [0, 1]}},
+        {"bounds": {'"max_length:sort"': [0, 1]}},
+        {"value": "gradient_norm", "bounds": None},
+        {"tasks": "mixer"},
+        {"tasks": "tusk"},
+        {"tasks": []},
+        {"baseline": "ff"},
     ],
+    ids=str,
 )
-def test_tables_that_cannot_be_aggregated_are_reported(changes, message):
-    with pytest.raises(StudyError) as told:
+def test_tables_that_cannot_be_aggregated_are_reported(changes, golden):
+    with golden.raises(StudyError):
         study(**changes)
-    assert message in str(told.value)

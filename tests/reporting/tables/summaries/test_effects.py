@@ -49,7 +49,7 @@ def text(table):
     }
 
 
-def test_a_grid_has_the_effects_of_its_factors_and_interactions():
+def test_a_grid_has_the_effects_of_its_factors_and_interactions(golden):
     table = made(study(), loss)
     assert table.groups == ("factors",) * 6 + ("interactions",) * 3 + ("besides",) * 3
     rows = text(table)
@@ -58,10 +58,7 @@ def test_a_grid_has_the_effects_of_its_factors_and_interactions():
     assert rows["mixer: sa"][0].startswith("+0.06")
     assert rows["norm × dropout"][1] == "1"
     assert rows["norm × mixer"][:2] == ("", "< .001")
-    assert table.caption[0] == (
-        "Loss in training at the length reached, nats a token:"
-        " effects of 3 factors over 12 cells, with 3 seeds as blocks."
-    )
+    golden(table.caption[0])
     assert table.caption[4].startswith(
         "p: F test by the variance of the noise within cells, 22 degrees of freedom;"
         " Holm over 6 tests of the column; loss 0.01"
@@ -83,7 +80,7 @@ def test_one_factor_at_a_time_takes_interactions_to_be_nothing_and_says_so():
     assert "Not estimable from these cells and assumed to be zero: 3 interactions." in table.caption
 
 
-def test_effects_that_a_missing_level_hides_have_no_number():
+def test_effects_that_a_missing_level_hides_have_no_number(golden):
     lost = [at for at, trial in enumerate(study().trials) if trial.levels["dropout"] == 0.1]
     table = made(study(), loss, fails=lost)
     rows, notes = text(table), {note.mark: note.text for note in table.footnotes}
@@ -91,7 +88,7 @@ def test_effects_that_a_missing_level_hides_have_no_number():
     (mark,) = next(
         cells[0].marks for row, cells in zip(table.rows, table.cells, strict=True) if "dropout:" in row
     )
-    assert notes[mark] == "Only one level of dropout has a value."
+    golden(notes[mark])
     assert rows["norm: pre → post"][0].startswith("+0.3")
 
 
@@ -102,28 +99,22 @@ def test_a_study_without_any_value_has_an_empty_table():
 
 
 @pytest.mark.parametrize(
-    ("table", "message"),
+    "table",
     [
-        ({"value": "los"}, "unknown metric 'los'; nearest: loss"),
-        (
-            {"rows": "norm"},
-            "kind 'effects' has no key rows; it is a key of kinds aggregate, cells and speedup",
-        ),
-        ({"kind": "effect"}, "unknown kind 'effect'; nearest: effects"),
-        (
-            {"select": {"norm": "pre", "dropout": 0.0, "mixer": "sa"}},
-            "expected a factor other than seed with several levels",
-        ),
-        ({"digits": {"accuracy": 1}}, "unknown metric 'accuracy'"),
+        {"value": "los"},
+        {"rows": "norm"},
+        {"kind": "effect"},
+        {"select": {"norm": "pre", "dropout": 0.0, "mixer": "sa"}},
+        {"digits": {"accuracy": 1}},
     ],
+    ids=str,
 )
-def test_settings_that_do_not_fit_are_reported(table, message):
-    with pytest.raises(StudyError) as told:
+def test_settings_that_do_not_fit_are_reported(table, golden):
+    with golden.raises(StudyError):
         study(table=TABLE | table)
-    assert message in str(told.value)
 
 
-def test_a_factor_that_some_cells_lack_is_reported():
+def test_a_factor_that_some_cells_lack_is_reported(golden):
     factors = {"mixer": ["sa", "conv(k={k})"], "k": [3, 9], "dropout": [0.0, 0.1], "task": ["sort"]}
     when = {"k": {"mixer": "conv(k={k})"}}
 
@@ -131,7 +122,7 @@ def test_a_factor_that_some_cells_lack_is_reported():
         table = [TABLE | keys]
         load_study(study_text(model={"dropout": "{dropout}"}, factors=factors, when=when, table=table))
 
-    with pytest.raises(StudyError, match="expected factors that all cells have; select only cells with k"):
+    with golden.raises(StudyError):
         loaded()
     loaded(select={"mixer": "conv(k={k})"})
 
