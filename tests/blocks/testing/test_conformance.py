@@ -22,6 +22,7 @@ from activemem.blocks.testing import (
     seed_decides,
     sequences_are_independent,
     state_dict_restores,
+    steps_with_gradients_are_right,
     training_memory_is_stated,
     weights_can_be_stacked,
 )
@@ -49,12 +50,20 @@ WITHOUT_DIRECTION = (
 )
 """Slow checks; on blocks that see both sides they test little more than on causal blocks."""
 
+SLOW = (
+    training_memory_is_stated,
+    steps_with_gradients_are_right,
+    flops_are_counted,
+    gradients_are_right,
+)
+"""The slowest checks, which the quick suite makes of one in two blocks, each block of half of them."""
+
 
 @pytest.mark.parametrize(
     ("check", "name"),
     [
         pytest.param(
-            check, name, marks=[pytest.mark.heavy] * (check is training_memory_is_stated and place % 2)
+            check, name, marks=[pytest.mark.heavy] * (check in SLOW and place % 2 != SLOW.index(check) % 2)
         )
         for check in CHECKS
         for place, name in enumerate(BLOCKS)

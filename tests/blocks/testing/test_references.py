@@ -1,6 +1,7 @@
 """Every block equals its slow reference over a grid of shapes, with and without padding."""
 
 import re
+from itertools import product
 
 import pytest
 import torch
@@ -18,6 +19,8 @@ from activemem.blocks.testing.equations import ACTS, timing
 from activemem.blocks.testing.equations import attention as attention_references
 from activemem.blocks.testing.equations import hardsig as slow_hardsig
 from activemem.grammar import lookup, parse
+
+from ...quick_cases import one_in
 
 CONVOLUTIONS = ("conv", "persistent_conv", "highway_conv", "cgru")
 
@@ -44,8 +47,7 @@ def test_a_block_equals_its_reference(text, causal):
     outputs_equal_the_reference(text, causal=causal)
 
 
-@pytest.mark.parametrize("masked", [False, True], ids=["whole", "padded"])
-@pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
+@pytest.mark.parametrize(("causal", "masked"), one_in(3, product((False, True), repeat=2)))
 def test_attention_over_long_sequences_equals_the_reference(causal, masked):
     node = parse("sa(heads=2, head_width=3)").root
     block, settings = make_block(node, causal=causal), lookup("sa").settings(node)

@@ -15,7 +15,13 @@ from activemem.grammar import Role, lookup, parse
 from activemem.grammar.vocabulary import SPECS, builtin_names
 
 from ...registry_entries import replace_entry
-from .transducer_conformance import TRANSDUCER_CHECKS, gpu_gives_the_same
+from .transducer_conformance import (
+    TRANSDUCER_CHECKS,
+    flops_are_counted,
+    gpu_gives_the_same,
+    gradients_are_right,
+    training_memory_is_stated,
+)
 
 RECIPES = [
     "seq2seq(lstm, lstm)",
@@ -40,6 +46,9 @@ RECIPES = [
 SIMPLER = {RECIPES[number] for number in (0, 1, 4, 5, 12, 14)}
 """Recipes whose features all occur in another recipe, so that they are tested less often."""
 
+SLOW = (training_memory_is_stated, flops_are_counted, gradients_are_right)
+"""Slow checks, which the quick suite makes of one in two recipes."""
+
 
 def model(text, *, source_vocab=6, vocab=9, d_model=8, **settings):
     sizes = {"d_model": d_model, "source_vocab": source_vocab, "vocab": vocab}
@@ -58,9 +67,15 @@ def test_every_transducer_of_the_vocabulary_is_among_the_recipes():
 
 
 @pytest.mark.parametrize(
-    "text", [pytest.param(text, marks=[pytest.mark.heavy] * (text in SIMPLER)) for text in RECIPES]
+    ("check", "text"),
+    [
+        pytest.param(
+            check, text, marks=[pytest.mark.heavy] * (text in SIMPLER or (check in SLOW and place % 2 == 0))
+        )
+        for check in TRANSDUCER_CHECKS
+        for place, text in enumerate(RECIPES)
+    ],
 )
-@pytest.mark.parametrize("check", TRANSDUCER_CHECKS)
 def test_every_transducer_passes_every_check(check, text):
     check(text)
 

@@ -14,6 +14,8 @@ from activemem.engine.trial import Training
 from activemem.studies.catalog import SCHEDULES
 from activemem.studies.schema import TrialSettings
 
+from ...quick_cases import one_in
+
 META = torch.device("meta")
 TEXT = {"name": "language_model", "corpus": "paradise-lost"}
 STREAM = {**TEXT, "batching": "stream", "tokens": "characters", "context": 16}
@@ -86,7 +88,7 @@ def _without_autocast(monkeypatch):
     monkeypatch.setattr("activemem.engine.objectives.base.autocast", lambda *_: nullcontext())
 
 
-@pytest.mark.parametrize("kind", STEPS)
+@pytest.mark.parametrize("kind", one_in(2, STEPS))
 def test_a_step_asks_its_device_for_nothing(kind, tmp_path):
     training = training_on_meta(STEPS[kind], tmp_path)
     for _ in range(2):

@@ -13,6 +13,7 @@ from activemem.engine.trial import Training
 from activemem.grammar import analyse
 from activemem.studies.planning import step_memory
 
+from ...quick_cases import one_in
 from ...study_texts import study_text
 from .test_memory_estimates import OTHER_LSTM
 
@@ -26,7 +27,7 @@ STUDIES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "recipe"), STUDIES)
+@pytest.mark.parametrize(("name", "recipe"), one_in(2, STUDIES))
 def test_a_step_of_a_study_holds_what_its_plan_says(name, recipe, tmp_path):
     found = [each.settings for each in load_study(name).trials if each.settings.model.recipe == recipe]
     settings = found[0]
