@@ -49,30 +49,20 @@ def test_a_key_by_the_name_of_another_program_leads_to_ours(key, told):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    "change",
     [
-        (
-            "train.batch_tokens=100",
-            "unknown key 'batch_tokens'; a batch has batch_size sequences, or pairs of them",
-        ),
-        ("study.max_flops=1e9", "unknown key 'max_flops'; nearest: max_step_flops"),
-        ("train.stop={ change = 1e-3, epochs = 2 }", "unknown key 'change'; nearest: within"),
-        ("study.significance=star", "unknown key 'significance'; differences are decided by claims: "),
-        ("figure=3", "unknown table 'figure'; nearest: curve"),
-        (
-            'task={ name = "modular_arithmetic", brackets = true }',
-            "unknown key 'brackets' of modular_arithmetic; write name = \"chomsky_hierarchy\" and problem = "
-            '"modular_arithmetic_brackets"',
-        ),
-        (
-            'task={ name = "modular_arithmetic", modulus = 7 }',
-            "unknown key 'modulus' of modular_arithmetic; modular_arithmetic counts modulo 5",
-        ),
-        ('task={ name = "needle", digits = 3 }', "unknown key 'digits' of needle; known: "),
+        "train.batch_tokens=100",
+        "study.max_flops=1e9",
+        "train.stop={ change = 1e-3, epochs = 2 }",
+        "study.significance=star",
+        "figure=3",
+        'task={ name = "modular_arithmetic", brackets = true }',
+        'task={ name = "modular_arithmetic", modulus = 7 }',
+        'task={ name = "needle", digits = 3 }',
     ],
 )
-def test_an_earlier_name_of_a_key_leads_to_the_present_one(change, told):
-    assert told in message(TEXT, change)
+def test_an_earlier_name_of_a_key_leads_to_the_present_one(change, golden):
+    golden(message(TEXT, change))
 
 
 def test_the_keys_of_a_misspelt_optimizer_are_checked_as_those_of_the_nearest():
@@ -101,15 +91,14 @@ def test_a_date_or_time_is_shown_as_in_the_file(value):
     assert message(TEXT, f"train.epochs={value}").endswith(f"got {value}")
 
 
-def test_a_table_without_a_valid_value_is_checked_further():
+def test_a_table_without_a_valid_value_is_checked_further(golden):
     tables = [
         {"name": "t", "rows": "mixer", "value": "loss"},
         {"name": "t", "rows": "mixer", "columns": "mixer", "value": []},
     ]
     told = message(study_text(task={"name": "reverse"}, factors={"mixer": ["sa", "gru"]}, table=tables))
     assert told.startswith("study: 3 faults\n")
-    assert "the name 't' is taken by another table" in told
-    assert "[[table]] columns: rows already has the factor 'mixer': choose another one" in told
+    golden(told)
 
 
 @pytest.mark.parametrize("override", ["factors.mixer=3", "factors.mixer=[]", "model.recipe=3"])

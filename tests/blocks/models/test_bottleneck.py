@@ -63,12 +63,10 @@ def test_a_bottleneck_costs_what_its_analysis_says(norm, norm_kind, dropout):
     assert not stated.causal
 
 
-def test_recipes_without_a_last_position_are_rejected():
-    with pytest.raises(BuildError, match="a bottleneck needs an output for each token"):
+def test_recipes_without_a_last_position_are_rejected(golden):
+    with golden.raises(BuildError):
         build("ff(5) >> mean_pool", **SETTINGS)
-    with pytest.raises(BuildError, match="expected no bottleneck in a transducer, got one"):
+    with golden.raises(BuildError):
         build("seq2seq(lstm, lstm)", **SETTINGS)
-    with pytest.raises(
-        BuildError, match="expected a causal model for a stream, got one that sees the future"
-    ):
+    with golden.raises(BuildError):
         made().forward_stream(tokens(), StreamState())

@@ -98,22 +98,23 @@ class Half(PluginNorm):
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    "words",
     [
-        (("show", "adm"), "unknown name 'adm'; nearest: adam"),
-        (("show", "paradise-lost"), "paradise-lost is a corpus; see activemem data list"),
-        (("show", "Optuna"), "[search] sampler; see activemem list samplers"),
-        (("show", "plug-in"), "a class under @activemem.register_block"),
-        (("show", "register_block"), "see docs/how-to/plug-ins.md"),
-        (("show", "adm", "--kind", "optimizers"), "unknown optimizer 'adm'; nearest: adam"),
-        (("show", "adam", "--kind", "optimizer"), "curves, got 'optimizer'"),
-        (("list", "block"), "expected one of blocks, norms, "),
+        ("show", "adm"),
+        ("show", "paradise-lost"),
+        ("show", "Optuna"),
+        ("show", "plug-in"),
+        ("show", "register_block"),
+        ("show", "adm", "--kind", "optimizers"),
+        ("show", "adam", "--kind", "optimizer"),
+        ("list", "block"),
     ],
+    ids=str,
 )
-def test_an_unknown_name_is_refused_with_the_nearest(words, message, run):
+def test_an_unknown_name_is_refused_with_the_nearest(words, run, golden):
     refused = run(*words)
     assert (refused.exit_code, refused.stdout) == (2, "")
-    assert message in refused.stderr
+    golden(refused.stderr)
 
 
 def test_a_command_without_its_group_is_reported_with_the_group(run):

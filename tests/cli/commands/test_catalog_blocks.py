@@ -82,16 +82,16 @@ def test_every_block_is_shown_within_eighty_columns_and_says_in_json_what_it_is(
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
+    "name",
     [
-        ("highway_cnv", "unknown name 'highway_cnv'; nearest: highway_conv"),
-        ("conv(k=0)", "k must be at least 1, got 0"),
-        ("sa + ff(3)", "expected one block, got sa + ff(3)"),
-        ("conv(k={n})", "expected a block without choices and ranges"),
-        ("conv(k=integer(3, 9))", "expected a block without choices and ranges"),
+        "highway_cnv",
+        "conv(k=0)",
+        "sa + ff(3)",
+        "conv(k={n})",
+        "conv(k=integer(3, 9))",
     ],
 )
-def test_names_that_are_not_blocks_are_reported(name, message, run):
+def test_names_that_are_not_blocks_are_reported(name, run, golden):
     result = run("show", name)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert message in result.stderr
+    golden(result.stderr)

@@ -223,7 +223,7 @@ def test_a_rejected_run_leaves_no_files(run, tiny, monkeypatch, golden):
     monkeypatch.delenv("ACTIVEMEM_ACTIVATION_CHECKPOINTING")
     monkeypatch.setenv("ACTIVEMEM_GPUS", "2")
     refused = run("study", "run", tiny, "--local")
-    assert "ACTIVEMEM_GPUS: expected auto, 0, or a share of one GPU up to 1, got 2" in refused.stderr
+    golden(refused.stderr)
     assert refused.exit_code == 2
     assert not Path("results").exists()
 

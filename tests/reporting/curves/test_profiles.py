@@ -54,25 +54,25 @@ def test_shares_fall_from_all_to_none_and_the_better_line_is_above():
     assert b"<svg" in draw(curve, "svg")
 
 
-def test_a_method_without_a_task_has_no_line_and_is_reported():
+def test_a_method_without_a_task_has_no_line_and_is_reported(golden):
     curve = drawn(study(), fails=lambda levels: (levels["mixer"], levels["task"]) == ("sa", "sort"))
     assert [line.name for line in curve.panels[0].content.lines] == ["conv"]
-    assert curve.notes[2:] == ("Without a value for some task: sa.", "Excluded from 12 trials: 3 failed.")
+    golden(curve.notes[2:])
     nothing = drawn(study(), fails=lambda levels: True)
-    assert nothing.notes[0] == "Nothing to draw: no level has values on all tasks."
+    golden(nothing.notes[0])
     assert b"<svg" in draw(nothing, "svg")
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    "changes",
     [
-        ({"series": "mixers"}, "unknown factor 'mixers'; nearest: mixer"),
-        ({"accent": "ff"}, "unknown level 'ff' of "),
-        ({"tasks": "mixer"}, "series already has the factor 'mixer': choose another one"),
-        ({"baseline": "sa"}, "unknown key 'baseline'"),
+        {"series": "mixers"},
+        {"accent": "ff"},
+        {"tasks": "mixer"},
+        {"baseline": "sa"},
     ],
+    ids=str,
 )
-def test_settings_that_do_not_fit_are_reported(changes, message):
-    with pytest.raises(StudyError) as told:
+def test_settings_that_do_not_fit_are_reported(changes, golden):
+    with golden.raises(StudyError):
         study(**changes)
-    assert message in str(told.value)

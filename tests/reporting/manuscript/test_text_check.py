@@ -33,23 +33,23 @@ def test_a_text_with_the_numbers_of_the_paper_has_no_fault(check, text):
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    "text",
     [
-        (r"\am{srot}", "unknown number 'srot'; nearest: sort"),
-        (r"\am{gain.hihg}", "unknown number 'gain.hihg'; nearest: gain.high"),
-        (r"\am{none}", "'none' has no value: "),
-        (r"sorts 30.0.", r"this is 'sort': write \am{sort}, or end the line with % am: sort"),
-        (r"\% of 30.0\% sorted", "this is 'sort'"),
-        (r"197.7\% % am: times", "expected 1.976, which is 'times' now, got 197.7"),
-        (r"30.1 % am: sort", "expected 30.0, which is 'sort' now, got 30.1"),
-        (r"no numeral % am: sort", "expected 30.0, which is 'sort' now, got no numeral"),
-        (r"30.0 % am: sotr", "unknown number 'sotr'; nearest: sort"),
+        r"\am{srot}",
+        r"\am{gain.hihg}",
+        r"\am{none}",
+        r"sorts 30.0.",
+        r"\% of 30.0\% sorted",
+        r"197.7\% % am: times",
+        r"30.1 % am: sort",
+        r"no numeral % am: sort",
+        r"30.0 % am: sotr",
     ],
 )
-def test_a_fault_is_reported_below_its_words(check, text, words):
+def test_a_fault_is_reported_below_its_words(check, text, golden):
     told = check(f"First line.\n{text}\n")
     assert f"2 | {text}" in told
-    assert words in told
+    golden(told)
     assert "1 fault" in told
 
 
@@ -62,12 +62,11 @@ def test_all_faults_of_all_texts_are_reported_at_once(check, tmp_path):
     assert "intro.tex: 1 fault" in told
 
 
-def test_a_copy_of_a_number_as_it_was_built_is_found(check, built):
+def test_a_copy_of_a_number_as_it_was_built_is_found(check, built, golden):
     path = built.folder / "numbers.tex"
     path.write_text(path.read_text(encoding="utf-8").replace("{30.0}", "{28.5}"), encoding="utf-8")
     told = check("It sorts 28.5 now.")
-    assert r"this was 'sort' when its file was built: write \am{sort}" in told
-    assert "numbers.tex: 'sort' is 28.5, the store gives 30.0" in told
+    golden(told)
 
 
 def test_files_that_are_stale_missing_or_left_over_are_reported(check, built):

@@ -77,13 +77,8 @@ def test_a_task_and_a_metric_leave_out_the_rest():
     assert [each.metric for each in nearest_recipes("sa", STORE, metric="loss")[0].results] == ["loss"] * 2
 
 
-def test_all_faults_of_a_question_are_reported_at_once():
-    with pytest.raises(NearestError) as error:
+def test_all_faults_of_a_question_are_reported_at_once(golden):
+    with golden.raises(NearestError):
         nearest_recipes("choice(sa, gru) >> {end}", STORE, task="cpoy", metric="acuracy")
-    assert str(error.value) == (
-        "expected a recipe without choices or holes, got one with end, choice open\n"
-        "task: the store has no results of 'cpoy'; nearest: copy\n"
-        "metric: the store has no results of 'acuracy'; nearest: accuracy"
-    )
     with pytest.raises(RecipeError):
         nearest_recipes("saa", STORE)

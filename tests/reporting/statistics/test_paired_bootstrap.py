@@ -64,12 +64,10 @@ def test_the_tokenisation_is_that_which_is_asked_for():
     assert whole.bleu == sacrebleu.corpus_bleu(GOOD, [REFERENCES], tokenize="char").score
 
 
-def test_outputs_that_cannot_be_compared_are_reported():
-    with pytest.raises(StatisticsError, match=r"^expected 60 lines of each system, got 60, 59$"):
+def test_outputs_that_cannot_be_compared_are_reported(golden):
+    with golden.raises(StatisticsError):
         paired_bootstrap(GOOD, [BAD[1:]], REFERENCES)
-    with pytest.raises(StatisticsError, match=r"^expected some lines of each system, got 0$"):
+    with golden.raises(StatisticsError):
         paired_bootstrap([], [], [])
-    with pytest.raises(
-        StatisticsError, match=r"^expected a seed and a sample count of at least 1, got 0 and 1000$"
-    ):
+    with golden.raises(StatisticsError):
         paired_bootstrap(GOOD, [BAD], REFERENCES, seed=0)

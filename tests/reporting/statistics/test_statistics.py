@@ -165,22 +165,21 @@ def test_sums_are_exact():
 
 
 @pytest.mark.parametrize(
-    ("values", "message"),
+    "values",
     [
-        ((), "expected finite values, got none"),
-        ((1.0, math.nan, -math.inf), "expected finite values, got nan, -inf"),
+        (),
+        (1.0, math.nan, -math.inf),
     ],
+    ids=str,
 )
-def test_values_that_are_not_numbers_are_rejected(values, message):
-    with pytest.raises(StatisticsError) as error:
+def test_values_that_are_not_numbers_are_rejected(values, golden):
+    with golden.raises(StatisticsError):
         estimate(values)
-    assert str(error.value) == message
 
 
-def test_without_a_seed_that_both_have_there_is_nothing_to_compare():
-    with pytest.raises(StatisticsError) as error:
+def test_without_a_seed_that_both_have_there_is_nothing_to_compare(golden):
+    with golden.raises(StatisticsError):
         paired_p({2: 1.0, 0: 1.0}, {})
-    assert str(error.value) == "expected at least one common seed, got 0, 2 and none"
 
 
 def test_hochberg_takes_all_where_the_largest_is_small_enough_and_else_looks_closer():

@@ -151,13 +151,13 @@ def test_the_studies_of_a_paper_are_shipped_studies_and_studies_that_ran(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
+    "name",
     [
-        (("all-atention",), "there are no published numbers of 'all-atention'; nearest: all-attention"),
-        (("all-attention", "table4"), "all-attention has no published table 'table4'; nearest: table3"),
+        ("all-atention",),
+        ("all-attention", "table4"),
     ],
+    ids=str,
 )
-def test_unknown_papers_and_tables_are_reported(name, message):
-    with pytest.raises(TableError) as error:
+def test_unknown_papers_and_tables_are_reported(name, golden):
+    with golden.raises(TableError):
         published_tables_of(*name)
-    assert str(error.value) == message

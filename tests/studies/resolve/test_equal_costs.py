@@ -12,6 +12,7 @@ from activemem.studies import format_plan, make_plan
 from activemem.studies.expansions import SizeMatch
 from activemem.studies.resolve import sequence_tokens
 
+from ...golden import GoldenTexts
 from ...study_texts import study_text
 
 
@@ -100,12 +101,12 @@ def test_cells_of_equal_state_at_the_baselines_size_keep_it() -> None:
     assert str(both).endswith("state 0 B (+0 %)")
 
 
-def test_state_where_the_baseline_has_none_is_refused() -> None:
+def test_state_where_the_baseline_has_none_is_refused(golden: GoldenTexts) -> None:
     with pytest.raises(
         StudyError, match=r"\(0 B of state\) within 2 %; with every filter it has \d+\.\d kB$"
     ):
         stateless("state", "sa(heads=2)")
-    with pytest.raises(StudyError, match="no value of `filter` makes this cell cost as much as the baseline"):
+    with golden.raises(StudyError):
         stateless(["parameters", "state"], "sa(heads=2)")
 
 
@@ -170,8 +171,8 @@ def test_the_plan_has_the_models_of_each_task_whose_sizes_differ_there(first: st
     assert "at the same task" in " ".join(str(plan).split())
 
 
-def test_a_cost_that_is_named_twice_is_refused() -> None:
-    with pytest.raises(StudyError, match="expected each name once, got flops twice"):
+def test_a_cost_that_is_named_twice_is_refused(golden: GoldenTexts) -> None:
+    with golden.raises(StudyError):
         study_of(["flops", "flops"])
 
 

@@ -101,8 +101,8 @@ def test_the_recipe_of_settings_is_canonical():
 
 
 @pytest.mark.parametrize("recipe", ["4 * ({mixer} >> ff(8))", "sa >> ff(integer(1, 8))"])
-def test_settings_refuse_a_recipe_that_leaves_something_open(recipe):
-    with pytest.raises(ValidationError, match="expected a complete recipe, but no value is given for"):
+def test_settings_refuse_a_recipe_that_leaves_something_open(recipe, golden):
+    with golden.raises(ValidationError):
         settings(model__recipe=recipe)
 
 

@@ -84,17 +84,15 @@ def test_an_accuracy_at_different_lengths_is_reported(changes, told):
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    "changes",
     [
-        (["search.metric=bleu"], "expected a metric of the task 'sort': loss, accuracy, length, max_length"),
-        (["search.metric=test_accuracy"], r"sort has 'test_accuracy' only with \[task\] test_lengths"),
-        (
-            ["search.metric=test_accuracy", "task.test_lengths=[4]", "search.scheduler=asha"],
-            "asha needs a metric that is measured after each epoch: expected one of loss, accuracy",
-        ),
+        ["search.metric=bleu"],
+        ["search.metric=test_accuracy"],
+        ["search.metric=test_accuracy", "task.test_lengths=[4]", "search.scheduler=asha"],
     ],
+    ids=str,
 )
-def test_a_metric_that_the_task_does_not_have_is_refused(changes, told):
-    with pytest.raises(StudyError, match=told):
+def test_a_metric_that_the_task_does_not_have_is_refused(changes, golden):
+    with golden.raises(StudyError):
         load_study(SEARCH, changes)
     assert load_study(SEARCH, ["search.metric=test_accuracy", "task.test_lengths=[4]"]).search
