@@ -268,8 +268,11 @@ class Search:
                     return None
                 point, tracked.jobs = tracked.point, self._trials_to_run(tracked.point)
                 is_new = point.global_id not in self._tracked.begun
+                may_resume = point in self._tracked
                 self._begin(tracked)
                 self._others.begin(point, [job.trial for job in tracked.jobs], is_new=is_new)
+            if tracked.jobs and may_resume and self._settings.compares_epochs:
+                self._report(tracked, self._points.begun_course(point))
             if not tracked.jobs:  # trained by another study, or dropped from the race
                 self._end(tracked)
                 continue
@@ -505,9 +508,7 @@ class Search:
         point = tracked.point
         if tracked.trial is None and self._settings.compares_epochs:
             tracked.trial = self._ask_tell.ask_for(point.values)
-            course = mean_course(point, courses)
-            self._ask_tell.should_prune(tracked.trial, course)
-            tracked.judged = max(course, default=0)
+            self._report(tracked, mean_course(point, courses))
         end = self._points.end(point)
         self._ask_tell.tell(point, end, tracked.trial, tracked.judged)
         tracked.trial, tracked.jobs = None, []
@@ -519,6 +520,15 @@ class Search:
                 self._shorter.add(trial)  # on a rung with more epochs, the training continues from here
         if self._race is not None:
             self._race.add(self._points.losses(point), eligible=end.keeps_limits)
+
+    def _report(self, tracked: TrackedPoint, course: Mapping[int, float]) -> None:
+        """Report epochs of an earlier run to the scheduler.
+
+        Otherwise, it would take the first epoch after them for each epoch that it compares.
+        """
+        if tracked.trial is not None:
+            self._ask_tell.should_prune(tracked.trial, course)
+            tracked.judged = max(course, default=0)
 
     def _prune_with_others(self, point: SearchPoint) -> None:
         """Prune all begun trials of a search point if one of them was pruned.

@@ -133,6 +133,18 @@ class StoredPoints:
                     courses.setdefault(trial, {})[epoch] = value
         return courses
 
+    def begun_course(self, point: SearchPoint) -> dict[int, float]:
+        """Return the first objective after each epoch of an unfinished point, as the mean over its trials.
+
+        The epochs are those of stored rows, and of the checkpoints from which trials resume.
+        """
+        courses = self.courses([point])
+        for trial in point.trials:
+            if trial.id not in courses and (note := self._store.files.checkpoint_note(trial.id)) is not None:
+                values = note.course.get(self._metric, [])
+                courses[trial.id] = {epoch: value for epoch, value in values if not math.isnan(value)}
+        return mean_course(point, courses)
+
     def end(self, point: SearchPoint) -> PointEnd:
         """Return how a search point has ended.
 

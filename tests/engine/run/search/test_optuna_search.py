@@ -8,7 +8,8 @@ import pytest
 from activemem import load_study, run_study
 from activemem.engine import EpochFinished, Machine
 from activemem.engine.run.search import Search
-from activemem.storage import Store, TrialRow, latest_attempts
+from activemem.engine.trial import Checkpoint
+from activemem.storage import MetricRow, Store, TrialRow, latest_attempts, write_note
 from activemem.storage import store as store_module
 from activemem.studies import find_points, make_plan, study_status
 
@@ -121,6 +122,24 @@ def test_a_point_that_was_left_unfinished_comes_first(store, notes):
     assert again.done == 12
     assert again.ran == 8 + lost
     assert unfinished["trial"] in set(store.trials()["trial"])
+
+
+def test_asha_judges_a_resumed_point_by_the_epochs_before_its_checkpoint(store, notes):
+    changes = ["search.scheduler=asha", "train.epochs=40", "search.metric=max_length", "factors.seed=[0]"]
+    study = load_study(SHORT, changes)
+    _, [job] = Search(study, store, "killed", notes).next_cohort()
+    folder = store.files.checkpoint_dir(job.trial.id)
+    Checkpoint(folder).record_start(job.trial.to_json(), "killed", "here")
+    course = [MetricRow(step=epoch, epoch=epoch, name="max_length", value=0.0) for epoch in range(1, 13)]
+    write_note(folder, 12, {"max_length": 0.0}, course)
+    again = Search(study, store, "again", notes)
+    name, [resumed] = again.next_cohort()
+    assert resumed.trial.id == job.trial.id
+    assert not again.should_prune(name, 13, 5.0)
+    other, _ = again.next_cohort()
+    assert not again.should_prune(other, 1, 0.0), "at epoch 1 the resumed point had 0, too"
+    assert not again.should_prune(name, 16, 5.0)
+    assert again.should_prune(other, 16, 4.0)
 
 
 def test_a_grid_search_visits_every_point_once(store, notes):
