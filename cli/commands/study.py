@@ -62,7 +62,7 @@ def plan(
     from ...studies.plan_text import format_plan
     from ...studies.planning.accelerators import time_on
     from ..machine_settings import load_settings
-    from ..missing_results import train_command
+    from ..missing_results import note_other_settings, train_command
 
     configured = load_settings({"results": results})
     store = configured.store
@@ -70,6 +70,7 @@ def plan(
     planned = opened.plan(only or (), configured.machine)
     if note := describe_taken_name(opened.study, store, "after a run"):
         print_stderr(note)
+    note_other_settings(opened, "table")
     if as_json:
         from ..pages import StudyPlanPage
 

@@ -159,6 +159,7 @@ def test_an_incomplete_table_points_to_trials_with_other_settings(run, tiny):
     told = "the store has 8 trials with the settings of its last run (train.epochs=1): activemem"
     for kind, verb in (("table", "render"), ("claim", "check"), ("curve", "render")):
         assert run(kind, verb, tiny).stderr == f"{told} {kind} {verb} tiny\n"
+    assert run("study", "plan", tiny).stderr == f"{told} table render tiny\n"
     assert run("table", "render", "tiny").stderr == ""  # nothing is missing
     store.records.save("tiny", {"text": text, "overrides": ["train.epochs=3"], "path": tiny})
     told = "the store has 1 trial with the settings of its file: activemem table render tiny.toml\n"
