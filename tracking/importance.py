@@ -23,9 +23,9 @@ def dimension_importances(study: Study, store: Store) -> dict[str, float]:
     """Return the importance of each dimension, the largest first: together they are 1.
 
     A dimension is important if its values in the best tenth of the points differ from those in all points
-    (Watanabe, Bansal and Hutter 2023). Only points whose trials are all done count, and only dimensions that
-    all of them have. Raise TrackingError for a study without one objective, and for fewer than 10 such
-    points.
+    (Watanabe, Bansal and Hutter 2023). Only points whose trials are all done count. A dimension that only
+    some points have is compared among these (conditional PED-ANOVA). Raise TrackingError for a study without
+    one objective, and for fewer than 10 points.
     """
     if study.search is None or len(study.search.settings.objectives) != 1:
         raise TrackingError(f"expected a study with [search] and one objective, got {study.name}")

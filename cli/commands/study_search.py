@@ -279,8 +279,9 @@ def importance(study: StudyName, *, results: ResultsOption = None, as_json: Json
     """Print how much each dimension of a search matters for the best points.
 
     The values are from Optuna's PED-ANOVA over the points whose trials are all done. Each value says how much
-    a dimension differs between the best tenth of the points and all points. Together they are 1. Dimensions
-    that only some points have are left out. Few points or one seed give a rough order, not a result.
+    a dimension differs between the best tenth of the points and all points. Together they are 1. A
+    dimension that only some points have counts among these. Few points or one seed give a rough order, not a
+    result.
     """
     from ...tracking.importance import dimension_importances
     from ..machine_settings import open_results
