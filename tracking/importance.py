@@ -8,7 +8,7 @@ import warnings
 import optuna
 from optuna.trial import TrialState
 
-from ..engine.run.search.ask_tell import frozen_trial
+from ..engine.run.search.ask_tell import frozen_trial, quiet_optuna
 from ..engine.run.search.stored_points import StoredPoints
 from ..storage import Store
 from ..studies.planning.status import stored_outcomes, study_outcomes
@@ -19,6 +19,7 @@ _LEAST_POINTS = 10
 """The least number of finished points for which an importance is estimated."""
 
 
+@quiet_optuna()
 def dimension_importances(study: Study, store: Store) -> dict[str, float]:
     """Return the importance of each dimension, the largest first: together they are 1.
 
@@ -40,7 +41,6 @@ def dimension_importances(study: Study, store: Store) -> dict[str, float]:
     complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
     if len(complete) < _LEAST_POINTS:
         raise TrackingError(f"expected at least {_LEAST_POINTS} finished points, got {len(complete)}")
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
     (goal,) = study.search.settings.objectives
     searched = optuna.create_study(direction="minimize" if goal.direction == "min" else "maximize")
     searched.add_trials(complete)

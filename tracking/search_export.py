@@ -18,7 +18,7 @@ from typing import Any, Literal
 import optuna
 from optuna.trial import TrialState
 
-from ..engine.run.search.ask_tell import frozen_trial
+from ..engine.run.search.ask_tell import frozen_trial, quiet_optuna
 from ..engine.run.search.stored_points import SearchPoint, StoredPoints, mean_course
 from ..storage import Store
 from ..storage.place import is_address
@@ -34,6 +34,7 @@ _OURS = "activemem"
 _DIRECTIONS: Mapping[str, Literal["minimize", "maximize"]] = {"min": "minimize", "max": "maximize"}
 
 
+@quiet_optuna()
 def export_search(study: Study, store: Store, place: str) -> StudyExport:
     """Write the ended points of a search into an SQLite file, as Optuna trials.
 
@@ -100,7 +101,6 @@ def _optuna_study(study: Study, place: str) -> Iterator[optuna.Study]:
 
     Create it if the file does not have it, and close the file at the end.
     """
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
     Path(place).parent.mkdir(parents=True, exist_ok=True)
     try:
         storage = optuna.storages.RDBStorage(f"sqlite:///{place}")

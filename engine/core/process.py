@@ -47,13 +47,12 @@ def prepare_cpu(threads: int) -> None:
 
 @contextmanager
 def restored_process() -> Iterator[None]:
-    """Restore threads, malloc's settings, Optuna's log level and warning filters when this context ends.
+    """Restore threads, malloc's settings and warning filters when this context ends.
 
     glibc offers no way to read its thresholds. They are set to the values that glibc itself uses after a
     large block was freed.
     """
-    threads, optuna = torch.get_num_threads(), sys.modules.get("optuna")
-    level = None if optuna is None else optuna.logging.get_verbosity()
+    threads = torch.get_num_threads()
     try:
         with warnings.catch_warnings():  # scipy installs a filter when it is imported
             yield
@@ -62,8 +61,6 @@ def restored_process() -> Iterator[None]:
         if (library := _glibc()) is not None:
             library.mallopt(_M_TRIM_THRESHOLD, 2 * LARGEST_BLOCK)
             library.malloc_trim(0)
-        if (optuna := sys.modules.get("optuna")) is not None:
-            optuna.logging.set_verbosity(optuna.logging.INFO if level is None else level)
 
 
 def give_back_memory() -> None:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import optuna
 import pytest
 
 from activemem import open_study
@@ -20,6 +21,12 @@ def test_the_importances_of_a_search_are_shares_with_the_largest_first():
     assert found.keys() == {"k", "dropout", "lr"}
     assert sum(found.values()) == pytest.approx(1)
     assert list(found.values()) == sorted(found.values(), reverse=True)
+
+
+def test_an_importance_leaves_optunas_log_level():
+    optuna.logging.set_verbosity(optuna.logging.INFO)
+    importances("tune-kernel", COMMITTED)
+    assert optuna.logging.get_verbosity() == optuna.logging.INFO
 
 
 def test_a_search_with_too_few_points_and_a_grid_are_refused(tmp_path):

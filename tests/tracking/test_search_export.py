@@ -62,6 +62,13 @@ def read(storages):
 
 
 @pytest.mark.heavy
+def test_an_export_leaves_optunas_log_level(searched, tmp_path):
+    optuna.logging.set_verbosity(optuna.logging.INFO)
+    export_search(*searched, str(tmp_path / "search.db"))
+    assert optuna.logging.get_verbosity() == optuna.logging.INFO
+
+
+@pytest.mark.heavy
 def test_each_point_is_a_trial_with_its_parameters_values_and_moments(searched, read, tmp_path):
     study, store = searched
     path = tmp_path / "new" / "search.db"

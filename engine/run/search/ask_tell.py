@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from itertools import islice
 from random import Random
@@ -304,12 +304,23 @@ MAX_ENUMERATED_POINTS = 100_000
 Values = dict[str, Level]
 
 
+@contextmanager
+def quiet_optuna() -> Iterator[None]:
+    """Within this context, Optuna logs only errors."""
+    level = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        yield
+    finally:
+        optuna.logging.set_verbosity(level)
+
+
 class AskTell:
     """Proposer of a search's points. It also reports to Optuna how points have ended."""
 
+    @quiet_optuna()
     def __init__(self, study: Study) -> None:
         assert study.search is not None
-        optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._study, self._settings = study, study.search.settings
         make = partial(
             optuna.create_study,
@@ -322,6 +333,7 @@ class AskTell:
         self.unseen = UnseenPoints(study, self._settings.seed)
         self._restored = 0  # number of restored points with a value
 
+    @quiet_optuna()
     def ask_for(self, values: Mapping[str, Level]) -> optuna.Trial:
         """Create an Optuna trial for a search point that no sampler of Optuna has proposed."""
         self.studies.current.enqueue_trial(dict(values))
@@ -329,6 +341,7 @@ class AskTell:
         self._study.choose(partial(suggest, trial))
         return trial
 
+    @quiet_optuna()
     def propose(
         self, accept: Callable[[Values], SearchPoint | None], begun: int
     ) -> tuple[SearchPoint, optuna.Trial, str] | None:
@@ -351,6 +364,7 @@ class AskTell:
                     return point, self.ask_for(values), source
         return None
 
+    @quiet_optuna()
     def should_prune(self, trial: optuna.Trial, course: Mapping[int, float]) -> bool:
         """Return whether the scheduler prunes a search point.
 
@@ -362,6 +376,7 @@ class AskTell:
             gives_up = trial.should_prune()
         return gives_up
 
+    @quiet_optuna()
     def tell(self, point: SearchPoint, end: PointEnd, trial: optuna.Trial | None, judged: int = 0) -> None:
         """Report to Optuna how a search point has ended.
 

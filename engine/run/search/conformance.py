@@ -22,7 +22,7 @@ from ....studies.schema.search import contains
 from ....studies.schema.search_settings import SearchSettings
 from ....studies.schema.settings import Level
 from ....studies.study import Study, load_study
-from .ask_tell import make_pruner, make_sampler
+from .ask_tell import make_pruner, make_sampler, quiet_optuna
 from .samplers.search_observations import suggest
 
 Values = dict[str, Level]
@@ -93,6 +93,7 @@ def sampler_seed_decides(name: str) -> None:
     assert _search(name, 3, _POINTS) == first, "the same seed proposes different points"
 
 
+@quiet_optuna()
 def restarted_search_is_the_same(name: str) -> None:
     """Check that a restarted search proposes the same points."""
     whole = _study(name, 0)
@@ -104,6 +105,7 @@ def restarted_search_is_the_same(name: str) -> None:
         assert found == expected[stopped], f"a search restarted after {stopped} points proposes {found}"
 
 
+@quiet_optuna()
 def failed_points_are_survived(name: str) -> None:
     """Check that a sampler proposes further points after failed and pruned ones."""
     study = _study(name, 0)
@@ -164,12 +166,12 @@ def _loaded(text: str) -> Study:
 
 
 def _study(name: str, seed: int) -> optuna.Study:
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
     keys = {"sampler": name, "trials": _POINTS, "metric": "accuracy", "direction": "max", "seed": seed}
     settings = SearchSettings.model_validate(keys)
     return optuna.create_study(direction="maximize", sampler=make_sampler(settings, _the_study(name)))
 
 
+@quiet_optuna()
 def _search(name: str, seed: int, points: int) -> list[Values]:
     study = _study(name, seed)
     return [_ask(study, name) for _ in range(points)]
@@ -186,6 +188,7 @@ def _suggest(trial: optuna.Trial, sampler: str) -> Values:
     return _the_study(sampler).choose(partial(suggest, trial))
 
 
+@quiet_optuna()
 def _given_up(name: str, courses: Sequence[Sequence[float]]) -> list[int | None]:
     keys = {"scheduler": name, "trials": _POINTS, "metric": "accuracy", "direction": "max"}
     settings = SearchSettings.model_validate(keys)

@@ -69,6 +69,6 @@ def test_freed_memory_is_reused_by_the_next_step_and_returned_after_the_last():
 
 def test_a_local_run_leaves_the_threads_and_optunas_log_level_of_its_caller(tmp_path):
     torch.set_num_threads(2)
-    level = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.INFO)
     run_study(load_study(SEARCHED), Store(tmp_path), Machine(cpus=1, gpus=0.0), local=True)
-    assert (torch.get_num_threads(), optuna.logging.get_verbosity()) == (2, level)
+    assert (torch.get_num_threads(), optuna.logging.get_verbosity()) == (2, optuna.logging.INFO)

@@ -2,6 +2,7 @@
 
 import json
 
+import optuna
 import pytest
 
 from activemem import StudyError, StudyResults, load_study, run_study
@@ -47,6 +48,12 @@ def test_proposals_are_the_points_that_a_run_trains_and_are_not_stored(study, st
     run_study(study, store, local=True, max_trials=2)
     assert set(store.trials()["trial"]) == set(first.trials)
     assert first.id not in {each.id for each in SearchService(study, store).propose(9)}
+
+
+def test_a_proposal_leaves_optunas_log_level(study, store):
+    optuna.logging.set_verbosity(optuna.logging.INFO)
+    StudyResults(study, store).propose(2)
+    assert optuna.logging.get_verbosity() == optuna.logging.INFO
 
 
 def test_results_in_python_propose_points_and_take_them(study, store):
