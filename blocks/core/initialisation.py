@@ -62,8 +62,7 @@ class Weight:
         """Return the fan-in (number of inputs) of a matrix; 1 for other weights."""
         if self.role is not WeightRole.MATRIX:
             return 1
-        parameter = self.module._parameters[self.name]
-        assert parameter is not None, "a Weight names a parameter of its module"
+        parameter = self.module.get_parameter(self.name)
         own: Callable[[nn.Parameter], int] | None = getattr(self.module, "fan_in", None)
         return parameter[0].numel() if own is None else own(parameter)
 

@@ -78,7 +78,7 @@ class _CompiledBody:
     """
 
     def __init__(self, body: nn.Module, mode: str | None) -> None:
-        call = body._call_impl
+        call = body._call_impl  # a public call would call the compiled body again
         self._ways: tuple[Callable[..., Any], ...] = (
             torch.compile(call, mode=mode),
             torch.compile(call, mode=mode, dynamic=False),

@@ -63,6 +63,7 @@ def model_is_left_alone(name: str) -> None:
         changed = [path for path, weight in model.state_dict().items() if not weight.equal(before[path])]
         assert not changed, f"expected unchanged weights, got changes in {', '.join(changed)}"
         assert not model.training, "the model is in training mode"
+        # torch has no public list of a module's hooks
         assert not any(module._forward_hooks for module in model.modules()), "a hook was not removed"
 
 

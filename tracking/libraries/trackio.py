@@ -84,6 +84,7 @@ class TrackioProjects(Tracker):
     def show_tables(self, study: str, tables: Sequence[TrackedTable]) -> None:
         """Write the tables as reports of a separate run. They replace earlier reports."""
         self._storage.delete_run(study, _TABLES, run_id=_TABLES)
+        # of public calls only a run's `log` converts reports, and it writes in the background
         reports = {table.name: self._markdown(table.markdown)._to_dict() for table in tables}
         self._storage.bulk_log(study, _TABLES, [reports], steps=[0], run_id=_TABLES)
 
