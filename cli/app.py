@@ -56,8 +56,11 @@ class _Program(_CommandGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 -- classes that Typer keeps to itself
         """Return the command that the first argument names.
 
-        If the name is unknown, the error lists groups that have such a command.
+        If the name is unknown, the error lists groups that have such a command. A second `--results` is an
+        error too, since only the last one would be read.
         """
+        if sum(each.partition("=")[0] == "--results" for each in args) > 1:
+            ctx.fail("Option '--results' is given more than once, but a command uses one store.")
         if self.get_command(ctx, args[0]) is None and (groups := self._groups_with(ctx, args[0])):
             found = ", ".join(f"activemem {group} {args[0]}" for group in groups)
             ctx.fail(f"No such command {args[0]!r}. Use: {found}")

@@ -138,7 +138,8 @@ BudgetOption = Annotated[
     _claim_option(
         "--budget",
         metavar="TIME",
-        help="With --until-decided: a limit on the total training time of added seeds, such as 90m or 20h.",
+        help="With --until-decided: a limit on the total training time of the seeds that this run adds, "
+        "such as 90m or 20h.",
     ),
 ]
 

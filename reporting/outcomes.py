@@ -158,7 +158,9 @@ def provenance(trials: Collection[str], outcomes: pl.DataFrame) -> str:
     parts = [f"{count} trial{'' if len(trials) == 1 else 's'}"]
     parts.extend(program_words(known))
     if len(known):
-        parts.append(", ".join(known["device"].unique().sort()))
+        # a trial that was pruned before it trained has no device
+        if devices := ", ".join(known["device"].unique().sort()).removeprefix(", "):
+            parts.append(devices)
         parts.extend(known.select(pl.col("finished").max().dt.strftime("%Y-%m-%d")).to_series())
     return one_line(" · ".join(parts))
 

@@ -324,7 +324,8 @@ def query(
     for each value of a metric, with the columns epoch, step, name and value. Both tables have a column for
     each factor. If another column already has the name of a factor, the factor's column is factor_NAME.
     SELECT * FROM trials shows all columns. Table `outputs` has a row for each line that a model wrote for a
-    test split, with the columns line, source, reference and output.
+    test split, with the columns line, source, reference and output. The tables hold all rows of the store,
+    those of earlier settings of a study as well. A row names only one of the studies that share its trial.
     """
     from ...reporting.sql import query as answered
     from ..machine_settings import load_settings

@@ -197,7 +197,9 @@ _PHRASES: Mapping[str, str] = {
     r"\bis\s+(?:less|lower|smaller|fewer)\s+than\b": "<",
     r"\bis\s+equal\s+to\b": "==",
     r"\bbeats\b": "best",
-    r"(?<![<>=!])=(?!=)": "==",
+    r"(?<![<>=!])=>": ">=",
+    r"(?<![<>=!])=<": "<=",
+    r"(?<![<>=!])=(?![<>=])": "==",
     rf"\bby\s+{_NUMBER}": "+",
 }
 """Phrases and signs that a claim lacks outside brackets, with what the language has instead."""

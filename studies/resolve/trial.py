@@ -127,7 +127,12 @@ def shown(code: str) -> str:
 
 
 RESULTS_VERSION = 1
-"""The version of results; every code change that alters results raises it. Older results are not reused."""
+"""The version of results. Results of earlier versions are not reused.
+
+Raise it when a code change alters the distribution of a number, unless it alters few trials, which the
+changelog names to be run again. Other draws of the same distribution, such as dropout masks, and another
+order of rounding do not raise it. All of these are listed under "Results change" in the changelog.
+"""
 
 
 @dataclass(slots=True, init=False)

@@ -51,7 +51,14 @@ def test_the_faults_of_the_page_are_reported_as_shown(folder):
     assert (done.exit_code, done.stdout) == (1, SHOWN[2])
 
 
+def test_the_paper_of_the_page_loads_the_packages_that_its_tables_name(folder):
+    table = folder / "generated" / "which-mixer" / "table-accuracy.tex"
+    (named,) = re.findall(r"\\usepackage{(.*?)}", table.read_text(encoding="utf-8"))
+    (loaded,) = re.findall(r"\\usepackage{(.*?)}", block("latex"))
+    assert set(named.split(",")) <= set(loaded.split(","))
+
+
 def test_latex_compiles_the_paper_of_the_page(folder):
-    log = compile_latex(folder, block("latex"), "booktabs")
+    log = compile_latex(folder, block("latex"), "booktabs", "adjustbox")
     assert "Warning: unknown number" not in log
     assert "Overfull" not in log

@@ -55,3 +55,10 @@ def test_a_query_that_cannot_be_answered_is_reported(run, tiny):
     result = run("study", "query", "SELECT * FROM trial")
     message = "query: there is no table 'trial'; nearest: trials\n"
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", message)
+
+
+def test_a_second_store_is_refused(run, tiny):
+    make_partial_store(tiny)
+    result = run("study", "query", SQL, "--results", "results", "--results=other")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "Option '--results' is given more than once, but a command uses one store." in result.stderr

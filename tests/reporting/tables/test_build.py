@@ -205,6 +205,17 @@ def test_provenance_reports_changed_code_and_torch(everything: Study, rows: pl.D
     )
 
 
+def test_provenance_leaves_out_devices_that_are_not_known(everything: Study, rows: pl.DataFrame) -> None:
+    pruned = pl.int_range(pl.len()) < 2  # before they trained
+    some = rows.with_columns(device=pl.when(pruned).then(pl.lit("")).otherwise("device"))
+    known = build_table(everything, spec(), rows).provenance
+    assert build_table(everything, spec(), some).provenance == known
+    none = rows.with_columns(device=pl.lit(""))
+    assert build_table(everything, spec(), none).provenance == (
+        "27 of 36 trials · activemem 0.1.0 (a1b2c3d) · 2026-11-28"
+    )
+
+
 def test_an_empty_store_gives_a_table_of_what_is_to_come(everything: Study, rows: pl.DataFrame) -> None:
     made = build_table(everything, spec(), rows.clear())
     assert {cell.status for row in made.cells for cell in row} == {CellStatus.MISSING}
