@@ -313,7 +313,7 @@ def query(
     ],
     *,
     answer_format: Annotated[
-        Literal["rich", "csv"], typer.Option("--format", help="The output format of the result.")
+        Literal["rich", "markdown", "csv"], typer.Option("--format", help="The output format of the result.")
     ] = "rich",
     results: ResultsOption = None,
     as_json: JsonOption = False,
