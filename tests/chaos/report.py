@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from activemem.engine.trial import outcome
+
 _MARKED = re.compile(r"(<!-- chaos -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -17,8 +19,8 @@ def write_table(
     kinds = sorted(struck.items(), key=lambda each: (-each[1], each[0]))
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     lines = [
-        f"`{command}`, {datetime.now(UTC):%Y-%m-%d}, {seconds / 60:.0f} minutes on {os.cpu_count()} cores "
-        f"with {memory:.0f} GiB, {platform.system()} {platform.release()}, "
+        f"`{command}` at {outcome.commit()}, {datetime.now(UTC):%Y-%m-%d}, {seconds / 60:.0f} minutes on "
+        f"{os.cpu_count()} cores with {memory:.0f} GiB, {platform.system()} {platform.release()}, "
         f"Python {platform.python_version()}:",
         "",
         "| fault | times |",
