@@ -87,8 +87,8 @@ FORMER_TABLES: Mapping[str, str] = {
 
 _EXPORT = "draw it by Optuna: activemem study export STUDY --to optuna --out FILE.db"
 FORMER_NAMES: Mapping[str, str] = {
-    "hyperband": "asha reached a lower regret at every budget measured: write it, or make Optuna's "
-    "HyperbandPruner in a plug-in",
+    "hyperband": "asha reached a lower regret at every budget measured: write asha, or make "
+    "Optuna's HyperbandPruner in a plug-in",
     "importance": "activemem study importance STUDY prints it",
     **dict.fromkeys(("hypervolume", "slices", "parallel", "contour", "rank"), _EXPORT),
 }

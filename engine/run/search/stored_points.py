@@ -136,7 +136,8 @@ class StoredPoints:
     def begun_course(self, point: SearchPoint) -> dict[int, float]:
         """Return the first objective after each epoch of an unfinished point, as the mean over its trials.
 
-        The epochs are those of stored rows, and of the checkpoints from which trials resume.
+        The epochs are those of stored rows, and of the notes beside the checkpoints from which trials resume.
+        A note keeps at most 200 epochs: of more, every n-th.
         """
         courses = self.courses([point])
         for trial in point.trials:
