@@ -6,10 +6,10 @@ from .hypothesis_test import BoundedTest as BoundedTest
 from .hypothesis_test import PairedTest as PairedTest
 from .printed import printed_effect as printed_effect
 from .terminal import claims_to_terminal as claims_to_terminal
-from .terminal import format_p as format_p
 from .terminal import format_seeds as format_seeds
 from .terminal import legend as legend
 from .terminal import measured_sentences as measured_sentences
 from .terminal import settings_sentences as settings_sentences
 from .verdicts import MissingTrials as MissingTrials
 from .verdicts import count_verdicts as count_verdicts
+from .verdicts import format_p as format_p

@@ -39,7 +39,7 @@ from ...studies.schema.settings import Level
 from ...studies.text.units import format_quantity
 from ..outcomes import device_fault
 from ..statistics.decided_differences import look_level, p_over_looks
-from ..statistics.estimates import hochberg_adjusted, hochberg_threshold
+from ..statistics.estimates import TESTS, hochberg_adjusted, hochberg_threshold
 from .cell_values import CellResults
 from .hypothesis_test import BoundedTest, PairedTest
 from .verdicts import (
@@ -51,6 +51,7 @@ from .verdicts import (
     Verdict,
     combine_verdicts,
     deciding_comparison,
+    format_p,
     seeds_needed,
 )
 
@@ -175,6 +176,9 @@ def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimRes
                 *_bound_notes(test),
                 *_saturation_notes(each, verdicts[each], results),
                 *(_spread_notes(test) if verdict in OPEN and verdicts[each] in OPEN else ()),
+                *_interval_notes(
+                    test, 1 - threshold, p_values.get(each), alpha, labels[each] if len(family) > 1 else ""
+                ),
             ),
         )
         for each, test in shown.items()
@@ -241,6 +245,21 @@ def _spread_notes(test: PairedTest | BoundedTest) -> Iterator[MissingTrials]:
             where="spread",
             what=f"other cells vary over {WIDER:g} times as much as the compared cells, which widens the "
             'interval; test = "t" uses only the compared cells, but must be set before any result',
+        )
+
+
+def _interval_notes(
+    test: PairedTest | BoundedTest, level: float, p: float | None, alpha: float, label: str
+) -> Iterator[MissingTrials]:
+    """Yield a note on a comparison that its interval would decide, but its test does not."""
+    method = test.method
+    if p is None or p <= alpha or method in ("pooled", "t") or isinstance(test, BoundedTest):
+        return
+    if test.interval_decides(level):
+        yield MissingTrials(
+            where=f"interval of {label}" if label else "interval",
+            what=f"would decide by itself, but the {TESTS[method]} does not: "
+            f"{format_p(p)}, above {f'{alpha:.3g}'.lstrip('0')}",
         )
 
 

@@ -6,8 +6,8 @@ confirmed on sort, where order matters most, convolution beats attention +34.0 [
 undecided sa is best on sort +1.3 [−4.0, 6.7] n = 3, 11 would do confirmed sa > cgru +22.0 [17.7, 26.3] p =
 .004 n = 3 undecided sa > conv +1.3 [−4.0, 6.7] n = 3, 11 would do
 
-A long name is on a line above the numbers. An undecided row has no p. The report formats its numbers with the
-same functions.
+A long name is on a line above the numbers. An undecided row has no p. If its interval would
+decide, but its test does not, a note has the p. The report formats its numbers with the same functions.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ..outcomes import (
 )
 from ..statistics.estimates import TESTS
 from ..statistics.speedup import BOUND_WORDS, FIRST_SENTENCE, HALFWAY_SENTENCE, format_ratio
-from .verdicts import OPEN, ClaimResult, ComparisonResult, Verdict, verdict_word
+from .verdicts import OPEN, ClaimResult, ComparisonResult, Verdict, format_p, verdict_word
 
 if TYPE_CHECKING:
     import polars as pl
@@ -178,24 +178,11 @@ def _degrees(checked: Sequence[ClaimResult]) -> str:
     return f" ({degrees_of_freedom(sorted(known))})" if known else ""
 
 
-def format_p(p: float) -> str:
-    """Format a p-value, such as `p = .03` or `p < .001`.
-
-    It is `p < .05` if rounding would show `p = .05` for a smaller value.
-    """
-    if p < 0.001:
-        return "p < .001"
-    if 0.0495 <= p < 0.05:
-        return "p < .05"
-    return "p = " + (f"{p:.3f}".rstrip("0").lstrip("0") if p < 0.9995 else "1")
-
-
 def format_numbers(finding: ComparisonResult, verdict: Verdict) -> tuple[str, list[str], str]:
     """Format a comparison's effect or its bound, its interval and its p-value.
 
-    Unknown numbers are left out.
-
-    Undecided comparisons have no p.
+    Unknown numbers are left out. Undecided comparisons have no p, but in a note if their interval would
+    decide.
     """
     effect = finding.effect_text
     if effect and finding.bounds is None:

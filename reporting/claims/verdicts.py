@@ -177,6 +177,18 @@ class ClaimResult:
         return f"{head}: {self.spec.name}{parts}{effect}."
 
 
+def format_p(p: float) -> str:
+    """Format a p-value, such as `p = .03` or `p < .001`.
+
+    It is `p < .05` if rounding would show `p = .05` for a smaller value.
+    """
+    if p < 0.001:
+        return "p < .001"
+    if 0.0495 <= p < 0.05:
+        return "p < .05"
+    return "p = " + (f"{p:.3f}".rstrip("0").lstrip("0") if p < 0.9995 else "1")
+
+
 def count_verdicts(results: Iterable[ClaimResult], separator: str = ", ") -> str:
     """Return the counts of verdicts as text: `2 confirmed, 0 refuted, 1 undecided`.
 

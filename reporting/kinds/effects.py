@@ -29,7 +29,7 @@ from ...studies.schema.design import Design
 from ...studies.schema.factors import SEED, level_key, level_names, one_line
 from ...studies.schema.settings import Level
 from ...studies.text.units import degrees_of_freedom, plural
-from ..claims.terminal import format_p
+from ..claims.verdicts import format_p
 from ..curves.curve import Axis, Bar, Content, Curve, Panel
 from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, Scale, make_scale, measure_names
 from ..curves.draw.style import DIM, FAINT, INK, MAX_NAME_WIDTH, TEXT, TICK, text_width, wrap_text
