@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Literal
 import polars as pl
 
 from ...studies.catalog.metrics import COSTS, find_metric, is_target
-from ...studies.catalog.tasks import require_algorithmic
 from ...studies.claims.comparisons import (
     Cell,
     Comparison,
@@ -34,7 +33,7 @@ from ...studies.claims.comparisons import (
     seeds_at_looks,
 )
 from ...studies.claims.reader import cell_key
-from ...studies.planning.final_values import ValueStatus, cost_per_epoch, trial_values
+from ...studies.planning.final_values import ValueStatus, cost_per_epoch, smallest_step, trial_values
 from ...studies.resolve.costs import counted_cost, model_cost, reachable_length
 from ...studies.resolve.trial import CellKey, Trial
 from ...studies.schema.factors import SEED
@@ -304,17 +303,9 @@ class CellResults:
         return value if name == metric else math.log(value - self._smallest_step(name, trial) / 2)
 
     def _smallest_step(self, metric: str, trial: Trial | None) -> float:
-        """Return the smallest difference, other than 0, that two values of a metric can have.
-
-        For a target it is the trial's cost between two evaluations.
-        """
-        per_epoch = self._per_epoch.get(metric, {}).get(trial.id) if trial is not None else None
-        if per_epoch is not None:
-            return per_epoch
-        known = find_metric(metric)
-        if known.steps_with_curriculum and trial is not None:
-            return float(require_algorithmic(trial.settings.task.name).length_step)
-        return 10.0**-known.decimals
+        if trial is None:
+            return smallest_step(metric, None)
+        return smallest_step(metric, trial.settings, self._per_epoch.get(metric, {}).get(trial.id))
 
     def _evaluate(self, number: Number, seed: int) -> float | None:
         """Return the value of a number in a comparison for one seed.

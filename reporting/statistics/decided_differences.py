@@ -150,18 +150,20 @@ def differences_at_looks(
     pairs: Sequence[tuple[int, int]],
     counts: Sequence[int],
     margin: float | None = None,
+    *,
+    step: float = 0.0,
 ) -> DifferencesAtLooks:
     """Return the difference of each pair of cells at each look (interim test).
 
     It is the first cell minus the second.
 
     Intervals have the level of one look. `counts` are the numbers of seeds of all looks. The variance at a
-    look is estimated from the seeds that each cell has at this look.
+    look is estimated from the seeds that each cell has at this look. `step` is the rounding of values.
     """
     level = 1 - look_level(tuple(counts), SIGNIFICANCE_LEVEL)
     found: list[Differences] = [
         differences_between(
-            [cell[min(look, len(cell) - 1)] for cell in cells], pairs, level=level, margin=margin
+            [cell[min(look, len(cell) - 1)] for cell in cells], pairs, level=level, margin=margin, step=step
         )
         for look in range(max(map(len, cells), default=1))
     ]

@@ -163,13 +163,15 @@ def differences_between(
     *,
     level: float = 0.95,
     margin: float | None = None,
+    step: float = 0.0,
 ) -> Differences:
     """Return the difference of each pair of cells: the mean of first minus second.
 
     The mean is over the units (seeds) that both cells have.
 
     A difference is None if the cells share no unit. Each p is uncorrected. Interval and p are unknown if no
-    pair of cells shares two units, or if the values do not vary.
+    pair of cells shares two units, or if the values do not vary. Values that are rounded to steps of `step`
+    vary at least by rounding: seeds of equal values do not prove that the next one is equal.
     """
     paired = [
         [cells[one][unit] - cells[other][unit] for unit in sorted(cells[one].keys() & cells[other].keys())]
@@ -181,7 +183,7 @@ def differences_between(
         return Differences(each=tuple(each))
     pool = pooled_variance(cells)
     own = max((sample_sd(each) or 0.0 for each in paired), default=0.0) ** 2
-    variance = _beyond_rounding(max(pool.variance if pool else 0.0, own), cells)
+    variance = _beyond_rounding(max(pool.variance if pool else 0.0, own, 2 * step**2 / 12), cells)
     degrees = pool.degrees if pool else max((count - 1 for count in counts), default=0)
     if not variance or not degrees:
         each = (Difference(mean=mean(found), n=len(found)) if found else None for found in paired)

@@ -99,7 +99,8 @@ def column_differences(
         if not rows:
             continue
         pairs = [(cells.index(row), cells.index(baselines[row])) for row in rows]
-        found = differences_at_looks([values[row] for row in cells], pairs, counts, margin)
+        step = max(own[row][-1].step for row in cells)
+        found = differences_at_looks([values[row] for row in cells], pairs, counts, margin, step=step)
         looked |= {row: each for row, each in zip(rows, found.each, strict=True) if each}
         last.append(found.last)
     of = [choices.get(row, 1) for row in looked]
@@ -300,7 +301,8 @@ def find_bold_cells(
         return BoldCells(metric=metric, places=frozenset(places))
     pairs, margin = all_pairs(len(ranked)), spec.margin(metric.name)
     cells = [[tally.values_by_unit for tally in look_tallies[place]] for place in ranked]
-    found = differences_at_looks(cells, pairs, counts, margin)
+    step = max(look_tallies[place][-1].step for place in ranked)
+    found = differences_at_looks(cells, pairs, counts, margin, step=step)
     decided = dict(zip(pairs, decide(found.each, counts), strict=True))
     known_pairs = {pair: each for pair, each in decided.items() if each is not None and each.p is not None}
     # `ranked` begins with the best, but a pair's shared seeds may order its cells the other way round

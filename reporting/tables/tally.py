@@ -14,8 +14,15 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ...studies.catalog.metrics import COSTS, find_metric
-from ...studies.planning.final_values import ValueStatus, combined_status, find_outcomes, values_at
+from ...studies.catalog.metrics import ANALYTIC_COSTS, COSTS, find_metric
+from ...studies.planning.final_values import (
+    ValueStatus,
+    combined_status,
+    cost_per_epoch,
+    find_outcomes,
+    smallest_step,
+    values_at,
+)
 from ...studies.presentation.kinds import Spread
 from ...studies.resolve.costs import counted_cost
 from ...studies.resolve.trial import Trial
@@ -46,6 +53,7 @@ class Tally:
     it is empty. If a value is infinite, so is the mean: `values` is empty, and `gaps` has only the infinite
     values. If trials ended before they reached a target, the mean is unknown: `values` is empty, `reached`
     has the costs at which the other trials reached it, and `limits` the costs at which these trials ended.
+    `step` is the smallest difference that two values can have; 0 for costs that are computed, not measured.
     """
 
     trials: int
@@ -55,6 +63,7 @@ class Tally:
     label: str = ""
     reached: tuple[float, ...] = ()
     limits: tuple[float, ...] = ()
+    step: float = 0.0
 
     @property
     def status(self) -> CellStatus:
@@ -158,6 +167,14 @@ def tally_trials(
         valued = located.hstack(values_at(study, places, outcomes, metric, begun=begun))
         if metric in COSTS:
             valued = _with_counted(valued, trials, metric)
+        per_epoch = cost_per_epoch(metric, outcomes)
+        steps = [
+            0.0
+            if metric in ANALYTIC_COSTS
+            else smallest_step(metric, trial.settings, per_epoch.get(trial.id))
+            for trial in trials
+        ]
+        valued = valued.with_columns(step=pl.Series(steps, dtype=pl.Float64))
         if spec.pick:  # cells of different levels are still paired by their seeds
             valued = valued.with_columns(unit="seed")
         for row, column, tally in _tallies(valued, separate=spec.pick is not None):
@@ -244,6 +261,7 @@ def _tallies(valued: pl.DataFrame, *, separate: bool) -> Iterator[tuple[str, str
         values=pl.col("value").filter(done),
         units=pl.col("unit").filter(done),
         limits=pl.col("value").filter(pl.col("status") == ValueStatus.CENSORED),
+        step=pl.col("step").max(),
         statuses=pl.col("status").filter(~done),
         whys=pl.col("why").filter(~done),
     )
@@ -267,6 +285,7 @@ def _tallies(valued: pl.DataFrame, *, separate: bool) -> Iterator[tuple[str, str
                 label=cell.get("over", ""),
                 reached=reached,
                 limits=tuple(cell["limits"]),
+                step=cell["step"],
             ),
         )
 

@@ -38,9 +38,15 @@ from ..catalog.metrics import (
     read_target,
 )
 from ..catalog.own_corpora import OwnDocuments
-from ..catalog.tasks import GeneratedTask, LanguageModelSettings, TaskSettings, corpus_of_task
+from ..catalog.tasks import (
+    GeneratedTask,
+    LanguageModelSettings,
+    TaskSettings,
+    corpus_of_task,
+    require_algorithmic,
+)
 from ..schema.factors import first_line
-from ..schema.settings import read_recipe
+from ..schema.settings import TrialSettings, read_recipe
 from ..text.errors import command_line
 
 DIVERGED = "diverged"
@@ -349,6 +355,20 @@ def cost_per_epoch(target: str, outcomes: pl.DataFrame) -> dict[str, float]:
     mean = total_cost(found.currency) / pl.col("epochs")
     costs = outcomes.filter(pl.col("epochs") > 0).select("trial", mean)
     return dict(costs.drop_nulls().iter_rows())
+
+
+def smallest_step(metric: str, settings: TrialSettings | None, per_epoch: float | None = None) -> float:
+    """Return the smallest difference, other than 0, that two values of a metric can have.
+
+    For a target it is the trial's cost `per_epoch`, for lengths the step of the task's curriculum, otherwise
+    one unit of the last printed digit.
+    """
+    if per_epoch is not None:
+        return per_epoch
+    known = find_metric(metric)
+    if known.steps_with_curriculum and settings is not None:
+        return float(require_algorithmic(settings.task.name).length_step)
+    return 10.0**-known.decimals
 
 
 def without_whole_dev(

@@ -11,7 +11,8 @@ import pytest
 
 from activemem import Study, load_study
 from activemem.cli.views import format_best_points
-from activemem.reporting import Table, TableError
+from activemem.reporting import Table, TableError, Verdict
+from activemem.reporting.claims import check_claims
 from activemem.reporting.kinds import CellsTable
 from activemem.reporting.statistics import Estimate
 from activemem.reporting.tables import Cell, CellStatus, Footnote, build_table
@@ -323,6 +324,22 @@ def test_a_table_of_lengths_that_are_all_0_says_what_to_change(
     made = build_table(study, study.tables[0], pl.concat(ended))
     assert [note.text for note in made.footnotes] == told
     assert [cell.marks for (cell,) in made.cells] == [("a",) * len(told)] * 2
+
+
+@pytest.mark.parametrize(("lower", "differs"), [(7.0, True), (9.0, False)], ids=["far", "near"])
+def test_a_table_and_a_claim_agree_on_two_rows_whose_seeds_have_one_value(lower: float, differs: bool):
+    holds = "max_length[mixer=sa] > max_length[mixer=conv(k=3)]"
+    keys = {"name": "t", "rows": "mixer", "value": "max_length", "best": "test", "baseline": "conv(k=3)"}
+    factors = {"mixer": ["sa", "conv(k=3)"], "task": ["reverse"], "seed": [0, 1, 2]}
+    study = load_study(study_text(factors=factors, table=[keys], claim=[{"name": "c", "holds": holds}]))
+    ended = [
+        made_row(trial, {"max_length": 10.0 if trial.levels["mixer"] == "sa" else lower}, number)
+        for number, trial in enumerate(study.trials)
+    ]
+    outcomes = pl.concat(map(trial_frame, ended))
+    (claim,) = check_claims(study, outcomes)
+    first, second = (cells[0] for cells in build_table(study, study.tables[0], outcomes).cells)
+    assert (claim.verdict is Verdict.CONFIRMED, first.is_significant, not second.best) == (differs,) * 3
 
 
 def test_a_task_of_which_no_training_solved_the_first_length_is_marked_beside_another():
