@@ -64,8 +64,11 @@ def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies:
     targets = sorted(name for name in named if is_target(name))
     doubtful = outcomes.filter(may_diverge())
     completed = outcomes if targets or named & BITS_PER_BYTE else doubtful
-    trials = (outcome_trials(study, completed) for study in studies)
-    tasks = {name: trial.common.task for several in trials for name, trial in several.items()}
+    tasks = {
+        trial.id: trial.common.task
+        for study in studies
+        for trial in (outcome_trials(study, completed).values() if study.search else study.trials)
+    }
     is_own = has_trial(tasks)
     outcomes = with_bits_per_byte(outcomes, named, tasks)
     if targets:
@@ -77,8 +80,9 @@ def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies:
     doubtful = doubtful.filter(is_own).select("trial", "attempt", "study")
     if doubtful.is_empty():
         return outcomes.with_columns(pl.lit(None, dtype=pl.String).alias(DIVERGED))
-    losses = uniform_losses({trial: tasks[trial] for trial in doubtful["trial"]})
-    return describe_divergence(outcomes, find_course("loss", doubtful), losses)
+    losses = find_course("loss", doubtful)
+    judged = losses["trial"].unique()
+    return describe_divergence(outcomes, losses, uniform_losses({trial: tasks[trial] for trial in judged}))
 
 
 def named_metrics(*studies: Study) -> set[str]:

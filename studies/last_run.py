@@ -64,19 +64,17 @@ def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
     """Return the title and the number of trials of a study file, or None if the study must be loaded.
 
     A study must be loaded if one of its trials may be among those with the `known` traits, because a store
-    may then have the trial. It must also be loaded if the file has faults, if it is a search, and if cells
-    may be left out for their size.
+    may then have the trial. It must also be loaded if the file has faults, and if cells may be left out for
+    their size. A search has the trials that it requests; whether its space has as many is not counted.
     """
     try:
         document = read_document(path)
+        if _may_share_trials(document.data, known):
+            return None
+        if "search" in document.data:
+            study = load_study(path)
+            return StudyOutline(title=study.title, trials=study.requested_trials)
     except StudyError:
-        return None
-    if "search" in document.data:
-        return None
-    own = traits(document.data)
-    # a missing key or a placeholder may have any value in a trial
-    open_keys = [value is None or (isinstance(value, str) and "{" in value) for value in own]
-    if any(all(map(operator.or_, open_keys, map(operator.eq, own, each))) for each in known):
         return None
     diagnostics = Diagnostics(document)
     header, trials, held = read_size(diagnostics)
@@ -85,6 +83,13 @@ def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
     if header.max_parameters is not None or header.max_step_flops is not None:
         return None
     return StudyOutline(title=header.title, trials=trials, held=held)
+
+
+def _may_share_trials(tables: Mapping[str, Any], known: Collection[Traits]) -> bool:
+    own = traits(tables)
+    # a missing key or a placeholder may have any value in a trial
+    open_keys = [value is None or (isinstance(value, str) and "{" in value) for value in own]
+    return any(all(map(operator.or_, open_keys, map(operator.eq, own, each))) for each in known)
 
 
 def traits(tables: Mapping[str, Any]) -> Traits:

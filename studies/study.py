@@ -236,8 +236,16 @@ class Study:
     @property
     def trials_by_rung(self) -> list[int]:
         """The number of trials on each rung of a search. It has one item if there is only one rung."""
+        return self._trials_by_rung(self.num_points)
+
+    @property
+    def requested_trials(self) -> int:
+        """The number of trials that a search requests; a small space may have fewer."""
+        return sum(self._trials_by_rung(self.search.settings.trials)) if self.search else 0
+
+    def _trials_by_rung(self, points: int) -> list[int]:
         more = len(self.point_seeds(self.baseline)) - len(self.seeds) if self.baseline else 0
-        *lower, last = (points * len(self.seeds) for points in self.points_by_rung)
+        *lower, last = (each * len(self.seeds) for each in self._points_by_rung(points))
         return [trials * len(self.point_levels) for trials in (*lower, last + more)]
 
     @cached_property
@@ -266,9 +274,12 @@ class Study:
 
         The baseline is only trained on the last rung.
         """
+        return self._points_by_rung(self.num_points)
+
+    def _points_by_rung(self, points: int) -> list[int]:
         if self.fidelity is None:
-            return [self.num_points]
-        return self.fidelity.planned(self.num_points, has_baseline=bool(self.baseline))
+            return [points]
+        return self.fidelity.planned(points, has_baseline=bool(self.baseline))
 
     def boundary_trials(self, level: Mapping[str, Level] | None = None) -> list[Trial]:
         """Return the trials at both ends of a search's space.

@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from ...grammar.nodes import BlockNode, walk
@@ -265,6 +265,11 @@ class Kind(tuple[int, ...]):
         kind.settings = settings
         return kind
 
+    @cached_property
+    def id_parts(self) -> tuple[str, str]:
+        """The texts before and after the seed that an id is the hash of."""
+        return _id_parts(self)
+
 
 def trial_id(settings: TrialSettings) -> str:
     """Return the id of the trial with these settings.
@@ -278,7 +283,7 @@ def trial_id(settings: TrialSettings) -> str:
 
 
 def _seeded_id(kind: Kind, seed: int) -> str:
-    before, after = _id_parts(kind)
+    before, after = kind.id_parts
     between = f'"seed":{seed},' if seed else ""
     return hashlib.sha256(f"{before}{between}{after}".encode()).hexdigest()[:16]
 
