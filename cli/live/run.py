@@ -257,12 +257,13 @@ def run_until_decided(
     """
     summary = run_stages(request, settings)
     study, spent = follow_rounds(request.study, settings.store), 0.0  # the run may have continued its rounds
+    added = 0
     results = StudyResults(study, settings.store)
     while summary is not None and not summary.stopped:
         left = None if budget_s is None else max(0.0, budget_s - spent)
         found = results.next_seeds(seconds=left)
         if found is None or left == 0.0:
-            _print_decisions(results, spent, left)
+            _print_decisions(results, added, spent, left)
             return summary
         print_stderr(_announcement(found))
         opened = results.open_trials()
@@ -272,6 +273,7 @@ def run_until_decided(
         outcomes = stored_outcomes(settings.store, study)
         ended = outcomes.filter(pl.col("trial").is_in(list(ids)), pl.col("status") == "done")
         spent += math.fsum(ended["seconds"])
+        added += len(ended)
         if not len(ended):
             print_stderr("no seed was added, because none of these trials finished")
             return summary
@@ -320,13 +322,14 @@ def _announcement(found: NextSeeds) -> str:
     return f"{name}: {adds}; {of} expected to be decided at {found.seeds_at_decision}"
 
 
-def _print_decisions(results: StudyResults, spent: float, left_s: float | None) -> None:
+def _print_decisions(results: StudyResults, added: int, spent: float, left_s: float | None) -> None:
     """Print how many claims and differences are decided. For undecided ones, print why no seeds are added."""
     claims, (decided, every) = results.check_claims(), results.decided_differences()
     parts = [f"claims {count_verdicts(claims)}"] if claims else []
     if asks_for_seeds(results.study):
         parts.append(f"tables {decided} of {plural(every, 'difference')} decided")
-    parts.append(f"added seeds trained for {format_duration(spent)}")
+    training = f", which trained for {format_duration(spent)}" if added else ""
+    parts.append(f"this run added {plural(added, 'trial')}{training}")
     print_stderr(f"{results.study.name}: {'; '.join(parts)}")
     if decided == every and not any(each.verdict in OPEN for each in claims):
         return

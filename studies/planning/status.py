@@ -38,7 +38,8 @@ class StudyStatus:
     trials that were handed in and not started. `num_held` counts trials that a gate holds back and that were
     never started; they do not count as remaining. Trials in `missing_weights` are done, but would be trained
     again for their weights. `failure_reasons` counts first lines, the most frequent first.
-    `added` has the status of each stored trial of an added seed.
+    `added` has the status of each stored trial of an added seed. `total` and `stored` leave these trials out,
+    and `num_remaining` counts those that are being added.
     `spent` names the budget or space that a search has used up, and is empty otherwise; then `num_remaining`
     counts only trials of points that have begun. `stale` are outcomes computed with other plug-in source,
     which do not count.
@@ -145,6 +146,8 @@ def study_status(
     outcomes = read_statuses(store, study) if outcomes is None else outcomes
     rows = study_outcomes(study, outcomes)
     statuses = dict(zip(rows["trial"].to_list(), rows["status"].to_list(), strict=True))
+    of_added_seeds = {trial.id for trial in study.source.added}
+    in_file = {trial: status for trial, status in statuses.items() if trial not in of_added_seeds}
     unfinished = _unfinished(study, store, statuses)
     within_budget = None
     if study.search is not None:
@@ -154,7 +157,7 @@ def study_status(
     begun = {each.trial.id: each.trial for each in unfinished if each.has_started}
     added = dict[str, str]()
     if study.search is None and study.later_seeds:
-        later = study_outcomes(study.with_later_seeds(), outcomes).filter(~has_trial(statuses))
+        later = study_outcomes(study.with_later_seeds(), outcomes).filter(~has_trial(in_file))
         added = dict(later.select("trial", "status").iter_rows())
     total = _total(study, rows)
     ended = sum(status != "incomplete" for status in statuses.values())
@@ -163,11 +166,11 @@ def study_status(
     open_ones = (*started_trials(study, store, statuses), *begun)
     reached = [(trial, far) for trial in open_ones if (far := store.files.checkpoint_note(trial)) is not None]
     return StudyStatus(
-        total=total,
+        total=total - len(of_added_seeds),
         num_remaining=remaining,
         num_held=len(held),
         spent=_spent_words(study, remaining, is_over_budget=within_budget is not None),
-        stored=statuses,
+        stored=in_file,
         added=added,
         started=open_ones,
         progress=dict(sorted(reached, key=lambda each: each[1].saved_at, reverse=True)),

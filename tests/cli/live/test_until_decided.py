@@ -5,7 +5,7 @@ from statistics import mean, stdev
 
 import pytest
 
-from activemem import Store, open_study
+from activemem import Store, StudyResults, open_study, run_study
 
 from ...study_texts import study_text
 
@@ -41,7 +41,25 @@ def test_seeds_are_added_until_the_claim_is_decided_or_no_more_may_be(run, study
     assert "longer kernels go further: 2 trials up to 5 seeds, about " in found.stderr
     assert seeds() == [0, 1, 2, 3, 4]
     (told,) = (line for line in found.stderr.splitlines() if line.startswith("tiny: claims "))
-    assert "added seeds trained for " in told
+    assert "; this run added 2 trials, which trained for " in told
+    status = "tiny: 3 of 3 trials done · 0 left · added seeds: 2 done · "
+    again = run("study", "run", path, "--local", "--until-decided")
+    for stderr, ran in ((found.stderr, 2), (again.stderr, 0)):
+        assert f"{status}{ran} trials ended in " in stderr
+    assert "; this run added 0 trials" in again.stderr
+
+
+def test_a_continued_run_counts_the_trials_of_seeds_that_were_added_before(run, study):
+    assert run("study", "run", study(), "--local").exit_code == 0
+    ends = Store("results").trials({"loss"})["metrics"]
+    losses = [each["value"] for row in ends for each in row if each["name"] == "loss"]
+    path = study(f"> {mean(losses) - 1.2 * stdev(losses)}")
+    results = open_study(path)
+    first, second = results.next_seeds().trials
+    run_study(results.study.with_trials([first]), results.store)  # as a run that was stopped then
+    growing = StudyResults(results.study.with_trials([first, second]), results.store)
+    assert growing.status.summary() == "3 of 3 trials done · 1 left · added seeds: 1 done"
+    assert "5/5 " in run("study", "run", path, "--local", "--until-decided").stderr
 
 
 def test_the_table_at_the_end_says_that_claims_count_added_seeds_too(run, study, golden):
@@ -153,7 +171,7 @@ def test_seeds_are_added_until_the_differences_of_a_table_are_decided(run, tmp_p
     assert found.exit_code == 0
     assert "table ablation: 4 trials up to 5 seeds" in found.stderr
     (summary,) = (line for line in found.stderr.splitlines() if line.startswith("tiny: tables "))
-    assert " of 1 difference decided; added seeds trained for " in summary
+    assert " of 1 difference decided; this run added 4 trials, which trained for " in summary
     table = open_study(path).table()
     assert table.frame()["n"].to_list() == [5, 5]
     assert "mean ± s.d. of 5 seeds" in table.caption[0]
