@@ -18,7 +18,7 @@ from ...grammar.vocabulary.spec import Settings, as_float, as_int, as_word
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Linear
-from ..core.operations import VECTOR, are_operations_rewritten, softmax, without_autocast
+from ..core.operations import are_operations_rewritten, softmax, without_autocast
 from .head_parts import HeadNorm, turn
 from .pair_positions import PairPositions, build_distance_bias
 from .window_attention import (
@@ -30,9 +30,6 @@ from .window_attention import (
     uniform_linear,
 )
 from .windows.pieces import MAX_UNFUSED_BF16_LENGTH, MAX_UNFUSED_LENGTH, capped
-
-LEAST_UNFUSED_ROWS = 1024
-"""The number of rows of scores from which a CPU computes rows of fewer than 16 by plain products."""
 
 
 @register_block("sa")
@@ -216,7 +213,6 @@ def attend(
 
     - The sequence has up to 512 tokens under autocast on a CPU. Longer ones are fused in float32, because the
       kernel is slower in bf16.
-    - Sequences have fewer than 16 tokens on a CPU, and are not too few for the longer code to pay off.
     - The sequence is short, and within a vmap or a compiled program, which batch or fuse plain products.
     - The program is exported, so it must be right for all lengths.
     - Dropout applies to the weights, or scores have a cap or learnt biases.
@@ -232,8 +228,6 @@ def attend(
             with without_autocast(k.device):
                 full = q.float(), k.float(), v.float()
                 return attend(*full, mask, dropout, causal=causal, scoring=scoring).to(v.dtype)
-    elif not plain and not k.is_cuda:  # the fused kernel computes short rows one number at a time
-        plain = k.shape[2] < VECTOR and q.shape[:-1].numel() >= LEAST_UNFUSED_ROWS
     fused = not plain and scoring.can_be_fused
     scale = q.shape[-1] ** -0.5 / scoring.temperature
     if fused and mask is None and scoring.bias is None:
