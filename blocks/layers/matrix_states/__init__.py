@@ -4,7 +4,7 @@ Training computes chunks of positions by products, and generation computes singl
 
 - `recurrent_heads` has the parts around a recurrence.
 - `linear_recurrences` has recurrences whose state is kept or decays, and mLSTM's exponential gates.
-  `chunked_recurrence` computes them, or `shared_key_sums` if heads share queries and keys.
+  `chunked_recurrence` computes them.
 - `delta_rule` has recurrences that correct their state.
 - `mamba3` has writes at two positions, and rotated keys.
 - `inner_model` has a state that is itself a model that learns.

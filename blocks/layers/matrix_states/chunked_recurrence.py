@@ -52,7 +52,8 @@ def run_in_chunks(
 
     Return the outputs (batch, length, heads, values) and, with `keep`, the last state. q and k are (batch,
     length, heads, keys), v (batch, length, heads, values), and `log_decay` (batch or 1, length, heads);
-    without it nothing decays. Without a `state`, the recurrence begins at zero.
+    without it nothing decays. Heads may share queries and keys, (batch, length, 1, keys). Without a `state`,
+    the recurrence begins at zero.
     """
     if torch.compiler.is_exporting() and state is None and not keep:
         return sum_over_pairs(q, k, v, log_decay), None

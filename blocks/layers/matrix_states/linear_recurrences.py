@@ -26,7 +26,6 @@ from .chunked_recurrence import (
     split_chunks,
 )
 from .recurrent_heads import HeadRates, LinearRecurrence
-from .shared_key_sums import sum_with_shared_keys
 
 GATE_RANK, GATE_TEMPERATURE = 16, 16.0
 """The rank of the maps to the decays of `gla`, and the degree of the root that is taken of them."""
@@ -137,11 +136,10 @@ class StateSpaceDuality(LinearRecurrence):
         The step sizes scale the writes and the decays. The values times a gain are added to the outputs.
         """
         steps = self.rates.steps(x)
-        q, k = qk[:, :, 0, 0], qk[:, :, 1, 0]
-        log_decay, skip = self.rates.log_decays(steps), self.skip[None, None]
-        return sum_with_shared_keys(
-            q, k, v, steps=steps, log_decay=log_decay, skip=skip, state=state, keep=keep
-        )
+        q, k = qk.unbind(2)  # (batch, length, 1, state), the same for all heads
+        written, log_decay = v * steps.unsqueeze(-1), self.rates.log_decays(steps)
+        y, last = run_in_chunks(q, k, written, log_decay, state, keep=keep)
+        return v * self.skip.unsqueeze(-1) + y, last
 
 
 class ExponentialGates(Initialisable):
