@@ -15,7 +15,6 @@ from .cohorts import take_turn as take_turn
 from .planning import on_machine as on_machine
 from .planning import plan_study as plan_study
 from .preflight import check_device as check_device
-from .preflight import check_leaks as check_leaks
 from .preflight import check_test_lengths as check_test_lengths
 from .ray_actor import COMPLETED as COMPLETED
 from .ray_actor import see_own_gpus as see_own_gpus

@@ -49,7 +49,6 @@ from .cohorts import CohortSource, GridCohorts, run_local
 from .preflight import (
     check_bits_per_byte,
     check_device,
-    check_leaks,
     check_reaches,
     check_test_lengths,
     prepare_corpora,
@@ -116,7 +115,7 @@ def run_study(
 
     Raise before anything trains:
 
-    - LeakError: a causal model sees later tokens.
+    - PluginError: a block of a plug-in sees later tokens of a causal task, or raises an exception.
     - ParameterGroupError, LossTermError: a group of weights or a loss term names what a model does not have.
     - TaskError: a model cannot read its test sequences.
     - PrecisionError, CompileModeError: the device does not support a precision or a mode of torch's compiler.
@@ -234,7 +233,6 @@ def _run_round(
 def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) -> None:
     check_groups(settings)
     check_watched(settings)
-    check_leaks(settings)
     check_reaches(settings)
     check_test_lengths(settings)
     check_device(settings, machine)

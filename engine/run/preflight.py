@@ -12,12 +12,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from ...blocks.costs import check_reach, moved_outputs
-from ...blocks.testing.fixtures import WIDTH, make_block
+from ...blocks.costs import check_reach
 from ...errors import ActivememError
-from ...grammar import ModelInterface, parse, render
+from ...grammar import ModelInterface, parse
 from ...grammar.nodes import BlockNode, walk
-from ...grammar.vocabulary.spec import spec_of
 from ...plugins import OWN, PluginError
 from ...studies.catalog.tasks import (
     AlgorithmicSettings,
@@ -43,48 +41,15 @@ from ..data.treebanks import open_treebank
 from ..objectives.base import RegisteredMetrics
 from ..optimisers.weights import check_compile
 from ..tasks.generated import draw_examples, draw_test_set
-from ..trial.evaluation import LeakError
 from ..trial.training import Training
 
 
-def check_leaks(all_settings: Iterable[TrialSettings]) -> None:
-    """Raise LeakError if a block of a causal trial sees later inputs.
-
-    Sums, sequences and copies of causal blocks are causal, so it is enough to test each block separately. A
-    block that cannot run on the CPU in double precision is left out: each trial tests its trained model.
-    """
-    models = dict.fromkeys(
-        (settings.model.recipe, settings.model.d_model)
-        for settings in all_settings
-        if settings.task.spec.kind.causal
-    )
-    # a layer of another package may not have every width
-    blocks = dict.fromkeys(
-        (block, width if spec_of(block.name).package else WIDTH)
-        for recipe, width in models
-        for block in walk(parse(recipe).root)
-        if isinstance(block, BlockNode)
-    )
-    leaks = dict.fromkeys(block for block, width in blocks if _sees_later_tokens(block, width))
-    if faults := [f"  {render(block)} sees later tokens" for block in leaks]:
-        raise LeakError("\n".join(["a causal task cannot use these blocks", *faults]))
-
-
-def _sees_later_tokens(node: BlockNode, width: int) -> bool:
-    block = make_block(node, causal=True, width=width)
-    try:
-        moved = moved_outputs(block, width=width)  # (inputs, outputs)
-    except ActivememError:
-        raise
-    except Exception:  # noqa: BLE001 -- it may need a GPU or another precision; the trial reports its error
-        return False
-    return bool(moved.tril(-1).any())  # below the diagonal, an input moves an earlier output
-
-
 def check_reaches(all_settings: Iterable[TrialSettings]) -> None:
-    """Raise PluginError if a plug-in's block sees farther than the reach that it declares.
+    """Raise PluginError if a plug-in's block sees farther than its reach, or later inputs of a causal trial.
 
-    A block's reach is the distance of the inputs on which an output depends.
+    A block's reach is the distance of the inputs on which an output depends. Sums, sequences and copies of
+    causal blocks are causal, so it is enough to test each block separately. Each trial tests its trained
+    model as well.
     """
     models = dict.fromkeys(
         (each.model.recipe, each.task.spec.kind.causal, each.model.d_model) for each in all_settings
