@@ -110,16 +110,19 @@ def note_other_settings(results: StudyResults, kind: str, verb: str = "render") 
     """
     study, store = results.study, results.store
     stored, own = set(store.trials(columns=KEY_COLUMNS)["trial"]), {trial.id for trial in study.trials}
-    if study.search is not None or own <= stored:
+    is_from_file = study.document.path is not None
+    if study.search is not None or own <= stored or stored <= own:
         return
-    other = study.name if study.document.path is not None else _study_argument(study, store)
+    if is_from_file and store.records.load(study.name) is None:
+        return
+    other = study.name if is_from_file else _study_argument(study, store)
     try:
         found = load_last_run(other, store)
     except StudyError:
         return
     count = len({trial.id for trial in found.trials} & stored - own)
     if count:
-        where = "its last run" if study.document.path is not None else "its file"
+        where = "its last run" if is_from_file else "its file"
         where += f" ({', '.join(found.document.overrides)})" if found.document.overrides else ""
         again = _command(store, kind, verb, other)
         print_stderr(f"the store has {plural(count, 'trial')} with the settings of {where}: {again}")
