@@ -29,6 +29,5 @@ from .stratified_bootstrap import MEAN as MEAN
 from .stratified_bootstrap import MEDIAN as MEDIAN
 from .stratified_bootstrap import aggregate_all as aggregate_all
 from .stratified_bootstrap import optimality_gap as optimality_gap
-from .stratified_bootstrap import paired_bootstrap as paired_bootstrap
 from .stratified_bootstrap import probability_of_improvement as probability_of_improvement
 from .stratified_bootstrap import share_above as share_above

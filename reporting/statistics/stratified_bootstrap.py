@@ -11,19 +11,13 @@ coverage.
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .estimates import LEVEL, StatisticsError, t_quantile
-
-if TYPE_CHECKING:
-    from sacrebleu.significance import Result
+from .estimates import LEVEL, t_quantile
 
 Floats = NDArray[np.float64]
 
@@ -166,87 +160,3 @@ def _wins(runs: Sequence[Floats], baseline: Sequence[Floats], sign: int) -> Floa
         differences = sign * (one[:, :, None] - other[:, None, :])
         shares.append(((differences > 0) + 0.5 * (differences == 0)).mean(axis=(1, 2)))
     return np.stack(shares, axis=1).mean(axis=1)
-
-
-SAMPLES, SEED = 1000, 12345
-"""The number of resamples, and their seed, as in sacreBLEU."""
-
-_SEED_VARIABLE = "SACREBLEU_SEED"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BootstrapScore:
-    """The BLEU score of a system, with a bootstrap interval.
-
-    `mean` is the mean over resamples, and `half_width` half of the 95 % interval. `p` is the two-sided p of
-    its difference from the baseline; None for the baseline itself.
-    """
-
-    bleu: float
-    mean: float
-    half_width: float
-    p: float | None
-
-
-def paired_bootstrap(
-    baseline: Sequence[str],
-    systems: Sequence[Sequence[str]],
-    references: Sequence[str],
-    *,
-    tokenizer: str = "13a",
-    samples: int = SAMPLES,
-    seed: int = SEED,
-) -> list[BootstrapScore]:
-    """Return the BLEU scores of the baseline and of each system, for the same sentences.
-
-    All systems are resampled with the same sentences. Raise StatisticsError if numbers of lines differ, or if
-    the seed is below 1.
-    """
-    from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415 -- few ask for this test
-    from sacrebleu.significance import PairedTest, Result  # noqa: PLC0415 -- as above
-
-    lengths = [len(lines) for lines in (baseline, *systems)]
-    if not references or set(lengths) != {len(references)}:
-        counts = ", ".join(map(str, lengths))
-        raise StatisticsError(f"expected {len(references) or 'some'} lines of each system, got {counts}")
-    # sacreBLEU takes a seed of 0 as no seed
-    if seed < 1 or samples < 1:
-        raise StatisticsError(f"expected a seed and a sample count of at least 1, got {seed} and {samples}")
-    named: list[tuple[str, Sequence[str]]] = [
-        (str(number), list(lines)) for number, lines in enumerate((baseline, *systems))
-    ]
-    # sacreBLEU (2.6) reads its seed from the environment, when a test is made
-    with _seeded(seed):
-        test = PairedTest(
-            named,
-            {"BLEU": BLEU(tokenize=tokenizer, force=True)},
-            [list(references)],
-            test_type="bs",
-            n_samples=samples,
-        )
-    _, scores = test()
-    return [_bootstrap_score(found) for found in scores["BLEU"] if isinstance(found, Result)]
-
-
-def _bootstrap_score(found: Result) -> BootstrapScore:
-    assert found.mean is not None, "a bootstrap has a mean"
-    assert found.ci is not None, "a bootstrap has an interval"
-    p = None if found.p_value is None else float(found.p_value)
-    return BootstrapScore(bleu=float(found.score), mean=float(found.mean), half_width=float(found.ci), p=p)
-
-
-@contextmanager
-def _seeded(seed: int) -> Iterator[None]:
-    """Set the seed of sacreBLEU within a context.
-
-    It is an environment variable, which is restored at the end.
-    """
-    before = os.environ.get(_SEED_VARIABLE)
-    os.environ[_SEED_VARIABLE] = str(seed)
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[_SEED_VARIABLE]
-        else:
-            os.environ[_SEED_VARIABLE] = before
