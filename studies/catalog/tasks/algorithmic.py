@@ -130,12 +130,11 @@ class SymbolSettings(AlgorithmicSettings):
 class AlgorithmicTask(TaskSpec):
     """An algorithmic task: its valid lengths, and how far a model must see to solve it.
 
-    `length` always means the nominal length, which a curriculum grows and tables report. `required_reach` is
-    the distance of the furthest input on each side that can change some output. `unguessable_reach` is the
-    part of this reach that guessing cannot replace. For a model that sees less on that side, the probability
-    of a correct output at one position in all of 32 random sequences is below 5 %, independently for each
-    longer length. The two differ if far inputs rarely matter, as in long carries. `example` is an input, its
-    target and their meaning, as printed in the paper.
+    `length` always means the nominal length, which a curriculum grows and tables report. `unguessable_reach`
+    is how far a model must see to each side. For a model that sees less on one side, the probability of a
+    correct output at one position in all of 32 random sequences is below 5 %, independently for each longer
+    length. Inputs farther away may change an output, but rarely do, as in long carries. `example` is an
+    input, its target and their meaning, as printed in the paper.
     """
 
     kind: TaskKind = TaskKind.TAGGING
@@ -148,7 +147,6 @@ class AlgorithmicTask(TaskSpec):
     min_length: int = 1
     odd_lengths_only: bool = False
     doubles_length: bool = False  # a sequence has twice as many tokens as its length in [task]
-    required_reach: Callable[[int], Reach]
     unguessable_reach: Callable[[int], Reach]
     example: tuple[str, str, str] | None = None
 
@@ -216,34 +214,14 @@ def _partner(length: int) -> Reach:
     return Reach(left=0, right=min(1, length - 1))
 
 
-def _addition_needs(length: int) -> Reach:
-    """Return how far away, on each side, an input of binary addition can change an output.
-
-    To the left, an output depends on the first operand's bit of the same weight; to the right, through
-    carries, on the last bit. At length 5 the operands 0, 1, 2 exclude the longest carry, and the right side
-    is 1.
-    """
-    bits = (length - 1) // 2
-    return Reach(left=bits + 1, right=bits if bits > 2 else 1)
-
-
-def _addition_certain(length: int) -> Reach:
-    # a carry from two places away changes an output with a probability of only 1/4
+def _addition(length: int) -> Reach:
+    # to the left, an output depends on the first operand's bit of the same weight; to the right, a carry from
+    # two places away changes it with a probability of only 1/4
     bits = (length - 1) // 2
     return Reach(left=bits + 1, right=min(2, bits - 1))
 
 
-def _multiply_needs(length: int) -> Reach:
-    """Return how far away, on each side, an input of binary multiplication can change an output.
-
-    To the left it is as in addition. To the right, the product's first bit after a zero depends on the last
-    bit. At lengths 5 and 7 the first bits of the product depend on fewer bits.
-    """
-    bits = (length - 1) // 2
-    return Reach(left=bits + 1, right={2: 1, 3: 4}.get(bits, length - 2))
-
-
-def _multiply_certain(length: int) -> Reach:
+def _multiplication(length: int) -> Reach:
     # the middle bit of a product is the parity of all partial products
     bits = (length - 1) // 2
     return Reach(left=bits + 1, right=bits - 1)
@@ -254,7 +232,6 @@ for _task in (
         name="copy",
         vocab=100,
         settings=SymbolSettings,
-        required_reach=_nothing,
         unguessable_reach=_nothing,
         summary="x to x",
     ),
@@ -262,7 +239,6 @@ for _task in (
         name="reverse",
         vocab=100,
         settings=SymbolSettings,
-        required_reach=_everything,
         unguessable_reach=_everything,
         summary="x to x reversed, in the places of x",
     ),
@@ -270,7 +246,6 @@ for _task in (
         name="sort",
         vocab=20,
         settings=SymbolSettings,
-        required_reach=_everything,
         unguessable_reach=_three_quarters,
         summary="x to x ascending",
     ),
@@ -279,7 +254,6 @@ for _task in (
         vocab=20,
         settings=SymbolSettings,
         doubles_length=True,
-        required_reach=_one_copy_back,
         unguessable_reach=_one_copy_back,
         summary="[x ; 0…0] to [0…0 ; x]; the length is that of x",
     ),
@@ -288,7 +262,6 @@ for _task in (
         vocab=20,
         settings=SymbolSettings,
         doubles_length=True,
-        required_reach=_one_copy_back,
         unguessable_reach=_one_copy_back,
         summary="[x ; 0…0] to [x ; x]; the length is that of x",
     ),
@@ -298,8 +271,7 @@ for _task in (
         length_step=2,
         min_length=5,
         odd_lengths_only=True,
-        required_reach=_addition_needs,
-        unguessable_reach=_addition_certain,
+        unguessable_reach=_addition,
         summary="a 2 b to a + b, in bits, the highest first",
         example=("1 0 1 1 2 0 0 1 1", "0 0 0 0 0 1 1 1 0", "11 + 3 = 14, Table 2"),
     ),
@@ -309,15 +281,13 @@ for _task in (
         length_step=2,
         min_length=5,
         odd_lengths_only=True,
-        required_reach=_multiply_needs,
-        unguessable_reach=_multiply_certain,
+        unguessable_reach=_multiplication,
         summary="a 2 b to a · b, in bits, the highest first",
         example=("1 0 1 0 1 2 0 1 1 0 0", "0 0 0 1 1 1 1 1 1 0 0", "21 · 12 = 252, Table 3"),
     ),
     AlgorithmicTask(
         name="not",
         vocab=3,
-        required_reach=_nothing,
         unguessable_reach=_nothing,
         summary="bits to flipped bits",
     ),
@@ -326,7 +296,6 @@ for _task in (
             name=gate,
             vocab=3,
             length_step=2,
-            required_reach=_partner,
             unguessable_reach=_partner,
             summary=f"each pair of neighbouring bits to its {gate}, in the place of the first",
         )

@@ -29,7 +29,6 @@ def own_subject(name, **settings):
                 *made.batch(EXAMPLES, length, torch.Generator().manual_seed(seed), vocab=vocab)
             ),
             solve=made.solve,
-            reach=spec.required_reach(length),
         )
     if isinstance(task, LongTermSettings):
         shortest, longest = task.length_range

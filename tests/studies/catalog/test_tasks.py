@@ -151,13 +151,10 @@ def test_a_model_that_hides_the_future_cannot_reverse_and_can_still_remember():
 
 
 @pytest.mark.parametrize("name", ALGORITHMIC)
-def test_the_unguessable_reach_is_part_of_the_required_reach_and_grows_with_the_length(name):
+def test_the_unguessable_reach_grows_with_the_length(name):
     spec = require_task(name)
     lengths = range(spec.min_length, 300, 2 if spec.odd_lengths_only else 1)
     certain = [spec.unguessable_reach(length) for length in lengths]
-    for length, part in zip(lengths, certain, strict=True):
-        assert part.left <= spec.required_reach(length).left
-        assert part.right <= spec.required_reach(length).right
     assert [part.left for part in certain] == sorted(part.left for part in certain)
     assert [part.right for part in certain] == sorted(part.right for part in certain)
 
