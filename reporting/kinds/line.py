@@ -87,15 +87,7 @@ class LineFigure(SeriesFigure):
     def split_panels(self, panels: tuple[Panel, ...], metric: Metric) -> tuple[Panel, ...]:
         del metric
         lines = panels[0].content.lines if isinstance(panels[0].content, Lines) else ()
-        if len(panels) > 1 or len(lines) <= MAX_LINES:
-            return panels
-        return tuple(
-            Panel(
-                title=line.name,
-                content=Lines(lines=(line,), context=tuple(other for other in lines if other is not line)),
-            )
-            for line in lines
-        )
+        return panels if len(panels) > 1 else panels_of(lines)
 
     def has_own_scales(self, metric: Metric) -> bool:
         # what a loss can reach, and what training costs, depend on the task
@@ -172,6 +164,19 @@ class Lines(Content):
         elif not self.context:
             label_lines(plot, self.lines, strokes)
         plot.write(plot.width, -18, curve.x.title, size=TICK, color=DIM, ha="right")
+
+
+def panels_of(lines: tuple[Line, ...]) -> tuple[Panel, ...]:
+    """Return a panel with these lines; if they are too many, a panel for each, with the others in grey."""
+    if len(lines) <= MAX_LINES:
+        return (Panel(title="", content=Lines(lines=lines)),)
+    return tuple(
+        Panel(
+            title=line.name,
+            content=Lines(lines=(line,), context=tuple(other for other in lines if other is not line)),
+        )
+        for line in lines
+    )
 
 
 def label_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, Stroke]) -> None:

@@ -19,7 +19,7 @@ from ...studies.schema.settings import Level
 from ...studies.study import Study
 from ...studies.text.errors import command_line
 from ...studies.text.units import format_duration
-from ..curves.curve import Axis, Curve, Line, Panel, Point
+from ..curves.curve import Axis, Curve, Line, Point
 from ..page.section_study import setting_texts, study_file_name
 from ..search.promotion import RECIPE, column_names
 from .store_reader import BegunTrial, StudyNow
@@ -271,8 +271,7 @@ def course_figure(
     Return the figure's values for a template: the figure, and the metrics to choose from. By default, the
     metric is the first one, if possible of the trial with the name `accent`.
     """
-    from ..kinds.line import MAX_LINES as MOST  # noqa: PLC0415 -- loads matplotlib
-    from ..kinds.line import Lines  # noqa: PLC0415
+    from ..kinds.line import panels_of  # noqa: PLC0415 -- loads matplotlib
 
     points = {
         (name, each): [Point(x=epoch, y=value) for epoch, value in course if math.isfinite(value)]
@@ -295,23 +294,13 @@ def course_figure(
     if chosen in METRICS:
         trials = now.study.trials or now.study.boundary_trials()
         title = with_true_title(METRICS[chosen], [trial.settings for trial in trials])[0].title
-    if len(lines) <= MOST:
-        panels = (Panel(title="", content=Lines(lines=tuple(lines))),)
-    else:  # a panel for each line, with the other lines in grey
-        panels = tuple(
-            Panel(
-                title=line.name,
-                content=Lines(lines=(line,), context=tuple(other for other in lines if other is not line)),
-            )
-            for line in lines
-        )
     curve = Curve(
         name="learning",
         caption=title,
         notes=(),
         x=Axis(title="Epoch"),
         y=Axis(title=chosen, log=log),
-        panels=panels,
+        panels=panels_of(tuple(lines)),
         provenance="",
     )
     return {"metrics": metrics, "metric": chosen, "title": title, "svg": curve.render_inline()}
