@@ -32,6 +32,8 @@ from .schema.design import Design, DesignReader, Expansion, expand_tables, read_
 from .schema.factors import SEED
 from .schema.search import (
     Suggest,
+    check_across,
+    check_baseline_values,
     check_search,
     check_search_ends,
     check_search_space,
@@ -43,13 +45,13 @@ from .schema.search import (
     search_dimensions,
 )
 from .schema.search_settings import SearchSettings, is_known_before
-from .schema.settings import DecodeSettings, Level, StudySettings
+from .schema.settings import RECIPE_PATH, DecodeSettings, Level, StudySettings
 from .schema.source_sheet import SourceSheet, read_source_sheet
 from .schema.tables import TABLES
 from .text.document import Diagnostics, Document, parse_document, read_document
 from .text.errors import StudyError, StudyFault, command_line
 from .text.key_synonyms import FORMER_TABLES, SYNONYMS
-from .text.strict_model import KEY_OWNERS
+from .text.strict_model import KEY_OWNERS, InvalidTableError, validate
 from .text.units import plural
 
 if TYPE_CHECKING:
@@ -451,7 +453,7 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
     claims = _read_claims(diagnostics, design)
     source_sheet = read_source_sheet(diagnostics, data, written_data)
     search, space = read_search(diagnostics, data["search"]) if diagnostics.has_search else (None, {})
-    decode = _read_decode(diagnostics, header)
+    decode = _read_decode(diagnostics)
     check_tuned_metrics(diagnostics, tables, curves)
     template = _read_template(diagnostics, data, design, own_corpus)
     draft = Draft(diagnostics=diagnostics, data=data, template=template, design=design, space=space)
@@ -564,8 +566,22 @@ def _read_design(
     expansions = read_expansions(diagnostics)
     data = expand_tables(diagnostics.data, expansions.values())
     header = diagnostics.validate(StudySettings, ("study",), data["study"]) if "study" in data else None
-    reader = DesignReader(diagnostics, header or StudySettings(name="unread", title="unread"), data)
+    reader = DesignReader(diagnostics, header or _readable_header(data.get("study")), data)
     return expansions, header, reader.design(expansions.values()), reader.data
+
+
+def _readable_header(given: object) -> StudySettings:
+    """Return a table [study] that has faults with only the keys that say which cells there are.
+
+    Without these keys, too, if one of them is faulty.
+    """
+    unread = {"name": "unread", "title": "unread"}
+    table = given if isinstance(given, Mapping) else {}
+    keys = {key: table[key] for key in ("design", "baseline", "around", "labels", "match") if key in table}
+    try:
+        return validate(StudySettings, {**keys, **unread})
+    except InvalidTableError:
+        return validate(StudySettings, unread)
 
 
 def _read_claims(diagnostics: Diagnostics, design: Design) -> tuple[Claim, ...]:
@@ -576,9 +592,9 @@ def _read_claims(diagnostics: Diagnostics, design: Design) -> tuple[Claim, ...]:
     return read_claims(diagnostics, design)
 
 
-def _read_decode(diagnostics: Diagnostics, header: StudySettings | None) -> DecodeSettings | None:
+def _read_decode(diagnostics: Diagnostics) -> DecodeSettings | None:
     data = diagnostics.data
-    if "decode" in data and header is not None and not header.keep_weights:
+    if "decode" in data and not diagnostics.table("study").get("keep_weights"):
         diagnostics.report(("decode",), "decoding needs trained models: set keep_weights = true in [study]")
     return diagnostics.validate(DecodeSettings, ("decode",), data["decode"]) if "decode" in data else None
 
@@ -599,10 +615,20 @@ def _check_draft(
     """Check recipes, placeholders and levels. Return the dimensions of a search, and the tried trials."""
     check_holes(draft, check_recipes(draft))
     tried = check_levels(draft)
-    if search is None:
+    if not draft.diagnostics.has_search:
         return {}, tried
-    given, factors = (*search.across, search.fidelity), draft.design.factors
+    given, factors = (*search.across, search.fidelity) if search else (), draft.design.factors
     dimensions = search_dimensions(factors, draft.space, recipe_dimensions(draft), given)
+    named = draft.diagnostics.table("study").get("baseline")
+    if isinstance(named, Mapping):
+        in_recipe = named if RECIPE_PATH in draft.diagnostics.invalid else ()
+        check_baseline_values(
+            draft.diagnostics, named, dimensions, faulty={*draft.declared_names(), *in_recipe}
+        )
+    if search is None:
+        across = draft.diagnostics.table("search").get("across")
+        check_across(draft.diagnostics, across if isinstance(across, list) else (), factors)
+        return {}, tried
     check_search(draft.diagnostics, search, factors, dimensions)
     return dimensions, tried
 

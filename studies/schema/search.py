@@ -53,8 +53,8 @@ def read_search(
     if settings is None:
         space = given.get("space") if isinstance(given, Mapping) else None
         texts = space if isinstance(space, Mapping) else {}
-        _read_space(diagnostics, {name: text for name, text in texts.items() if isinstance(text, str)})
-        return None, {}
+        texts = {name: text for name, text in texts.items() if isinstance(text, str)}
+        return None, _read_space(diagnostics, texts)
     _check_quantities(diagnostics, settings)
     return settings, _read_space(diagnostics, settings.space)
 
@@ -87,13 +87,7 @@ def check_search(
             f"a grid cannot enumerate the real numbers of {', '.join(real)}: write choice(…) instead of "
             "real(…), or use another sampler",
         )
-    for number, name in enumerate(settings.across):
-        if name not in factors or name in (SEED, settings.fidelity):
-            known = [each for each in factors if each not in (SEED, settings.fidelity)]
-            message = f"unknown factor '{name}'{nearest_hint(name, known)}"
-            diagnostics.report(("search", "across", number), message)
-        elif name in settings.across[:number]:
-            diagnostics.report(("search", "across"), f"expected each factor once, got '{name}' twice")
+    check_across(diagnostics, settings.across, factors, settings.fidelity)
     if settings.scheduler.name == RACE and len(factors[SEED]) < 2:
         diagnostics.report(("search", "scheduler"), f"{RACE} needs several seeds, got one in [factors]")
     for name in settings.space:
@@ -101,6 +95,19 @@ def check_search(
             diagnostics.report(
                 ("search", "space", name), f"'{name}' is already a factor: rename one of the two", key=True
             )
+
+
+def check_across(
+    diagnostics: Diagnostics, across: Sequence[object], factors: Collection[str], fidelity: str = ""
+) -> None:
+    """Report names in `[search] across` that are no factors, or are used twice."""
+    for number, name in enumerate(across):
+        known = [each for each in factors if each not in (SEED, fidelity)]
+        if isinstance(name, str) and name not in known:
+            message = f"unknown factor '{name}'{nearest_hint(name, known)}"
+            diagnostics.report(("search", "across", number), message)
+        elif name in across[:number]:
+            diagnostics.report(("search", "across"), f"expected each factor once, got '{name}' twice")
 
 
 def check_search_space(
@@ -220,7 +227,7 @@ def read_baseline(
             message = "baseline_seeds needs a baseline: add baseline = { … }"
             diagnostics.report(("study", "baseline_seeds"), message)
         return {}
-    _check_values(diagnostics, path, given, dimensions)
+    check_baseline_values(diagnostics, given, dimensions)
     if diagnostics.faults:
         return {}
     given = {name: as_listed(dimensions[name], value) for name, value in given.items()}
@@ -239,10 +246,20 @@ def read_baseline(
     return point
 
 
-def _check_values(
-    diagnostics: Diagnostics, path: KeyPath, given: Mapping[str, object], dimensions: Mapping[str, Dimension]
+def check_baseline_values(
+    diagnostics: Diagnostics,
+    given: Mapping[str, object],
+    dimensions: Mapping[str, Dimension],
+    faulty: Collection[str] = (),
 ) -> None:
+    """Report names of `[study] baseline` that are no dimensions, and values outside of their dimensions.
+
+    Names in `faulty` may be dimensions with a fault of their own.
+    """
+    path: KeyPath = ("study", "baseline")
     for name, value in given.items():
+        if name not in dimensions and name in faulty:
+            continue
         if name not in dimensions:
             message = f"unknown dimension '{name}'{nearest_hint(name, dimensions)}"
             diagnostics.report((*path, name), message, key=True)

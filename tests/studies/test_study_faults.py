@@ -458,3 +458,38 @@ def test_a_fault_of_a_part_to_remove_is_shown_in_the_recipe_of_the_file():
     assert (
         "[model] recipe: no value for the hole {size}: add size to [factors], with a list of levels" in found
     )
+
+
+@pytest.mark.parametrize(
+    "two",
+    [
+        {"search": {"scheduler": "ashaa"}, "study": {"baseline": {"k": 99}}},
+        {"search": {"scheduler": "ashaa"}, "study": {"baseline": {"kk": 3}}},
+        {"search": {"metric": "losss"}, "study": {"baseline": {"k": 99}}},
+        {"search": {"trials": -1, "across": ["nope"]}},
+        {"train": {"epochs": 0}, "study": {"baseline": {"k": 99}}},
+    ],
+    ids=["scheduler, value", "scheduler, name", "metric, value", "trials, across", "epochs, value"],
+)
+def test_faults_of_a_search_do_not_hide_each_other(two):
+    text = study_text(
+        model={"recipe": "conv(k={k})"},
+        task={"name": "reverse"},
+        factors={"mixer": None, "task": None},
+        space={"k": "integer(2, 9)"},
+        search={"trials": 4, "metric": "loss"} | two.pop("search", {}),
+        **two,
+    )
+    with pytest.raises(StudyError) as caught:
+        load_study(text)
+    assert len(caught.value.faults) == 2
+
+
+def test_a_fault_of_the_study_table_does_not_hide_one_of_its_baseline_or_of_decode():
+    study = {"titel": "x", "design": "one_at_a_time", "baseline": {"mixer": "saa"}}
+    with pytest.raises(StudyError) as caught:
+        load_study(study_text(study=study, factors={"mixer": ["sa", "conv(k=3)"]}) + "[decode]\n")
+    told = " ".join(fault.message for fault in caught.value.faults)
+    assert "unknown key 'titel'" in told
+    assert "unknown level 'saa'" in told
+    assert "keep_weights" in told
