@@ -28,6 +28,7 @@ from .schema.factors import SEED
 from .study import (
     Study,
     follow_rounds,
+    hint_beside,
     is_path,
     kind_of_name,
     load_recorded_study,
@@ -294,7 +295,8 @@ def _check_known(name: str, store: Store) -> None:
         message = f"it is a {kind}, not a study: activemem show {shlex.quote(name)}"
         raise StudyError(name, [StudyFault(message=message)])
     known = {*shipped, *store.trials(columns=KEY_COLUMNS)["study"].unique()}
-    near = hint(name, known) or ". Train it first: activemem study run FILE; other stores: --results PATH"
+    nearest = hint(name, known) or hint_beside(Path(name))
+    near = nearest or ". Train it first: activemem study run FILE; other stores: --results PATH"
     where = f"{store.absolute_place}{other_results(store, name)}"
     message = f"there is no such file, and no study of that name has run in {where}{near}"
     raise StudyError(name, [StudyFault(message=message)])

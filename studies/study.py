@@ -700,11 +700,11 @@ def find_study_file(name_or_path: str | Path) -> Path:
         message = "expected a study file, got a folder"
     elif is_path(str(name_or_path)):
         begin = f"; write one to begin with: {command_line('study', 'new', str(path))}"
-        message = f"there is no such file{_beside(path) or hint(path.stem, shipped) or begin}"
+        message = f"there is no such file{hint_beside(path) or hint(path.stem, shipped) or begin}"
     elif kind := kind_of_name(path.name):
         message = f"it is a {kind}, not a study: activemem show {path.name}"
     else:
-        near = hint(path.name, shipped) or ": see activemem study list"
+        near = hint_beside(path) or hint(path.name, shipped) or ": see activemem study list"
         message = f"there is no such file and no study of that name{near}"
     raise StudyError(str(name_or_path), [StudyFault(message=message)])
 
@@ -715,7 +715,7 @@ def kind_of_name(name: str) -> str:
     return next((kind for kind, names in known.items() if name in set(names)), "")
 
 
-def _beside(path: Path) -> str:
+def hint_beside(path: Path) -> str:
     """Return a hint at the TOML file with the most similar name, or "".
 
     The file is in the folder of `path`.

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from activemem import StudyError, load_study
+from activemem import StudyError, load_study, open_study
 from activemem.studies import find_study_file
 
 from ..study_texts import replaced, study_text
@@ -180,6 +180,18 @@ def test_a_file_that_is_nowhere_is_an_error_with_the_nearest_file_next_to_it(tmp
     with pytest.raises(StudyError) as caught:
         load_study(tmp_path / "mien.toml")
     golden(caught.value.faults[0].message)
+
+
+@pytest.mark.parametrize("name", ["mine.tml", "studies/mine.tml", "mine"])
+def test_a_file_whose_suffix_is_misspelt_is_an_error_with_the_file(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    path = Path(name).with_suffix(".toml")
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("")
+    for find in (load_study, open_study):
+        with pytest.raises(StudyError) as caught:
+            find(name)
+        assert f"nearest: {path}" in caught.value.faults[0].message
 
 
 def test_a_study_that_is_like_none_is_an_error_with_the_command_that_has_all(golden):
