@@ -5,7 +5,8 @@ Run: python bench/rungs.py [SEEDS [WAY …]].
 The table has the architectures of `search_table.toml` with kernels of 9, trained with 16, 48 and all 150
 steps. A search with `fidelity = "data"` is replayed with its own code: a sampler proposes points, the best of
 each rung are promoted, one training at a time, and the sampler learns from the highest rung with enough
-points. Work is the number of steps, in units of a whole training. Regret is the distance of the best fully
+points. The scheduler `median` sees the losses of a training after these steps, as if they were those of one
+training. Work is the number of steps, in units of a whole training. Regret is the distance of the best fully
 trained point from the best of all, relative to the distance of the median. The program prints means over
 seeds with normal 95 % intervals.
 
@@ -38,6 +39,7 @@ from activemem.engine.run.search.ask_tell import (
     RungStudies,
     UnseenPoints,
     enough_points,
+    make_pruner,
     make_sampler,
 )
 from activemem.engine.run.search.samplers.search_observations import distribution, suggest
@@ -61,8 +63,9 @@ WAYS: dict[str, tuple[str, ...]] = {
     "asha": ("random", "asha"),
     "asha, gp_trees": ("gp_trees", "asha"),
     "asha, tpe": ("tpe", "asha"),
+    "median, gp_trees": ("gp_trees", "median"),
 }
-"""The sampler of each method, and its scheduler if it uses rungs."""
+"""The sampler of each method, and its scheduler if it has one."""
 
 Losses = Mapping[str, Sequence[float]]
 """The losses of each point by rung."""
@@ -72,7 +75,9 @@ def load(way: Sequence[str], losses: Losses, seed: int) -> Study:
     """Return the search study with this sampler and, if one is given, this scheduler."""
     sampler, *scheduler = way
     changes = [f"search.sampler={sampler}", f"search.seed={seed}", f"search.trials={len(losses)}"]
-    if scheduler:
+    if scheduler == ["median"]:
+        changes.append("search.scheduler=median")
+    elif scheduler:
         keys = f"fidelity = 'data', min_fidelity = {STEPS[0]}, reduction = 3"
         changes.append(f"search.scheduler={{ name = '{scheduler[0]}', {keys} }}")
     study = load_study(STUDY, [*SPACE, *changes])
@@ -91,7 +96,10 @@ class Replay:
         """Prepare the search."""
         study = self.study
         assert study.search is not None
-        make = partial(optuna.create_study, sampler=make_sampler(study.search.settings, study))
+        settings = study.search.settings
+        make = partial(
+            optuna.create_study, sampler=make_sampler(settings, study), pruner=make_pruner(settings)
+        )
         self._studies = RungStudies(make, len(STEPS) if study.fidelity else 1, enough=enough_points(study))
         self._board = None if study.fidelity is None else RungBoard(study.fidelity)
         self._unseen, self._known = UnseenPoints(study, study.search.settings.seed), set[str]()
@@ -108,13 +116,22 @@ class Replay:
                 break
             else:
                 (point, trial), rung = self._begin(), 0
-            step = rung if self._board is not None else len(STEPS) - 1
+            step = rung if self._board is not None else self._pruned_at(point, trial)
             loss = self.losses[point][step]
             done += STEPS[step] / STEPS[-1]
             best = min(best, loss) if STEPS[step] == STEPS[-1] else best
             course.append((done, best))
-            self._end(point, rung, loss, trial)
+            self._end(point, rung, loss, trial, is_pruned=self._board is None and step < len(STEPS) - 1)
         return course
+
+    def _pruned_at(self, point: str, trial: optuna.Trial | None) -> int:
+        """Return the index in STEPS at which the scheduler prunes a training; the last one if it does not."""
+        assert trial is not None, "only rungs train a point again"
+        for index, steps in enumerate(STEPS[:-1]):
+            trial.report(self.losses[point][index], steps)
+            if trial.should_prune():
+                return index
+        return len(STEPS) - 1
 
     def _begin(self) -> tuple[str, optuna.Trial]:
         """Return a new point and its Optuna trial, chosen with the search's own code."""
@@ -136,12 +153,15 @@ class Replay:
         self._known.add(point)
         return point, trial
 
-    def _end(self, point: str, rung: int, loss: float, trial: optuna.Trial | None) -> None:
+    def _end(
+        self, point: str, rung: int, loss: float, trial: optuna.Trial | None, *, is_pruned: bool
+    ) -> None:
         """Report the loss of a point on a rung."""
         if self._board is not None:
             self._board.begin(point, rung)
             self._board.end(point, rung, loss)
-        if trial is None or not self._studies.tell(trial, PointEnd(TrialState.COMPLETE, 1, (loss,)), rung):
+        state = TrialState.PRUNED if is_pruned else TrialState.COMPLETE
+        if trial is None or not self._studies.tell(trial, PointEnd(state, 1, (loss,)), rung):
             values = json.loads(point)
             space = {name: distribution(self.study.dimensions[name]) for name in values}
             self._studies.add(create_trial(params=values, distributions=space, value=loss), rung)
