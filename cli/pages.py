@@ -477,10 +477,14 @@ class StudyNoisePage(Page):
 
 
 class StudyImportancePage(Page):
-    """The output of `study importance`: the share of each dimension of a search, the largest first."""
+    """The output of `study importance`: the share of each dimension of a search, the largest first.
+
+    `points` is the number of finished points from which the shares are estimated.
+    """
 
     study: str
     importance: Mapping[str, float]
+    points: int
 
 
 class StudyMissingPage(Page):

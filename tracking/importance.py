@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from typing import NamedTuple
 
 import optuna
 from optuna.trial import TrialState
@@ -19,8 +20,15 @@ _LEAST_POINTS = 10
 """The least number of finished points for which an importance is estimated."""
 
 
+class Importances(NamedTuple):
+    """The share of each dimension of a search, the largest first, and the number of points behind them."""
+
+    shares: dict[str, float]
+    points: int
+
+
 @quiet_optuna()
-def dimension_importances(study: Study, store: Store) -> dict[str, float]:
+def dimension_importances(study: Study, store: Store) -> Importances:
     """Return the importance of each dimension, the largest first: together they are 1.
 
     A dimension is important if its values in the best tenth of the points differ from those in all points
@@ -47,4 +55,5 @@ def dimension_importances(study: Study, store: Store) -> dict[str, float]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the evaluator is experimental in Optuna
         evaluator = optuna.importance.PedAnovaImportanceEvaluator()
-        return optuna.importance.get_param_importances(searched, evaluator=evaluator)
+        shares = optuna.importance.get_param_importances(searched, evaluator=evaluator)
+    return Importances(shares, len(complete))

@@ -287,14 +287,15 @@ def importance(study: StudyName, *, results: ResultsOption = None, as_json: Json
     from ..machine_settings import open_results
 
     opened = open_results(study, results)
-    shares = dimension_importances(opened.study, opened.store)
+    shares, points = dimension_importances(opened.study, opened.store)
     if as_json:
         from ..pages import StudyImportancePage
 
-        print_json(StudyImportancePage(study=opened.study.name, importance=shares))
+        print_json(StudyImportancePage(study=opened.study.name, importance=shares, points=points))
         return
     width = max(map(len, shares))
-    print_stdout("\n".join(f"{name:<{width}}  {share:.2f}" for name, share in shares.items()))
+    lines = [f"{name:<{width}}  {share:.2f}" for name, share in shares.items()]
+    print_stdout("\n".join([*lines, f"over {points:,} finished points"]))
 
 
 def _compared(study: Study) -> list[str]:

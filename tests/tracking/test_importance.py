@@ -17,7 +17,8 @@ def importances(name, store):
 
 
 def test_the_importances_of_a_search_are_shares_with_the_largest_first():
-    found = importances("tune-kernel", COMMITTED)
+    found, points = importances("tune-kernel", COMMITTED)
+    assert points == 22  # the points of 40 whose trials reached the last rung
     assert found.keys() == {"k", "dropout", "lr"}
     assert sum(found.values()) == pytest.approx(1)
     assert list(found.values()) == sorted(found.values(), reverse=True)

@@ -80,3 +80,10 @@ def test_the_file_of_a_shipped_study_is_printed_as_it_is(run):
     text = run("study", "show", "search-mixers", "--toml").stdout
     assert text == find_study_file("search-mixers").read_text(encoding="utf-8")
     assert run("study", "show", "search-mixers", "--toml", "--json").exit_code == 2
+
+
+def test_importances_say_how_many_points_they_rest_on(run):
+    shipped = find_study_file("tune-kernel").with_name("results")
+    command = ("study", "importance", "tune-kernel", "--results", str(shipped))
+    assert run(*command).stdout.endswith("over 22 finished points\n")
+    assert json.loads(run(*command, "--json").stdout)["points"] == 22
