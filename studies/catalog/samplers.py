@@ -24,28 +24,30 @@ MakeScheduler = Callable[[], "optuna.pruners.BasePruner"]
 class SearchPart(Generic[PartT]):
     """A registered sampler or scheduler of searches.
 
-    `source` names the publication that describes it. `make` is the function of a plug-in that builds it; None
-    for built-in samplers and schedulers.
+    `source` names the publication that describes it. `startup` is the number of points that a sampler draws
+    at random before it learns from results, or the sampler's key that sets this number. `make` is the
+    function of a plug-in that builds it; None for built-in samplers and schedulers.
     """
 
     source: str
+    startup: int | str = 0
     make: PartT | None = None
 
 
 SAMPLERS: Registry[SearchPart[MakeSampler]] = Registry(
     "sampler",
     {
-        name: SearchPart(source=source)
-        for name, source in {
-            "tpe": "Bergstra et al. 2011; Watanabe 2023",
-            "evolution": "Real et al. 2019",
-            "random": "Bergstra and Bengio 2012",
-            "quasi_random": "Sobol 1967; Owen 1998",
-            "cmaes": "Hansen and Ostermeier 2001",
-            "gp": "Jones, Schonlau and Welch 1998",
-            "gp_trees": "Ru et al. 2021",
-            "nsga2": "Deb et al. 2002",
-            "grid": "all points in order",
+        name: SearchPart(source=source, startup=startup)
+        for name, (source, startup) in {
+            "tpe": ("Bergstra et al. 2011; Watanabe 2023", "n_startup_trials"),
+            "evolution": ("Real et al. 2019", "population"),
+            "random": ("Bergstra and Bengio 2012", 0),
+            "quasi_random": ("Sobol 1967; Owen 1998", 0),
+            "cmaes": ("Hansen and Ostermeier 2001", 10),
+            "gp": ("Jones, Schonlau and Welch 1998", 10),
+            "gp_trees": ("Ru et al. 2021", 10),
+            "nsga2": ("Deb et al. 2002", 50),
+            "grid": ("all points in order", 0),
         }.items()
     },
 )

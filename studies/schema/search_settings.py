@@ -277,6 +277,12 @@ class SearchSettings(StrictModel, table="search"):
         return self.sampler.name if self.sampler else ""
 
     @property
+    def startup(self) -> int:
+        """The number of points that the sampler draws at random before it learns from results."""
+        declared = SAMPLERS[self.sampler.name].startup if self.sampler else 0
+        return declared if isinstance(declared, int) else getattr(self.sampler, declared)
+
+    @property
     def fidelity(self) -> str:
         """The quantity that grows from one rung to the next, such as `epochs`."""
         return self.scheduler.fidelity if isinstance(self.scheduler, RungSettings) else EPOCHS

@@ -207,14 +207,14 @@ def scheduler_words(search: SearchSettings) -> str:
 
 
 def search_words(search: SearchSettings, elsewhere: int = 0) -> str:
-    """Describe a search: `20 points by tpe for the lowest loss, cut short by asha`.
+    """Describe a search: `20 points by tpe (the first 10 at random) for the lowest loss, cut short by asha`.
 
     `elsewhere` is the number of points whose results are known from other studies.
     """
     end = f", at most {search.budget.words()}" if search.budget and search.budget.words() else ""
     mean = f", means over each {' and '.join(search.across)}" if search.across else ""
-    startup = min(search.trials, getattr(search.sampler, "n_startup_trials", 0))
-    random = f" (the first {startup} at random)" if 2 * startup >= search.trials else ""
+    startup = min(search.trials, search.startup)
+    random = f" (the first {startup} at random)" if startup else ""
     text = f"{plural(search.trials, 'point')} by {search.sampler_name}{random} for {goal_words(search)}"
     text = f"{text}{mean}{scheduler_words(search)}{end}"
     if not elsewhere:

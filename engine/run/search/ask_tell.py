@@ -51,9 +51,6 @@ from .samplers.search_observations import (
 )
 from .stored_points import PointEnd, SearchPoint
 
-FIRST_DRAWN = 10
-"""The number of random points before CMA-ES learns from results."""
-
 
 class SobolSampler(optuna.samplers.QMCSampler):
     """Sampler for one element of Optuna's scrambled Sobol sequence. `place` is the element's number."""
@@ -88,28 +85,28 @@ class CmaEsSampler(optuna.samplers.CmaEsSampler):
     next. Optuna would keep its state in the trials of the study, which a study restored from the store lacks.
     """
 
-    def __init__(self, seed: int) -> None:
-        self._seed = seed
+    def __init__(self, seed: int, startup: int) -> None:
+        self._seed, self._startup = seed, startup
         super().__init__(seed=seed, warn_independent_sampling=False)
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         complete = whole_study(study).get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        if len(complete) < FIRST_DRAWN or not search_space:
+        if len(complete) < self._startup or not search_space:
             return {}
         ended = sorted(complete, key=when_ended)
         with warnings.catch_warnings():  # the sampler is experimental, but Optuna's version is pinned
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             sampler = optuna.samplers.CmaEsSampler(
                 seed=self._seed,
-                source_trials=ended[:FIRST_DRAWN],
+                source_trials=ended[: self._startup],
                 n_startup_trials=0,
                 warn_independent_sampling=False,
             )
         replayed = optuna.create_study(direction=study.direction, sampler=sampler)
         space = dict(sorted(search_space.items()))  # in a restored study, its order differs
-        for each in ended[FIRST_DRAWN:]:
+        for each in ended[self._startup :]:
             replayed.enqueue_trial(each.params)
             replayed.tell(replayed.ask(space), each.value)
         return replayed.ask(space).params
@@ -230,7 +227,8 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
         )
     if sampler.name == "quasi_random":
         return RestartableSampler(lambda drawn, place: SobolSampler(seed, place, draw_seed=drawn), seed)
-    return RestartableSampler(_OPTUNAS[sampler.name], seed)
+    optunas = _OPTUNAS[sampler.name]
+    return RestartableSampler(lambda seed, _: optunas(seed, settings.startup), seed)
 
 
 def restored_attributes(sampler: optuna.samplers.BaseSampler, ended: int) -> dict[str, int]:
@@ -246,14 +244,15 @@ def restored_attributes(sampler: optuna.samplers.BaseSampler, ended: int) -> dic
     return {f"{type(genetic).__name__}:generation": ended // genetic.population_size}
 
 
-_OPTUNAS: dict[str, MakeSampler] = {
+_OPTUNAS: dict[str, Callable[[int, int], BaseSampler]] = {
     "random": lambda seed, _: optuna.samplers.RandomSampler(seed=seed),
     # it is never used, because a grid takes points in order
     "grid": lambda seed, _: optuna.samplers.RandomSampler(seed=seed),
-    "cmaes": lambda seed, _: CmaEsSampler(seed),
-    "gp": lambda seed, _: optuna.samplers.GPSampler(seed=seed),
-    "nsga2": lambda seed, _: optuna.samplers.NSGAIISampler(seed=seed),
+    "cmaes": CmaEsSampler,
+    "gp": lambda seed, startup: optuna.samplers.GPSampler(seed=seed, n_startup_trials=startup),
+    "nsga2": lambda seed, startup: optuna.samplers.NSGAIISampler(seed=seed, population_size=startup),
 }
+"""Optuna's samplers without keys, made from a seed and the number of points that are drawn at random."""
 
 
 def make_pruner(settings: SearchSettings) -> optuna.pruners.BasePruner:

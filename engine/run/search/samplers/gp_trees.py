@@ -46,6 +46,7 @@ from .....grammar.nodes import (
     TiedNode,
     Value,
 )
+from .....studies.catalog.samplers import SAMPLERS
 from .....studies.schema.settings import RECIPE_PATH, Level
 from .....studies.study import Study
 from .evolution import PointChanges, cross
@@ -387,7 +388,7 @@ def _cholesky(distances: Sequence[Numbers], settings: KernelSettings) -> Numbers
 
 Values = dict[str, Level]
 
-DRAWN = 10
+DRAWN = int(SAMPLERS["gp_trees"].startup)
 """The number of random points before the Gaussian process proposes points."""
 
 POOL_DRAWN, POOL_CHANGED = 64, 192

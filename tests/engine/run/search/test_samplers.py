@@ -1,10 +1,13 @@
 """Samplers and schedulers conform, the suites detect violations, and plug-in errors name the plug-in."""
 
+import re
+
 import optuna
 import pytest
 
-from activemem import PluginError, load_plugin, load_study, register_sampler, register_scheduler
+from activemem import PluginError, Store, load_plugin, load_study, register_sampler, register_scheduler
 from activemem.engine.run.search import conformance, make_pruner, make_sampler
+from activemem.studies import format_plan, make_plan
 from activemem.studies.catalog import SAMPLERS, SCHEDULERS
 from activemem.studies.schema import SearchSettings
 
@@ -31,6 +34,31 @@ def test_a_sampler_conforms(name, check):
 @pytest.mark.parametrize("name", ["asha", "median", "none"])
 def test_a_scheduler_conforms(name, check):
     check(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["tpe", "evolution", "gp_trees", "cmaes", "nsga2", "random", "quasi_random", GP]
+)
+def test_a_sampler_learns_after_the_points_that_the_plan_says_are_drawn_at_random(name, tmp_path):
+    text = (conformance.NUMBERS if name in ("cmaes", "gp") else conformance.STUDY).replace(
+        "[search]\ntrials = 1", f'[search]\nsampler = "{name}"\ntrials = 70'
+    )
+    planned = load_study(text)
+    line = " ".join(format_plan(make_plan(planned, Store(tmp_path), memory=None)).split())
+    told = re.search(r"70 points by \w+(?: \(the first (\d+) at random\))? for", line)
+    startup = int(told[1] or 0)
+    assert startup == planned.search.settings.startup
+
+    def proposed(sign):
+        study = conformance._study(name, 0)
+        for _ in range(startup + 4):
+            trial = study.ask()
+            study.tell(trial, sign * float(conformance._suggest(trial, name)["rate"]))
+        return [trial.params for trial in study.trials]
+
+    high, low = proposed(1), proposed(-1)
+    assert high[:startup] == low[:startup]
+    assert (high == low) is not bool(startup)  # others never learn
 
 
 def unseeded(seed):
