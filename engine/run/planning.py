@@ -343,15 +343,21 @@ def _cpu_months(plan: Plan) -> str:
 
 
 def _time_of_steps(plan: Plan, machine: Machine) -> str:
-    """Say how long the training steps of language models take here; "" for other studies.
+    """Say how long the training steps of language models and of drawn tasks take here, else return "".
 
-    A step costs what it costs to copy sequences of as many symbols and tokens, so that no file is read.
+    A step of a language model costs what it costs to copy sequences of as many symbols and tokens, so that no
+    file is read. Tasks whose lengths depend on their data are named: the time is then a lower bound.
     """
     left = [each.trial.settings for each in plan.trials if each.status not in ("done", "failed")]
     drawn: list[TrialSettings] = []
+    unread = dict[str, None]()
     for settings in left:
+        if isinstance(settings.task, SentencePairSettings | LabelledSettings):
+            unread[settings.task.name] = None
+            continue
         if not isinstance(settings.task, LanguageModelSettings):
-            return ""
+            drawn.append(settings)
+            continue
         tokens, vocab = sequence_tokens(settings), settings.task.interface.model.vocab
         train = settings.train.model_copy(update={"lengths": (tokens, tokens), "curriculum": None})
         task = require_task("copy").settings.model_validate({"name": "copy", "vocab": vocab})
@@ -360,7 +366,10 @@ def _time_of_steps(plan: Plan, machine: Machine) -> str:
     if times is None:
         return ""
     total = format_core_hours(sum(map(times, drawn)) * machine.cpus)
-    return f"about {total} of training steps; scores on dev and test come on top, once the data are read"
+    text = f"{total} of training steps; scores on dev and test come on top, once the data are read"
+    if not unread:
+        return f"about {text}"
+    return f"at least {text}; {' and '.join(unread)}: no estimate, as lengths depend on the data"
 
 
 def _total_time(plan: Plan, machine: Machine) -> str:

@@ -1,5 +1,7 @@
 """A plan times the steps of studies that have not run, on drawn data, so that no text is read."""
 
+import re
+
 import pytest
 
 from activemem import load_study
@@ -7,6 +9,8 @@ from activemem.engine import Machine
 from activemem.engine.run import plan_study, planning
 from activemem.storage import Store
 from activemem.studies.resolve import max_training_flops, settings_from_json
+
+from ...study_texts import study_text
 
 
 def planned(name, folder):
@@ -43,6 +47,26 @@ def test_tasks_that_draw_their_data_are_timed_with_batches_of_which_a_step_is_sh
     assert measured
     for step in map(settings_from_json, measured[0][1]):
         assert max_training_flops(step) / step.train.steps_per_epoch <= 1e10
+
+
+def test_drawn_tasks_are_timed_beside_a_text(tmp_path):
+    text = planned("which-mixer", tmp_path)
+    assert re.search(r"in all about \d\S* core-hours of training steps; scores on dev and test come on", text)
+
+
+PAIRS = (
+    '{ label = "pairs", name = "translation", corpus = "multi30k-en-fr", tokens = "spelled", pieces = 500 }'
+)
+
+
+def test_tasks_without_an_estimate_are_named_beside_a_lower_bound_of_the_others(tmp_path):
+    text = study_text(
+        model={"recipe": "seq2seq(lstm, lstm)"},
+        train={"lengths": None, "curriculum": None},
+        factors={"mixer": None, "task": ["reverse_copy", "TRANSLATION"]},
+    ).replace('"TRANSLATION"', PAIRS)
+    found = " ".join(str(plan_study(load_study(text), Store(tmp_path), Machine(gpus=0.0))).split())
+    assert re.search(r"in all at least .*\btranslation: no estimate, as lengths depend on the data", found)
 
 
 def test_where_lengths_depend_on_the_data_they_must_be_read_first(tmp_path):
