@@ -33,13 +33,6 @@ class _OwnCorpus(Record):
     pieces: int | None = None
 
 
-class _FreeGpu(Record):
-    """Schema for the free bytes of each GPU at the start of the run `run`."""
-
-    run: str
-    free: int
-
-
 class StudyRecord(BaseModel):
     """A study as it last ran.
 
@@ -55,7 +48,6 @@ class StudyRecord(BaseModel):
     own_corpus: _OwnCorpus | None = None
     run: str | None = None
     seeds_before: list[int] = Field(default_factory=list[int])
-    gpu: _FreeGpu | None = None
     renamed: str | None = None
     rename_ended: bool = False
 

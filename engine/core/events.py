@@ -62,8 +62,8 @@ class Ended:
 class ClusterNode:
     """A node of a Ray cluster, with its CPUs and GPUs.
 
-    `problem` says why it cannot train, if so. `gpu_bytes` is the free memory of its fullest GPU in bytes; 0
-    if trials do not train on a GPU.
+    `problem` says why it cannot train, if so. `gpu_bytes` is the memory of its smallest GPU in bytes; 0 if
+    trials do not train on a GPU.
     """
 
     host: str

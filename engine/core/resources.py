@@ -10,43 +10,12 @@ import os
 import re
 import sys
 import warnings
-from contextlib import suppress
-from ctypes import CDLL, Structure, byref, c_ulonglong, c_void_p
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
 from typing import Literal
 
 from ...errors import ActivememError, argument_fault, check_arguments, describe_value, number_fault
-
-_LIBRARY = "libnvidia-ml.so.1"
-
-
-class _Memory(Structure):
-    """The C struct `nvmlMemory_t` of nvml.h: the memory of a GPU in bytes."""
-
-    _fields_ = (("total", c_ulonglong), ("free", c_ulonglong), ("used", c_ulonglong))
-
-
-def free_bytes(uuid: str) -> int | None:
-    """Return the free memory of a GPU or MIG instance in bytes.
-
-    `uuid` is its CUDA UUID. Return None if NVIDIA's management library is missing or does not report the free
-    memory.
-    """
-    with suppress(OSError, AttributeError):  # the library is missing or too old
-        library, handle, memory = CDLL(_LIBRARY), c_void_p(), _Memory()
-        if library.nvmlInit_v2() == 0:
-            try:
-                for kind in ("MIG", "GPU"):  # a CUDA UUID does not say which of the two it names
-                    name = f"{kind}-{uuid}".encode()
-                    if library.nvmlDeviceGetHandleByUUID(name, byref(handle)) == 0:
-                        succeeded = library.nvmlDeviceGetMemoryInfo(handle, byref(memory)) == 0
-                        return memory.free if succeeded else None
-            finally:
-                library.nvmlShutdown()
-    return None
-
 
 _GPU_FILES = ("nvidiactl", "nvidia0", "nvmap", "dxg", "kfd")
 """Files in /dev that exist if Linux has a GPU driver: NVIDIA, NVIDIA Jetson, WSL and AMD."""
@@ -57,33 +26,18 @@ _NO_GPU = ("No CUDA GPUs are available", "No HIP GPUs are available", "Found no 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """A GPU and its memory in bytes, in total and free."""
+    """A GPU and its memory in bytes."""
 
     name: str
     bytes: int
-    free: int
 
 
 def find_gpus() -> list[Gpu]:
-    """Return the GPUs that torch can use in this process.
-
-    Free bytes come from the driver's library, because asking CUDA would create a context, which holds memory.
-    All memory counts as free if the library reports nothing, or if other processes hold less than a context
-    takes.
-    """
+    """Return the GPUs that torch can use in this process. Memory of other processes is not subtracted."""
     import torch  # noqa: PLC0415 -- most machines that plan have no GPU
 
-    from ...studies.planning.memory_estimates import GPU_CONTEXT  # noqa: PLC0415 -- few commands need it
-
-    found = list[Gpu]()
-    for place in range(count_gpus()):
-        has = torch.cuda.get_device_properties(place)
-        free = free_bytes(str(getattr(has, "uuid", "")))
-        unused = torch.cuda.memory_reserved(place) - torch.cuda.memory_allocated(place)  # for this process
-        held = 0 if free is None else max(0, has.total_memory - free - unused)
-        taken = held if held > GPU_CONTEXT else 0
-        found.append(Gpu(name=has.name, bytes=has.total_memory, free=has.total_memory - taken))
-    return found
+    found = map(torch.cuda.get_device_properties, range(count_gpus()))
+    return [Gpu(name=each.name, bytes=each.total_memory) for each in found]
 
 
 def cpu_has_bf16() -> bool:
@@ -96,9 +50,9 @@ def cpu_has_bf16() -> bool:
 
 
 def gpu_here() -> tuple[Gpu, int] | None:
-    """Return the GPU with the least free memory, and the number of GPUs. Return None if there is no GPU."""
+    """Return the GPU with the least memory, and the number of GPUs. Return None if there is no GPU."""
     found = find_gpus() if has_gpu() else []
-    return (min(found, key=lambda each: each.free), len(found)) if found else None
+    return (min(found, key=lambda each: each.bytes), len(found)) if found else None
 
 
 def count_gpus() -> int:

@@ -150,9 +150,9 @@ def check_node(
     plugins: tuple[PluginFile, ...],
     settings: bytes,
 ) -> tuple[str, int]:
-    """Check this node; return a fault or "", and its free GPU memory in bytes.
+    """Check this node; return a fault or "", and its GPU memory in bytes.
 
-    If the node has several GPUs, the bytes are those of the GPU with the least free memory. The fault says
+    If the node has several GPUs, the bytes are those of the GPU with the least memory. The fault says
     why the node cannot train trials. The check runs on the node as a Ray task. The node needs the code and
     the version of torch of the `driver`, the store, the plug-ins and the corpora. The pickled settings may
     need the plug-ins. The bytes are 0 if trials train on CPUs.
@@ -164,7 +164,7 @@ def check_node(
             raise NodeError(fault)
         if torch.__version__ != torch_version:
             raise NodeError(f"expected torch {torch_version}, got {torch.__version__}")
-        gpu_bytes = found[0].free if machine.gpus and (found := gpu_here()) else 0
+        gpu_bytes = found[0].bytes if machine.gpus and (found := gpu_here()) else 0
         if machine.gpus and not gpu_bytes:
             fails = f", because CUDA fails: {fault}" if (fault := gpu_fault()) is not None else ""
             raise NodeError(f"expected the GPU that Ray reports, but torch finds none{fails}")

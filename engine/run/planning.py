@@ -236,32 +236,28 @@ def _where_here(plan: Plan, machine: Machine, at_once: int | None, *, local: boo
             return f"this machine's CPU: torch finds no GPU here{_shortage(plan)}"
         return f"nowhere: gpus = {gpus:g}, and torch finds no GPU here"
     gpu, count = found
-    held = gpu.bytes - gpu.free
-    others = f" (other processes use {format_bytes(held)})" if held else ""
     if local:
-        return f"this machine's GPU, {gpu.name}, for one trial at a time{others}"
+        return f"this machine's GPU, {gpu.name}, for one trial at a time"
     # a GPU may be split into instances, each for another process
     count = max(count, count_gpus_of_processes())
     name = f"this machine's {f'{count} GPUs' if count > 1 else 'GPU'}, {gpu.name}"
-    shared = plan.memory and _shared(plan.memory[1], gpu, count, machine, others=others, at_once=at_once)
-    return f"{name}: {shared}" if shared else f"{name}{others}"
+    shared = plan.memory and _shared(plan.memory[1], gpu, count, machine, at_once)
+    return f"{name}: {shared}" if shared else name
 
 
-def _shared(
-    held: StepMemory, gpu: Gpu, count: int, machine: Machine, *, others: str, at_once: int | None
-) -> str:
+def _shared(held: StepMemory, gpu: Gpu, count: int, machine: Machine, at_once: int | None) -> str:
     if (cpus := cpus_here()) < machine.cpus:
         needed = f"cpus = {machine.cpus:g}, and this machine has {plural(cpus, 'CPU')}"
         return f"no trial, because each needs {needed}; with --local, one trial"
-    fitting, room = trials_that_fit(held, gpu.free), cpus / count / machine.cpus
+    fitting, room = trials_that_fit(held, gpu.bytes), cpus / count / machine.cpus
     if not fitting:
-        return f"{_no_trial_fits(held, gpu.free)}{others}"
+        return _no_trial_fits(held, gpu.bytes)
     if machine.gpus == "auto":
-        trials = trials_per_gpu(held, gpu.free, cpus=room, at_once=at_once and at_once / count)
+        trials = trials_per_gpu(held, gpu.bytes, cpus=room, at_once=at_once and at_once / count)
     else:
         trials = max(1, int(min(1 / machine.gpus, room)))
     place = "" if count == 1 else " on each"
-    fit = f"{fitting:,} fit{'s' * (fitting == 1)} into {format_bytes(gpu.free)}{others}"
+    fit = f"{fitting:,} fit{'s' * (fitting == 1)} into {format_bytes(gpu.bytes)}"
     text = f"{plural(trials, 'such trial')} at once{place}; {fit}"
     return text if trials == 1 else f"{text}; with --local, one trial at a time"
 

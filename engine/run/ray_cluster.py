@@ -305,7 +305,7 @@ def fit_here(machine: Machine, settings: Sequence[TrialSettings], at_once: int |
     if machine.gpus == "auto":
         found = gpu_here()
         here = ClusterNode(
-            host="here", cpus=cpus, gpus=count_gpus_of_processes(), gpu_bytes=found[0].free if found else 0
+            host="here", cpus=cpus, gpus=count_gpus_of_processes(), gpu_bytes=found[0].bytes if found else 0
         )
         machine = replace(machine, gpus=share_of_gpu(machine, [here], settings, at_once) if found else 0.0)
     for name, asked in (("CPU", machine.cpus), ("GPU", _gpus(machine))):

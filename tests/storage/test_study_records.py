@@ -46,7 +46,7 @@ def page(record):
 
 UNFIT = [
     *({}, {"text": None}, {"text": 7}, {"text": "a\n", "overrides": None}, {"text": "a\n", "overrides": [1]}),
-    *({"text": "\ud800"}, {"text": "a\n", "gpu": {"run": 1}}, {"text": "a\n", "own_corpus": []}, [], "a"),
+    *({"text": "\ud800"}, {"text": "a\n", "own_corpus": []}, [], "a"),
 ]
 
 

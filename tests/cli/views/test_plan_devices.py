@@ -27,8 +27,8 @@ STEP = StepMemory(
 def _told(monkeypatch):
     """Return a function for the plan's device text, with H100s and steps of 8 GB."""
 
-    def told(gpus, *, others=0, count=1, cpus=64, address=None, size=80 * 10**9, left=None):
-        gpu = Gpu(name="NVIDIA H100", bytes=size, free=size - others)
+    def told(gpus, *, count=1, cpus=64, address=None, size=80 * 10**9, left=None):
+        gpu = Gpu(name="NVIDIA H100", bytes=size)
         monkeypatch.setattr(planning, "gpu_here", lambda: (gpu, count))
         monkeypatch.setattr(planning, "cpus_here", lambda: cpus)
         plan = SimpleNamespace(memory=("sa", STEP))
@@ -88,13 +88,12 @@ def test_as_many_trials_share_a_gpu_as_fit(told, golden):
             ("auto", {"cpus": 1}),
             "no trial, because each needs cpus = 2, and this machine has 1 CPU; with --local, one trial",
         ),
-        ((0.25, {"others": 62 * 10**9}), "4 such trials at once; 1 fits into 18.0 GB"),
+        ((0.25, {"size": 18 * 10**9}), "4 such trials at once; 1 fits into 18.0 GB"),
         (
-            ("auto", {"others": 72 * 10**9}),
-            "no such trial fits into 8.0 GB, but one with gradient accumulation over "
-            "2 parts (other processes use 72.0 GB)",
+            ("auto", {"size": 8 * 10**9}),
+            "no such trial fits into 8.0 GB, but one with gradient accumulation over 2 parts",
         ),
-        (("auto", {"others": 75 * 10**9}), "no such trial fits into 5.0 GB (other processes use 75.0 GB)"),
+        (("auto", {"size": 5 * 10**9}), "no such trial fits into 5.0 GB"),
     ],
 )
 def test_memory_cpus_or_the_setting_limit_the_trials_on_a_gpu(told, asked, says):
@@ -125,10 +124,6 @@ def test_a_trial_that_has_the_whole_gpu_shares_it_with_none(told):
     assert told("auto", address="elsewhere:1").endswith(
         "; with --local, this machine's GPU, NVIDIA H100, for one trial at a time"
     )
-
-
-def test_memory_that_other_processes_hold_is_not_available_to_trials(told, golden):
-    golden(told("auto", others=60 * 10**9))
 
 
 def test_a_gpu_that_cuda_fails_with_trains_nothing(monkeypatch, golden):

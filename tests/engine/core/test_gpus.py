@@ -1,4 +1,4 @@
-"""The GPUs of a machine, their free memory, and reasons why CUDA fails."""
+"""The GPUs of a machine, and reasons why CUDA fails."""
 
 import pytest
 import torch

@@ -77,7 +77,7 @@ def test_no_more_trials_share_a_gpu_than_there_are_for_each_so_that_none_is_idle
 
 @pytest.mark.slow  # Ray begins
 def test_as_many_gpus_train_as_there_are_trials(monkeypatch, settings):
-    gpu = Gpu(name="NVIDIA H100", bytes=80 * 10**9, free=80 * 10**9)
+    gpu = Gpu(name="NVIDIA H100", bytes=80 * 10**9)
     monkeypatch.setattr(ray_cluster, "gpu_here", lambda: (gpu, 4))
     for module in (ray_cluster, ray_connection):
         monkeypatch.setattr(module, "count_gpus_of_processes", lambda: 4)
@@ -129,7 +129,7 @@ def test_gpus_that_are_split_are_those_that_cuda_gives_to_a_process(monkeypatch)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)  # of the machine, as the driver counts them
     monkeypatch.setattr(torch._C, "_cuda_getDeviceCount", lambda: 1, raising=False)
     monkeypatch.setattr(torch.cuda, "get_device_properties", properties)
-    assert [each.free for each in resources.find_gpus()] == [10 * 2**30]
+    assert [each.bytes for each in resources.find_gpus()] == [10 * 2**30]
     assert (count_gpus(), count_gpus_of_processes()) == (1, 1)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-a,MIG-b,MIG-c")  # one for each worker
     assert (count_gpus(), count_gpus_of_processes()) == (1, 3)
@@ -147,50 +147,17 @@ def test_a_row_has_the_share_of_a_gpu_that_its_trial_had(tmp_path, tiny, monkeyp
     assert device.endswith(told)
 
 
-@pytest.fixture(name="two_gpus")
-def _two_gpus(monkeypatch):
-    """Simulate two GPUs with given free memory."""
-
-    def two_gpus(*free):
-        sizes = {"NVIDIA H100": 80 * 10**9, "NVIDIA L4": 24 * 10**9}
-        found = [
-            SimpleNamespace(name=name, total_memory=size, uuid=str(place))
-            for place, (name, size) in enumerate(sizes.items())
-        ]
-        monkeypatch.setattr(resources, "has_gpu", lambda: True)
-        monkeypatch.setattr(resources, "count_gpus", lambda: len(found))
-        monkeypatch.setattr(resources, "free_bytes", lambda uuid: free[int(uuid)])
-        monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: found[device])
-
-    return two_gpus
-
-
-@pytest.mark.parametrize(
-    ("free", "fullest"),
-    [
-        ((80 * 10**9, 24 * 10**9), Gpu(name="NVIDIA L4", bytes=24 * 10**9, free=24 * 10**9)),
-        ((None, None), Gpu(name="NVIDIA L4", bytes=24 * 10**9, free=24 * 10**9)),
-        ((10**10, 24 * 10**9), Gpu(name="NVIDIA H100", bytes=80 * 10**9, free=10**10)),
-        ((8 * 10**10, 235 * 10**8), Gpu(name="NVIDIA L4", bytes=24 * 10**9, free=24 * 10**9)),
-    ],
-    ids=["all free", "not told", "held by others", "the driver's own"],
-)
-def test_a_run_uses_the_gpu_with_the_least_free_memory_as_its_plan_says(
-    two_gpus, monkeypatch, settings, free, fullest
-):
-    two_gpus(*free)
-    assert resources.gpu_here() == (fullest, 2)
+def test_a_run_uses_the_smallest_gpu_as_its_plan_says(monkeypatch, settings):
+    sizes = {"NVIDIA H100": 80 * 10**9, "NVIDIA L4": 24 * 10**9}
+    found = [SimpleNamespace(name=name, total_memory=size) for name, size in sizes.items()]
+    monkeypatch.setattr(resources, "has_gpu", lambda: True)
+    monkeypatch.setattr(resources, "count_gpus", lambda: len(found))
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: found[device])
+    assert resources.gpu_here() == (Gpu(name="NVIDIA L4", bytes=24 * 10**9), 2)
     monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 192.0, "GPU": 2.0})
     held = max(step_memory(each).total for each in settings) + GPU_CONTEXT
     machine = fit_here(Machine(cpus=1.0), settings, None)
-    assert machine.gpus == 10_000 // min(48, int(0.9 * fullest.free / held)) / 10_000
-
-
-def test_memory_that_this_process_caches_counts_as_free(two_gpus, monkeypatch):
-    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda _place: 5 * 10**9)
-    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda _place: 10**9)
-    two_gpus(75 * 10**9, 15 * 10**9)
-    assert [each.free for each in resources.find_gpus()] == [79 * 10**9, 19 * 10**9]
+    assert machine.gpus == 10_000 // min(48, int(0.9 * 24 * 10**9 / held)) / 10_000
 
 
 def test_workers_that_share_a_machine_compile_by_the_cores_of_their_trials(monkeypatch):
@@ -253,7 +220,7 @@ def test_a_machine_has_the_cpus_that_its_process_may_use_and_its_container_has(
 
 @pytest.mark.slow  # Ray begins
 def test_a_run_shares_a_gpu_as_the_cpus_of_its_cluster_and_the_plan_say(monkeypatch, settings):
-    gpu = Gpu(name="NVIDIA H100", bytes=80 * 10**9, free=80 * 10**9)
+    gpu = Gpu(name="NVIDIA H100", bytes=80 * 10**9)
     monkeypatch.setattr(ray_cluster, "gpu_here", lambda: (gpu, 1))
     for module in (ray_cluster, ray_connection):
         monkeypatch.setattr(module, "count_gpus_of_processes", lambda: 1)
