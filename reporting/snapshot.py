@@ -49,6 +49,14 @@ class Snapshot:
         return study_outcomes(self.study, self.outcomes)
 
     @cached_property
+    def counted_outcomes(self) -> pl.DataFrame:
+        """Return the outcomes of the study's own trials and of seeds that were added later.
+
+        Claims use them all, and so do some tables.
+        """
+        return study_outcomes(self.study.with_later_seeds(), self.outcomes)
+
+    @cached_property
     def status(self) -> StudyStatus:
         """Return the status of the study: the progress of its trials."""
         return study_status(self.study, self.store, self.outcomes, confirmed=self.confirmed)

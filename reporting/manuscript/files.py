@@ -18,7 +18,6 @@ from typing import Any
 import polars as pl
 
 from ...studies.catalog.datasets import Dataset, require_dataset
-from ...studies.planning.status import study_outcomes
 from ...studies.schema.factors import one_line
 from ...studies.study import Study
 from ...studies.text.units import format_duration, plural
@@ -160,8 +159,7 @@ def _compute(studies: Sequence[Snapshot]) -> Iterator[str]:
     verdicts and tables may use them.
     """
     columns = ("trial", "status", "seconds", "device", "version", "commit", "torch_version", "cuda_version")
-    found = [study_outcomes(now.study.with_later_seeds(), now.outcomes) for now in studies]
-    rows = pl.concat([each.select(*columns, "python_version") for each in found])
+    rows = pl.concat([now.counted_outcomes.select(*columns, "python_version") for now in studies])
     rows = rows.unique("trial").sort("device", "trial")
     statuses = Counter(rows["status"].to_list())
     counts = ", ".join(f"{count:,} {status}" for status, count in sorted(statuses.items()))

@@ -15,6 +15,7 @@ from typing import Any
 
 from ... import __version__
 from ...storage import Store
+from ...storage.rows import has_trial
 from ...studies.schema.factors import level_names, one_line
 from ...studies.study import Study
 from ...studies.text.units import format_duration, plural
@@ -183,12 +184,16 @@ def provenance_lines(inputs: Snapshot) -> Iterator[str]:
     sentences += [
         f"{plural(count, 'trial')} trained for the study {name}." for name, count in found["others"]
     ]
-    sentences.append(f"Seeds: {', '.join(map(str, study.seeds))}.")
+    seeds, added = ", ".join(map(str, study.seeds)), inputs.status.added
+    if added:
+        numbers = inputs.counted_outcomes.filter(has_trial(added))["seed"].unique().sort().to_list()
+        seeds += f"; added seeds: {', '.join(map(str, numbers))} ({len(added)} of these trials)"
+    sentences.append(f"Seeds: {seeds}.")
     if study.document.overrides:
         sentences.append(f"Changed from the study's file: {', '.join(study.document.overrides)}.")
     hashes = {
         "the study's file": study.document.text,
-        "the ids of its trials, sorted": "\n".join(sorted(trial.id for trial in study.trials)),
+        "the ids of its trials, sorted": "\n".join(sorted({*(each.id for each in study.trials), *added})),
     }
     texts = [rf"of {what} {_hash(text)}" for what, text in hashes.items() if text]
     words = breakable(" ".join(sentences))

@@ -38,10 +38,10 @@ from ..tables.render import html
 
 def status(inputs: Snapshot) -> Mapping[str, object]:
     """Return the progress of the study for its page: numbers of trials, and the total training time."""
-    own = inputs.own_outcomes
+    counted = inputs.counted_outcomes
     return {
         "summary": inputs.status.summary(),
-        "seconds": fsum(own["seconds"]) if len(own) else None,
+        "seconds": fsum(counted["seconds"]) if len(counted) else None,
     }
 
 
@@ -110,11 +110,11 @@ _KINDS = ("version", "commit", "torch_version", "cuda_version", "python_version"
 
 
 def provenance(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return how many trials each program version trained on each device.
+    """Return how many trials each program version trained on each device, with those of added seeds.
 
     Trials that other studies trained are counted by study.
     """
-    outcomes = inputs.own_outcomes
+    outcomes = inputs.counted_outcomes
     if not len(outcomes):
         return None
     groups = outcomes.group_by(_KINDS).agg(

@@ -69,14 +69,21 @@ def test_the_appendix_has_every_setting_and_compute_counts_a_trial_once(read, tm
     assert r"\texttt{train.optimizer.lr}~=~0.001" in appendix
 
 
-def test_compute_counts_the_seeds_that_were_added_later(read, tmp_path, everything, kept):
-    whole = paper_files(read())["compute.tex"]
+def test_compute_and_provenance_count_the_seeds_that_were_added_later(read, tmp_path, everything, kept):
+    whole = paper_files(read())
     text = replaced(
         everything.document.text, ("seed = [0, 1, 2]", "seed = [0]"), ("[study]", "[study]\nmax_seeds = 3")
     )
     (tmp_path / "everything.toml").write_text(text, encoding="utf-8")
     (tmp_path / "paper.toml").write_text('[paper]\nstudies = "everything.toml"', encoding="utf-8")
-    assert paper_files(read_manuscript(tmp_path / "paper.toml", lambda place: kept))["compute.tex"] == whole
+    files = paper_files(read_manuscript(tmp_path / "paper.toml", lambda place: kept))
+    assert files["compute.tex"] == whole["compute.tex"]
+    (planned, provenance), (_, named) = (
+        re.search(r"(?s)Provenance\}\n(.*)(Seeds: [^.]*)", each["appendix.tex"].decode()).groups()
+        for each in (whole, files)
+    )
+    assert (provenance, named) == ("Seeds: 0, 1, 2", "Seeds: 0; added seeds: 1, 2 (17 of these trials)")
+    assert f"{planned}Seeds" in files["appendix.tex"].decode(), "all trials are counted, as in compute.tex"
 
 
 def test_the_appendix_has_the_sizes_that_make_costs_equal(kept, tmp_path):
