@@ -215,6 +215,13 @@ class Study:
         return replace(self, source=replace(self.source, added=(*self.source.added, *added)))
 
     @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics that the study compares: a search's objectives, or those in a grid's tables."""
+        if self.search is not None:
+            return self.search.settings.metric
+        return tuple(dict.fromkeys(name for table in self.tables for _, name in table.named_metrics()))
+
+    @property
     def epochs(self) -> int:
         """The largest number of epochs of any trial."""
         if self.trials:

@@ -69,7 +69,7 @@ def list_(
 
         print_json(ModelListPage(models=[ModelEntry.model_validate(each) for each in kept]))
     else:
-        shown = metric or next((name for table in last_run.tables for _, name in table.named_metrics()), None)
+        shown = metric or next(iter(last_run.metrics), None)
         print_stdout("\n".join(models.format_kept_models(kept, shown)))
 
 

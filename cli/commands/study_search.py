@@ -25,7 +25,6 @@ from .study import StudyFile, StudyName, app
 
 if TYPE_CHECKING:
     from ...reporting.results import StudyResults
-    from ...studies.study import Study
 
 
 @app.command()
@@ -247,14 +246,16 @@ def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
     points leads even if all points are equally good, so its lead alone proves nothing.
     """
     from ...reporting.search.noise import noise_floor
-    from ...studies.catalog.metrics import find_metric
+    from ...studies.catalog.metrics import COSTS, MODEL_COSTS, find_metric, is_target
     from ...studies.planning.status import study_outcomes
     from ..machine_settings import open_results
 
     opened = open_results(study, results)
     found = opened.study
     rows, seeds = study_outcomes(found, opened.store.trials()), max(len(found.seeds), 1)
-    floors = {name: noise_floor(rows, name, seeds) for name in _compared(found)}
+    # seeds hardly change costs
+    compared = [name for name in found.metrics if name not in {*COSTS, *MODEL_COSTS} and not is_target(name)]
+    floors = {name: noise_floor(rows, name, seeds) for name in compared}
     if as_json:
         from ..pages import StudyNoisePage
 
@@ -296,22 +297,6 @@ def importance(study: StudyName, *, results: ResultsOption = None, as_json: Json
     width = max(map(len, shares))
     lines = [f"{name:<{width}}  {share:.2f}" for name, share in shares.items()]
     print_stdout("\n".join([*lines, f"over {points:,} finished points"]))
-
-
-def _compared(study: Study) -> list[str]:
-    """Return the metrics by which a study compares its cells.
-
-    They are a search's objectives, or the metrics in a grid's tables.
-
-    Costs are left out, since seeds hardly change them.
-    """
-    from ...studies.catalog.metrics import COSTS, MODEL_COSTS, is_target
-
-    if study.search is not None:
-        shown = [objective.name for objective in study.search.settings.objectives]
-    else:
-        shown = [name for spec in study.tables for _, name in spec.named_metrics() if not is_target(name)]
-    return [name for name in dict.fromkeys(shown) if name not in {*COSTS, *MODEL_COSTS}]
 
 
 @app.command()

@@ -255,8 +255,7 @@ def _table_metrics(study: Study) -> list[Metric]:
 
     Costs, targets and metrics of changes are left out.
     """
-    names = [name for table in study.tables for _, name in table.named_metrics()]
-    return [find_metric(name) for name in dict.fromkeys(names) if metric_family(name) in METRICS]
+    return [find_metric(name) for name in study.metrics if metric_family(name) in METRICS]
 
 
 def _metric_of(study: Study) -> tuple[Metric | None, int]:

@@ -6,6 +6,5 @@ from .store_reader import BegunTrial as BegunTrial
 from .store_reader import StoreReader as StoreReader
 from .store_reader import StudyNow as StudyNow
 from .trials import metric_words as metric_words
-from .trials import own_metrics as own_metrics
 from .trials import trial_levels as trial_levels
 from .trials import trial_words as trial_words

@@ -23,7 +23,6 @@ from .trials import (
     learning_curves,
     level_words,
     metric_words,
-    own_metrics,
     trial_levels,
     trial_list,
     trial_page,
@@ -114,7 +113,7 @@ def _begun_line(now: StudyNow, begun: BegunTrial) -> Mapping[str, object]:
         "levels": level_words(now.study, trial_levels(trial)),
         "epoch": begun.epoch,
         "epochs": trial.settings.train.epochs,
-        "metrics": metric_words(begun.metrics, own_metrics(now.study)),
+        "metrics": metric_words(begun.metrics, now.study.metrics),
         "saved_at": begun.note.saved_at if begun.note else None,
     }
 

@@ -147,16 +147,6 @@ def trial_words(study: Study, trials: Sequence[Mapping[str, Level]]) -> list[str
     return [" · ".join(each) or str(levels[RECIPE]) for each, levels in zip(parts, trials, strict=True)]
 
 
-def own_metrics(study: Study) -> list[str]:
-    """Return the main metrics of a study.
-
-    They are a search's objectives, or the metrics in a grid's first table.
-    """
-    if study.search is not None:
-        return [each.name for each in study.search.settings.objectives]
-    return [name for table in study.tables[:1] for path, name in table.named_metrics() if path[0] == "value"]
-
-
 def metric_words(metrics: Mapping[str, float], own: Sequence[str] = ()) -> list[tuple[str, str]]:
     """Return the names and values of the metrics to show, those in `own` first.
 
@@ -184,8 +174,8 @@ def trial_list(now: StudyNow, order: str | None) -> Mapping[str, object]:
     the trials are in the study's order. Trials without a value in this column come last. Only the first
     MAX_LINES trials are shown.
     """
-    factors, trials, own = factor_names(now.study), trials_now(now), own_metrics(now.study)
-    shown = [dict(metric_words(each.measured, own)) for each in trials.values()]
+    factors, trials = factor_names(now.study), trials_now(now)
+    shown = [dict(metric_words(each.measured, now.study.metrics)) for each in trials.values()]
     metrics = list(dict.fromkeys(name for each in shown for name in each))[:MAX_METRICS]
     taken = {"trial", "state", "epochs", "time", "ended", *metrics}
     factors = [f"factor {name}" if name in taken else name for name in factors]

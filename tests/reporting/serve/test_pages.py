@@ -8,7 +8,7 @@ import pytest
 
 from activemem import load_study
 from activemem.reporting.page import report
-from activemem.reporting.serve import metric_words, own_metrics, trial_levels, trial_words
+from activemem.reporting.serve import metric_words, trial_levels, trial_words
 from activemem.storage import STARTS_FILE, Store, write_note
 
 from ...study_texts import study_text
@@ -318,9 +318,9 @@ def test_a_page_of_a_thousand_trials_is_as_small_as_one_of_a_hundred(tmp_path):
 
 def test_a_trial_shows_the_metric_of_its_study_first():
     measured = {"loss": 0.5, "accuracy": 0.9, "max_length": 4.0, "length": 3.0, "seconds_ahead": 1.0}
-    own = own_metrics(load_study("search-mixers"))
+    own = load_study("search-mixers").metrics
     assert metric_words({**measured, own[0]: 2.0}, own)[0][0] == own[0]
-    assert own_metrics(load_study("quickstart")) == ["max_length"]
+    assert load_study("quickstart").metrics == ("max_length",)
 
 
 def test_the_curves_of_points_of_a_search_have_different_names():
