@@ -33,7 +33,6 @@ from ...engine.core.events import (
 from ...engine.core.process import GRACE_S
 from ...engine.corpora import download
 from ...errors import replace_unprintable
-from ...studies.catalog.metrics import METRICS
 from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import first_line
 from ...studies.text.units import format_duration, plural
@@ -41,9 +40,7 @@ from ..output import print_stderr
 from ..views.trial_lines import (
     Headline,
     TrialNameColumns,
-    format_metrics,
     format_trials,
-    main_metric,
     progress_words,
 )
 
@@ -88,17 +85,11 @@ def format_ended(
 ) -> str:
     """Return a line for an ended trial.
 
-    It has the number of ended trials, and the trial's status, names and result.
-
-    The result is the study's own metric with its best value so far. Without one, it is the length and
-    accuracy of the trial, or the main metric of its task.
+    It has the number of ended trials, and the trial's status, names and result. The result is the headline,
+    or the first line of the reason.
     """
     ended, total = count
-    main = main_metric(trial.settings)
     found = headline.words(metrics, trial.settings.task.model_dump_json())
-    found = found or format_metrics(metrics, ("max_length", "accuracy"))
-    if not found and main is not None and main in metrics:
-        found = [f"{main} {METRICS[main].format(metrics[main])}"]
     outcome = found if reason is None else [first_line(reason)]
     counted = f"{ended:>{len(str(total))}}/{total}"
     names = columns.cells(trial, _MAX_TRIAL_NAME_WIDTH)

@@ -8,13 +8,12 @@ from itertools import chain
 
 import polars as pl
 
-from ...studies.catalog.metrics import METRICS, Metric, find_metric, metric_family
+from ...studies.catalog.metrics import METRICS, find_metric, metric_family
 from ...studies.planning.final_values import trial_values
 from ...studies.planning.status import study_outcomes
 from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import filled_levels, level_name, short_level_names, value_name
-from ...studies.schema.reported_metrics import epoch_metrics
-from ...studies.schema.settings import Level, TrialSettings
+from ...studies.schema.settings import Level
 from ...studies.study import Study
 from ...studies.text.units import abbreviate_all, align_columns
 
@@ -140,7 +139,7 @@ def _line_width(columns: Mapping[str, _LevelTexts]) -> int:
 MAX_RUNNING_LINES = 6
 """The maximum number of running trials with a line each."""
 
-_FORMATS = {"max_length": ".0f", "length": ".0f", "accuracy": ".3f", "loss": ".4f"}
+_FORMATS = {"length": ".0f", "accuracy": ".3f", "loss": ".4f"}
 """The displayed metrics and their formats."""
 
 
@@ -161,116 +160,80 @@ def format_trials(
 
 def progress_words(trial: Trial, epoch: int, metrics: Mapping[str, float]) -> list[str]:
     """Return texts about a trial's progress, such as `epoch 61/100` and `accuracy 0.998`."""
-    shown = format_metrics(metrics, ("length", "accuracy")) or format_metrics(metrics, ("loss",))
+    names = [name for name in ("length", "accuracy") if name in metrics] or ["loss"]
+    shown = [f"{name} {metrics[name]:{_FORMATS[name]}}" for name in names if name in metrics]
     return [f"epoch {epoch}/{trial.settings.train.epochs}", *shown]
 
 
-def format_metrics(metrics: Mapping[str, float], names: Sequence[str]) -> list[str]:
-    """Return texts such as `loss 0.4120` for the named metrics that a trial has."""
-    return [f"{name} {metrics[name]:{_FORMATS[name]}}" for name in names if name in metrics]
-
-
-_MAIN_METRICS = ("dev_bpc", "dev_perplexity", "dev_accuracy", "dev_mae", "dev_loss")
-"""The dev metrics by which a task is judged; a trial shows the first one that it has."""
+_MAIN_METRICS = (
+    "max_length",
+    "accuracy",
+    "dev_bpc",
+    "dev_perplexity",
+    "dev_accuracy",
+    "dev_mae",
+    "dev_loss",
+)
+"""The metrics by which tasks are judged."""
 
 
 class Headline:
-    """The metric that is shown while a study runs, with the best value so far.
+    """The metric that is shown for each ended trial, with the best value so far.
 
-    It is the metric that a search optimises, or the one that the first table shows. A trial that does not
-    report this metric shows the first metric of other tables that it does report. Without a search and
-    without tables, the metric is the main one of the tasks, if all tasks have the same. If there is no
-    metric, or a trial reports none of them, `words` is empty.
-
-    Each task of a grid has its own best value, while a search ranks points over all tasks. `values` are known
-    values, each with the settings of its task as text.
+    It is the first metric that the trial has among those that its study compares. Without these, it is the
+    main metric of the task. Each task of a grid has its own best value, while a search ranks points over all
+    tasks. `known` are values with their metric and the settings of their task as text.
     """
 
-    def __init__(self, study: Study, values: Iterable[tuple[str, float]] = ()) -> None:
-        self._metric, self._sign = _metric_of(study)
-        self._others = [] if study.search else _table_metrics(study)
-        self._is_search = study.search is not None
-        self._best: dict[str, float] = {}
-        for task, value in values:
-            self._note(task, value)
-
-    @property
-    def name(self) -> str | None:
-        """Return the name of the headline metric."""
-        return None if self._metric is None else self._metric.name
+    def __init__(self, study: Study, known: Iterable[tuple[str, str, float]] = ()) -> None:
+        self.names = tuple(each for each in study.metrics if metric_family(each) in METRICS) or _MAIN_METRICS
+        self._search = study.search
+        self._best: dict[tuple[str, str], float] = {}  # by metric and task
+        for name, task, value in known:
+            self._note(name, task, value)
 
     def words(self, metrics: Mapping[str, float], task: str = "") -> list[str]:
         """Return the texts to show for an ended trial, such as `loss 0.412` and `best trial 0.398`.
 
         `task` has the settings of its task as text.
         """
-        if self._metric is None or (value := metrics.get(self._metric.name)) is None:
-            other = next((each for each in self._others if each.name in metrics), None)
-            return [f"{other.name} {other.format(metrics[other.name])}"] if other else []
-        best = self._note(task, value)
-        shown = [f"{self._metric.name} {self._text(value)}"]
-        return shown if best is None else [*shown, f"best trial {self._text(best)}"]
+        name = next((each for each in self.names if each in metrics), None)
+        if name is None:
+            return []
+        text, best = find_metric(name).format, self._note(name, task, metrics[name])
+        return [f"{name} {text(metrics[name])}", *([] if best is None else [f"best trial {text(best)}"])]
 
     def best_words(self) -> str:
         """Return the best value so far as text, such as `best loss 0.398`.
 
-        It is empty if there is none, or if there are several tasks.
+        It is empty if there is none, or if there are several metrics or tasks.
         """
-        if self._metric is None or len(self._best) != 1:
+        if len(self._best) != 1:
             return ""
-        return f"best {self._metric.name} {self._text(*self._best.values())}"
+        [((name, _), value)] = self._best.items()
+        return f"best {name} {find_metric(name).format(value)}"
 
-    def _note(self, task: str, value: float) -> float | None:
-        task = "" if self._is_search else task
-        if self._sign and math.isfinite(value):
-            best = self._best.get(task, value)
-            self._best[task] = max(value, best) if self._sign > 0 else min(value, best)
-        return self._best.get(task)
-
-    def _text(self, value: float) -> str:
-        assert self._metric is not None, "the caller has checked for a metric"
-        return self._metric.format(value)
+    def _note(self, name: str, task: str, value: float) -> float | None:
+        """Add a value of a metric, and return the best one. It is None if neither direction is better."""
+        objectives = self._search.settings.objectives if self._search else ()
+        highest = {each.name: each.maximise for each in objectives}.get(
+            name, find_metric(name).higher_is_better
+        )
+        key = (name, "" if self._search else task)
+        if highest is not None and math.isfinite(value):
+            best = self._best.get(key, value)
+            self._best[key] = max(value, best) if highest else min(value, best)
+        return self._best.get(key)
 
 
 def headline_of(study: Study, outcomes: pl.DataFrame) -> Headline:
-    """Return the headline of a study, with the best value in a store."""
-    headline = Headline(study)
-    if headline.name is None:
-        return headline
+    """Return the headline of a study, with the best values in a store."""
     own = study_outcomes(study, outcomes)
-    found = trial_values(study.name, own["trial"], own, headline.name).filter(status="done")
     tasks = {trial.id: trial.settings.task.model_dump_json() for trial in study.trials}
-    values = found.select("trial", "value").iter_rows()
-    return Headline(study, [(tasks.get(trial, ""), value) for trial, value in values])
-
-
-def main_metric(settings: TrialSettings) -> str | None:
-    """Return the main metric of a trial on the dev split, if it has one."""
-    measured = epoch_metrics(settings)
-    return next((name for name in _MAIN_METRICS if name in measured), None)
-
-
-def _table_metrics(study: Study) -> list[Metric]:
-    """Return the metrics in a study's tables that the trials of the study report.
-
-    Costs, targets and metrics of changes are left out.
-    """
-    return [find_metric(name) for name in study.metrics if metric_family(name) in METRICS]
-
-
-def _metric_of(study: Study) -> tuple[Metric | None, int]:
-    """Return a study's headline metric and its direction.
-
-    The direction is 1 if higher is better, −1 if lower is better, else 0.
-    """
-    if study.search is not None:
-        objective = study.search.settings.objectives[0]
-        return METRICS.get(objective.name), 1 if objective.maximise else -1
-    metrics = _table_metrics(study)
-    if not study.tables:
-        main = {main_metric(trial.settings) for trial in study.trials}
-        metrics = [METRICS[name] for name in main if name and len(main) == 1]
-    metric = metrics[0] if metrics else None
-    if metric is None or metric.higher_is_better is None:
-        return metric, 0
-    return metric, 1 if metric.higher_is_better else -1
+    known: list[tuple[str, str, float]] = []
+    for name in Headline(study).names:
+        found = trial_values(study.name, own["trial"], own, name).filter(status="done")
+        known += [
+            (name, tasks.get(trial, ""), value) for trial, value in found.select("trial", "value").rows()
+        ]
+    return Headline(study, known)
