@@ -12,7 +12,7 @@ from ...studies.catalog.metrics import METRICS, find_metric, metric_family
 from ...studies.planning.final_values import trial_values
 from ...studies.planning.status import study_outcomes
 from ...studies.resolve.trial import Trial
-from ...studies.schema.factors import filled_levels, level_name, short_level_names, value_name
+from ...studies.schema.factors import filled_levels, short_level_names, value_name
 from ...studies.schema.settings import Level
 from ...studies.study import Study
 from ...studies.text.units import abbreviate_all, align_columns
@@ -88,11 +88,6 @@ class TrialNameColumns:
         return len(set(named)) == len({labels for labels, _ in named})
 
 
-def format_level(level: Level) -> str:
-    """Return a level as text. A decimal number has at most four digits."""
-    return f"{level:.4g}" if isinstance(level, float) else level_name(level)
-
-
 def brief_name(factor: str) -> str:
     """Return the last part of a factor's name, such as `k.2` for `conv.k.2`."""
     parts = factor.split(".")
@@ -106,11 +101,7 @@ def _point(trial: Trial) -> _Point:
 def _texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
     name = "seed " if factor == _SEED else f"{brief_name(factor)}="
     return {
-        level: ""
-        if level is None
-        else value_name(level)
-        if isinstance(level, str)
-        else name + format_level(level)
+        level: "" if level is None else ("" if isinstance(level, str) else name) + value_name(level)
         for level in levels
     }
 
@@ -124,7 +115,7 @@ def _short_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
 def _bare_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
     """Return the texts of `_short_texts`, but with numbers alone. Seeds and booleans keep the name."""
     numbers = [each for each in levels if isinstance(each, int | float) and not isinstance(each, bool)]
-    bare = {} if factor == _SEED else {level: format_level(level) for level in numbers}
+    bare = {} if factor == _SEED else {level: value_name(level) for level in numbers}
     return {**_short_texts(factor, levels), **bare}
 
 
