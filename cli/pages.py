@@ -41,7 +41,7 @@ from ..studies.planning.time_estimates import TimeEstimate
 from ..studies.schema.design import Design
 from ..studies.schema.factors import SEED
 from ..studies.schema.settings import Level
-from ..studies.searches.points import BestPoint, best_of
+from ..studies.searches.points import BestPoint
 from ..studies.searches.words import RungCost, left_out, rung_costs
 from ..studies.text.errors import StudyError
 from .output import SCHEMA
@@ -439,7 +439,7 @@ class StudyStatusPage(StudyStatusEntry):
             study.name,
             study.title,
             results.status,
-            best=best_of(study.search.settings, found) if study.search and found else (),
+            best=found.best() if found else (),
             left_out=[LeftOutEntry(points=n, reason=why) for n, why in left_out(found)] if found else (),
             run=run,
         )

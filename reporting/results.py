@@ -102,10 +102,7 @@ class StudyResults:
     @property
     def best_points(self) -> list[BestPoint]:
         """Return the best points of a search, the best first; empty for a grid."""
-        from ..studies.searches.points import best_of  # noqa: PLC0415 -- a grid does without it
-
-        search, found = self.study.search, self.points
-        return best_of(search.settings, found) if search and found else []
+        return [] if (found := self.points) is None else found.best()
 
     @property
     def points(self) -> SearchPoints | None:

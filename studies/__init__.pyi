@@ -20,7 +20,6 @@ from .resolve.trial import Trial as Trial
 from .searches.points import BestPoint as BestPoint
 from .searches.points import FoundPoint as FoundPoint
 from .searches.points import SearchPoints as SearchPoints
-from .searches.points import best_points as best_points
 from .searches.points import find_points as find_points
 from .study import Study as Study
 from .study import find_study_file as find_study_file

@@ -26,7 +26,7 @@ from ...studies.planning.status import (
 from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import value_name
 from ...studies.schema.search_settings import SearchObjective, find_quantity
-from ...studies.searches.points import BestPoint, SearchPoints, best_of, comparison_note
+from ...studies.searches.points import BestPoint, SearchPoints, comparison_note
 from ...studies.searches.words import left_out
 from ...studies.study import Study, shipped_studies
 from ...studies.text.errors import StudyError
@@ -88,7 +88,7 @@ def format_best_points(study: Study, found: SearchPoints | None) -> list[str]:
     """
     if study.search is None or found is None:
         return []
-    best = best_of(study.search.settings, found)
+    best = found.best()
     columns = [
         _objective_column(each, best, place) for place, each in enumerate(study.search.settings.objectives)
     ]

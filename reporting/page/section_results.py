@@ -15,7 +15,6 @@ import polars as pl
 from ...studies.presentation.kinds import CurveKind
 from ...studies.schema.factors import value_name
 from ...studies.schema.search_settings import find_quantity
-from ...studies.searches.points import best_of
 from ...studies.searches.words import best_words, left_out
 from ...studies.study import Study
 from ...studies.text.units import plural
@@ -59,7 +58,7 @@ def best(inputs: Snapshot) -> Mapping[str, object] | None:
     if search is None or has_points_table(study) or not len(inputs.own_outcomes):
         return None
     found = inputs.points
-    shown = best_of(search.settings, found)
+    shown = found.best()
     names = column_names(study)
     metrics = [find_quantity(each.name) for each in (*search.settings.objectives, *search.settings.bounds)]
     return {

@@ -24,7 +24,7 @@ from ..planning.status import rungs_of, study_outcomes, tried_trial
 from ..resolve.costs import model_cost
 from ..resolve.trial import Trial
 from ..schema.factors import level_key
-from ..schema.search_settings import Limit, SearchObjective, SearchSettings, is_known_before
+from ..schema.search_settings import Limit, SearchObjective, is_known_before
 from ..schema.settings import Level, TrialSettings
 from ..study import Study
 from ..text.units import plural
@@ -77,6 +77,7 @@ class SearchPoints:
     """
 
     goals: tuple[SearchObjective, ...]
+    bounds: tuple[Limit, ...]
     points: tuple[FoundPoint, ...]
     gaps: Counter[str]
     trained: tuple[Trial, ...]
@@ -128,6 +129,21 @@ class SearchPoints:
         points = self.complete
         return tuple(points[place] for place in front(self._losses()))
 
+    def best(self) -> list[BestPoint]:
+        """Return the first few points by a single objective, or the Pareto front of several objectives.
+
+        Points that exceed a limit, and points with a diverged training, are left out.
+        """
+        chosen = self.front() if len(self.goals) > 1 else self.ranked()[:MAX_POINTS]
+        return [
+            BestPoint(
+                values=dict(each.values),
+                means=tuple(_known(each.mean(goal.name)) for goal in self.goals),
+                limited=tuple(_known(each.mean(limit.name)) for limit in self.bounds),
+            )
+            for each in chosen
+        ]
+
     def _losses(self) -> list[list[float]]:
         """Return the objectives of each complete point, so that lower is always better.
 
@@ -169,6 +185,7 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
     statuses = [first[trial.id][1] for trial in trained]
     return SearchPoints(
         goals=goals,
+        bounds=bounds,
         points=tuple(sorted(found, key=lambda point: (point.finished, point.trials))),
         gaps=Counter(status for status in statuses if status != ValueStatus.DONE),
         trained=tuple(trained),
@@ -311,31 +328,6 @@ def _grows(settings: TrialSettings, metric: str) -> bool:
         and metric in METRICS
         and METRICS[metric].higher_is_better is not None
     )
-
-
-def best_points(study: Study, outcomes: pl.DataFrame) -> list[BestPoint]:
-    """Return the best points of a search: the first few, or the Pareto front of several objectives.
-
-    Empty for a grid. With several objectives, return the undominated points, sorted by the first objective.
-    Points that exceed a limit, and points with a diverged training, are left out.
-    """
-    search = study.search
-    if search is None:
-        return []
-    return best_of(search.settings, find_points(study, outcomes))
-
-
-def best_of(search: SearchSettings, found: SearchPoints) -> list[BestPoint]:
-    """Return the Pareto front of a search, or the first few points by a single objective."""
-    chosen = found.front() if len(found.goals) > 1 else found.ranked()[:MAX_POINTS]
-    return [
-        BestPoint(
-            values=dict(each.values),
-            means=tuple(_known(each.mean(goal.name)) for goal in found.goals),
-            limited=tuple(_known(each.mean(limit.name)) for limit in search.bounds),
-        )
-        for each in chosen
-    ]
 
 
 def _known(value: float | None) -> float:

@@ -112,9 +112,8 @@ def _dump(place: str, text: str, page: Path) -> None:
     for trial, *rest in store.metrics().filter(pl.col("name") != "tokens_per_s").drop("attempt").iter_rows():
         metrics.setdefault(trial, []).append(rest)
     search_points.MAX_POINTS = len(metrics)
-    ranking = [
-        (each.values, each.mean) for each in search_points.best_points(study, load_outcomes(store, study))
-    ]
+    points = search_points.find_points(study, load_outcomes(store, study)) if study.search else None
+    ranking = [(each.values, each.mean) for each in points.best()] if points else []
     store.files.trials_with_weights(())  # of a bucket it fetches the names of all
     kept = sorted(path.stem for path in store.root.glob("weights/*.safetensors"))
     found = {

@@ -8,7 +8,7 @@ from activemem import load_study
 from activemem.engine.core import NOBODY
 from activemem.engine.run.search import Search
 from activemem.storage import Store
-from activemem.studies import best_points, make_plan, study_status
+from activemem.studies import find_points, make_plan, study_status
 from activemem.studies.planning import study_outcomes, tried_point
 from activemem.studies.resolve import settings_to_json
 
@@ -80,8 +80,8 @@ def test_a_plan_counts_fitting_trials_and_a_key_reuses_them(store):
     assert make_plan(cold, store).elsewhere == make_plan(warm, store).elsewhere == 2
     assert study_status(cold, store).summary() == "0 of 18 trials done · 18 left"
     assert study_status(warm, store).summary() == "4 of 18 trials done · 14 left"
-    assert [each.mean for each in best_points(warm, store.trials())] == [2.5, 0.5]
-    assert best_points(cold, store.trials()) == []
+    assert [each.mean for each in find_points(warm, store.trials()).best()] == [2.5, 0.5]
+    assert find_points(cold, store.trials()).best() == []
 
 
 def test_a_search_learns_from_fitting_trials_and_trains_none_again(store):

@@ -6,7 +6,7 @@ import pytest
 
 from activemem import StudyError, load_study
 from activemem.storage import Store
-from activemem.studies import best_points, make_plan, study_status
+from activemem.studies import find_points, make_plan, study_status
 from activemem.studies.planning import study_outcomes
 from activemem.studies.searches import comparison_note
 
@@ -44,12 +44,14 @@ def store(tmp_path):
 def test_points_of_another_task_or_seed_are_not_of_this_search(store):
     for text, best in ((SEARCH, 0.7), (OTHER_TASK, 0.9)):
         study = load_study(text)
-        assert [each.mean for each in best_points(study, store.trials())] == pytest.approx([best, best - 0.2])
+        assert [each.mean for each in find_points(study, store.trials()).best()] == pytest.approx(
+            [best, best - 0.2]
+        )
         assert make_plan(study, store).counts == {"done": 4}
         assert study_status(study, store).summary() == "4 of 18 trials done · 14 left"
     one_seed = load_study(SEARCH, ["factors.seed=[1]"])
     assert study_status(one_seed, store).summary() == "2 of 9 trials done · 7 left"
-    assert [each.mean for each in best_points(one_seed, store.trials())] == pytest.approx([0.7, 0.5])
+    assert [each.mean for each in find_points(one_seed, store.trials()).best()] == pytest.approx([0.7, 0.5])
 
 
 def test_points_outside_of_the_space_are_not_of_this_search(store):
@@ -65,7 +67,7 @@ def test_inactive_dimensions_do_not_distinguish_points(store):
     for trial, untaken in zip(study.point_trials(values), ({}, {"conv.k": 3}), strict=True):
         levels = {**trial.levels, **untaken}
         keep(store, trial, factors=json.dumps(levels), metrics=(("accuracy", 0.8),))
-    assert best_points(study, store.trials())[0].values == values
+    assert find_points(study, store.trials()).best()[0].values == values
 
 
 @pytest.mark.parametrize(

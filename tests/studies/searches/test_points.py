@@ -4,7 +4,7 @@ import pytest
 
 from activemem import StudyError, load_study
 from activemem.storage import Store
-from activemem.studies import best_points, find_points
+from activemem.studies import find_points
 from activemem.studies.planning import ValueStatus
 from activemem.studies.searches import best_words, left_out, over_limit_sentence
 
@@ -60,12 +60,12 @@ def test_the_front_is_what_no_other_point_beats(store, golden):
     study = load_study(SEARCH)
     points = find_points(study, store.trials())
     assert [each.values["conv.k"] for each in points.front()] == [4, 2]
-    best = best_points(study, store.trials())
+    best = find_points(study, store.trials()).best()
     assert [(each.means, each.limited) for each in best] == [((9.0, 1004), (50,)), ((6.0, 1002), (50,))]
     told = best_words(points, len(best)), *over_limit_sentence(points)
     golden(told)
     free = load_study(replaced(SEARCH, (LIMITS, "")))
-    assert [each.values["conv.k"] for each in best_points(free, store.trials())] == [9, 4, 2]
+    assert [each.values["conv.k"] for each in find_points(free, store.trials()).best()] == [9, 4, 2]
 
 
 def test_a_failed_point_has_no_objectives_and_is_not_compared(store):
