@@ -207,16 +207,6 @@ def print_first_table(request: RunRequest, store: Store) -> None:
     print_stderr("\n".join(["", *shown[:room]]), styled=styled)
     if len(shown) > room:
         print_stderr(f"… {plural(len(shown) - room, 'more line')}")
-    own = {trial.id for trial in results.study.trials}
-    later = {trial.id for trial in results.study.with_later_seeds().trials} - own
-    outcomes = stored_outcomes(results.store, results.study)
-    added = len(set(outcomes.filter(pl.col("status") == "done")["trial"]) & later)
-    if added and results.study.claims and results.study.tables[0] not in asks_for_seeds(results.study):
-        seeds, trials = plural(len(results.study.seeds), "seed"), plural(added, "trial")
-        print_stderr(
-            f"the table uses only the {seeds} of the file; claims also use {trials} with added seeds"
-        )
-        print_stderr(f"see: {request.command('claim', 'check')}")
 
 
 def _check_reachable(address: str | None) -> None:
