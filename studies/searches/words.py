@@ -130,18 +130,16 @@ def goal_words(search: SearchSettings) -> str:
 
 def over_limit_sentence(found: SearchPoints) -> Iterator[str]:
     """Yield a sentence that counts the points that exceed a limit, or may exceed it."""
-    words = (
-        [f"{plural(found.num_infeasible, 'point')} outside a limit of the search"]
-        if found.num_infeasible
-        else []
-    )
-    words += (
-        [f"{plural(found.num_undetermined, 'point')} possibly outside a limit"]
-        if found.num_undetermined
-        else []
-    )
+    words = [f"{plural(count, 'point')} {reason}" for count, reason in _over_limit(found) if count]
     if words:
         yield f"Excluded: {' and '.join(words)}."
+
+
+def _over_limit(found: SearchPoints) -> tuple[tuple[int, str], ...]:
+    return (
+        (found.num_infeasible, "outside a limit of the search"),
+        (found.num_undetermined, "possibly outside a limit"),
+    )
 
 
 def left_out(found: SearchPoints) -> Iterator[tuple[int, str]]:
@@ -158,8 +156,7 @@ def left_out(found: SearchPoints) -> Iterator[tuple[int, str]]:
     reasons = (
         (statuses[ValueStatus.NO_VALUE], values),
         (statuses[ValueStatus.DIVERGED], "the training diverged"),
-        (found.num_infeasible, "outside a limit of the search"),
-        (found.num_undetermined, "a limited quantity is not known"),
+        *_over_limit(found),
     )
     yield from ((count, reason) for count, reason in reasons if count)
 
