@@ -26,8 +26,9 @@ from ...studies.claims.comparisons import (
     iter_comparisons,
     iter_numbers,
 )
-from ...studies.claims.reader import claim_scope, missing_metrics, read_number
+from ...studies.claims.reader import cell_key, claim_scope, missing_metrics, read_number
 from ...studies.last_run import load_last_run
+from ...studies.resolve.costs import counted_cost
 from ...studies.schema.settings import Names
 from ...studies.study import Study, is_path
 from ...studies.text.document import Diagnostics, read_document
@@ -214,7 +215,8 @@ def _numbers(checked: ClaimResult, claim: Claim, now: Snapshot) -> Iterator[tupl
     for the count of seeds.
 
     The prediction of a power law has the interval of a table of the kind `scaling`. A number that is computed
-    from such a prediction has none, since its spread over seeds leaves out the error of the law.
+    from such a prediction has none, since its spread over seeds leaves out the error of the law. A number
+    that is counted from settings, such as `parameters`, has no seeds and no interval.
     """
     study, found, level = now.study, checked.deciding, checked.level
     match number := next(iter_comparisons(claim.statement)).left:
@@ -231,10 +233,22 @@ def _numbers(checked: ClaimResult, claim: Claim, now: Snapshot) -> Iterator[tupl
         case _:
             pass
     gaps = "; ".join(format_missing([found])) or ("" if found.effect_text else "not run")
-    source = f"{claim.spec.holds} ({study.name}, {plural(found.n, 'seed')})"
+    counted = _is_counted(claim, study)
+    origin = "counted from the settings" if counted else plural(found.n, "seed")
+    source = f"{claim.spec.holds} ({study.name}, {origin})"
     texts = {"": found.effect_text or None}
-    texts |= zip((".low", ".high"), format_numbers(found, checked.verdict)[1], strict=False)
-    texts |= {".level": f"{100 * level:.4g}"} if ".low" in texts else {}
-    texts |= {".n": str(found.n)}
+    if not counted:
+        texts |= zip((".low", ".high"), format_numbers(found, checked.verdict)[1], strict=False)
+        texts |= {".level": f"{100 * level:.4g}"} if ".low" in texts else {}
+        texts |= {".n": str(found.n)}
     for suffix, text in texts.items():
         yield f"{claim.spec.name}{suffix}", PaperNumber(text=text, source=source, gaps=gaps)
+
+
+def _is_counted(claim: Claim, study: Study) -> bool:
+    """Return whether a number needs no training, since it is computed from the settings of its cells."""
+    known = {trial.cell: trial.settings for trial in study.cells}
+    return all(
+        (settings := known.get(cell_key(each.cell))) and counted_cost(each.metric, settings) is not None
+        for each in claim.quantities
+    )

@@ -134,7 +134,9 @@ def _name_fault(name: str, numbers: Mapping[str, PaperNumber]) -> str:
     The name is unknown, or the number has no value yet.
     """
     base, _, end = name.rpartition(".")
-    if name not in numbers and base in numbers and end in ("low", "high", "level"):
+    if name not in numbers and base in numbers and end in ("low", "high", "level", "n"):
+        if f"{base}.n" not in numbers:
+            return f"'{name}' has no value: {base} is counted from the settings, without seeds or an interval"
         seeds = plural(int(numbers[f"{base}.n"].text or 0), "seed")
         return f"'{name}' has no value: {numbers[base].gaps or f'{base} has no interval with {seeds}'}"
     if name not in numbers:

@@ -23,6 +23,7 @@ sort = "max_length[task=sort, mixer=conv(k=20)]"
 gain = "max_length[task=sort, mixer=sa] - max_length[task=sort, mixer=conv(k=20)]"
 times = "max_length[task=sort, mixer=conv(k=20)] / max_length[task=sort, mixer=sa]"
 part = "max_length[task=reverse, mixer=sa]"
+size = "parameters[task=sort, mixer=sa]"
 none = "max_length[task=sort, mixer=persistent_conv(k=20) + sa]"
 """
 

@@ -123,6 +123,13 @@ def test_a_number_says_which_seeds_it_lacks(read):
     assert "none.low" not in numbers
 
 
+def test_a_counted_number_has_no_seeds_and_no_interval(read):
+    numbers = read().numbers
+    assert [name for name in numbers if name.startswith("size")] == ["size"]
+    assert numbers["size"].text
+    assert numbers["size"].source.endswith("(everything, counted from the settings)")
+
+
 def test_all_faults_are_reported_at_once_with_the_nearest_names(read):
     with pytest.raises(StudyError) as caught:
         read(
