@@ -578,10 +578,7 @@ def _read_design(
 
 
 def _readable_header(given: object) -> StudySettings:
-    """Return a table [study] that has faults with only the keys that say which cells there are.
-
-    Without these keys, too, if one of them is faulty.
-    """
+    """Return a faulty table [study] with only the keys that say which cells there are, if these are valid."""
     unread = {"name": "unread", "title": "unread"}
     table = given if isinstance(given, Mapping) else {}
     keys = {key: table[key] for key in ("design", "baseline", "around", "labels", "match") if key in table}

@@ -182,10 +182,7 @@ class PairedTest:
         return (self.effect - half, self.effect + half)
 
     def interval_decides(self, level: float) -> bool:
-        """Return whether the interval lies inside the claimed region or outside of it, without a limit of it.
-
-        Where another test than that interval decides, its verdict can differ.
-        """
+        """Return whether the interval contains no end of the claimed region. Another test may disagree."""
         low, high = self.interval(level) or (-math.inf, math.inf)
         return not any(low <= end <= high for end in self._ends)
 

@@ -168,13 +168,10 @@ def tally_trials(
         if metric in COSTS:
             valued = _with_counted(valued, trials, metric)
         per_epoch = cost_per_epoch(metric, outcomes)
-        steps = [
-            0.0
-            if metric in ANALYTIC_COSTS
-            else smallest_step(metric, trial.settings, per_epoch.get(trial.id))
-            for trial in trials
-        ]
-        valued = valued.with_columns(step=pl.Series(steps, dtype=pl.Float64))
+        steps = (smallest_step(metric, trial.settings, per_epoch.get(trial.id)) for trial in trials)
+        valued = valued.with_columns(
+            step=pl.Series(0.0 if metric in ANALYTIC_COSTS else each for each in steps)
+        )
         if spec.pick:  # cells of different levels are still paired by their seeds
             valued = valued.with_columns(unit="seed")
         for row, column, tally in _tallies(valued, separate=spec.pick is not None):
