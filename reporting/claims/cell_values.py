@@ -304,8 +304,9 @@ class CellResults:
 
     def _smallest_step(self, metric: str, trial: Trial | None) -> float:
         if trial is None:
-            return smallest_step(metric, None)
-        return smallest_step(metric, trial.settings, self._per_epoch.get(metric, {}).get(trial.id))
+            return smallest_step(find_metric(metric), None)
+        per_epoch = self._per_epoch.get(metric, {}).get(trial.id)
+        return smallest_step(find_metric(metric), trial.settings, per_epoch)
 
     def _evaluate(self, number: Number, seed: int) -> float | None:
         """Return the value of a number in a comparison for one seed.

@@ -167,8 +167,8 @@ def tally_trials(
         valued = located.hstack(values_at(study, places, outcomes, metric, begun=begun))
         if metric in COSTS:
             valued = _with_counted(valued, trials, metric)
-        per_epoch = cost_per_epoch(metric, outcomes)
-        steps = (smallest_step(metric, trial.settings, per_epoch.get(trial.id)) for trial in trials)
+        known, per_epoch = find_metric(metric), cost_per_epoch(metric, outcomes)
+        steps = (smallest_step(known, trial.settings, per_epoch.get(trial.id)) for trial in trials)
         valued = valued.with_columns(
             step=pl.Series(0.0 if metric in ANALYTIC_COSTS else each for each in steps)
         )

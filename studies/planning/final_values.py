@@ -32,6 +32,7 @@ from ..catalog.metrics import (
     TUNED_METRIC,
     TUNED_METRICS,
     Currency,
+    Metric,
     Target,
     find_metric,
     metric_family,
@@ -357,7 +358,7 @@ def cost_per_epoch(target: str, outcomes: pl.DataFrame) -> dict[str, float]:
     return dict(costs.drop_nulls().iter_rows())
 
 
-def smallest_step(metric: str, settings: TrialSettings | None, per_epoch: float | None = None) -> float:
+def smallest_step(metric: Metric, settings: TrialSettings | None, per_epoch: float | None = None) -> float:
     """Return the smallest difference, other than 0, that two values of a metric can have.
 
     For a target it is the trial's cost `per_epoch`, for lengths the step of the task's curriculum, otherwise
@@ -365,10 +366,9 @@ def smallest_step(metric: str, settings: TrialSettings | None, per_epoch: float 
     """
     if per_epoch is not None:
         return per_epoch
-    known = find_metric(metric)
-    if known.steps_with_curriculum and settings is not None:
+    if metric.steps_with_curriculum and settings is not None:
         return float(require_algorithmic(settings.task.name).length_step)
-    return 10.0**-known.decimals
+    return 10.0**-metric.decimals
 
 
 def without_whole_dev(
