@@ -27,13 +27,12 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode  # torch has it under no public name
 from torch.utils.flop_counter import flop_registry
 
-from ..grammar.canonical import render
 from ..grammar.model_config import ModelConfig, configure
 from ..grammar.nodes import BlockNode, Node
 from ..grammar.positions import RandomisedPairs
 from ..grammar.recipe import Recipe, parse
-from ..grammar.vocabulary.spec import CostContext, Reach, Role, Spec, block_code, spec_of
-from ..plugins import PluginError, plugin_errors
+from ..grammar.vocabulary.spec import CostContext, Role, Spec, spec_of
+from ..plugins import plugin_errors
 from .core.block import BLOCKS, Block, Context, StreamChunk, StreamState, build_block
 from .core.residual_stack import SideInputs, build_norm, outermost_stacks
 from .core.triton_kernels import kernels_left_out
@@ -42,78 +41,8 @@ from .layers.recurrent import LSTM
 from .layers.window_attention import WindowedBlock
 from .models.seq2seq_model import TransductionModel
 from .models.sequence_model import Model, build_on_meta
-from .testing.fixtures import WIDTH, make_block, random_sequences
+from .plugin_checks import check_plugin_block
 from .transducers.seq2seq import RecurrentDecoder, Seq2Seq
-
-ROUNDING = 1e-9
-"""The largest relative change of outputs that counts as rounding in double precision."""
-
-LENGTH, MAX_LENGTH = 40, 128
-"""The length of the sequence on which a reach is checked, and its maximum for a block that states a long
-reach."""
-
-
-@torch.no_grad()
-def moved_outputs(block: Block, *, length: int = LENGTH, width: int = WIDTH) -> Tensor:
-    """Return which outputs change when one input changes, as booleans (inputs, outputs).
-
-    The inputs are changed in turn. The block computes in double precision. Changes must exceed rounding,
-    which may differ between the rows of a batch.
-    """
-    x = random_sequences(1, length, width=width)
-    # the sequence, then one copy for each changed position
-    changed = x.repeat(length + 1, 1, 1)
-    places = torch.arange(length)
-    changed[places + 1, places] += 1.0
-    y = block(changed)
-    distance = (y[1:] - y[0]).abs().amax(-1)
-    return ~(distance <= ROUNDING * y[0].abs().max().clamp(min=1.0))
-
-
-@torch.no_grad()
-def check_reach(node: BlockNode, *, causal: bool, width: int = WIDTH) -> None:
-    """Raise PluginError if a plug-in's block sees more positions than its specification states.
-
-    In a causal model, it must not see later positions either. Built-in blocks are covered by tests. Pools
-    have no reach. A block is not checked if it cannot run on the CPU in double precision, or has random
-    outputs.
-    """
-    spec, code = spec_of(node.name), block_code(node.name)
-    if code is None or spec.role is Role.POOL:
-        return
-    context = CostContext(config=configure(d_model=width, causal=causal), length=LENGTH)
-    stated = spec.reach(spec.settings(node), context)
-    sides = [side for side in (stated.left, stated.right) if math.isfinite(side)]
-    # longer than the stated reach, so that a greater reach shows
-    length = min(max(LENGTH, int(sum(sides)) + 9), MAX_LENGTH)
-    try:
-        block = make_block(node, causal=causal, width=width)
-        x = random_sequences(1, length, width=width)
-        if not torch.equal(block(x), block(x)):
-            return
-        moved = moved_outputs(block, length=length, width=width)
-    except Exception:  # noqa: BLE001 -- it may need a GPU; training reports its own error
-        return
-    inputs, outputs = moved.nonzero(as_tuple=True)
-    if not len(inputs):
-        return
-    distances = outputs - inputs
-    found = Reach(left=max(0, int(distances.max())), right=max(0, int(-distances.min())))
-    is_leak = causal and found.right > 0
-    if is_leak or found.left > stated.left or found.right > stated.right:
-        what = (
-            "but a causal model must not see later tokens"
-            if is_leak
-            else f"but its stated reach is {_words(stated)}"
-        )
-        owner = code.rpartition(" ")[0]
-        raise PluginError(f"{owner}: {render(node)} sees {_words(found)}, {what}")
-
-
-def _words(reach: Reach) -> str:
-    left, right = ("all" if math.isinf(side) else f"{side:g}" for side in (reach.left, reach.right))
-    return f"{left} to the left and {right} to the right"
-
 
 Numbers = dict[str, int]
 
@@ -146,8 +75,8 @@ def measure_block(node: BlockNode, config: ModelConfig, *, length: int, past: in
     """Measure the parameters and FLOPs of a block.
 
     Their names are "parameters" and "flops". The FLOPs are for `length` positions after `past` others. In a
-    stream only new positions count, not recomputed past ones. Raise PluginError if a plug-in's block exceeds
-    its stated reach.
+    stream only new positions count, not recomputed past ones. Raise PluginError for a plug-in's block that
+    `check_plugin_block` refuses.
     """
     block, context = _build(node, config)
     spec, surroundings = spec_of(node.name), CostContext(config=config, length=length)
@@ -158,7 +87,7 @@ def measure_block(node: BlockNode, config: ModelConfig, *, length: int, past: in
     measure = partial(_block_flops, spec, block, past=past, width=config.settings.d_model)
     lengths = _SHORT_LENGTHS if _loops(block) and length > _SHORT_LENGTHS[-1] else ()
     found = _count_parameters(block, context) | _at_length(measure, length, lengths)
-    check_reach(node, causal=config.interface.causal, width=config.settings.d_model)
+    check_plugin_block(node, causal=config.interface.causal, width=config.settings.d_model)
     return found
 
 

@@ -12,18 +12,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from inspect import signature
-from typing import Any, ClassVar, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ...errors import ActivememError
+from ...errors import ActivememError, nearest_hint
 from ...grammar import nodes
 from ...grammar.model_config import ModelConfig
 from ...grammar.vocabulary.spec import (
     CostContext,
     Parameter,
+    ParameterKind,
     Reach,
     Role,
     Settings,
@@ -207,7 +208,14 @@ def register_block(
         return lambda cls: register_module(BLOCKS, Block, name, cls)
 
     def register_new(cls: BlockT) -> BlockT:
-        if faults := contract_faults(cls, Block):
+        kinds = get_args(ParameterKind)
+        faults = [
+            f"parameter '{each.name}' of block '{name}': expected one of the kinds {', '.join(kinds)}, "
+            f"got '{each.kind}'{nearest_hint(each.kind, kinds)}"
+            for each in parameters
+            if each.kind not in kinds
+        ]
+        if faults := [*faults, *contract_faults(cls, Block)]:
             raise ValueError("; ".join(faults))
         spec = Spec(
             name=name,

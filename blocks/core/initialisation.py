@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
@@ -263,6 +264,24 @@ class Embedding(nn.Embedding, Initialisable):
                 nn.init.uniform_(self.weight, -0.05, 0.05, generator=generator)
             case "unit_uniform":  # the program of Kaiser and Bengio 2016
                 nn.init.uniform_(self.weight, -1.7, 1.7, generator=generator)
+
+
+@contextmanager
+def drawn_by(generator: torch.Generator | None) -> Iterator[None]:
+    """Return a context in which `generator` decides what torch's global generator draws.
+
+    Modules of torch draw their weights from the global one when they are made. It is seeded from a copy of
+    `generator`, so that the numbers of `generator` stay the same, and gets its state back at the end. Without
+    `generator`, nothing changes.
+    """
+    if generator is None:
+        yield
+        return
+    copy = torch.Generator()
+    copy.set_state(generator.get_state())
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(int(torch.randint(2**62, (), generator=copy)))
+        yield
 
 
 def glorot(weight: Tensor, inputs: int, outputs: int, generator: torch.Generator | None) -> None:

@@ -19,7 +19,7 @@ from ...grammar.model_config import ModelConfigError, ResidualInit, configure
 from ...grammar.vocabulary.spec import OTHER_LENGTH, VECTOR, Role, lookup, output_kind, pair_position_fault
 from ..core.block import BLOCKS, Block, BuildError, Context, StreamChunk, StreamState
 from ..core.dropout import Dropout
-from ..core.initialisation import Embedding, Linear, initialise, widen_output
+from ..core.initialisation import Embedding, Linear, drawn_by, initialise, widen_output
 from ..core.operations import ACTIVATIONS
 from ..core.positional_encoding import PositionalEncoding, sinusoidal_encoding
 from ..core.residual_stack import ResidualStack, SideInputs, build_body, build_final_norm, build_norm
@@ -236,7 +236,8 @@ def build(
       `project_first_cluster`
 
     A transducer gives a model of a source and a target, both of symbols. Weights are drawn from `generator`
-    (CPU), or from the global one. Paddings begin Glorot uniform, norms with gain 1 and offset 0.
+    (CPU), or from the global one; modules of torch, such as `nn.Linear`, keep torch's rule. Paddings begin
+    Glorot uniform, norms with gain 1 and offset 0.
 
     A model with more than `max_parameters` parameters is refused before anything is allocated. None sets no
     limit. Raise RecipeError for a wrong text, and BuildError with all reasons for a model that cannot be
@@ -252,7 +253,8 @@ def build(
         config = configure(config, **settings)
     except ModelConfigError as error:
         raise _build_error(recipe, [*_recipe_faults(recipe), *error.faults]) from None
-    model = _assemble(recipe, config, max_parameters)
+    with drawn_by(generator):
+        model = _assemble(recipe, config, max_parameters)
     initialise(model, generator, config.settings.init, uniform_bias=config.settings.bias_init == "uniform")
     if config.settings.mup is not None and isinstance(model, Model) and isinstance(model.output, Linear):
         widen_output(model.output, config.settings.mup, config.settings.init)

@@ -211,7 +211,7 @@ def state_dict_restores(text: str, *, causal: bool) -> None:
 
 
 def seed_decides(text: str, *, causal: bool) -> None:
-    """Check that the weights only depend on the seed, and that the global generator is not used."""
+    """Check that the weights depend on the seed, and on nothing else."""
     assert_seed_decides(_maker(text, causal=causal), random_sequences(2, 6))
 
 

@@ -174,7 +174,7 @@ def weights_restore(setting: str, name: str) -> None:
 
 
 def seed_decides(setting: str, name: str) -> None:
-    """Check that the same seed draws the same weights, and that the global generator is not used."""
+    """Check that the weights depend on the seed, and on nothing else."""
     assert_seed_decides(partial(_make_model, setting, name), _tokens())
 
 

@@ -49,7 +49,7 @@ from .cohorts import CohortSource, GridCohorts, run_local
 from .preflight import (
     check_bits_per_byte,
     check_device,
-    check_reaches,
+    check_plugin_blocks,
     check_test_lengths,
     prepare_corpora,
     rehearse_plugins,
@@ -233,7 +233,7 @@ def _run_round(
 def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) -> None:
     check_groups(settings)
     check_watched(settings)
-    check_reaches(settings)
+    check_plugin_blocks(settings)
     check_test_lengths(settings)
     check_device(settings, machine)
     if study.own_corpus is not None:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from ...blocks.costs import check_reach
+from ...blocks.plugin_checks import check_plugin_block
 from ...errors import ActivememError
 from ...grammar import ModelInterface, parse
 from ...grammar.nodes import BlockNode, walk
@@ -44,12 +44,11 @@ from ..tasks.generated import draw_examples, draw_test_set
 from ..trial.training import Training
 
 
-def check_reaches(all_settings: Iterable[TrialSettings]) -> None:
-    """Raise PluginError if a plug-in's block sees farther than its reach, or later inputs of a causal trial.
+def check_plugin_blocks(all_settings: Iterable[TrialSettings]) -> None:
+    """Raise PluginError with the faults of all blocks of plug-ins that these trials use.
 
-    A block's reach is the distance of the inputs on which an output depends. Sums, sequences and copies of
-    causal blocks are causal, so it is enough to test each block separately. Each trial tests its trained
-    model as well.
+    Sums, sequences and copies of causal blocks are causal, so it is enough to test each block separately.
+    Each trial tests its trained model as well.
     """
     models = dict.fromkeys(
         (each.model.recipe, each.task.spec.kind.causal, each.model.d_model) for each in all_settings
@@ -63,7 +62,7 @@ def check_reaches(all_settings: Iterable[TrialSettings]) -> None:
     faults = list[str]()
     for block, causal, width in blocks:
         try:
-            check_reach(block, causal=causal, width=width)
+            check_plugin_block(block, causal=causal, width=width)
         except PluginError as error:
             faults.append(str(error))
     if faults:

@@ -16,7 +16,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from ...blocks.costs import ROUNDING
+from ...blocks.plugin_checks import ROUNDING
 from ...errors import ActivememError
 from ...studies.catalog.metrics import METRICS
 from ...studies.schema.settings import EarlyStoppingSettings, TrainSettings

@@ -5,8 +5,11 @@ import math
 import pytest
 import torch
 
-from activemem.blocks import BuildError, build
+from activemem.blocks import Block, BuildError, build
+from activemem.blocks.core import BLOCKS
 from activemem.blocks.testing import make_generator
+
+from ...registry_entries import replace_entry
 
 WIDTH = 16
 
@@ -164,3 +167,34 @@ def test_last_maps_begin_smaller_in_deeper_models():
         for (name, one), other in zip(plain.named_parameters(), deep.parameters(), strict=True):
             last = name.startswith("body") and name.endswith((".output.weight", ".outer.weight"))
             torch.testing.assert_close(other * layers**0.5 if last else other, one, rtol=1e-6, atol=0.0)
+
+
+def test_the_generator_also_draws_the_weights_of_modules_of_torch_and_leaves_the_global_one_alone():
+    class Plain(Block):
+        def __init__(self):
+            super().__init__()
+            self.map = torch.nn.Linear(WIDTH, WIDTH)
+
+        @classmethod
+        def build(cls, settings, context):
+            return cls()
+
+        def forward(self, x, mask=None):
+            return self.map(x)
+
+    replace_entry(BLOCKS, "ff", Plain)
+    before = torch.get_rng_state()
+    models = [
+        build("sa(heads=2) >> ff(8)", d_model=WIDTH, vocab=5, generator=make_generator(seed))
+        for seed in (0, 0, 1)
+    ]
+    assert torch.get_rng_state().equal(before)
+    first, again, other = (
+        {name: each for name, each in model.state_dict().items() if ".map." in name} for model in models
+    )
+    assert first.keys() and all(
+        first[name].equal(again[name]) and not first[name].equal(other[name]) for name in first
+    )
+    torch.manual_seed(0)
+    drawn = [build("sa(heads=2) >> ff(8)", d_model=WIDTH, vocab=5) for _ in range(2)]
+    assert not drawn[0].output.weight.equal(drawn[1].output.weight)

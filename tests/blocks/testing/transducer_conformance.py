@@ -169,7 +169,7 @@ def state_dict_restores(text: str) -> None:
 
 
 def seed_decides(text: str) -> None:
-    """Check that a seed determines the weights without the global generator."""
+    """Check that the weights depend on the seed, and on nothing else."""
     assert_seed_decides(lambda seed: make_transducer(text, seed=seed), *_padded_pair())
 
 

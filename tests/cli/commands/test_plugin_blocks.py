@@ -84,6 +84,32 @@ def test_a_block_that_sees_further_than_it_states_is_refused_with_what_was_measu
     assert not list(Path().glob("results/trials/*"))
 
 
+@pytest.mark.parametrize(
+    ("extra", "told"),
+    [
+        ("y - y.mean(0)", "mine.py: smoothing gives a sequence other outputs in a batch than alone"),
+        ("self.__dict__.setdefault('last', []).append(y) or y + len(self.last)", "must keep no state"),
+        ("y.detach()", "has parameters that get no gradient: weight"),
+    ],
+)
+def test_a_block_that_mixes_a_batch_keeps_a_state_or_has_an_idle_weight_is_refused(run, plugin, extra, told):
+    plugin(REACH, PAST)
+    text = Path("mine.py").read_text(encoding="utf-8")
+    text = text.replace("        return ", "        y = ") + f"        return {extra}\n"
+    Path("mine.py").write_text(text, encoding="utf-8")
+    write_study("parity")
+    result = run("study", "run", "mine.toml", "--plugin", "mine.py")
+    assert (result.exit_code, told in result.stderr) == (2, True), result.stderr
+
+
+def test_an_unknown_kind_of_a_parameter_is_refused_with_the_nearest(run, plugin):
+    plugin(REACH, PAST)
+    text = Path("mine.py").read_text(encoding="utf-8").replace('kind="integer"', 'kind="int"')
+    Path("mine.py").write_text(text, encoding="utf-8")
+    result = run(*COMMANDS[0].split(), "--plugin", "mine.py")
+    assert (result.exit_code, "got 'int'; nearest: integer" in result.stderr) == (2, True), result.stderr
+
+
 def test_a_block_that_states_what_it_does_or_more_is_planned(run, plugin):
     plugin(f"{REACH} + 5", PAST)
     write_study("parity")

@@ -1,0 +1,126 @@
+"""Checks of a plug-in's block before it is trained: what it sees, and what trains it.
+
+Built-in blocks are covered by tests.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from ..grammar.canonical import render
+from ..grammar.model_config import configure
+from ..grammar.nodes import BlockNode
+from ..grammar.vocabulary.spec import CostContext, Reach, Role, block_code, spec_of
+from ..plugins import PluginError
+from .core.block import Block
+from .testing.fixtures import WIDTH, make_block, random_sequences
+
+ROUNDING = 1e-9
+"""The largest relative change of outputs that counts as rounding in double precision."""
+
+LENGTH, MAX_LENGTH = 40, 128
+"""The length of the sequence on which a reach is checked, and its maximum for a block that states a long
+reach."""
+
+
+def check_plugin_block(node: BlockNode, *, causal: bool, width: int = WIDTH) -> None:
+    """Raise PluginError with the faults of a plug-in's block.
+
+    It must see no more positions than its specification states, and none later in a causal model. It must
+    keep no state between batches, treat each sequence of a batch alone, and use all of its parameters. A
+    block is not checked if it cannot run on the CPU in double precision, or has random outputs.
+    """
+    spec, code = spec_of(node.name), block_code(node.name)
+    if code is None:
+        return
+    context = CostContext(config=configure(d_model=width, causal=causal), length=LENGTH)
+    stated = spec.reach(spec.settings(node), context)
+    sides = [side for side in (stated.left, stated.right) if math.isfinite(side)]
+    # longer than the stated reach, so that a greater reach shows
+    length = min(max(LENGTH, int(sum(sides)) + 9), MAX_LENGTH)
+    try:
+        block = make_block(node, causal=causal, width=width)
+        x = random_sequences(2, length, width=width)
+        if (fault := _state_fault(block, x)) is None:
+            if not torch.equal(block(x), block(x)):
+                return
+            moved = None if spec.role is Role.POOL else _moved_outputs(block, x[:1])
+            faults = [*_batch_faults(block, x), *_gradient_faults(block, x)]
+            faults += [] if moved is None else _reach_faults(moved, stated, causal=causal)
+        else:
+            faults = [fault]
+    except Exception:  # noqa: BLE001 -- it may need a GPU; training reports its own error
+        return
+    if faults:
+        owner = code.rpartition(" ")[0]
+        raise PluginError("\n".join(f"{owner}: {render(node)} {each}" for each in faults))
+
+
+def _state_fault(block: Block, x: Tensor) -> str | None:
+    outputs = list[Tensor]()
+    for _ in range(2):
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(0)  # so that dropout draws the same
+            outputs.append(block(x))
+    if outputs[0].equal(outputs[1]):
+        return None
+    return "gives other outputs when it is called again with the same input: it must keep no state"
+
+
+def _batch_faults(block: Block, x: Tensor) -> Iterator[str]:
+    if (together := block(x)[:1]).isfinite().all() and _differ(together, block(x[:1])).any():
+        yield "gives a sequence other outputs in a batch than alone: it must not mix the sequences of a batch"
+
+
+def _gradient_faults(block: Block, x: Tensor) -> Iterator[str]:
+    with torch.enable_grad():
+        total = block(x).sum()
+        if total.requires_grad:
+            total.backward()
+    weights = {name: each for name, each in block.named_parameters() if each.requires_grad}
+    if idle := ", ".join(name for name, each in weights.items() if each.grad is None):
+        yield (
+            f"has parameters that get no gradient: {idle}. Use them, or make them buffers (register_buffer) "
+            "if they are not to be trained"
+        )
+
+
+def _reach_faults(moved: Tensor, stated: Reach, *, causal: bool) -> Iterator[str]:
+    inputs, outputs = moved.nonzero(as_tuple=True)
+    if not len(inputs):
+        return
+    distances = outputs - inputs
+    found = Reach(left=max(0, int(distances.max())), right=max(0, int(-distances.min())))
+    if causal and found.right > 0:
+        yield f"sees {_words(found)}, but a causal model must not see later tokens"
+    elif found.left > stated.left or found.right > stated.right:
+        yield f"sees {_words(found)}, but its stated reach is {_words(stated)}"
+
+
+@torch.no_grad()
+def _moved_outputs(block: Block, x: Tensor) -> Tensor:
+    """Return which outputs change when one input changes, as booleans (inputs, outputs).
+
+    The inputs of `x` (1, length, width) are changed in turn. The block computes in double precision. Changes
+    must exceed rounding, which may differ between the rows of a batch.
+    """
+    length = x.shape[1]
+    # the sequence, then one copy for each changed position
+    changed = x.repeat(length + 1, 1, 1)
+    places = torch.arange(length)
+    changed[places + 1, places] += 1.0
+    y = block(changed)
+    return _differ(y[1:], y[0])
+
+
+def _differ(y: Tensor, other: Tensor) -> Tensor:
+    return ~((y - other).abs().amax(-1) <= ROUNDING * other.abs().max().clamp(min=1.0))
+
+
+def _words(reach: Reach) -> str:
+    left, right = ("all" if math.isinf(side) else f"{side:g}" for side in (reach.left, reach.right))
+    return f"{left} to the left and {right} to the right"
