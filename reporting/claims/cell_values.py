@@ -288,6 +288,11 @@ class CellResults:
         """
         return self._comparable.pool(comparison, seeds)
 
+    @property
+    def comparable_words(self) -> str:
+        """Return which cells a pooled variance is estimated from, in words."""
+        return self._comparable.words
+
     def rounding_sd(self, comparison: Comparison) -> float:
         """Return the standard deviation that rounding alone gives the difference of a comparison.
 
@@ -586,8 +591,8 @@ _Group = tuple[str, str, CellKey]
 class ComparableCells:
     """The cells of a study, grouped by task and its settings.
 
-    A group's cells are used together to estimate a variance. `trials` maps each cell to its trials by seed.
-    `value` returns a metric of one trial.
+    A group's cells are used together to estimate a variance; `words` says which cells these are. `trials`
+    maps each cell to its trials by seed. `value` returns a metric of one trial.
     """
 
     def __init__(
@@ -599,6 +604,11 @@ class ComparableCells:
         self._trials, self._value = trials, value
         self._tasks: dict[CellKey, str] = {}
         self._is_grid = study.design.kind == "grid" and not study.design.listed_cells
+        self.words = (
+            "all cells with the same task"
+            + (" and the levels that both sides share" if self._is_grid else ", whatever their other levels")
+            + (", without those behind a gate of the claim" if study.gates else "")
+        )
         self._pools: dict[tuple[_Group, tuple[int, ...]], Pool | None] = {}
 
     def pool(self, comparison: Comparison, seeds: tuple[int, ...]) -> Pool | None:

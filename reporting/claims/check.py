@@ -194,6 +194,7 @@ def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimRes
         looks=counts,
         needed=needed if verdict in OPEN else None,
         seeds=len(results.seeds),
+        comparable_words=results.comparable_words,
         small=small and bool(claim.spec.source),
     )
 

@@ -120,8 +120,8 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
     if "pooled" in tests:
         sentences.append(
             "Tested by that interval, which assumes normal differences. Their variance is the larger of "
-            "their own and that of all cells with the same task and the levels that both sides share"
-            f"{_degrees(checked)}, and at least that of rounding."
+            f"their own and that of {checked[0].comparable_words}{_degrees(checked)}, and at least that of "
+            "rounding."
         )
     if any(map(_permutes, checked)):
         sentences.append(

@@ -118,7 +118,8 @@ class ClaimResult:
     intervals: `level_of_look`, or a higher level if not all comparisons are decided. `level_of_look` is the
     claim's own level, or a higher level if there may be several looks. `looks` are the numbers of seeds at
     which the claim is tested. `needed` is the number of seeds that would decide the claim; None if unknown,
-    or if it is decided. `small` marks a paper's claim that is tested by a smaller study.
+    or if it is decided. `comparable_words` say which cells a pooled variance is estimated from. `small` marks
+    a paper's claim that is tested by a smaller study.
     """
 
     spec: ClaimSpec
@@ -130,6 +131,7 @@ class ClaimResult:
     looks: tuple[int, ...]
     needed: int | None
     seeds: int
+    comparable_words: str
     small: bool
 
     def __repr__(self) -> str:

@@ -8,6 +8,7 @@ from activemem.reporting import Verdict
 from activemem.reporting.claims import check_claims, legend
 
 from ...studies.claims.factories import STUDY_TEXT, make_outcomes, study_with_claims
+from ...study_texts import study_text
 
 MIXERS = ("sa", "conv(k=3)", "conv(k=20)", "sa + conv(k=3)")
 BEATS = "max_length[task={0}, mixer=sa] > max_length[task={0}, mixer=conv(k=3)]"
@@ -137,3 +138,29 @@ def test_the_legend_names_the_degrees_of_freedom_of_the_pooled_tests_alone():
     alone = decided(BEATS.format("reverse"), cells(table), test="t")
     assert "the levels that both sides share (6 degrees of freedom)" in " ".join(legend([pooled, alone]))
     assert "degrees" not in " ".join(legend([alone]))
+
+
+@pytest.mark.parametrize(
+    ("design", "words", "degrees"),
+    [
+        ("grid", "all cells with the same task and the levels that both sides share", 4),
+        ("one_at_a_time", "all cells with the same task, whatever their other levels", 6),
+    ],
+)
+def test_the_legend_says_which_cells_give_the_variance(design, words, degrees):
+    text = study_text(
+        study={"design": design},
+        model={"dropout": "{dropout}"},
+        factors={
+            "mixer": ["sa", "conv(k=3)", "conv(k=20)"],
+            "dropout": [0.0, 0.1],
+            "task": ["reverse"],
+            "seed": [0, 1, 2],
+        },
+    )
+    found = {("sa", "reverse"): (20, 22, 21), ("conv(k=3)", "reverse"): (9, 11, 11)}
+    found["conv(k=20)", "reverse"] = (5, 15, 1)
+    holds = "max_length[mixer=sa, dropout=0.0] > max_length[mixer=conv(k=3), dropout=0.0]"
+    one = decided(holds, found, text=text)
+    assert one.deciding.degrees == degrees
+    assert f"that of {words} ({degrees} degrees of freedom)" in " ".join(legend([one]))
