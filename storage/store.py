@@ -315,13 +315,6 @@ class Store:
         """
         return self._latest_rows(("metrics", *MEASURED_LATER), trials)
 
-    def courses(self, trials: Collection[str]) -> pl.DataFrame:
-        """Return the metrics of these trials after each epoch.
-
-        The columns are those of `metrics`; metrics of probes and tuning are left out.
-        """
-        return self._latest_rows(("metrics",), trials)
-
     def metric_course(self, name: str | None, attempts: pl.DataFrame) -> pl.DataFrame:
         """Return the values of a metric after each epoch, for the given attempts.
 
