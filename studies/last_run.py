@@ -223,17 +223,22 @@ def describe_max_seeds(study: Study, store: Store) -> str:
         return f"{when}: trials stay, but verdicts are no longer corrected for several looks at the results"
     change = "stricter, since claims are tested several times"
     change = change if before is None else "corrected for tests at other numbers of seeds"
-    valid = "this is valid only if you have not seen a result yet"
-    return f"{when}: trials stay, but verdicts are now {change}; {valid}"
+    later = set(_seeds_of(record)) - set(study.seeds)
+    is_advice = before is None and now == len(study.seeds) + len(later)  # of `describe_added_seeds`
+    valid = "" if is_advice and later else "; this is valid only if you have not seen a result yet"
+    return f"{when}: trials stay, but verdicts are now {change}{valid}"
 
 
 def describe_added_seeds(study: Study, store: Store) -> str:
     """Return a note if seeds were added to a study's file after there were results, else ""."""
     if not (before := seeds_before(study, store)):
         return ""
+    told = f"the study had results for {plural(len(before), 'seed')} before it got {len(study.seeds)}: the"
+    if (most := study.header.max_seeds) is not None:
+        keep = f"to account for it, set seed = {list(before)} and keep max_seeds = {most}"
+        return f"{told} error level of its verdicts leaves out the look at {len(before)} seeds; {keep}"
     return (
-        f"the study had results for {plural(len(before), 'seed')} before it got {len(study.seeds)}: the "
-        "error level of its verdicts is that of a single look; to account for both looks, set "
+        f"{told} error level of its verdicts is that of a single look; to account for both looks, set "
         f"seed = {list(before)} and max_seeds = {len(study.seeds)}"
     )
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from ...studies.catalog.metrics import find_metric, is_target, with_sign
 from ...studies.claims.comparisons import Quantity, iter_quantities
-from ...studies.last_run import describe_added_seeds
+from ...studies.last_run import describe_max_seeds
 from ...studies.planning.final_values import trial_values
 from ...studies.presentation.metric_words import describe_metrics
 from ...studies.text.units import degrees_of_freedom
@@ -354,10 +354,11 @@ def measured_sentences(study: Study) -> tuple[str, ...]:
     return (*describe_metrics(metrics, settings), *([FIRST_SENTENCE] if targeted else []))
 
 
-def added_seeds_sentences(study: Study, store: Store) -> tuple[str, ...]:
-    """Return a sentence on seeds that were added by hand after there were results, if any."""
-    added = describe_added_seeds(study, store)
-    return (f"{added[0].upper()}{added[1:]}.",) if added else ()
+def seeds_sentences(study: Study, store: Store) -> tuple[str, ...]:
+    """Return a sentence on a changed `max_seeds`, or on seeds added by hand after there were results."""
+    note = describe_max_seeds(study, store)
+    head = note[:1] if note.startswith("max_seeds") else note[:1].upper()
+    return (f"{head}{note[1:]}.",) if note else ()
 
 
 def settings_sentences(study: Study, outcomes: pl.DataFrame) -> tuple[str, ...]:

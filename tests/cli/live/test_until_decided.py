@@ -83,6 +83,7 @@ def test_a_max_seeds_that_is_set_after_results_says_once_what_it_changes(run, st
     told = "max_seeds was not set when 3 trials ended: trials stay, but verdicts are now stricter"
     assert run("study", "run", study(header=""), "--local").exit_code == 0
     path = study()
+    assert f"{told}, since" in words_of(run("claim", "check", path))
     asked = ("plan", "run", "run", "plan")  # the first run records the new value
     assert [told in words_of(run("study", each, path)) for each in asked] == [True, True, False, False]
     lower = words_of(run("study", "plan", study(header="max_seeds = 4\n")))
@@ -112,6 +113,27 @@ def test_seeds_that_are_added_by_hand_after_results_are_noted_below_the_claims(r
     assert run("report", "build", "tiny", "--format", "latex").exit_code == 0
     assert "The study had results for 3 seeds before it got 4" in Path("tiny.tex").read_text(encoding="utf-8")
     assert not told("claim", "check", write([0, 1, 2]))
+
+
+@pytest.mark.parametrize(
+    ("header", "advice"), [("max_seeds = 6\n", "keep max_seeds = 6"), ("", "max_seeds = 4")]
+)
+def test_the_advice_on_seeds_that_are_added_by_hand_keeps_max_seeds(run, study, header, advice):
+    def write(seeds, header):
+        path = Path(study(header=header))
+        text = path.read_text(encoding="utf-8").replace("seed = [0, 1, 2]", f"seed = {seeds}")
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    assert run("study", "run", write([0, 1, 2], header), "--local").exit_code == 0
+    path = write([0, 1, 2, 3], header)
+    assert run("study", "run", path, "--local").exit_code == 0
+    told = words_of(run("claim", "check", path))
+    assert f"set seed = [0, 1, 2] and {advice}." in told
+    assert ("that of a single look" in told) == (not header)
+    followed = write([0, 1, 2], f"{advice.removeprefix('keep ')}\n")
+    for words in (("study", "plan"), ("claim", "check")):
+        assert "valid only if" not in words_of(run(*words, followed))
 
 
 def test_seeds_are_not_noted_as_added_if_no_result_was_decisive_before(run, study):
