@@ -37,7 +37,8 @@ class StudyRecord(BaseModel):
     """A study as it last ran.
 
     It has the study's text, its overrides, and data on the run, such as its time. `seeds_before` are the
-    seeds for which there were results before the text got more seeds.
+    seeds for which there were results before the text got more seeds. `claims` has, for each claim that a
+    run has recorded, the number of trials that had ended by then.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(strict=True, frozen=True, extra="allow")
@@ -48,6 +49,7 @@ class StudyRecord(BaseModel):
     own_corpus: _OwnCorpus | None = None
     run: str | None = None
     seeds_before: list[int] = Field(default_factory=list[int])
+    claims: dict[str, int] = Field(default_factory=dict[str, int])
     renamed: str | None = None
     rename_ended: bool = False
 

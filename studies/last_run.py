@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -39,6 +39,9 @@ from .study import (
 from .text.document import Diagnostics, parse_document, read_document
 from .text.errors import StudyError, StudyFault, command_line
 from .text.units import plural
+
+if TYPE_CHECKING:
+    from .claims.comparisons import ClaimSpec
 
 Traits = tuple[Any, ...]
 """The values of the keys by which an outline distinguishes trials."""
@@ -240,6 +243,39 @@ def describe_added_seeds(study: Study, store: Store) -> str:
     return (
         f"{told} error level of its verdicts is that of a single look; to account for both looks, set "
         f"seed = {list(before)} and max_seeds = {len(study.seeds)}"
+    )
+
+
+def claim_ages(study: Study, store: Store) -> dict[str, int]:
+    """Return how many trials of a study had ended when each of its claims was first recorded by a run.
+
+    The key of a claim is what it tests: another statement or level is another claim. A claim that no run has
+    recorded has the number of trials by now. Claims of a record that does not know them count as 0.
+    """
+    record, claims = store.records.load(study.name), [_tested(each.spec) for each in study.claims]
+    if record is not None and "claims" not in record:
+        return dict.fromkeys(claims, 0)
+    rows = store.trials(columns=(*KEY_COLUMNS, "status")).filter(study=study.name, status="done")
+    recorded: dict[str, int] = (record or {}).get("claims", {})
+    return {**recorded, **{each: recorded.get(each, rows["trial"].n_unique()) for each in claims}}
+
+
+def describe_late_claims(study: Study, store: Store) -> str:
+    """Return a note on the claims that were changed or added after trials had ended, else ""."""
+    if not study.claims:
+        return ""
+    ages = claim_ages(study, store)
+    late = {each.spec.name: ended for each in study.claims if (ended := ages[_tested(each.spec)])}
+    if not late:
+        return ""
+    named = "; ".join(f"{name} (after {plural(ended, 'trial')})" for name, ended in late.items())
+    return f"claims that were changed or added after there were results: {named}"
+
+
+def _tested(spec: ClaimSpec) -> str:
+    holds = " ".join(spec.holds.split())
+    return spec.model_copy(update={"holds": holds}).model_dump_json(
+        exclude={"name", "source"}, exclude_defaults=True
     )
 
 

@@ -21,9 +21,9 @@ def check(study: LastRunStudy = None, *, results: ResultsOption = None, as_json:
     path, it uses the file as it is now. Exits with 1 if a claim is refuted, or if no trial has ended.
     """
     from ...reporting.claims.terminal import (
+        after_results_sentences,
         claims_to_terminal,
         measured_sentences,
-        seeds_sentences,
         settings_sentences,
     )
     from ...reporting.claims.verdicts import ClaimError, Verdict
@@ -56,7 +56,7 @@ def check(study: LastRunStudy = None, *, results: ResultsOption = None, as_json:
         footer = provenance(ids, rows)
         measured = measured_sentences(chosen.study)
         settings = (
-            *seeds_sentences(chosen.study, chosen.store),
+            *after_results_sentences(chosen.study, chosen.store),
             *settings_sentences(chosen.study, rows),
         )
         print_stdout(

@@ -17,7 +17,7 @@ from uuid import uuid4
 from ...errors import argument_fault, check_arguments, number_fault, texts_fault
 from ...storage import Store, open_store, store_fault
 from ...studies.catalog.own_corpora import FOLDER
-from ...studies.last_run import seeds_before
+from ...studies.last_run import claim_ages, seeds_before
 from ...studies.planning.reused_trials import ShorterTrials
 from ...studies.planning.status import study_outcomes
 from ...studies.planning.time_estimates import TimeEstimator
@@ -198,6 +198,7 @@ def _run_round(
         "own_corpus": study.own_corpus and study.own_corpus.to_dict(),
         "run": datetime.now(UTC).isoformat(timespec="seconds"),
         "seeds_before": list(seeds_before(study, store)),
+        "claims": claim_ages(study, store),
     }
     store.records.save(study.name, record)
     with on_interrupt(listener.stopping) as stop:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from ...studies.catalog.metrics import find_metric, is_target, with_sign
 from ...studies.claims.comparisons import Quantity, iter_quantities
-from ...studies.last_run import describe_max_seeds
+from ...studies.last_run import describe_late_claims, describe_max_seeds
 from ...studies.planning.final_values import trial_values
 from ...studies.presentation.metric_words import describe_metrics
 from ...studies.text.units import degrees_of_freedom
@@ -354,11 +354,12 @@ def measured_sentences(study: Study) -> tuple[str, ...]:
     return (*describe_metrics(metrics, settings), *([FIRST_SENTENCE] if targeted else []))
 
 
-def seeds_sentences(study: Study, store: Store) -> tuple[str, ...]:
-    """Return a sentence on a changed `max_seeds`, or on seeds added by hand after there were results."""
-    note = describe_max_seeds(study, store)
-    head = note[:1] if note.startswith("max_seeds") else note[:1].upper()
-    return (f"{head}{note[1:]}.",) if note else ()
+def after_results_sentences(study: Study, store: Store) -> tuple[str, ...]:
+    """Return sentences on `max_seeds`, seeds and claims that have changed since there were results."""
+    notes = (describe_max_seeds(study, store), describe_late_claims(study, store))
+    return tuple(
+        f"{each if each.startswith('max_seeds') else each[0].upper() + each[1:]}." for each in notes if each
+    )
 
 
 def settings_sentences(study: Study, outcomes: pl.DataFrame) -> tuple[str, ...]:

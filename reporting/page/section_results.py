@@ -19,12 +19,12 @@ from ...studies.searches.words import best_words, left_out
 from ...studies.study import Study
 from ...studies.text.units import plural
 from ..claims.terminal import (
+    after_results_sentences,
     format_missing,
     format_numbers,
     format_seeds,
     legend,
     measured_sentences,
-    seeds_sentences,
     settings_sentences,
 )
 from ..claims.verdicts import ClaimResult, ComparisonResult, Verdict, count_verdicts, verdict_word
@@ -188,7 +188,7 @@ def claims(inputs: Snapshot) -> Mapping[str, object] | None:
             (
                 *measured_sentences(study),
                 *legend(checked),
-                *seeds_sentences(study, inputs.store),
+                *after_results_sentences(study, inputs.store),
                 *settings_sentences(study, inputs.outcomes),
             )
         ),

@@ -11,6 +11,7 @@ from activemem import load_study
 from activemem.reporting.claims import format_p
 from activemem.storage import Store
 
+from ...study_texts import study_text
 from ..store_factories import store_outcome
 
 CLAIMS = '''
@@ -249,3 +250,28 @@ def test_the_claims_of_the_stored_results_fit_eighty_columns_with_every_name_who
 )
 def test_a_p_just_below_the_usual_level_is_not_rounded_to_that_level(p, text):
     assert format_p(p) == text
+
+
+def test_a_claim_that_was_changed_or_added_after_results_is_named(run, tmp_path):
+    file = tmp_path / "mine.toml"
+    factors = {"mixer": ["conv(k=5)", "conv(k=3)"], "task": ["not"], "seed": [0, 1]}
+
+    def write(*claims):
+        text = study_text(study={"name": "mine"}, factors=factors, claim=list(claims))
+        file.write_text(text, encoding="utf-8")
+
+    def notes(*claims):
+        write(*claims)
+        shown = " ".join(run("claim", "check", str(file)).stdout.split())
+        return shown.partition("Claims that were changed or added")[2]
+
+    claim = {"name": "more taps are better", "holds": "loss[mixer=conv(k=5)] < loss[mixer=conv(k=3)]"}
+    write(claim)
+    assert run("study", "run", str(file), "--local").exit_code == 0
+    assert notes(claim) == notes(claim | {"name": "they are better", "source": "page 3"}) == ""
+    turned = claim | {"holds": "loss[mixer=conv(k=5)] > loss[mixer=conv(k=3)]"}
+    assert "results: more taps are better (after 4 trials)." in notes(turned)
+    added = {"name": "it is near", "holds": "loss[mixer=conv(k=5)] < loss[mixer=conv(k=3)] + 1"}
+    assert "results: it is near (after 4 trials)." in notes(claim, added)
+    assert run("study", "run", str(file), "--local").exit_code == 0  # a later run does not hide it
+    assert "results: it is near (after 4 trials)." in notes(claim, added)
