@@ -90,20 +90,24 @@ def leading_comment(text: str) -> str:
 def settings(inputs: Snapshot) -> Mapping[str, object] | None:
     """Return the settings of the study, each with all of its values and with its source.
 
-    The source says where a value is from, and stands in the study file. The seed, which is a factor, is left
+    A setting that some trials lack says which have it. The source says where a value is from, and stands in
+    the study file. The seed, which is a factor, is left
     out. The paths of the user's own files come first. If the study has a table [source], other parts with
     sources follow: recipes, factors, cells and [decode]. If the study makes costs equal, the keys that say
     how follow, and the sizes that were solved.
     """
+    every = [dict(_flat(one.model_dump(mode="json", exclude={"seed"}))) for one in iter_settings(inputs)]
     found: dict[KeyPath, dict[str, None]] = {}
-    for settings in iter_settings(inputs):
-        for path, value in _flat(settings.model_dump(mode="json", exclude={"seed"})):
+    for one in every:
+        for path, value in one.items():
             # as JSON text, because a value may be a list, which is no key
             found.setdefault(path, {})[json.dumps(value, ensure_ascii=False)] = None
     filled = inputs.study.template.texts
     texts = {
         ".".join(map(str, path)): [filled[path]]
         if len(each) > 1 and path in filled
+        else [", ".join(map(_unquoted, each)) + _owners(path, every)]
+        if any(path not in one for one in every)
         else list(map(_unquoted, each))
         for path, each in found.items()
     }
@@ -116,6 +120,14 @@ def settings(inputs: Snapshot) -> Mapping[str, object] | None:
     matched = dict(_matched_settings(inputs.study))
     sources |= dict.fromkeys(matched, "how costs are made equal") if sources else {}
     return {"settings": texts | others | matched, "sources": sources} if texts else None
+
+
+def _owners(path: KeyPath, every: Sequence[Mapping[KeyPath, Any]]) -> str:
+    """Return which trials have a setting that others lack, such as ` (with task.name = sort)`."""
+    named = (*path[:-1], "name")
+    names = dict.fromkeys(str(one[named]) for one in every if path in one and named in one)
+    owners = f"with {'.'.join(map(str, named))} = {' or '.join(names)}" if names else "in some trials"
+    return f" ({owners})"
 
 
 def _matched_settings(study: Study) -> Iterator[tuple[str, list[str]]]:
