@@ -5,7 +5,6 @@ from .analysis.analyse import PartKind as PartKind
 from .analysis.analyse import TrainingMemory as TrainingMemory
 from .analysis.analyse import analyse as analyse
 from .canonical import render as render
-from .difference import tree_distance as tree_distance
 from .errors import RecipeError as RecipeError
 from .model_config import BiasInit as BiasInit
 from .model_config import BuildSettings as BuildSettings

@@ -336,14 +336,6 @@ class DistanceTree:
             rows.append(line)
 
 
-def tree_distance(first: Node, second: Node) -> float:
-    """Return the tree edit distance between two recipes.
-
-    To insert or remove the node of one block costs 1. Equivalent recipes have distance 0.
-    """
-    return DistanceTree(first).distance(DistanceTree(second))
-
-
 def node_parts(node: Value) -> Iterable[Value]:
     """Return the children of a node in the DistanceTree.
 

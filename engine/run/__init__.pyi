@@ -17,7 +17,6 @@ from .planning import plan_study as plan_study
 from .preflight import check_device as check_device
 from .preflight import check_test_lengths as check_test_lengths
 from .ray_actor import COMPLETED as COMPLETED
-from .ray_actor import see_own_gpus as see_own_gpus
 from .ray_actor import share_cores as share_cores
 from .ray_cluster import MAX_COHORT_LOSSES as MAX_COHORT_LOSSES
 from .ray_cluster import CohortSearcher as CohortSearcher

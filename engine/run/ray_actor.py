@@ -42,9 +42,6 @@ COMPLETED = "whole"
 LOOK_S = 0.5
 """The interval at which a worker checks whether it must leave, in seconds."""
 
-_NO_GPU_RESTRICTION = "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"
-"""If this variable is set, Ray does not restrict the GPUs that a worker sees."""
-
 
 class _WorkerLeavesError(Exception):
     """Error that ends a worker after its node or GPU is lost. A different worker resumes its trials."""
@@ -73,16 +70,6 @@ def share_cores(machine: Machine) -> None:
         os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", str(machine.threads))
 
 
-def see_own_gpus() -> None:
-    """Restrict CUDA to the GPUs that Ray assigned to this process.
-
-    Ray does this itself, unless it is configured not to; all workers of a node would then train on its first
-    GPU. Call it before CUDA is used.
-    """
-    if os.environ.get(_NO_GPU_RESTRICTION) and (gpus := ray.get_gpu_ids()):
-        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, gpus))
-
-
 class CohortActor(tune.Trainable):
     """The Ray actor of a worker, which trains cohorts (groups of trials).
 
@@ -106,7 +93,6 @@ class CohortActor(tune.Trainable):
         If a metric is given, the trials of a cohort advance in lockstep, and each epoch is reported to Tune.
         An error becomes the first result: if it were raised here, Tune would retry for minutes.
         """
-        see_own_gpus()
         share_cores(machine)
         logging.getLogger("ray").setLevel(logging.ERROR)
         faulthandler.disable()  # otherwise a trial could not write crash reports to its own file

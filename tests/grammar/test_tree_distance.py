@@ -13,7 +13,6 @@ from activemem.grammar import (
     parse,
     render,
     replacement_cost,
-    tree_distance,
 )
 
 from .strategies import blocks, compound
@@ -38,7 +37,7 @@ BASE = "4 * (sa + highway_conv(k=20) >> ff(512))"
     ],
 )
 def test_the_distance_counts_blocks_operators_and_parameters(other, distance):
-    assert tree_distance(parse(BASE).root, parse(other).root) == pytest.approx(distance)
+    assert DistanceTree(parse(BASE).root).distance(DistanceTree(parse(other).root)) == pytest.approx(distance)
 
 
 SMALL = st.recursive(
@@ -51,11 +50,12 @@ SMALL = st.recursive(
 @settings(max_examples=25)
 @given(SMALL, SMALL, SMALL)
 def test_it_is_a_metric_that_equals_its_slow_definition_and_has_its_bound_below(first, second, third):
-    distance = tree_distance(first, second)
+    trees = [DistanceTree(each) for each in (first, second, third)]
+    distance = trees[0].distance(trees[1])
     assert distance == pytest.approx(slow_distance((first,), (second,)))
-    assert distance == pytest.approx(tree_distance(second, first))
-    assert tree_distance(first, third) <= distance + tree_distance(second, third) + 1e-9
-    assert DistanceTree(first).lower_bound(render(second)) <= distance + 1e-9
+    assert distance == pytest.approx(trees[1].distance(trees[0]))
+    assert trees[0].distance(trees[2]) <= distance + trees[1].distance(trees[2]) + 1e-9
+    assert trees[0].lower_bound(render(second)) <= distance + 1e-9
 
 
 def slow_distance(mine, theirs):

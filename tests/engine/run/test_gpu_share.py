@@ -29,7 +29,6 @@ from activemem.engine.run import (
     fit_here,
     ray_cluster,
     ray_connection,
-    see_own_gpus,
     share_cores,
     share_of_gpu,
 )
@@ -168,24 +167,6 @@ def test_workers_that_share_a_machine_compile_by_the_cores_of_their_trials(monke
     assert os.environ == {"TORCHINDUCTOR_COMPILE_THREADS": "2"}
     share_cores(Machine(gpus=0.0))
     assert os.environ == {"TORCHINDUCTOR_COMPILE_THREADS": "2"}  # what was there stays
-
-
-@pytest.mark.slow  # Ray begins
-def test_a_worker_sees_the_gpus_that_ray_gives_it_where_ray_does_not_have_it_do_so(monkeypatch):
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setenv("RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES", "1")
-    monkeypatch.setattr(ray_connection, "count_gpus_of_processes", lambda: 4)
-
-    def look():
-        before = os.environ.get("CUDA_VISIBLE_DEVICES")
-        see_own_gpus()
-        return before, os.environ.get("CUDA_VISIBLE_DEVICES")
-
-    with connected(Machine(), NOBODY):
-        asked = [ray.remote(num_gpus=gpus, num_cpus=0)(look).remote() for gpus in (3, 1, 0)]
-        some, one, none = ray.get(asked)
-    assert (some[0], one[0], none) == (None, None, (None, None))
-    assert sorted([*some[1].split(","), one[1]]) == ["0", "1", "2", "3"]
 
 
 @pytest.mark.slow  # Ray begins
