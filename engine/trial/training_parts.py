@@ -22,7 +22,7 @@ from ...studies.catalog.train_parts import CALLBACKS, Callback, LossTerm, Traini
 from ...studies.schema.settings import TrialSettings
 from ..core.models import meta_model
 from ..core.process import derive_seed
-from ..objectives.base import Objective, reported_number
+from ..objectives.base import Answers, Objective, reported_number
 
 
 class Schedule:
@@ -266,14 +266,6 @@ class LossTermError(ActivememError):
     """Error for a loss term with a missing module or an invalid value. A value must be a single number."""
 
 
-class Scored(NamedTuple):
-    """Inputs, outputs and targets of one micro-batch. The loss is computed from them."""
-
-    inputs: Tensor
-    outputs: Tensor
-    targets: Tensor
-
-
 class LossTerms:
     """The loss terms of one training, with their states.
 
@@ -286,7 +278,7 @@ class LossTerms:
         names = [name for name, _ in model.named_modules() if name]
         self._watched = {term.name: watched_modules(term, names) for term in terms}
         self._states: dict[str, dict[str, Any]] = {term.name: {} for term in terms}
-        self._scored: Scored | None = None
+        self._scored: Answers | None = None
         self._activations: list[tuple[str, Tensor]] = []
         self.begin_epoch()
 
@@ -342,7 +334,7 @@ class LossTerms:
         self._sums = to_device(state["sums"], self._device)
         self._states = to_device(state["states"], self._device)
 
-    def _compute(self, term: LossTerm, scored: Scored, step: int) -> Tensor:
+    def _compute(self, term: LossTerm, scored: Answers, step: int) -> Tensor:
         watched = self._watched[term.name]
         activations = [each for each in self._activations if each[0] in watched]
         if missing := [name for name in watched if all(name != each for each, _ in activations)]:
@@ -364,7 +356,7 @@ class LossTerms:
         return value.float()
 
     def _take(self, inputs: Tensor, outputs: Tensor, targets: Tensor) -> None:
-        self._scored = Scored(inputs, outputs, targets)
+        self._scored = Answers(inputs, outputs, targets)
 
     def _keep(self, name: str, _module: nn.Module, _inputs: object, output: object) -> None:
         # passes without gradients, such as those that make guesses, are no part of the loss
