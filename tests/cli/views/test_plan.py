@@ -31,10 +31,10 @@ equal · Equal parameters
 4 mixers × 2 tasks = 8 trials · 0 in the store · 8 to run
 
   mixer           filter  residual  parameters  GFLOPs/step   memory  est./trial
-  sa                 512         0   1,603,428         13.4  52.8 MB    ≤ 17 min
+  sa                 512         0   1,603,428         13.4  52.0 MB    ≤ 17 min
   conv(k=20)         256      −512   1,602,916         12.2  33.4 MB    ≤ 17 min
   highway_conv     1,021       −12   1,603,416         12.2  55.1 MB    ≤ 17 min
-  sa + conv(k=3)     320      −256   1,603,172         13.4  51.0 MB    ≤ 17 min
+  sa + conv(k=3)     320      −256   1,603,172         13.4  50.5 MB    ≤ 17 min
 
   in all   at most 2.2 core-hours, 1.1 h on this machine
 
@@ -55,15 +55,15 @@ equal · Equal parameters
 2 cells × 1 seed = 2 trials · 0 in the store · 2 to run · 2 over budget
 
   mixer        parameters   GFLOPs/step    memory   est. per trial
-  sa            1,319,700          11.3   44.6 MB         ≤ 17 min
+  sa            1,319,700          11.3   43.8 MB         ≤ 17 min
   conv(k=20)    1,582,356          12.1   33.1 MB         ≤ 17 min
 
   in all   at most 0.6 core-hours, 17 min on this machine
 
   where  this machine's CPU: torch finds no GPU here
 
-  memory a step of sa holds 44.6 MB: weights 5.3 MB, gradients 5.3 MB, optimiser
-         10.6 MB, activations at 14 tokens 23.4 MB
+  memory a step of sa holds 43.8 MB: weights 5.3 MB, gradients 5.3 MB, optimiser
+         10.6 MB, activations at 14 tokens 22.6 MB
 
   over   highway_conv(k=20): 2,893,588 parameters instead of at most 1,600,000;
          1 trial not run
