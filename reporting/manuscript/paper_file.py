@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
@@ -79,6 +79,8 @@ class PaperKeys(StrictModel):
     """for the name of a study, the figures to include, `[]` for none (default: all)"""
     numbers: dict[str, dict[str, NumberText]] = Field(default_factory=dict[str, dict[str, NumberText]])
     """for the name of a study, its numbers: a name for `\\am`, and an expression as in claims"""
+    licences: dict[str, str] = Field(default_factory=dict[str, str])
+    """for the name of a file of your own data, its licence; without it `compute.tex` has a TODO"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +165,10 @@ def _load_studies(diagnostics: Diagnostics, folder: Path, keys: PaperKeys, store
         if study.name in studies:
             diagnostics.report(("paper", "studies", number), f"'{study.name}' is listed twice")
         studies[study.name] = study
+    files = {path.name for study in studies.values() for path in own_files(study)}
+    for name in keys.licences.keys() - files if all_known else ():
+        message = f"no study of the paper has a file '{name}' of its own{nearest_hint(name, files)}"
+        diagnostics.report(("licences", name), message, key=True)
     for table in ("tables", "figures", "numbers"):
         for name in getattr(keys, table):
             if (study := studies.get(name)) is None:
@@ -177,6 +183,11 @@ def _load_studies(diagnostics: Diagnostics, folder: Path, keys: PaperKeys, store
                         message = f"the study has no {table[:-1]} '{shown}'{hint}"
                         diagnostics.report((table, name, number), message)
     return studies
+
+
+def own_files(study: Study) -> list[PurePath]:
+    """Return the files of a study's own corpus."""
+    return list(map(PurePath, study.own_corpus.paths)) if study.own_corpus else []
 
 
 def _read_numbers(diagnostics: Diagnostics, keys: PaperKeys, study: Study) -> list[Claim]:

@@ -156,10 +156,16 @@ def test_own_texts_are_named_by_their_files_and_their_digests_fit_the_page(kept,
     compute, appendix = (
         files[name].decode().replace(r"\allowbreak{}", "") for name in ("compute.tex", "appendix.tex")
     )
-    assert r"\paragraph{Data.} my\_notes.txt (own data): licence not known to the program." in compute
+    told = r"{Data.} my\_notes.txt (own data): TODO: state the licence of my\_notes.txt in {[}licences] of"
+    assert told in compute
     assert r"\texttt{task.corpus.path}~=~my\_notes.txt;" in appendix
     assert rf"\texttt{{task.corpus.train.sha256}}~=~{own.facts.train.sha256[:12]}\ldots{{}};" in appendix
     assert own.facts.alphabet[:33] not in appendix
+    (tmp_path / "paper.toml").write_text(
+        '[paper]\nstudies = "notes.toml"\n[licences]\n"my_notes.txt" = "CC BY 4.0"', encoding="utf-8"
+    )
+    files = paper_files(read_manuscript(tmp_path / "paper.toml", lambda place: kept))
+    assert b"(own data): licence CC BY 4.0." in files["compute.tex"]
 
 
 def test_latex_compiles_the_files_and_prints_the_numbers(built, tmp_path):

@@ -169,6 +169,7 @@ f = "dev_accuracy[task=sort, mixer=sa]"
     [
         '[paper]\nstudies = "everything.toml"\nfolder = "."',
         '[paper]\nstudies = "everything.toml"\n[figures]\nevery = []',
+        '[paper]\nstudies = "everything.toml"\n[licences]\n"notes.txt" = "CC0"',
         "[numbers.x]",
         "[paper]\nstudies = []",
         '[paper]\nstudies = "search-mixers"\n[numbers.search-mixers]\na = "loss"',
