@@ -214,8 +214,8 @@ def _counts(study: Study, plan: Plan) -> str:
     """Describe the counts: `8 mixers × 6 tasks × 3 seeds = 144 trials · 12 in the store · 132 to run`."""
     axes = [_axis(name, len(levels)) for name, levels in study.factors.items() if len(levels) > 1]
     seeds = plural(len(study.seeds), "seed")
-    if study.baseline and (more := len(study.point_seeds(study.baseline)) - len(study.seeds)):
-        seeds += f" + {more * len(study.point_levels):,} of the baseline"
+    if study.baseline and (count := len(study.point_seeds(study.baseline))) > len(study.seeds):
+        seeds += f" ({count:,} of the baseline)"
     product = math.prod(map(len, study.factors.values()))
     if study.search:
         across = [_axis(name, len(study.factors[name])) for name in study.search.settings.across]

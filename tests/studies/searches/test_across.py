@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from activemem import StudyError, load_study
+from activemem import StudyError, load_study, open_study
 from activemem.storage import Store
 from activemem.studies import find_points
 from activemem.studies.planning import reusable_outcomes
@@ -51,6 +51,11 @@ def test_a_point_is_trained_on_each_task_with_each_seed(study):
     assert "task" not in study.dimensions
     assert len(study.point_trials({"k": 5})) == 6
     assert study.total == 8 * 4 + 2  # the space has 8 points of the 9 asked for
+
+
+def test_a_plan_says_how_many_seeds_the_baseline_has(study, store):
+    counts = "8 points × 2 tasks × 2 seeds (3 of the baseline) = 34 trials"
+    assert counts in str(open_study(study, store).plan())
 
 
 def test_the_objective_is_the_mean_over_the_tasks(study, store):
