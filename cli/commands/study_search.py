@@ -158,7 +158,7 @@ def promote(
     --path, the study starts from the baseline and makes one change after the other until it reaches the best
     point. Each round makes the change that helps most, and the study measures the gain of each change.
     """
-    from ...reporting.search.promotion import PromotionError, find_winners
+    from ...reporting.search.promotion import PromotionError, baseline_lead, find_winners
     from ...studies.study import load_study
     from ...studies.text.errors import command_line
     from ...studies.text.units import plural
@@ -176,6 +176,8 @@ def promote(
     count = len(find_winners(found.study, found.points, best)) if found.points and not path else best
     if count < best:
         print_stderr(f"--best {best}: {found.study.name} has only {plural(count, 'point')} to promote")
+    if found.points and (lead := baseline_lead(found.study, found.points)):
+        print_stderr(lead)
     print_stdout(f"{out}: {written.name}, {plural(len(written.trials), 'trial')}")
     print_stdout(command_line("study", "run", str(out)))
 

@@ -98,6 +98,20 @@ def find_winners(study: Study, found: SearchPoints, best: int) -> list[FoundPoin
     return [point for point in found.ranked() if point.key != point_key(study.baseline)][:best]
 
 
+def baseline_lead(study: Study, found: SearchPoints) -> str | None:
+    """Return a sentence with both values if no point is better than the search's baseline, else None.
+
+    Points are compared by the first objective.
+    """
+    ranked, winners = found.ranked(), find_winners(study, found, 1)
+    if not winners or ranked[0].key == winners[0].key:
+        return None
+    metric = found.goals[0].name
+    best, first = (find_metric(metric).format(each.mean(metric) or 0.0) for each in (winners[0], ranked[0]))
+    compared = f"best_1 has {best}, the baseline {first}"
+    return f"no point of the search {study.name} has a better {metric} than its baseline: {compared}"
+
+
 def refuse_ties(study: Study, found: SearchPoints) -> None:
     """Raise PromotionError if all points have the same results. Then there is no best point."""
     points = found.complete
@@ -176,6 +190,8 @@ def _preface(
         f"{what} of the search {study.name}, of {len(found.complete)}, trained again{beside} on"
         f" {plural(seeds, 'fresh seed')}."
     )
+    if lead := baseline_lead(study, found):
+        yield toml_comment(f"{lead[0].upper()}{lead[1:]}.")
     yield toml_comment(
         "The best of many noisy points owes part of its lead to noise, so "
         "the claims use only the trainings of"

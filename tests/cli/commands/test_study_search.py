@@ -46,6 +46,17 @@ def test_fewer_points_than_asked_for_are_counted(run):
     assert run("study", "promote", "found", "--best", "4", "--out", "all.toml").stderr == ""
 
 
+def test_a_promotion_says_that_the_baseline_is_ahead_of_the_best_point(run):
+    study, store = load_study(WITH_BASELINE), Store("results")
+    fill_search(store, study, [(POINTS[0][0], (20.0, 22.0, 21.0, 19.0), 3000), *POINTS[1:]])
+    store.records.save(study.name, {"text": study.document.text, "overrides": []})
+    told = run("study", "promote", "found", "--out", "winners.toml")
+    lead = "has a better max_length than its baseline: best_1 has 17.5, the baseline 20.5"
+    assert (told.exit_code, told.stderr) == (0, f"no point of the search found {lead}\n")
+    text = Path("winners.toml").read_text(encoding="utf-8").replace("\n# ", " ")
+    assert f"No point of the search found {lead}." in text
+
+
 @pytest.mark.usefixtures("searched")
 def test_a_promotion_whose_name_has_run_with_other_points_is_refused_with_what_to_do(run):
     run("study", "promote", "found", "--out", "first.toml")
