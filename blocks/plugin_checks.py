@@ -17,7 +17,7 @@ from ..grammar.nodes import BlockNode
 from ..grammar.vocabulary.spec import CostContext, Reach, Role, block_code, spec_of
 from ..plugins import PluginError
 from .core.block import Block
-from .testing.fixtures import WIDTH, make_block, random_sequences
+from .testing.fixtures import WIDTH, idle_parameters, make_block, random_sequences
 
 ROUNDING = 1e-9
 """The largest relative change of outputs that counts as rounding in double precision."""
@@ -77,12 +77,7 @@ def _batch_faults(block: Block, x: Tensor) -> Iterator[str]:
 
 
 def _gradient_faults(block: Block, x: Tensor) -> Iterator[str]:
-    with torch.enable_grad():
-        total = block(x).sum()
-        if total.requires_grad:
-            total.backward()
-    weights = {name: each for name, each in block.named_parameters() if each.requires_grad}
-    if idle := ", ".join(name for name, each in weights.items() if each.grad is None):
+    if idle := ", ".join(idle_parameters(block, x)):
         yield (
             f"has parameters that get no gradient: {idle}. Use them, or make them buffers (register_buffer) "
             "if they are not to be trained"

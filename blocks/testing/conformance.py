@@ -36,6 +36,7 @@ from .fixtures import (
     build_and_analyse,
     build_small,
     count_flops,
+    idle_parameters,
     is_pool,
     make_block,
     make_generator,
@@ -67,7 +68,7 @@ def shape_stays(text: str, *, causal: bool) -> None:
     for batch, length in ((1, 1), (3, 1), (1, 2), (2, 11), (0, 5)):
         y = block(random_sequences(batch, length))
         expected = (batch, WIDTH) if is_pool(text) else (batch, length, WIDTH)
-        assert y.shape == expected, f"expected {expected}, got {tuple(y.shape)}"
+        assert y.shape == expected, f"expected an output of shape {expected}, got {tuple(y.shape)}"
         assert y.isfinite().all(), "expected finite numbers"
 
 
@@ -152,8 +153,10 @@ def sequences_are_independent(text: str, *, causal: bool) -> None:
 
 
 def gradients_are_right(text: str, *, causal: bool) -> None:
-    """Check that the gradients equal finite differences, with and without padding."""
+    """Check that all parameters get gradients, equal to finite differences, with and without padding."""
     block = make_block(parse_block(text), causal=causal, width=4)
+    idle = idle_parameters(block, random_sequences(2, 4, width=4))
+    assert not idle, f"parameters that get no gradient: {', '.join(idle)}"
     x = random_sequences(2, 4, width=4).requires_grad_()
     names, values = tuple(dict(block.named_parameters())), tuple(block.parameters())
     for mask in (None, prefix_mask([4, 2], 4)):

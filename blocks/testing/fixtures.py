@@ -97,6 +97,15 @@ def valid_outputs(y: Tensor, valid: int | Tensor) -> Tensor:
     return y if pooled else y[:valid] if isinstance(valid, int) else y[valid]
 
 
+def idle_parameters(block: Block, x: Tensor) -> list[str]:
+    """Return the names of a block's parameters that get no gradient from its outputs at x."""
+    with torch.enable_grad():
+        total = block(x).sum()
+        if total.requires_grad:
+            total.backward()
+    return [name for name, each in block.named_parameters() if each.requires_grad and each.grad is None]
+
+
 def use_plain_operations(model: ModuleT, *, keeps_kernels: bool = False) -> ModuleT:
     """Disable fast computations in a model, and return the model. Torch cannot count their FLOPs.
 

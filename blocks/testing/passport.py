@@ -40,6 +40,9 @@ _FAULTS += (NotImplementedError, TypeError, ValueError)
 ResultT = TypeVar("ResultT")
 
 _NOT_COMPARABLE = "cannot be compared: "
+_WRONG_SHAPE = '"shape stays" does not hold'
+_NEED_SHAPE = ("gradients", "steps", "initial weights", "no leak", "reach", "cost", "in training")
+_NEEDS_SHAPE = "not checked, because the outputs are wrong"
 _NO_REFERENCE = "skipped: no reference, which is the block's equation as plain loops"
 
 
@@ -90,6 +93,13 @@ def verify_block(text: str, *, against: str | None = None, width: int = 32) -> P
             "check another block and name this layer in --against"
         )
     layer = None if against is None else OtherLayer.read(against, spec.settings(node), width=width)
+    shape = _suite("outputs", (conformance.shape_stays,), text, "")
+    if shape.finding.startswith(_WRONG_SHAPE):
+        skipped = [Check(name=name, passed=None, finding=_NEEDS_SHAPE) for name in _NEED_SHAPE]
+        checks = (shape, *skipped)
+        return Passport(
+            block=text, against=layer and layer.text, passed=False, comparable=True, checks=checks
+        )
     checks = [
         _outputs(node, text),
         _gradients(node, text),

@@ -142,3 +142,28 @@ def test_a_block_without_a_stated_reach_and_a_reference_is_not_checked_against_t
         **dict.fromkeys(("steps", "initial weights", "no leak", "cost", "in training"), True),
     }
     assert found.exit_code == 0
+
+
+@pytest.fixture
+def failed_checks(run, plugin):
+    """Return a function that changes the block's text, and gives the finding of each check that fails."""
+
+    def verify(old, new):
+        plugin(REACH, PAST)
+        text = Path("mine.py").read_text(encoding="utf-8")
+        Path("mine.py").write_text(text.replace(old, new), encoding="utf-8")
+        found = run("block", "verify", "smoothing", "--plugin", "mine.py", "--json")
+        checks = json.loads(found.stdout)["checks"]
+        return {each["name"]: each["finding"] for each in checks if each["passed"] is False}
+
+    return verify
+
+
+def test_a_wrong_shape_is_the_one_finding_of_a_passport(failed_checks):
+    ((name, finding),) = failed_checks(".mT\n", ".mT[:, :-1]\n").items()
+    assert (name, "expected an output of shape (1, 1, 6), got (1, 0, 6)" in finding) == ("outputs", True)
+
+
+def test_a_weight_used_without_its_gradient_is_named_before_gradients_are_compared(failed_checks):
+    found = failed_checks("self.weight, groups", "self.weight.detach(), groups")
+    assert "parameters that get no gradient: weight" in found["in training"]
