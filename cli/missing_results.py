@@ -15,6 +15,7 @@ from ..plugins import loaded_files
 from ..storage import Store
 from ..storage.rows import KEY_COLUMNS
 from ..studies.last_run import load_last_run, other_results
+from ..studies.planning.reused_trials import describe_stale, find_stale_trials
 from ..studies.planning.status import StudyStatus, read_statuses, study_outcomes
 from ..studies.study import shipped_studies
 from ..studies.text.errors import StudyError, command_line
@@ -30,8 +31,13 @@ if TYPE_CHECKING:
 
 
 def no_results_note(study: Study, store: Store) -> str:
-    """Return a message that no trial of a study has ended, with the command that trains the study."""
-    return f"no trial of {study.name} has ended in {_store_and_command(study, store)}"
+    """Return a message that no trial of a study has ended, with the command that trains the study.
+
+    It names the trials that another version of a plug-in has trained.
+    """
+    stale = find_stale_trials(study, read_statuses(store, study))
+    reuse = f"{describe_stale(stale)}: reuse them with --keep-stale, or " if stale else ""
+    return f"no trial of {study.name} has ended in {_store_and_command(study, store, reuse)}"
 
 
 def no_models_note(study: Study, store: Store) -> str:

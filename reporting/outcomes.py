@@ -236,7 +236,11 @@ def stale_sentence(study: Study, outcomes: pl.DataFrame) -> str:
     They are left out because plug-ins have changed.
     """
     stale = find_stale_trials(study, outcomes)
-    return one_line(f"{describe_stale(stale)} and excluded.") if stale else ""
+    return (
+        one_line(f"{describe_stale(stale)} and excluded; study run --keep-stale reuses them.")
+        if stale
+        else ""
+    )
 
 
 def unused_seeds_sentence(study: Study, table: TableKind, outcomes: pl.DataFrame) -> str:

@@ -34,6 +34,7 @@ from ...studies.claims.comparisons import (
 )
 from ...studies.claims.reader import cell_key
 from ...studies.planning.final_values import ValueStatus, cost_per_epoch, smallest_step, trial_values
+from ...studies.planning.reused_trials import find_stale_trials
 from ...studies.resolve.costs import counted_cost, model_cost, reachable_length
 from ...studies.resolve.trial import CellKey, Trial
 from ...studies.schema.factors import SEED
@@ -47,6 +48,10 @@ if TYPE_CHECKING:
 
 _ENDED = {ValueStatus.INFINITE, ValueStatus.FAILED, ValueStatus.DIVERGED, ValueStatus.NO_VALUE}
 """The statuses of trials of added seeds that will never have a value."""
+
+
+_STALE = "not run, but stored for another version of the code (study run --keep-stale reuses it)"
+"""Why a trial has no value whose plug-in was edited after it ended."""
 
 
 _LOG = "log "
@@ -125,6 +130,10 @@ class CellResults:
                 counted = None if value is not None else counted_cost(metric, by_id[trial].settings)
                 if counted is not None:
                     self._values[metric][trial] = (counted, "", ValueStatus.DONE)
+        for trial in find_stale_trials(study, outcomes):
+            for values in self._values.values():
+                if trial in values and values[trial][2] == ValueStatus.MISSING:
+                    values[trial] = (None, _STALE, ValueStatus.MISSING)
         self._per_epoch = {metric: cost_per_epoch(metric, outcomes) for metric in self._values}
         self._ratios: dict[Speedup, dict[int, Ends]] = {}
         self._answers = {quantity: self._cell_values(quantity) for quantity in quantities}

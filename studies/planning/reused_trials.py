@@ -88,8 +88,8 @@ def keep_stale_trials(
 
     The edits must be ones that change no result. The source of a plug-in is part of a trial's id. So each
     outcome is copied to the id that the trial has now; the rows still record the original source. Return the
-    copied trials by current id. `trials` restricts them to these current ids. Trials that another process is
-    training are skipped.
+    copied trials by current id, also of seeds that were added later. `trials` restricts them to these current
+    ids. Trials that another process is training are skipped.
     """
     check_arguments(
         study_fault(study),
@@ -97,7 +97,7 @@ def keep_stale_trials(
         None if trials is None else texts_fault("trials", trials, "[study.trials[0].id]"),
     )
     store = open_store(store)
-    found = find_stale_trials(study, store.trials())
+    found = find_stale_trials(study.with_later_seeds(), store.trials())
     wanted = {now: each for now, each in found.items() if trials is None or now in trials}
     return {now: each for now, each in wanted.items() if store.upkeep.copy_outcome(each.stored, now)}
 

@@ -144,3 +144,33 @@ def test_the_same_source_from_another_path_is_the_same_code(process, scaling):
     Path("elsewhere").mkdir()
     shutil.move("scaled.py", "elsewhere/renamed.py")
     assert trials(process, "scaling.toml", "--plugin", "elsewhere/renamed.py") == found
+
+
+@pytest.mark.heavy
+def test_a_note_on_missing_results_names_those_of_another_version_and_what_reuses_them(process, scaling):
+    own = STUDY.replace('", "conv(k=3)"]', '"]\nseed = [0, 1]').replace("[study]", "[study]\nmax_seeds = 4")
+    own = own.replace("loss[mixer=conv(k=3) >> scaled] < loss[mixer=conv(k=3)]", "loss < 100")
+    Path("scaling.toml").write_text(own, encoding="utf-8")
+    run = ("study", "run", *scaling, "--local")
+    assert process(*run, "--set", "factors.seed=[0, 1, 2]").returncode == 0  # with the seed that may be added
+    Path("scaled.py").write_text(f"{BLOCK}# edited", encoding="utf-8")
+    Path("paper.toml").write_text('[paper]\nstudies = ["scaling.toml"]', encoding="utf-8")
+    Path("main.tex").write_text("A paper.", encoding="utf-8")
+    words = (
+        "no trial of scaling has ended in ",
+        "; 2 stored trials are from other versions of the code (scaled.py ",
+    )
+    for command in (
+        ("table", "render", *scaling),
+        ("claim", "check", *scaling),
+        ("paper", "check", "main.tex"),
+    ):
+        told = process(*command, "--plugin", "scaled.py") if "main.tex" in command else process(*command)
+        (line,) = (each for each in told.stderr.splitlines() if each.startswith(words[0]))
+        assert words[1] in line
+        assert "): reuse them with --keep-stale, or train it: " in line
+        if "claim" in command:
+            note = "2 of 2 seeds not run, but stored for another version of the code (study run --keep-stale"
+            assert note in " ".join(told.stdout.split())
+    assert "3 stored trials are from other versions" in process(*run, "--keep-stale").stderr
+    assert len(Store("results").trials()) == 6
