@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ...errors import ActivememError, nearest_hint
+from ...errors import ActivememError, hint, nearest_hint
 from ...grammar import nodes
 from ...grammar.model_config import ModelConfig
 from ...grammar.vocabulary.spec import (
@@ -215,7 +215,8 @@ def register_block(
             for each in parameters
             if each.kind not in kinds
         ]
-        if faults := [*faults, *contract_faults(cls, Block)]:
+        faults += contract_faults(cls, Block) or _constructor_faults(name, cls, parameters)
+        if faults:
             raise ValueError("; ".join(faults))
         spec = Spec(
             name=name,
@@ -232,6 +233,23 @@ def register_block(
         return register_module(BLOCKS, Block, name, cls)
 
     return register_new
+
+
+def _constructor_faults(name: str, cls: type[Block], parameters: Sequence[Parameter]) -> list[str]:
+    """Return a fault for each argument that `Block.build` gives to the constructor but that it lacks."""
+    taken, given = signature(cls).parameters, ("width", "causal", *(each.name for each in parameters))
+    if (
+        "context" in taken
+        or any(each.kind is each.VAR_KEYWORD for each in taken.values())
+        or cls.build.__func__ is not Block.build.__func__  # it gives other arguments
+    ):
+        return []
+    others = [each for each in taken if each not in given]
+    return [
+        f"{cls.__name__}.__init__: expected an argument '{each}' for block '{name}'{hint(each, others)}"
+        for each in given
+        if each not in taken
+    ]
 
 
 def _measured_state(cls: type[Block]) -> Callable[[Settings, CostContext], int]:

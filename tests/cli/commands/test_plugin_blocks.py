@@ -110,6 +110,15 @@ def test_an_unknown_kind_of_a_parameter_is_refused_with_the_nearest(run, plugin)
     assert (result.exit_code, "got 'int'; nearest: integer" in result.stderr) == (2, True), result.stderr
 
 
+def test_a_parameter_that_the_constructor_lacks_is_refused_with_the_nearest_argument(run, plugin):
+    plugin(REACH, PAST)
+    text = Path("mine.py").read_text(encoding="utf-8").replace("causal, taps", "causal, tap")
+    Path("mine.py").write_text(text, encoding="utf-8")
+    result = run(*COMMANDS[0].split(), "--plugin", "mine.py")
+    told = "Smoothing.__init__: expected an argument 'taps' for block 'smoothing'; nearest: tap"
+    assert (result.exit_code, told in result.stderr) == (2, True), result.stderr
+
+
 def test_a_block_that_states_what_it_does_or_more_is_planned(run, plugin):
     plugin(f"{REACH} + 5", PAST)
     write_study("parity")
