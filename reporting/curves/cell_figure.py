@@ -9,7 +9,7 @@ The base class has the common keys, the checks of these keys, and captions. The 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, product
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -31,7 +31,6 @@ from ...studies.catalog.published import (
     published_faults,
     published_tables,
 )
-from ...studies.catalog.tasks import TEST_SETS
 from ...studies.presentation.kinds import (
     CurveKind,
     KeyFault,
@@ -353,9 +352,6 @@ class FigureCells:
 
         study, settings = subject.study, subject.settings
         metric = find_metric(spec.value)
-        titles = {each.task.spec.test_sets_title for each in settings}
-        if metric.index_titles == (TEST_SETS,) and len(titles) == 1:
-            metric = replace(metric, index_titles=tuple(titles))  # the property in which test sets differ
         over_index = not {*INDEX_AXES}.isdisjoint(spec.roles.values())
         return cls(
             spec=spec,

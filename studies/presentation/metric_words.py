@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from ..catalog.metrics import Metric, metric_family
 from ..catalog.tasks import (
     DEV_SEQUENCES,
+    TEST_SETS,
     AlgorithmicSettings,
     GeneratedTask,
     LabelledSettings,
@@ -51,7 +52,7 @@ class Meaning:
 
 
 def with_true_title(
-    metric: Metric, settings: Iterable[TrialSettings], *, over_index: bool = False
+    metric: Metric, settings: Collection[TrialSettings], *, over_index: bool = False
 ) -> tuple[Metric, str]:
     """Return the metric with a title that is true for all these trials.
 
@@ -59,6 +60,9 @@ def with_true_title(
     is "" if the trials differ. With `over_index`, the title leaves out the index of a metric such as
     `bleu[10-20]`, which is then an axis.
     """
+    if metric.index_titles == (TEST_SETS,):
+        properties = {each.task.spec.test_sets_title for each in settings}  # in which test sets differ
+        metric = replace(metric, index_titles=tuple(properties)) if len(properties) == 1 else metric
     meanings = _meanings(metric, settings, over_index=over_index)
     titles, headings = {(each.title, each.short) for each in meanings}, {each.heading for each in meanings}
     is_told = len(titles) == 1 and all(each.shows_index for each in meanings)

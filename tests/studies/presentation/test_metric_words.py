@@ -70,6 +70,15 @@ def titled(name, settings, **how):
             "Accuracy on test sequences of lengths 8 to 10, share that is right",
             "",
         ),
+        (
+            "test_accuracy[40]",
+            {
+                "task": {"name": "parity", "lengths": [2, 10], "test_lengths": [10, 40]},
+                "train": {"curriculum": None},
+            },
+            "Accuracy on the test split, share that is right, length 40",
+            "",
+        ),
         ("test_loss[9]", {"task": LENGTHS}, "Loss on test sequences of length 9, nats a token", ""),
         (
             "test_exact",
