@@ -8,6 +8,7 @@ memory or time does not harm the calling process.
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ import polars as pl
 
 ANSWER_BYTES = 1 << 30
 """The maximum size of an answer's file."""
+
+_COUNT = re.compile(r"^(?!.*\blen\b).*\bcount\s*\(\s*\*\s*\)", re.IGNORECASE | re.DOTALL)
+"""A statement with `count(*)` that names no column `len` itself."""
 
 
 def main() -> None:
@@ -29,6 +33,9 @@ def main() -> None:
     try:
         # one row more than allowed shows that the answer is too long
         answer = context.execute(request["sql"]).head(request["rows"] + 1).collect()
+        is_level = any("len" in table.columns for table in tables.values())
+        if _COUNT.search(request["sql"]) and "count" not in answer.columns and not is_level:
+            answer = answer.rename({"len": "count"}, strict=False)  # the name that Polars gives count(*)
         if len(answer) > request["rows"]:
             fault = {"kind": "rows"}
         else:

@@ -22,6 +22,12 @@ def test_sql_over_trials(store):
     assert answer.to_dicts() == [{"mixer": "sa", "n": 2, "widest": 20}]
 
 
+def test_a_count_without_a_name_is_called_count(store):
+    assert query(store, "SELECT mixer, COUNT( * ) FROM trials GROUP BY mixer").columns == ["mixer", "count"]
+    assert query(store, "SELECT count(*) AS len FROM trials").columns == ["len"]
+    assert query(store, "SELECT count(*), sum(k) AS count FROM trials").columns == ["len", "count"]
+
+
 def test_sql_over_metrics_and_both_together(store):
     alone = query(store, "SELECT study, k, max(value) AS worst FROM metrics GROUP BY study, k")
     assert alone.rows() == [("small", 3, 3.0)]
