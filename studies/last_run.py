@@ -250,13 +250,13 @@ def claim_ages(study: Study, store: Store) -> dict[str, int]:
     """Return how many trials of a study had ended when each of its claims was first recorded by a run.
 
     The key of a claim is what it tests: another statement or level is another claim. A claim that no run has
-    recorded has the number of trials by now. Claims of a record that does not know them count as 0.
+    recorded has the number of trials by now. Without a record that knows claims, as in a clone, all are 0.
     """
     record, claims = store.records.load(study.name), [_tested(each.spec) for each in study.claims]
-    if record is not None and "claims" not in record:
+    if record is None or "claims" not in record:
         return dict.fromkeys(claims, 0)
     rows = store.trials(columns=(*KEY_COLUMNS, "status")).filter(study=study.name, status="done")
-    recorded: dict[str, int] = (record or {}).get("claims", {})
+    recorded: dict[str, int] = record["claims"]
     return {**recorded, **{each: recorded.get(each, rows["trial"].n_unique()) for each in claims}}
 
 

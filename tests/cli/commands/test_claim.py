@@ -275,3 +275,5 @@ def test_a_claim_that_was_changed_or_added_after_results_is_named(run, tmp_path)
     assert "results: it is near (after 4 trials)." in notes(claim, added)
     assert run("study", "run", str(file), "--local").exit_code == 0  # a later run does not hide it
     assert "results: it is near (after 4 trials)." in notes(claim, added)
+    Path("results/studies/mine.json").unlink()
+    assert notes(claim, added) == "", "without a record, as in a clone, nobody knows"
