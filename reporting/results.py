@@ -164,7 +164,7 @@ class StudyResults:
             )
         return text
 
-    def plan(self, only: str | Sequence[str] = (), machine: Machine | None = None) -> Plan:
+    def plan(self, machine: Machine | None = None, *, only: str | Sequence[str] = ()) -> Plan:
         """Return what a run would train and what it would cost.
 
         `only` selects cells of a grid, as in `["task=sort"]`. With a `Machine`, the result is the plan of

@@ -67,7 +67,7 @@ def plan(
     configured = load_settings({"results": results})
     store = configured.store
     opened = StudyResults(load_to_run(study, store, overrides or ()), store)
-    planned = opened.plan(only or (), configured.machine)
+    planned = opened.plan(configured.machine, only=only or ())
     if note := describe_taken_name(opened.study, store, "after a run"):
         print_stderr(note)
     note_other_settings(opened, "table")

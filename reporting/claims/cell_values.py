@@ -253,9 +253,9 @@ class CellResults:
                 low, high = known.bounds
                 if known.steps_with_curriculum:
                     trial = self._trials.get(cell_key(number.cell), {}).get(seed)
-                    if trial is None or trial.settings.train.curriculum is None:
+                    if trial is None or trial.common.train.curriculum is None:
                         return (low, math.inf)
-                    high = float(reachable_length(trial.settings))
+                    high = float(reachable_length(trial.common))
                 return (low, high)
             case Reduction():
                 parts = [self._possible(part, seed) for part in number.parts]

@@ -56,7 +56,7 @@ _FIXED = {
     "depths": "needle is tested at the depths 0, 25, 50, 75 and 100",
     "modulus": "modular_arithmetic counts modulo 5",
     "motif": "mad has keys and values of at most 3 symbols",
-    "multivariate": "tpe chooses all dimensions jointly",
+    **dict.fromkeys(("multivariate", "group"), "tpe chooses all dimensions jointly"),
     "noise_vocab": "mad has 16 symbols of noise",
 }
 _DEVICE = "this belongs to the machine, not to a study: see activemem config show"
@@ -72,6 +72,8 @@ ELSEWHERE: Mapping[str, str] = {
     "center": _CENTRE,
     "groups": _GROUPS,
     "interactions": _INTERACTIONS,
+    "confidence": "intervals of tables and figures are at 95 %; a claim has the key level",
+    **dict.fromkeys(("bootstrap_seed", "resamples"), "bootstraps draw 9,999 resamples from seed 0"),
     "brackets": 'write name = "chomsky_hierarchy" and problem = "modular_arithmetic_brackets"',
     **_FIXED,
     **dict.fromkeys(("significance", "smallest_difference"), _CLAIMS),

@@ -94,7 +94,7 @@ def test_a_plan_shows_itself_in_a_notebook(results):
     assert shown.startswith("<pre>everything · ")
     assert "= 36 trials · 27 in the store · 5 of them failed" in shown
     assert "FLOPs/step" in shown and "\n  conv(k=20) " in shown
-    part = results.plan(["task=sort"])
+    part = results.plan(only=["task=sort"])
     assert "36 trials, 12 in this part" in str(part)
     assert repr(part).startswith("<Plan: 36 trials")
 
