@@ -1,5 +1,6 @@
 """Norms and positions conform, including plug-ins, and the suites detect violations."""
 
+import random
 from functools import partial
 
 import pytest
@@ -88,7 +89,7 @@ def test_the_suite_finds_violations_of_a_norm(check, monkeypatch):
         (frame_conformance.positions_are_distinct, {"build": lambda self, width: ByParity(width)}),
         (
             partial(frame_conformance.seed_decides, "position"),
-            {"build": lambda self, width: torch.nn.Embedding(64, width)},
+            {"build": lambda self, width: Unseeded(width)},
         ),
     ],
 )
@@ -96,6 +97,17 @@ def test_the_suite_finds_violations_of_positions(check, changes, monkeypatch):
     replace_entry(POSITIONS, "test_learnt", type("Flawed", (Learnt,), changes)())
     with pytest.raises(AssertionError):
         check("test_learnt")
+
+
+class Unseeded(Embedding):
+    """Position vectors that no seed decides."""
+
+    def __init__(self, width):
+        super().__init__(64, width)
+        self.offset = random.random()
+
+    def forward(self, positions):
+        return super().forward(positions) + self.offset
 
 
 class ByParity(torch.nn.Module):

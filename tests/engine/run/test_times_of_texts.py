@@ -59,6 +59,7 @@ PAIRS = (
 )
 
 
+@pytest.mark.heavy
 def test_tasks_without_an_estimate_are_named_beside_a_lower_bound_of_the_others(tmp_path):
     text = study_text(
         model={"recipe": "seq2seq(lstm, lstm)"},
@@ -69,6 +70,7 @@ def test_tasks_without_an_estimate_are_named_beside_a_lower_bound_of_the_others(
     assert re.search(r"in all at least .*\btranslation: no estimate, as lengths depend on the data", found)
 
 
+@pytest.mark.heavy
 def test_where_lengths_depend_on_the_data_they_must_be_read_first(tmp_path):
     text = planned("translation-small", tmp_path)
     assert "no estimate before the first trial on this machine, which reads the data" in text
