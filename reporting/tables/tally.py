@@ -168,7 +168,7 @@ def tally_trials(
         if metric in COSTS:
             valued = _with_counted(valued, trials, metric)
         known, per_epoch = find_metric(metric), cost_per_epoch(metric, outcomes)
-        steps = (smallest_step(known, trial.settings, per_epoch.get(trial.id)) for trial in trials)
+        steps = (smallest_step(known, trial.common, per_epoch.get(trial.id)) for trial in trials)
         valued = valued.with_columns(
             step=pl.Series(0.0 if metric in ANALYTIC_COSTS else each for each in steps)
         )
