@@ -32,7 +32,7 @@ from pydantic import Field
 from .checksums import Record, decode_record, encode_record
 from .errors import DamagedError, UnreadableError
 from .files import is_running, process_start, this_machine
-from .place import Layout, Place, entries
+from .place import Layout, Place, entries, store_time
 
 LEASE_S: Final = 60.0
 """The silence of its owner, in seconds, after which a lease expires."""
@@ -41,6 +41,9 @@ MAX_LEASE_S: Final = 24 * 3600.0
 """The maximum length of a lease, so that a trial never waits forever."""
 
 BEATS_PER_LEASE: Final = 6
+
+KEPT_S: Final = 2 * 3600.0
+"""The age after which leases are removed: drivers that planned earlier must still see ended trials."""
 
 SWEEPS: Final = "sweeps"
 """The file in the lease folder that changes whenever leases of ended trials are removed."""
@@ -302,6 +305,26 @@ def this_process(run: str) -> Owner:
     return Owner(
         host=socket.gethostname(), pid=pid, run=run, machine=this_machine(), started=process_start(pid)
     )
+
+
+def remove_old_leases(layout: Layout) -> None:
+    """Remove all leases of a trial if none has changed for `KEPT_S` seconds.
+
+    The store's clock measures this time.
+    """
+    by_trial: dict[str, list[tuple[Path, float]]] = {}
+    layout.place.list(layout.leases)
+    for path in entries(layout.leases):
+        if path.name == SWEEPS:
+            continue
+        with suppress(FileNotFoundError):
+            by_trial.setdefault(path.name.rpartition("-")[0], []).append((path, path.stat().st_mtime))
+    if not by_trial:
+        return
+    oldest = store_time(layout.place) - KEPT_S
+    for leases in by_trial.values():
+        if all(written < oldest for _, written in leases):
+            layout.place.delete(*(path for path, _ in leases))
 
 
 def remove_ended_leases(layout: Layout, last_numbers: Mapping[str, int]) -> None:

@@ -20,7 +20,7 @@ from .checksums import encode, read_model, verify_seal
 from .errors import DamagedError, StoreError, UnreadableError
 from .files import open_regular, read_regular, sync
 from .latest_attempts import INCOMPLETE, last_numbers, read_latest
-from .leases import Lease, Leases, remove_ended_leases, this_process
+from .leases import Lease, Leases, remove_ended_leases, remove_old_leases, this_process
 from .place import (
     Layout,
     Place,
@@ -362,6 +362,7 @@ class StoreUpkeep:
         This method may run while others write, read and compact, and may be killed at any moment.
         """
         self.clean()
+        remove_old_leases(self._layout)
         remove_ended_leases(self._layout, last_numbers(self._quarantine))
         return sum(
             compact(self._quarantine, dataset, partition)

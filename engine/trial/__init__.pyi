@@ -30,6 +30,7 @@ from .outcome import Job as Job
 from .outcome import Totals as Totals
 from .outcome import describe_code as describe_code
 from .outcome import trial_row as trial_row
+from .resumable_attempt import REFRESH_S as REFRESH_S
 from .resumable_attempt import Attempt as Attempt
 from .resumable_attempt import Claims as Claims
 from .resumable_attempt import store_pruned as store_pruned

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -41,20 +42,24 @@ from .training import TOKENS_PER_S, NotANumberError, Training
 if TYPE_CHECKING:
     from ..run.cohorts import OutcomeBuffer
 
+REFRESH_S = 1800.0
+"""The store is read again after this many seconds; leases of ended trials are kept longer than this."""
+
 
 class Claims:
     """The claims of one worker of a run.
 
     No other process trains a trial that the worker has claimed. `claim` takes a lease, and reads the store
     only when needed. If the lease of a job's first attempt is free, no other process has had the trial,
-    unless leases of ended trials were removed. So the store is read when a trial is taken over, and after
-    such a removal.
+    unless leases of ended trials were removed. So the store is read when a trial is taken over, after such a
+    removal, and after `REFRESH_S` by either of two clocks. The monotonic clock stops while a machine sleeps,
+    and the wall clock may be corrected.
     """
 
     def __init__(self, store: Store, run: str) -> None:
         self._store, self._leases = store, store.leases(run)
         self._ended: dict[str, int] = {}
-        self._sweep: bytes | None = None  # None before the store is read
+        self._read_at, self._sweep = (-math.inf, -math.inf), b""
 
     def claim(self, job: Job) -> tuple[Job, Lease] | ClaimedElsewhere:
         """Claim a job's trial, and return its lease.
@@ -87,9 +92,11 @@ class Claims:
 
         With `at_once`, they are read in any case.
         """
-        sweep = self._leases.last_sweep()  # before the store is read: a later removal must cause another read
-        if at_once or sweep != self._sweep:
-            self._ended, self._sweep = self._store.last_numbers(), sweep
+        # taken before the store is read: later changes must cause another read
+        now, sweep = (time.monotonic(), time.time()), self._leases.last_sweep()
+        passed = [abs(each - then) for each, then in zip(now, self._read_at, strict=True)]
+        if at_once or max(passed) > REFRESH_S or sweep != self._sweep:
+            self._ended, self._read_at, self._sweep = self._store.last_numbers(), now, sweep
 
 
 def claimed_elsewhere(state: LeaseState) -> ClaimedElsewhere:

@@ -4,11 +4,13 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from activemem.storage import (
+    KEPT_S,
     LEASE_S,
     SWEEPS,
     Lease,
@@ -204,6 +206,20 @@ def test_a_lease_whose_file_is_gone_is_lost(layout):
     other = elsewhere(layout, "b").claim(TRIAL, 0)
     assert lease.is_lost()
     assert not other.is_lost()
+
+
+def test_old_leases_are_cleared_when_all_of_a_trial_are_old(store, layout):
+    leases = elsewhere(layout, "a")
+    kept = [leases.claim(make_trial_id(number), 0) for number in (1, 2, 3)]
+    kept[0].end()
+    kept.append(leases.claim(make_trial_id(3), 1))
+    long_ago = time.time() - KEPT_S - 60
+    for number in (1, 3):
+        os.utime(layout.lease(make_trial_id(number), 0), (long_ago, long_ago))
+    store.upkeep.compact()
+    left = sorted(path.name for path in layout.leases.iterdir())
+    assert left == [f"{make_trial_id(2)}-0", f"{make_trial_id(3)}-0", f"{make_trial_id(3)}-1"]
+    assert list(layout.unfinished.iterdir()) == []
 
 
 def test_a_folder_in_place_of_the_record_of_removals_keeps_the_leases_of_ended_trials(store, layout):
