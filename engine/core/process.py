@@ -278,10 +278,18 @@ def on_interrupt(on_request: Callable[[], None]) -> Iterator[Stop]:
     """Within this context, handle Ctrl-C and SIGTERM as a request to stop.
 
     The first signal sets the Stop that is yielded, and calls `on_request`. A second signal raises
-    KeyboardInterrupt.
+    KeyboardInterrupt. Where that is raised in code that ignores errors, such as `__del__`, it is sent again.
     """
     stop = Stop()
     is_urgent = False
+    report, again = sys.unraisablehook, list[threading.Timer]()
+
+    def send_again(ignored: sys.UnraisableHookArgs) -> None:
+        if not isinstance(ignored.exc_value, KeyboardInterrupt):
+            report(ignored)
+        else:
+            again.append(threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT)))
+            again[-1].start()
 
     def ask(_signal: int, _frame: FrameType | None) -> None:
         nonlocal is_urgent
@@ -292,6 +300,7 @@ def on_interrupt(on_request: Callable[[], None]) -> Iterator[Stop]:
         stop_soon()
         on_request()
 
+    sys.unraisablehook = send_again
     try:
         with _handled_by(ask, SIGNALS):
             yield stop
@@ -300,6 +309,9 @@ def on_interrupt(on_request: Callable[[], None]) -> Iterator[Stop]:
             raise KeyboardInterrupt from error
         raise
     finally:
+        for timer in again:
+            timer.cancel()
+        sys.unraisablehook = report
         forget_stop()
 
 

@@ -6,6 +6,7 @@ import pickle
 import signal
 import sys
 import threading
+import time
 
 import pytest
 import torch
@@ -59,6 +60,24 @@ def test_a_second_ctrl_c_ends_a_run_even_if_compiled_code_wraps_it(tiny, store, 
     notes.on_event = insist
     with pytest.raises(KeyboardInterrupt):
         run(load_study(tiny), store, notes)
+
+
+def test_a_second_ctrl_c_that_strikes_where_errors_are_ignored_ends_a_run_without_a_traceback(
+    tiny, store, notes, capfd
+):
+    class Struck:
+        def __del__(self):
+            signal.raise_signal(signal.SIGINT)
+
+    def insist(event):
+        signal.raise_signal(signal.SIGINT)
+        Struck()
+        time.sleep(60)
+
+    notes.on_event = insist
+    with pytest.raises(KeyboardInterrupt):
+        run(load_study(tiny), store, notes)
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_a_broken_pyarrow_is_reported_before_a_trial_trains(tiny, store, notes, monkeypatch):
