@@ -66,9 +66,12 @@ def _state_fault(block: Block, x: Tensor) -> str | None:
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(0)  # so that dropout draws the same
             outputs.append(block(x))
-    if outputs[0].equal(outputs[1]):
+    if torch.allclose(*outputs, rtol=0.0, atol=0.0, equal_nan=True):
         return None
-    return "gives other outputs when it is called again with the same input: it must keep no state"
+    return (
+        "gives other outputs when it is called again with the same input: it must keep no state, and draw "
+        "random numbers only from torch's global generator"
+    )
 
 
 def _batch_faults(block: Block, x: Tensor) -> Iterator[str]:
