@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
-from ...studies.catalog.metrics import COSTS, find_metric, is_target
+from ...studies.catalog.metrics import COSTS, Metric, find_metric, is_target
 from ...studies.claims.comparisons import (
     Cell,
     Comparison,
@@ -70,7 +70,8 @@ class CellValues:
     value, and `floors` has the lowest cost that they can have. `remarks` tell of these seeds and of diverged
     seeds, which count with the worst value. `missing` are the seeds that `gaps` tells of. `where` names the
     cell. `step` is the smallest difference that the quantity can show. For lengths it is the step of the
-    task's curriculum, otherwise one unit of the last printed digit.
+    task's curriculum, otherwise one unit of the last printed digit. `limits` are the lowest and the highest
+    value that it can have, whatever its trials give.
     """
 
     values: Mapping[int, float]
@@ -80,6 +81,7 @@ class CellValues:
     remarks: Mapping[int, str]
     where: str
     step: float
+    limits: Ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,7 +223,7 @@ class CellResults:
         sides = (comparison.left, comparison.right)
         bounds: tuple[tuple[Literal["largest", "smallest"], int], ...] = (("largest", 1), ("smallest", 0))
         for bound, end in bounds:
-            limits = {self._possible(side, seed)[end] for side in sides for seed in seeds}
+            limits = {self._possible(side)[end] for side in sides}
             values = {value for side in sides for seed in seeds for value in self._ends(side, seed) or ()}
             if values == limits and len(limits) == 1 and all(map(math.isfinite, limits)):
                 measured = [side for side in sides if any(iter_quantities(side))]
@@ -243,23 +245,15 @@ class CellResults:
         seeds = f" with all {count} seeds" if count > 1 else ""
         return MissingTrials(where=where, what=f"{name} at the {bound} possible value{seeds}")
 
-    def _possible(self, number: Number, seed: int) -> Ends:
+    def _possible(self, number: Number) -> Ends:
         """Return the lowest and the highest value that a number can have, whatever its trials give."""
         match number:
             case Constant():
                 return (number.value, number.value)
             case Quantity():
-                known = find_metric(number.metric)
-                low, high = known.bounds
-                if known.steps_with_curriculum:
-                    trial = self._trials.get(cell_key(number.cell), {}).get(seed)
-                    if trial is None or trial.common.train.curriculum is None:
-                        return (low, math.inf)
-                    high = float(reachable_length(trial.common))
-                return (low, high)
+                return self._answers[number].limits
             case Reduction():
-                parts = [self._possible(part, seed) for part in number.parts]
-                return _by_end(_REDUCTIONS[number.function], parts)
+                return _by_end(_REDUCTIONS[number.function], [*map(self._possible, number.parts)])
             case _:
                 return (-math.inf, math.inf)
 
@@ -316,9 +310,7 @@ class CellResults:
             return None
         return value if name == metric else math.log(value - self._smallest_step(name, trial) / 2)
 
-    def _smallest_step(self, metric: str, trial: Trial | None) -> float:
-        if trial is None:
-            return smallest_step(find_metric(metric), None)
+    def _smallest_step(self, metric: str, trial: Trial) -> float:
         per_epoch = self._per_epoch.get(metric, {}).get(trial.id)
         return smallest_step(find_metric(metric), trial.settings, per_epoch)
 
@@ -362,7 +354,7 @@ class CellResults:
                 parts = [self._ends(part, seed) for part in number.parts]
                 # a part without a value is no gap if no value of it could change the minimum or maximum
                 ranges = [
-                    self._possible(part, seed) if found is None else found
+                    self._possible(part) if found is None else found
                     for part, found in zip(number.parts, parts, strict=True)
                 ]
                 low, high = _by_end(_REDUCTIONS[number.function], ranges)
@@ -455,8 +447,6 @@ class CellResults:
         both of its sides change by their own step.
         """
         match number:
-            case Constant():
-                return 0.0
             case Quantity():
                 return self._answers[number].step
             case SignedSum():
@@ -471,7 +461,7 @@ class CellResults:
                 return max(self._step(part) for _, part in number.parts)
             case Speedup():
                 return self._relative_step(number.fast) + self._relative_step(number.slow)
-            case Ratio():
+            case Constant() | Ratio():
                 return 0.0
 
     def _variance(self, number: Number) -> float:  # noqa: PLR0911 -- one return for each kind
@@ -504,6 +494,7 @@ class CellResults:
     def _cell_values(self, quantity: Quantity) -> CellValues:
         place = cell_key(quantity.cell)
         trials = self._trials.get(place, {})
+        known, first = find_metric(quantity.metric), next(iter(trials.values()), None)
         unknown = (
             "exceeds the study's budget"
             if place in self._over_budget
@@ -513,7 +504,7 @@ class CellResults:
         floors: dict[int, float] = {}
         missing: dict[int, str] = {}
         remarks: dict[int, str] = {}
-        worst = _worst_value(quantity.metric)
+        worst = _worst_value(known)
         for seed in self._every:
             trial = trials.get(seed)
             value, why, status = self._values[quantity.metric][trial.id] if trial else (None, unknown, None)
@@ -538,7 +529,8 @@ class CellResults:
             missing=frozenset(missing),
             remarks=remarks,
             where=where,
-            step=self._smallest_step(quantity.metric, next(iter(trials.values()), None)),
+            step=self._smallest_step(quantity.metric, first) if first else smallest_step(known, None),
+            limits=_limits(known, first),
         )
 
     def _where(self, cell: Cell, metric: str) -> str:
@@ -551,13 +543,20 @@ def _counted(seeds: Counter[str], where: str, count: int) -> tuple[MissingTrials
     return tuple(MissingTrials(where=where, what=f"{n}{of} {why}") for why, n in seeds.items())
 
 
-def _worst_value(metric: str) -> float | None:
-    known = find_metric(metric)
-    if known.higher_is_better is None:
+def _limits(metric: Metric, trial: Trial | None) -> Ends:
+    if not metric.steps_with_curriculum:
+        return metric.bounds
+    if trial is None or trial.common.train.curriculum is None:
+        return metric.bounds[0], math.inf
+    return metric.bounds[0], float(reachable_length(trial.common))
+
+
+def _worst_value(metric: Metric) -> float | None:
+    if metric.higher_is_better is None:
         return None
-    if not known.higher_is_better:
+    if not metric.higher_is_better:
         return math.inf
-    return 0.0 if known.is_share else -math.inf
+    return 0.0 if metric.is_share else -math.inf
 
 
 def _total(values: list[float]) -> float:

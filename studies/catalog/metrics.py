@@ -259,13 +259,13 @@ def find_metric(name: str, digits: Mapping[str, int] | None = None) -> Metric:
     `digits` overrides decimals by name. Raise KeyError for an unknown name.
     """
     family = metric_family(name)
-    found = (
-        MODEL_COSTS[family] if family in MODEL_COSTS and family not in COSTS else METRICS_AND_COSTS[family]
-    )
-    target = read_target(name)
-    title = found.title if target is None else f"{found.title.removesuffix(' a target')} {target}"
+    found = METRICS_AND_COSTS.get(family) or MODEL_COSTS[family]
     if digits and name in digits:
         found = replace(found, decimals=digits[name], unit="")
+    if name == family:
+        return found
+    target = read_target(name)
+    title = found.title if target is None else f"{found.title.removesuffix(' a target')} {target}"
     return replace(found, name=name, title=title)
 
 

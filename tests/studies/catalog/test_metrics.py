@@ -3,7 +3,7 @@
 import pytest
 
 from activemem.studies import METRICS
-from activemem.studies.catalog import metric_family, unknown_metric
+from activemem.studies.catalog import find_metric, metric_family, unknown_metric
 
 
 @pytest.mark.parametrize(
@@ -42,6 +42,11 @@ def test_a_metric_with_an_index_is_one_of_a_family() -> None:
         "bleu",
         "attention",
     ]
+
+
+def test_a_metric_without_an_index_is_the_one_of_the_catalogue():
+    assert find_metric("loss") is METRICS["loss"]
+    assert find_metric("loss", {"loss": 1}).decimals == 1
 
 
 def test_an_unknown_metric_without_a_near_name_is_reported_without_the_list():
