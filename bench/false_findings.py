@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 
@@ -26,7 +27,6 @@ from activemem.reporting.statistics.decided_differences import (
 from activemem.reporting.statistics.estimates import holm_adjusted
 from activemem.reporting.statistics.pooled_differences import (
     Difference,
-    all_pairs,
     differences_between,
 )
 from activemem.studies.claims.comparisons import looks
@@ -78,7 +78,7 @@ def found(cells: list[dict[int, float]], *, pooled: bool) -> list[bool]:
 
 def not_bold(cells: list[dict[int, float]]) -> bool:
     """Return whether any cell is significantly worse than another."""
-    compared = differences_between(cells, all_pairs(len(cells)))
+    compared = differences_between(cells, list(combinations(range(len(cells)), 2)))
     return any(p is not None and p < LEVEL for p in _corrected(compared.each))
 
 
@@ -99,9 +99,7 @@ def decided(
             for cell, most in zip(cells, [max(reached), *reached], strict=True)
         ]
         pairs = [(number + 1, 0) for number in range(len(effects))]
-        found = decide(differences_at_looks(grown, pairs, counts, MARGIN).each, counts)
-        assert all(each is not None for each in found)
-        known = [each for each in found if each is not None]
+        known = decide(differences_at_looks(grown, pairs, counts, MARGIN)[0], counts)
         open_ = [
             number
             for number, each in enumerate(known)

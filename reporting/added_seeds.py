@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
@@ -29,15 +29,13 @@ from .tables.cells import TableCells
 if TYPE_CHECKING:
     from ..studies.resolve.trial import Trial
     from ..studies.study import Study
-    from .tables.tally import CellKey
+    from .tables.differences import CellPair
 
 MIN_CHANCE = 0.01
 """A candidate is dropped if its chance to decide a question stays below this, however many seeds are
 added."""
 
 Kind = Literal["claim", "table"]
-
-AskedT = TypeVar("AskedT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,79 +72,81 @@ class NextSeeds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Question(Generic[AskedT]):
+class _Question:
     """An undecided comparison of a claim, or an undecided difference of a table, that may get more seeds.
 
     `looks` has the seeds of its last look (interim test) and of each look to come. `is_blind` means that it
     has only one seed, so that the spread over seeds is unknown. `trials` returns the trials that it still
-    needs for some seeds.
+    needs for some seeds, and `chances` the chances of its decisions with a number of seeds.
     """
 
-    asked: AskedT
     looks: Sequence[Sequence[int]]
     is_blind: bool
     trials: Callable[[Sequence[int]], Iterable[Trial]]
+    chances: Callable[[int], _Chances]
 
     def seeds(self, ahead: int) -> Sequence[int]:
         """Return the seeds that the question has after `ahead` more looks (interim tests)."""
         return self.looks[min(ahead, len(self.looks) - 1)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _OpenResult(Generic[AskedT]):
-    """A claim or a table with open questions.
+@dataclass(frozen=True, slots=True)
+class _Chances:
+    """The probabilities that a statement will be confirmed and refuted."""
 
-    Each group has the questions that may get more seeds together; each question is a group of its own, too.
-    `expect` returns the questions of a group that get more seeds, and the expected number of decisions in the
-    next looks (interim tests), of which there are at most `max_ahead`.
+    confirmed: float
+    refuted: float
+
+    @property
+    def decided(self) -> float:
+        return self.confirmed + self.refuted
+
+
+_UNDECIDED = _Chances(0.0, 0.0)
+
+_Expected = tuple[Sequence[_Question], float | None]
+"""The questions that get more seeds, and how many of them are decided then; None if unknown."""
+
+
+def _candidates(
+    kind: Kind,
+    name: str,
+    groups: Sequence[Sequence[_Question]],
+    expect: Callable[[Sequence[_Question], int], _Expected],
+    estimator: TimeEstimator,
+) -> Iterator[NextSeeds]:
+    """Yield the possible next seeds of a claim or a table with open questions.
+
+    There is one option for each group of questions that may get more seeds together, and number of looks
+    (interim tests). Each question is a group of its own, too. `expect` returns what a group gains by some
+    more looks. If some questions have a single seed, and thus no spread, the only option adds a look to these
+    questions, because nothing can be predicted without a spread.
     """
-
-    kind: Kind
-    name: str
-    groups: Sequence[Sequence[_Question[AskedT]]]
-    expect: Callable[[Sequence[_Question[AskedT]], int], tuple[Sequence[_Question[AskedT]], float]]
-    max_ahead: int
-
-    def candidates(self, estimator: TimeEstimator) -> Iterator[NextSeeds]:
-        """Yield the possible next seeds: one option for each group of questions and number of looks.
-
-        A look is an interim test. If some questions have a single
-        seed, and thus no spread, the only candidate adds a look to these questions, because nothing can be
-        predicted without a spread.
-        """
-        blind = [group[0] for group in self.groups if len(group) == 1 and group[0].is_blind]
-        if blind:
-            yield from self._candidate(blind, 1, estimator, None)
-            return
-        for group in self.groups:
-            for ahead in range(1, self.max_ahead + 1):
-                chosen, expected = self.expect(group, ahead)
-                if expected >= MIN_CHANCE:
-                    yield from self._candidate(chosen, ahead, estimator, expected)
-
-    def _candidate(
-        self,
-        chosen: Sequence[_Question[AskedT]],
-        ahead: int,
-        estimator: TimeEstimator,
-        expected: float | None,
-    ) -> Iterator[NextSeeds]:
+    blind = [group[0] for group in groups if len(group) == 1 and group[0].is_blind]
+    options: Iterable[tuple[int, _Expected]] = [(1, (blind, None))]
+    if not blind:
+        options = (
+            (ahead, expect(group, ahead))
+            for group in groups
+            for ahead in range(1, max(len(each.looks) for each in group))
+        )
+    for ahead, (chosen, expected) in options:
         soon, then = _to_train(chosen, 1), _to_train(chosen, ahead)
-        if soon:
+        if soon and (expected is None or expected >= MIN_CHANCE):
             yield NextSeeds(
-                kind=self.kind,
-                name=self.name,
+                kind=kind,
+                name=name,
                 trials=soon,
                 seeds=max(len(each.seeds(1)) for each in chosen),
                 seconds=_total_seconds(soon, estimator),
-                undecided=1 if self.kind == "claim" else len(chosen),
+                undecided=1 if kind == "claim" else len(chosen),
                 expected=expected,
                 seeds_at_decision=max(len(each.seeds(ahead)) for each in chosen),
                 seconds_at_decision=_total_seconds(then, estimator),
             )
 
 
-def _to_train(chosen: Sequence[_Question[AskedT]], ahead: int) -> tuple[Trial, ...]:
+def _to_train(chosen: Sequence[_Question], ahead: int) -> tuple[Trial, ...]:
     found = (trial for each in chosen for trial in each.trials(each.seeds(ahead)))
     return tuple({trial.id: trial for trial in found}.values())
 
@@ -159,17 +159,6 @@ def _total_seconds(trials: Sequence[Trial], estimator: TimeEstimator) -> float |
     times = [estimator.estimate(trial).seconds for trial in trials]
     known = [time for time in times if time is not None]
     return math.fsum(known) if len(known) == len(times) else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Chances:
-    """The probabilities that a statement will be confirmed and refuted."""
-
-    confirmed: float
-    refuted: float
-
-
-_UNDECIDED = _Chances(0.0, 0.0)
 
 
 def claim_candidates(
@@ -186,50 +175,50 @@ def claim_candidates(
     checked = check_claims(judged, outcomes, metrics)
     for claim, result, results in zip(study.claims, checked, found, strict=True):
         if result.verdict in OPEN:
-            yield from _open_claim(claim, result, results).candidates(estimator)
+            yield from _open_claim(claim, result, results, estimator)
 
 
-def _open_claim(claim: Claim, result: ClaimResult, results: CellResults) -> _OpenResult[Comparison]:
+def _open_claim(
+    claim: Claim, result: ClaimResult, results: CellResults, estimator: TimeEstimator
+) -> Iterator[NextSeeds]:
     family = claim.comparisons
     tests = {each: comparison_tests(each, claim, results, len(family)) for each in family}
     now = {each: _known(finding.verdict) for each, finding in zip(family, result.findings, strict=True)}
+    if not all(looked[0].complete for looked in tests.values()):
+        return
 
-    def question(asked: Comparison) -> _Question[Comparison]:
+    def question(asked: Comparison) -> _Question:
         return _Question(
-            asked=asked,
             looks=results.looks[len(tests[asked]) - 1 :],
             is_blind=_has_no_spread(tests[asked][-1]),
             trials=lambda seeds: (
                 trial for trial in results.trials(asked, seeds).values() if not results.has_ended(trial)
             ),
+            chances=lambda count: _predicted(tests[asked][-1], count, result.level_of_look),
         )
 
-    def expect(
-        group: Sequence[_Question[Comparison]], ahead: int
-    ) -> tuple[Sequence[_Question[Comparison]], float]:
-        predicted = {
-            each.asked: _predicted(tests[each.asked][-1], len(each.seeds(ahead)), result.level_of_look)
-            for each in group
-        }
-        chances = _combined(claim.statement, {**now, **predicted})
-        return group, chances.confirmed + chances.refuted
-
-    growing = [
-        question(each)
+    growing = {
+        each: question(each)
         for each, looked in tests.items()
         if now[each] == _UNDECIDED
         and not (looked[0].exact or looked[0].at_bound)
         and len(looked) < len(results.looks)
-    ]
-    complete = all(looked[0].complete for looked in tests.values())
-    groups = [*([each] for each in growing), *([growing] if len(growing) > 1 else [])] if complete else []
-    return _OpenResult(
-        kind="claim",
-        name=claim.spec.name,
-        groups=groups,
-        expect=expect,
-        max_ahead=len(results.looks) - 1,
-    )
+    }
+
+    def expect(group: Sequence[_Question], ahead: int) -> _Expected:
+        predicted = {
+            asked: each.chances(len(each.seeds(ahead))) for asked, each in growing.items() if each in group
+        }
+        return group, _combined(claim.statement, {**now, **predicted}).decided
+
+    yield from _candidates("claim", claim.spec.name, _groups([list(growing.values())]), expect, estimator)
+
+
+def _groups(columns: Sequence[Sequence[_Question]]) -> list[Sequence[_Question]]:
+    """Return the groups of questions that may get more seeds together: one, those of a column, or all."""
+    every = [each for column in columns for each in column]
+    groups = [[each] for each in every] + [list(column) for column in columns if len(column) > 1]
+    return [*groups, *([every] if sum(map(bool, columns)) > 1 else [])]
 
 
 def _has_no_spread(test: PairedTest | BoundedTest) -> bool:
@@ -294,18 +283,6 @@ def _combined(statement: Statement, chances: Mapping[Comparison, _Chances]) -> _
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedDifference:
-    """A difference between two cells of a table, with its test.
-
-    `margin` is the smallest difference that matters.
-    """
-
-    cells: tuple[CellKey, CellKey]
-    found: DecidedDifference
-    margin: float
-
-
 def asks_for_seeds(study: Study) -> list[CellsTable]:
     """Return the tables for which seeds may be added: those with a smallest difference that matters."""
     return [spec for spec in study.tables if isinstance(spec, CellsTable) and spec.asks_for_seeds]
@@ -319,10 +296,10 @@ def decided_differences(study: Study, outcomes: pl.DataFrame) -> tuple[int, int]
     decided = left = 0
     for spec in asks_for_seeds(study):
         made = TableCells(study=study, spec=spec, outcomes=outcomes)
-        judged = [each for column in judged_differences(made) for each in column]
-        undecided = sum(not each.found.is_decided for each in judged)
-        tested = [best for best in made.bold_cells if spec.margin(best.metric.name) is not None]
-        decided += len(judged) - undecided + sum(best.worse for best in tested)
+        judged = [each for column in _judged_differences(made) for each in column.values()]
+        undecided = sum(not each.is_decided for each in judged)
+        decided += len(judged) - undecided
+        decided += sum(best.worse for best in made.bold_cells if spec.margin(best.metric.name) is not None)
         left += undecided
     return decided, decided + left
 
@@ -330,63 +307,48 @@ def decided_differences(study: Study, outcomes: pl.DataFrame) -> tuple[int, int]
 def table_candidates(study: Study, outcomes: pl.DataFrame, estimator: TimeEstimator) -> Iterator[NextSeeds]:
     """Yield options for adding seeds to the tables of a study."""
     for spec in asks_for_seeds(study) if study.later_seeds else ():
-        yield from _open_table(TableCells(study=study, spec=spec, outcomes=outcomes)).candidates(estimator)
+        yield from _open_table(TableCells(study=study, spec=spec, outcomes=outcomes), estimator)
 
 
-def judged_differences(made: TableCells) -> list[list[JudgedDifference]]:
-    """Return the tested differences of a table, a list for each column. Columns without a margin have none.
+def _judged_differences(made: TableCells) -> list[dict[CellPair, DecidedDifference]]:
+    """Return the tested differences of a table, by the pair of cells, for each column.
 
-    The margin is the smallest difference that matters.
+    Columns without a margin, the smallest difference that matters, are left out.
     """
-    found: list[list[JudgedDifference]] = []
-    for column, best in zip(made.columns, made.bold_cells, strict=True):
-        name = column.metric.name
-        margin = made.spec.margin(name)
-        if margin is None:
-            continue
-        pairs = {
-            ((row, column.level, name), (made.baselines[row], column.level, name)): each
-            for row, each in made.differences[name, column.level].decided.items()
-        }
-        pairs |= best.rivals
-        found.append([JudgedDifference(cells=two, found=each, margin=margin) for two, each in pairs.items()])
-    return found
+    return [
+        {**made.differences[column.metric.name, column.level].decided, **best.rivals}
+        for column, best in zip(made.columns, made.bold_cells, strict=True)
+        if made.spec.margin(column.metric.name) is not None
+    ]
 
 
-def _open_table(made: TableCells) -> _OpenResult[JudgedDifference]:
+def _open_table(made: TableCells, estimator: TimeEstimator) -> Iterator[NextSeeds]:
     waiting = _not_ended(made)
 
-    def question(asked: JudgedDifference) -> _Question[JudgedDifference]:
-        looks = made.looks[asked.found.looks - 1 :]
+    def question(cells: CellPair, found: DecidedDifference) -> _Question:
+        looks, margin = made.looks[found.looks - 1 :], made.spec.margin(cells[0][2]) or 0.0
         return _Question(
-            asked=asked,
             looks=looks,
-            is_blind=asked.found.last.error is None and len(looks[0]) == 1,
+            is_blind=found.last.error is None and len(looks[0]) == 1,
             trials=lambda seeds: (
                 trial
-                for row, column, _ in asked.cells
+                for row, column, _ in cells
                 for seed in made.looks[-1][: len(seeds)]
                 for trial in waiting.get((row, column), {}).get(seed, ())
             ),
+            chances=lambda count: _predicted_difference(found, margin, count, made.counts),
         )
 
-    def expect(
-        group: Sequence[_Question[JudgedDifference]], ahead: int
-    ) -> tuple[Sequence[_Question[JudgedDifference]], float]:
-        chances = [_chance(each.asked, len(each.seeds(ahead)), made.counts) for each in group]
+    def expect(group: Sequence[_Question], ahead: int) -> _Expected:
+        chances = [each.chances(len(each.seeds(ahead))).decided for each in group]
         chosen = [(each, chance) for each, chance in zip(group, chances, strict=True) if chance >= MIN_CHANCE]
         return [each for each, _ in chosen], math.fsum(chance for _, chance in chosen)
 
     columns = [
-        [question(each) for each in column if _may_add_seeds(made, each)]
-        for column in judged_differences(made)
+        [question(cells, each) for cells, each in column.items() if _may_add_seeds(made, cells, each)]
+        for column in _judged_differences(made)
     ]
-    every = [each for column in columns for each in column]
-    groups = [[each] for each in every] + [column for column in columns if len(column) > 1]
-    groups += [every] if sum(map(bool, columns)) > 1 else []
-    return _OpenResult(
-        kind="table", name=made.spec.name, groups=groups, expect=expect, max_ahead=len(made.looks) - 1
-    )
+    yield from _candidates("table", made.spec.name, _groups(columns), expect, estimator)
 
 
 def _not_ended(made: TableCells) -> dict[tuple[str, str], dict[int, list[Trial]]]:
@@ -404,33 +366,35 @@ def _not_ended(made: TableCells) -> dict[tuple[str, str], dict[int, list[Trial]]
     return found
 
 
-def _may_add_seeds(made: TableCells, each: JudgedDifference) -> bool:
-    """Return whether more seeds can decide this open difference."""
-    complete = not any(tally.gaps for cell in each.cells for tally in made.look_tallies[cell])
-    return complete and not each.found.is_decided and each.found.looks < len(made.looks)
+def _may_add_seeds(made: TableCells, cells: CellPair, found: DecidedDifference) -> bool:
+    """Return whether more seeds can decide the open difference of these cells."""
+    complete = not any(tally.gaps for cell in cells for tally in made.look_tallies[cell])
+    return complete and not found.is_decided and found.looks < len(made.looks)
 
 
-def _chance(each: JudgedDifference, seeds: int, counts: Sequence[int]) -> float:
-    """Return the chance that a difference is decided at a later look (interim test) with `seeds` seeds.
+def _predicted_difference(
+    found: DecidedDifference, margin: float, seeds: int, counts: Sequence[int]
+) -> _Chances:
+    """Return the chances that a difference is shown with `seeds` seeds to exist, or to be below the margin.
 
     The mean of the added seeds is predicted as for a claim.
     """
     from scipy.special import ndtr  # noqa: PLC0415 -- only this needs it
 
-    last = each.found.last
+    last = found.last
     if last.error is None or last.degrees is None:
-        return 0.0
-    growth = seeds / counts[each.found.looks - 1]
+        return _UNDECIDED
+    growth = seeds / counts[found.looks - 1]
     count = last.n * growth
     error = last.error * math.sqrt(1 - 1 / growth) or 1e-12  # not 0, since it is a divisor
     degrees, then = last.degrees + count - last.n, last.error / math.sqrt(growth)
-    there = t_quantile(1 - each.found.level, degrees + 1) * then
-    small = max(0.0, each.margin - t_quantile(1 - each.found.level_within, degrees + 1) * then)
+    there = t_quantile(1 - found.level, degrees + 1) * then
+    small = max(0.0, margin - t_quantile(1 - found.level_within, degrees + 1) * then)
 
     def between(low: float, high: float) -> float:
         return max(0.0, float(ndtr((high - last.mean) / error) - ndtr((low - last.mean) / error)))
 
-    return 1.0 - between(small, there) - between(-there, -small)
+    return _Chances(confirmed=1.0 - between(small, there) - between(-there, -small), refuted=0.0)
 
 
 def next_seeds(

@@ -16,7 +16,6 @@ from .estimates import smallest_p as smallest_p
 from .estimates import t_test_p as t_test_p
 from .factor_effects import FactorModel as FactorModel
 from .factor_effects import TermColumns as TermColumns
-from .pooled_differences import all_pairs as all_pairs
 from .pooled_differences import differences_between as differences_between
 from .pooled_differences import pooled_variance as pooled_variance
 from .power_law import fit_offset_law as fit_offset_law

@@ -133,18 +133,6 @@ class DecidedDifference:
         return self.differs or self.is_within
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DifferencesAtLooks:
-    """The differences of several pairs of cells, at each look (interim test).
-
-    A pair has a difference at the looks that both cells have reached. `last` has the differences at the last
-    look.
-    """
-
-    each: tuple[tuple[Difference, ...], ...]
-    last: Differences
-
-
 def differences_at_looks(
     cells: Sequence[TalliesByLook],
     pairs: Sequence[tuple[int, int]],
@@ -152,10 +140,10 @@ def differences_at_looks(
     margin: float | None = None,
     *,
     step: float = 0.0,
-) -> DifferencesAtLooks:
-    """Return the difference of each pair of cells at each look (interim test).
+) -> tuple[list[tuple[Difference, ...]], Differences]:
+    """Return the difference of each pair of cells at each look (interim test), then all at the last look.
 
-    It is the first cell minus the second.
+    It is the first cell minus the second. A pair has a difference at the looks that both cells have reached.
 
     Intervals have the level of one look. `counts` are the numbers of seeds of all looks. The variance at a
     look is estimated from the seeds that each cell has at this look. `step` is the rounding of values.
@@ -167,23 +155,23 @@ def differences_at_looks(
         )
         for look in range(max(map(len, cells), default=1))
     ]
-    each = (
+    each = [
         tuple(
             difference
             for look, differences in enumerate(found[: min(len(cells[one]), len(cells[other]))])
             if (difference := differences.each[number]) is not None
         )
         for number, (one, other) in enumerate(pairs)
-    )
-    return DifferencesAtLooks(each=tuple(each), last=found[-1])
+    ]
+    return each, found[-1]
 
 
 def decide(
     found: Sequence[Sequence[Difference]], counts: Sequence[int], choices: Sequence[int] | None = None
-) -> list[DecidedDifference | None]:
+) -> list[DecidedDifference]:
     """Decide which differences exist, and which are negligible (within their margin).
 
-    The entry of a difference without any look is None. If a difference was chosen among several, `choices`
+    Each difference has at least one look. If a difference was chosen among several, `choices`
     has their number. The p is multiplied by this number, because any candidate could have been chosen
     (Bonferroni).
     """
@@ -192,10 +180,7 @@ def decide(
     within = [[each.p_within for each in looks] for looks in found]
     differs = _tested(zero, tuple(counts), several)
     is_within = _tested(within, tuple(counts), several)
-    return [
-        _decided(looks, one, other) if looks else None
-        for looks, one, other in zip(found, differs, is_within, strict=True)
-    ]
+    return list(map(_decided, found, differs, is_within))
 
 
 @dataclass(frozen=True, slots=True)

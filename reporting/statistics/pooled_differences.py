@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, combinations_with_replacement
+from itertools import combinations_with_replacement
 
 from .estimates import mean, paired_p, sample_sd, smallest_p, t_quantile, t_test_p
 
@@ -150,11 +150,6 @@ class Differences:
     each: tuple[Difference | None, ...]
     degrees: int | None = None
     error: float | None = None
-
-
-def all_pairs(count: int) -> list[tuple[int, int]]:
-    """Return all pairs of the indices from 0 to `count` − 1."""
-    return list(combinations(range(count), 2))
 
 
 def differences_between(

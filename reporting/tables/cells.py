@@ -25,16 +25,15 @@ from ...studies.presentation.metric_words import with_true_title
 from ...studies.resolve.trial import CellKey as TrialCell
 from ...studies.resolve.trial import Trial, first_of_each_kind
 from ...studies.schema.factors import SEED, level_name, level_names, level_text, one_line
-from ...studies.schema.settings import Level, TrialSettings
+from ...studies.schema.settings import Level
 from ...studies.study import Study
-from ..outcomes import chance_of, provenance
+from ..outcomes import provenance
 from ..statistics.estimates import Estimate
 from ..statistics.pooled_differences import Difference
 from .differences import (
-    BoldCells,
-    ColumnDifferences,
+    ColumnTests,
+    baseline_tests,
     caption_sentences,
-    column_differences,
     find_bold_cells,
     note_chance,
     note_unsolved,
@@ -84,32 +83,15 @@ class TableCells:
             spread=spec.spread,
         )
         table = note_unsolved(table, [trial.common for trial in shown])
-        table = note_chance(table, self._chances())
+        table = note_chance(table, self)
         if match and self.extras.paper_only:
             table = add_paper_only(table, match, self.rows, self.columns)
         return table
 
-    def _chances(self) -> dict[tuple[int, int], tuple[str, float]]:
-        """Return the task and the accuracy of random guessing for each cell that shows an accuracy.
-
-        The keys are row and column indices. Cells whose guessing accuracy is unknown are left out.
-        """
-        settings: dict[tuple[str, str], dict[str, TrialSettings]] = {}
-        one_of_each_cell = {
-            id(trial.common): trial for trial in self.shown_trials
-        }  # trials of a cell share them
-        for trial in one_of_each_cell.values():
-            row = level_text(trial.levels[self.spec.rows])
-            column = level_text(trial.levels[self.spec.columns]) if self.spec.columns else ""
-            settings.setdefault((row, column), {})[trial.common.task.model_dump_json()] = trial.common
-        found: dict[tuple[int, int], tuple[str, float]] = {}
-        for number, column in enumerate(self.columns):
-            for at, row in enumerate(self.rows):
-                of_cell = list(settings.get((row.level, column.level), {}).values())
-                chance = chance_of(column.metric.name, of_cell[0]) if len(of_cell) == 1 else None
-                if chance is not None:
-                    found[at, number] = of_cell[0].task.name, chance
-        return found
+    def place(self, levels: Mapping[str, Level]) -> tuple[str, str]:
+        """Return the row and the column of a trial with these levels."""
+        column = level_text(levels[self.spec.columns]) if self.spec.columns else ""
+        return level_text(levels[self.spec.rows]), column
 
     @cached_property
     def footnotes(self) -> Footnotes:
@@ -265,11 +247,7 @@ class TableCells:
 
         A cell is given by its row and column.
         """
-        spec = self.spec
-        return {
-            (level_text(levels[spec.rows]), level_text(levels[spec.columns]) if spec.columns else "")
-            for levels in (trial.levels for trial in self._in_rows(self.study.source.over_budget))
-        }
+        return {self.place(trial.levels) for trial in self._in_rows(self.study.source.over_budget)}
 
     @cached_property
     def baseline(self) -> str:
@@ -290,18 +268,12 @@ class TableCells:
         return {row.level: baseline for row in self.rows if row.level != baseline}
 
     @cached_property
-    def differences(self) -> Mapping[tuple[str, str], ColumnDifferences]:
+    def differences(self) -> Mapping[tuple[str, str], ColumnTests]:
         """Return the differences between the rows and their baselines, for each column.
 
         A column is identified by its metric and level.
         """
-        choices = {row.label: row.choices for row in self.changes.rows} if self.changes else {}
-        return {
-            (column.metric.name, column.level): column_differences(
-                column, self.baselines, self.look_tallies, self.spec, choices=choices, counts=self.counts
-            )
-            for column in self.columns
-        }
+        return {(column.metric.name, column.level): baseline_tests(self, column) for column in self.columns}
 
     @cached_property
     def published_match(self) -> PublishedMatch | None:
@@ -324,33 +296,23 @@ class TableCells:
             return {}
         found: dict[tuple[str, TrialCell], float] = {}
         for levels, cell in {trial.cell: (trial.levels, trial.cell) for trial in self.shown_trials}.values():
-            level = level_text(levels[spec.columns]) if spec.columns else ""
+            row, level = self.place(levels)
             for column in self.columns:
-                number = match.published_at(level_text(levels[spec.rows]), column)
+                number = match.published_at(row, column)
                 if column.level == level and number is not None and number.value is not None:
                     found[column.metric.name, cell] = number.value
         return found
 
     def _cells(self) -> tuple[tuple[Cell, ...], ...]:
-        best = {place for column in self.bold_cells for place in column.places}
+        best = {place for column in self.bold_cells for place in column.best}
         return tuple(
             tuple(self._cell(row.level, column, best) for column in self.columns) for row in self.rows
         )
 
     @cached_property
-    def bold_cells(self) -> tuple[BoldCells, ...]:
-        """Return the best cells of each column, which are bold."""
-        return tuple(
-            find_bold_cells(
-                [self._place(row.level, column) for row in self.rows],
-                self.look_tallies,
-                self.estimates,
-                metric=column.metric,
-                spec=self.spec,
-                counts=self.counts,
-            )
-            for column in self.columns
-        )
+    def bold_cells(self) -> tuple[ColumnTests, ...]:
+        """Return the best cells of each column, which are bold, with their tests."""
+        return tuple(find_bold_cells(self, column) for column in self.columns)
 
     @cached_property
     def tallies(self) -> Mapping[CellKey, Tally]:
@@ -366,15 +328,12 @@ class TableCells:
             if (estimate := tally.estimate(self.spec.spread)) is not None
         }
 
-    def _place(self, row: str, column: TableColumn) -> CellKey:
-        return row, column.level, column.metric.name
-
     def _cell(self, row: str, column: TableColumn, best: Collection[CellKey]) -> Cell:
         """Return the finished cell at a row and column.
 
         A cell without trials in the study shows only the paper's number.
         """
-        place, metric = self._place(row, column), column.metric
+        place, metric = (row, column.level, column.metric.name), column.metric
         tally, estimate = self.tallies.get(place), self.estimates.get(place)
         published = self.published_match.published_at(row, column) if self.published_match else None
         marks = tuple(map(self.footnotes.mark, self._remarks(place, tally)))
@@ -392,7 +351,9 @@ class TableCells:
             return replace(fallback, marks=marks, published=published, published_text=published_text)
         spread, interval = spread_texts(estimate, metric, self.spec.spread)
         differences = self.differences[metric.name, column.level]
-        difference, decided = differences.by_row.get(row), differences.decided.get(row)
+        baseline = (self.baselines.get(row, ""), column.level, metric.name)
+        decided = differences.decided.get((place, baseline))
+        difference = decided.shown if decided else None
         return Cell(
             status=tally.status,
             estimate=estimate,

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ...studies.catalog.metrics import Metric, find_metric, is_target
@@ -24,7 +26,7 @@ from ...studies.resolve.trial import first_of_each_kind
 from ...studies.schema.factors import SEED, one_line
 from ...studies.schema.settings import Level, TrialSettings
 from ...studies.text.units import degrees_of_freedom, number_range, plural
-from ..outcomes import SOLVED_LENGTH, chance_sentence, unsolved_sentence
+from ..outcomes import SOLVED_LENGTH, chance_of, chance_sentence, unsolved_sentence
 from ..statistics.decided_differences import (
     SIGNIFICANCE_LEVEL,
     DecidedDifference,
@@ -32,100 +34,117 @@ from ..statistics.decided_differences import (
     differences_at_looks,
     look_level,
 )
-from ..statistics.estimates import Estimate, detectable
-from ..statistics.pooled_differences import Difference, Differences, all_pairs
+from ..statistics.estimates import detectable
+from ..statistics.pooled_differences import Difference, Differences
 from ..statistics.speedup import FIRST_SENTENCE
 from .table import NOT_RUN, Cell, CellStatus, Footnotes, Table
-from .tally import CellKey, TalliesByLook, Tally
+from .tally import CellKey, Tally
 
 if TYPE_CHECKING:
     from ..kinds.cells import CellsTable
     from .cells import TableCells, TableColumn
 
+CellPair = tuple[CellKey, CellKey]
+"""Two cells, the first of which is compared with the second."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnDifferences:
-    """The differences in one column of a table, by row.
+class ColumnTests:
+    """The tests of differences between the cells of one column.
 
-    `decided` has the decision on each difference. A tested difference has a p-value, corrected for `tests`.
-    `families` is the number of groups with their own pooled variance. `detectable` are the differences that
-    are detected with a power of 80 % around each baseline; empty if unknown. `choices` is the largest number
-    of candidates from which a difference was chosen. `margin` is the smallest difference that matters, if the
-    table has one.
+    `decided` has the decision on each pair of cells, the first minus the second. `families` is the number of
+    groups with their own pooled variance. `detectable` are the differences that are detected with a power of
+    80 % in each family; empty if unknown. `choices` is the largest number of candidates from which a
+    difference was chosen. `margin` is the smallest difference that matters, if the table has one. `best` are
+    the bold cells, the best first; empty for differences from baselines.
     """
 
     metric: Metric
-    by_row: Mapping[str, Difference] = field(default_factory=dict[str, Difference])
-    decided: Mapping[str, DecidedDifference] = field(default_factory=dict[str, DecidedDifference])
+    decided: Mapping[CellPair, DecidedDifference] = field(default_factory=dict[CellPair, DecidedDifference])
     families: int = 0
-    tests: int = 0
     choices: int = 1
     detectable: tuple[float, ...] = ()
     margin: float | None = None
+    best: tuple[CellKey, ...] = ()
+
+    @property
+    def tests(self) -> int:
+        """Return the number of pairs with a p-value, for which p is corrected."""
+        return sum(each.p is not None for each in self.decided.values())
+
+    @property
+    def worse(self) -> int:
+        """Return how many of the compared cells are not among the best."""
+        return len({cell for pair in self.decided for cell in pair}.difference(self.best))
+
+    @property
+    def rivals(self) -> dict[CellPair, DecidedDifference]:
+        """Return the differences of the best cell from the other bold cells; empty without a margin."""
+        pairs = [(self.best[0], other) for other in self.best[1:]] if self.margin is not None else []
+        return {pair: self.decided[pair] for pair in pairs if pair in self.decided}
 
 
 WITHIN = "≈"
 """The sign of a difference shown to be smaller than the margin."""
 
 
-def column_differences(
-    column: TableColumn,
-    baselines: Mapping[str, str],
-    look_tallies: TalliesByLook,
-    spec: CellsTable,
-    *,
-    choices: Mapping[str, int],
-    counts: Sequence[int],
-) -> ColumnDifferences:
-    """Return the difference of each row from its baseline, in one column.
+def baseline_tests(made: TableCells, column: TableColumn) -> ColumnTests:
+    """Test the difference of each row of a column from its baseline: another row, or the previous one."""
+    metric = column.metric.name
+    known = {
+        row
+        for (row, level, name), looks in made.look_tallies.items()
+        if (level, name) == (column.level, metric) and looks[0].values
+    }
+    families = [
+        [
+            ((row, column.level, metric), (made.baselines[row], column.level, metric))
+            for row in family
+            if row in known and made.baselines[row] in known
+        ]
+        for family in _families(made.baselines)
+    ]
+    choices = {row.label: row.choices for row in made.changes.rows} if made.changes else {}
+    return _test_pairs(made, column.metric, families, choices)
 
-    `baselines` maps a row to that other row: the baseline, or the previous row. If a row was kept as the best
-    of several, `choices` has their number. `counts` are the numbers of seeds at the looks.
+
+def _test_pairs(
+    made: TableCells,
+    metric: Metric,
+    families: Iterable[Sequence[CellPair]],
+    choices: Mapping[str, int] = MappingProxyType({}),
+) -> ColumnTests:
+    """Test the differences between pairs of cells at all looks. The pairs of a family share a variance.
+
+    If a row was kept as the best of several, `choices` has their number.
     """
-    if not baselines:
-        return ColumnDifferences(metric=column.metric)
-    own = {
-        row: looks
-        for (row, level, name), looks in look_tallies.items()
-        if (level, name) == (column.level, column.metric.name) and looks[0].values
-    }
-    margin = spec.margin(column.metric.name)
-    values = {row: [tally.values_by_unit for tally in looks] for row, looks in own.items()}
-    looked: dict[str, tuple[Difference, ...]] = {}
-    last: list[Differences] = []  # of each group of rows, at its last look
-    for family in _families(baselines):
-        rows = [row for row in family if row in values and baselines[row] in values]
-        cells = list(dict.fromkeys(each for row in rows for each in (baselines[row], row)))
-        if not rows:
-            continue
-        pairs = [(cells.index(row), cells.index(baselines[row])) for row in rows]
-        step = max(own[row][-1].step for row in cells)
-        found = differences_at_looks([values[row] for row in cells], pairs, counts, margin, step=step)
-        looked |= {row: each for row, each in zip(rows, found.each, strict=True) if each}
-        last.append(found.last)
-    of = [choices.get(row, 1) for row in looked]
-    decided = {
-        row: each
-        for row, each in zip(looked, decide(list(looked.values()), counts, of), strict=True)
-        if each is not None
-    }
-    tests = sum(each.p is not None for each in decided.values())
-    most = max(of, default=1)
-    level = look_level(tuple(counts), SIGNIFICANCE_LEVEL / max(1, tests) / most)
-    return ColumnDifferences(
-        metric=column.metric,
-        by_row={row: each.shown for row, each in decided.items()},
-        decided=decided,
-        families=len(last),
-        tests=tests,
-        choices=most,
-        detectable=tuple(
-            detectable(each.error, each.degrees, level)
-            for each in last
-            if each.error is not None and each.degrees is not None
-        ),
-        margin=margin,
+    margin, counts = made.spec.margin(metric.name), made.counts
+    looked: dict[CellPair, tuple[Difference, ...]] = {}
+    last: list[Differences] = []  # of each family, at its last look
+    for pairs in filter(None, families):
+        cells = {cell: made.look_tallies[cell] for pair in pairs for cell in reversed(pair)}
+        numbers = {cell: number for number, cell in enumerate(cells)}
+        each, at_last_look = differences_at_looks(
+            [[tally.values_by_unit for tally in looks] for looks in cells.values()],
+            [(numbers[one], numbers[other]) for one, other in pairs],
+            counts,
+            margin,
+            step=max(looks[-1].step for looks in cells.values()),
+        )
+        looked |= {pair: found for pair, found in zip(pairs, each, strict=True) if found}
+        last.append(at_last_look)
+    of = [choices.get(row, 1) for (row, _, _), _ in looked]
+    decided = dict(zip(looked, decide(list(looked.values()), counts, of), strict=True))
+    found = ColumnTests(
+        metric=metric, decided=decided, families=len(last), choices=max(of, default=1), margin=margin
     )
+    level = look_level(tuple(counts), SIGNIFICANCE_LEVEL / max(1, found.tests) / found.choices)
+    limits = (
+        detectable(each.error, each.degrees, level)
+        for each in last
+        if each.error is not None and each.degrees is not None
+    )
+    return replace(found, detectable=tuple(limits))
 
 
 def _families(baselines: Mapping[str, str]) -> list[list[str]]:
@@ -154,21 +173,20 @@ def significance_text(decided: DecidedDifference | None) -> str:
     return "*" * (decided.p < SIGNIFICANCE_LEVEL) + (f" {WITHIN}" if decided.is_within else "")
 
 
-def differences_sentences(
-    columns: Sequence[ColumnDifferences], baseline: str, counts: Sequence[int]
-) -> list[str]:
+def differences_sentences(columns: Sequence[ColumnTests], baseline: str, counts: Sequence[int]) -> list[str]:
     """Return the caption's sentences about differences and their tests."""
-    shown = [column for column in columns if column.by_row]
+    shown = [column for column in columns if column.decided]
     if not shown:
         return []
     tested = [column for column in shown if column.tests]
     if not tested:
         return [f"In parentheses: difference from {baseline}."]
     interval = f"{100 * (1 - look_level(tuple(counts), SIGNIFICANCE_LEVEL)):.3g}"
+    over = "the cells around each baseline" if any(column.families > 1 for column in tested) else "the column"
     sentences = [
-        f"In parentheses: difference from {baseline}, paired by seed, ± half of its {interval} % interval."
+        f"In parentheses: difference from {baseline}, paired by seed, ± half of its {interval} % interval.",
+        f"*: p < {SIGNIFICANCE_LEVEL} ({_test_rule(tested, over, 'the', 'test')}).",
     ]
-    sentences.append(_test_sentence(tested))
     if any(column.choices > 1 for column in tested):
         sentences.append(
             "Rows were selected with these seeds as the best of their rounds: "
@@ -178,17 +196,16 @@ def differences_sentences(
     return [*sentences, *_margin_sentences(tested)]
 
 
-def _test_sentence(tested: Sequence[ColumnDifferences]) -> str:
+def _test_rule(tested: Sequence[ColumnTests], over: str, article: str, noun: str) -> str:
+    """Describe the tests of columns: their kind, their correction, and the differences that they detect."""
     counts = sorted({column.tests for column in tested})
-    family = f"{number_range(counts)} test{'' if counts == [1] else 's'} of the column"
-    over = "the cells around each baseline" if any(column.families > 1 for column in tested) else "the column"
     how = test_words([each.shown for column in tested for each in column.decided.values()], over)
     limits = detectable_words([(column.metric, each) for column in tested for each in column.detectable])
-    rule = f"{how}; Holm over the {family}{limits}"
-    return f"*: p < {SIGNIFICANCE_LEVEL} ({rule})."
+    family = f"{number_range(counts)} {noun}{'' if counts == [1] else 's'} of the column"
+    return f"{how}; {' '.join(filter(None, ('Holm over', article, family)))}{limits}"
 
 
-def _margin_sentences(tested: Sequence[ColumnDifferences]) -> list[str]:
+def _margin_sentences(tested: Sequence[ColumnTests]) -> list[str]:
     margins = {column.metric.name: (column.metric, column.margin) for column in tested}
     known = [f"{name} {metric.format(margin)}" for name, (metric, margin) in margins.items() if margin]
     if not known:
@@ -246,86 +263,39 @@ def test_words(found: Sequence[Difference], over: str = "the column") -> str:
     return f"{pooled}, or a paired permutation test with enough seeds" if permuted else pooled
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoldCells:
-    """The best cells of a column, and the tests that found them.
-
-    `pairs` is the number of pairs for which p is corrected, 0 without a test. `tested` are the differences of
-    pairs. `detectable` is the difference that is detected with a power of 80 %; None if a permutation test
-    decided. `worse` counts the values that are significantly worse than another. If the table has a smallest
-    difference, `rivals` has the differences of the first of the best cells from each of the other best cells.
-    """
-
-    metric: Metric
-    places: frozenset[CellKey] = frozenset()
-    pairs: int = 0
-    tested: tuple[Difference, ...] = ()
-    detectable: float | None = None
-    worse: int = 0
-    rivals: Mapping[tuple[CellKey, CellKey], DecidedDifference] = field(
-        default_factory=dict[tuple[CellKey, CellKey], DecidedDifference]
-    )
-
-
-def find_bold_cells(
-    column: Sequence[CellKey],
-    look_tallies: TalliesByLook,
-    estimates: Mapping[CellKey, Estimate],
-    *,
-    metric: Metric,
-    spec: CellsTable,
-    counts: Sequence[int],
-) -> BoldCells:
-    """Return the best cells of a column, which are shown in bold.
+def find_bold_cells(made: TableCells, column: TableColumn) -> ColumnTests:
+    """Return the best cells of a column, which are shown in bold, with the tests that found them.
 
     No cell is best if there are fewer than two values, if all values are equal, or if the metric has no
     better direction.
 
     A cell with an infinite value is worse than every other cell, and never best. With `best = "shown"` the
-    printed digits decide, so that two equal numbers are both bold or both plain. `counts` are the looks'
-    numbers of seeds.
+    printed digits decide, so that two equal numbers are both bold or both plain.
     """
-    known = [place for place in column if place in estimates]
-    is_infinite = any(place in look_tallies and look_tallies[place][-1].is_infinite for place in column)
+    metric, estimates = column.metric, made.estimates
+    cells = [(row.level, column.level, metric.name) for row in made.rows]
+    known = [cell for cell in cells if cell in estimates]
+    is_infinite = any(cell in made.tallies and made.tallies[cell].is_infinite for cell in cells)
     if len(known) < (1 if is_infinite else 2) or metric.higher_is_better is None:
-        return BoldCells(metric=metric)
+        return ColumnTests(metric=metric)
     if len(known) == 1:
-        return BoldCells(metric=metric, places=frozenset(known))
+        return ColumnTests(metric=metric, best=tuple(known))
     sign = 1 if metric.higher_is_better else -1
-    ranked = sorted(known, key=lambda place: -sign * estimates[place].value)
+    ranked = sorted(known, key=lambda cell: -sign * estimates[cell].value)
     shown = metric.format(estimates[ranked[0]].value)
-    places = [place for place in known if metric.format(estimates[place].value) == shown]
-    if len(places) == len(known) and not is_infinite:  # if all are equal, none is best
-        return BoldCells(metric=metric)
-    if spec.best == "shown":
-        return BoldCells(metric=metric, places=frozenset(places))
-    pairs, margin = all_pairs(len(ranked)), spec.margin(metric.name)
-    cells = [[tally.values_by_unit for tally in look_tallies[place]] for place in ranked]
-    step = max(look_tallies[place][-1].step for place in ranked)
-    found = differences_at_looks(cells, pairs, counts, margin, step=step)
-    decided = dict(zip(pairs, decide(found.each, counts), strict=True))
-    known_pairs = {pair: each for pair, each in decided.items() if each is not None and each.p is not None}
+    alike = [cell for cell in ranked if metric.format(estimates[cell].value) == shown]
+    if len(alike) == len(known) and not is_infinite:  # if all are equal, none is best
+        return ColumnTests(metric=metric)
+    if made.spec.best == "shown":
+        return ColumnTests(metric=metric, best=tuple(alike))
+    found = _test_pairs(made, metric, [list(combinations(ranked, 2))])
     # `ranked` begins with the best, but a pair's shared seeds may order its cells the other way round
     worse = {
-        ranked[two if sign * each.shown.mean > 0 else one]
-        for (one, two), each in known_pairs.items()
+        two if sign * each.shown.mean > 0 else one
+        for (one, two), each in found.decided.items()
         if each.differs
     }
-    limit, error = None, found.last.error
-    if found.last.degrees is not None and error is not None and known_pairs:
-        level = look_level(tuple(counts), SIGNIFICANCE_LEVEL / len(known_pairs))
-        limit = detectable(error, found.last.degrees, level)
-    best = [at for at, place in enumerate(ranked) if place not in worse]
-    rivals = {} if margin is None else {(best[0], at): decided[best[0], at] for at in best[1:]}
-    return BoldCells(
-        metric=metric,
-        places=frozenset(ranked[at] for at in best),
-        pairs=len(known_pairs),
-        worse=len(worse),
-        tested=tuple(each.shown for each in known_pairs.values()),
-        detectable=limit,
-        rivals={(ranked[one], ranked[at]): each for (one, at), each in rivals.items() if each is not None},
-    )
+    return replace(found, best=tuple(cell for cell in ranked if cell not in worse))
 
 
 SPREADS = {"sd": "± s.d.", "se": "± s.e.", "ci": "[95 % interval]"}
@@ -345,9 +315,8 @@ def caption_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[str, ...
     metrics = [*dict.fromkeys(column.metric for column in columns), *([find_metric(other)] if other else [])]
     sentences += [FIRST_SENTENCE] if any(is_target(metric.name) for metric in metrics) else []
     sentences += [difference] if (difference := difference_sentence(metrics, settings)) else []
-    differences = tuple(made.differences.values())
-    sentences += differences_sentences(differences, made.baseline, counts)
-    sentences += _best(spec, columns, cells, made.bold_cells)
+    sentences += differences_sentences(list(made.differences.values()), made.baseline, counts)
+    sentences += _best(spec, cells, made.bold_cells)
     sentences += [caution] if (caution := caution_sentence(metrics, settings)) else []
     sentences += [looks_sentence(counts)] if len(counts) > 1 else []
     if match and any(cell.published for cell in cells):
@@ -398,38 +367,30 @@ def _listed(words: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _best(
-    spec: CellsTable, columns: Sequence[TableColumn], cells: Sequence[Cell], best: Sequence[BoldCells]
-) -> list[str]:
+def _best(spec: CellsTable, cells: Sequence[Cell], columns: Sequence[ColumnTests]) -> list[str]:
     if not any(cell.best for cell in cells):
         return []
     sides = {column.metric.higher_is_better for column in columns} - {None}
     side = "best" if len(sides) > 1 else "highest" if True in sides else "lowest"
     if spec.best == "shown":
         return [f"Bold: {side} in its column, with all ties at the shown precision."]
-    tested = [column for column in best if column.pairs]
+    tested = [column for column in columns if column.tests]
     if not tested:
         return ["Bold: no value in its column is provably better with these seeds."]
-    pairs = sorted({column.pairs for column in tested})
-    how = test_words([each for column in tested for each in column.tested])
-    limits = detectable_words(
-        [(column.metric, column.detectable) for column in tested if column.detectable is not None]
-    )
-    family = f"Holm over {number_range(pairs)} pair{'' if pairs[-1] == 1 else 's'} of the column{limits}"
-    rule = f"p < {SIGNIFICANCE_LEVEL}, {how}; {family}"
-    return [f"Bold: no value in its column is significantly better ({rule}).", *_rivals(spec, tested)]
+    rule = f"p < {SIGNIFICANCE_LEVEL}, {_test_rule(tested, 'the column', '', 'pair')}"
+    return [f"Bold: no value in its column is significantly better ({rule}).", *_rivals(tested)]
 
 
-def _rivals(spec: CellsTable, best: Sequence[BoldCells]) -> list[str]:
+def _rivals(tested: Sequence[ColumnTests]) -> list[str]:
     """Return a sentence that counts the bold values that are as good as the best.
 
     As good means that the difference is below the margin, the smallest difference that matters. Return an
     empty list without a margin.
     """
-    rivals = [(column.metric, each) for column in best for each in column.rivals.values()]
+    rivals = [(column, each) for column in tested for each in column.rivals.values()]
     if not rivals:
         return []
-    margins = {metric.name: metric.format(spec.margin(metric.name) or 0.0) for metric, _ in rivals}
+    margins = {column.metric.name: column.metric.format(column.margin or 0.0) for column, _ in rivals}
     near = ", ".join(f"{name} {margin}" for name, margin in margins.items())
     within = sum(each.is_within for _, each in rivals)
     return [
@@ -454,16 +415,25 @@ def note_unsolved(table: Table, settings: Iterable[TrialSettings]) -> Table:
     return table
 
 
-def note_chance(table: Table, chances: Mapping[tuple[int, int], tuple[str, float]]) -> Table:
+def note_chance(table: Table, made: TableCells) -> Table:
     """Add a footnote to the cells of each task that no model has learnt.
 
-    `chances` has, by row and column of a cell, its task and the accuracy that guessing reaches. No model has
-    learnt a task if all of its cells have a value, and all values are near chance.
+    No model has learnt a task if all of its cells have a value, and all values are near chance. Cells whose
+    guessing accuracy is unknown, or that mix tasks, have no such footnote.
     """
+    tasks: dict[tuple[str, str], dict[str, TrialSettings]] = {}
+    # trials of a cell share their common settings
+    for trial in {id(each.common): each for each in made.shown_trials}.values():
+        task = trial.common.task.model_dump_json()
+        tasks.setdefault(made.place(trial.levels), {})[task] = trial.common
     groups: dict[tuple[str, str, float], set[tuple[int, int]]] = {}
-    for (row, number), (task, chance) in chances.items():
-        if (key := table.keys[number]) is not None:
-            groups.setdefault((key.metric, task, chance), set()).add((row, number))
+    for number, column in enumerate(made.columns):
+        for at, row in enumerate(made.rows):
+            of_cell = list(tasks.get((row.level, column.level), {}).values())
+            chance = chance_of(column.metric.name, of_cell[0]) if len(of_cell) == 1 else None
+            if chance is not None:
+                key = (column.metric.name, of_cell[0].task.name, chance)
+                groups.setdefault(key, set()).add((at, number))
     for (metric, _, chance), places in groups.items():
         cells = [table.cells[row][number] for row, number in places]
         values = [cell.estimate.value for cell in cells if cell.estimate is not None and not cell.metric]
