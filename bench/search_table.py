@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from activemem.storage import Store
+from activemem.studies.planning.final_values import row_values
 from activemem.studies.resolve.search_points import enumerate_points
 from activemem.studies.study import load_study
 
@@ -24,7 +25,7 @@ METRICS = ("dev_loss", "dev_accuracy", "dev_exact", "loss")
 
 def read_row(row: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
     """Return a trial's row of the table: its point and recipe, its metrics and its costs."""
-    measured = {each["name"]: each["value"] for each in row["metrics"]}
+    measured = row_values(row)
     costs = {name: row[name] for name in ("parameters", "flops", "seconds")}
     return {
         "recipe": row["recipe"],

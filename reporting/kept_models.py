@@ -11,8 +11,9 @@ import polars as pl
 
 from ..errors import ActivememError, nearest_hint
 from ..storage import Store
-from ..storage.rows import KEY_COLUMNS, final_metrics
+from ..storage.rows import KEY_COLUMNS
 from ..studies.catalog.metrics import find_metric
+from ..studies.planning.final_values import row_values
 from ..studies.planning.status import stored_outcomes, study_outcomes
 from ..studies.schema.settings import Level
 from ..studies.study import Study
@@ -51,7 +52,7 @@ def kept_models(study: Study, store: Store) -> list[KeptModel]:
         KeptModel(
             trial=row["trial"],
             levels=json.loads(row["factors"]),
-            metrics=final_metrics(row),
+            metrics=row_values(row),
             store=store,
         )
         for row in rows.iter_rows(named=True)

@@ -24,6 +24,7 @@ from ..studies.planning.final_values import (
     ValueStatus,
     describe_divergence,
     may_diverge,
+    probe_command,
     uniform_losses,
     with_bits_per_byte,
     with_targets,
@@ -99,11 +100,8 @@ def named_metrics(*studies: Study) -> set[str]:
     return named | {PROBED_METRIC, TUNED_METRIC} if probed else named
 
 
-def omitted_trials(gaps: Counter[str], trials: int, probe: str) -> Iterator[str]:
-    """Yield sentences that count the trials without a value, one for each reason.
-
-    `probe` is the command that runs the probes that are missing.
-    """
+def omitted_trials(gaps: Counter[str], trials: int, study: str) -> Iterator[str]:
+    """Yield sentences that count the trials of a study without a value, one for each reason."""
     kinds = {
         ValueStatus.INFINITE: "infinite",
         ValueStatus.CENSORED: "ended before the target",
@@ -112,7 +110,7 @@ def omitted_trials(gaps: Counter[str], trials: int, probe: str) -> Iterator[str]
         ValueStatus.PRUNED: "stopped early",
         ValueStatus.INCOMPLETE: "incomplete (lost metrics)",
         ValueStatus.NO_VALUE: "without a finite value",
-        ValueStatus.PENDING: f"not probed yet ({probe})",
+        ValueStatus.PENDING: f"not probed yet ({probe_command(study)})",
         ValueStatus.MISSING: "not run",
     }
     omitted = [f"{gaps[status]} {what}" for status, what in kinds.items() if gaps[status]]

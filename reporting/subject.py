@@ -15,7 +15,7 @@ import polars as pl
 from ..storage.rows import METRICS as METRIC_COLUMNS
 from ..storage.rows import TRIALS as TRIAL_COLUMNS
 from ..studies.catalog.metrics import METRICS, Metric, find_metric
-from ..studies.planning.final_values import ValueStatus, final_value, probe_command, trial_values
+from ..studies.planning.final_values import ValueStatus, final_value, metric_names, trial_values
 from ..studies.planning.status import study_outcomes
 from ..studies.presentation.kinds import describe_levels, fixed_levels, is_selected, selected_levels
 from ..studies.presentation.metric_words import difference_sentence, with_true_title
@@ -104,11 +104,6 @@ def metrics_frame(metrics: pl.LazyFrame, levels: pl.DataFrame) -> pl.LazyFrame:
         .join(metrics.drop("attempt"), on="trial", maintain_order="left_right")
         .select("trial", *levels.columns[1:], "epoch", "step", "name", "value")
     )
-
-
-def metric_names(outcomes: pl.DataFrame) -> set[str]:
-    """Return the names of all metrics that at least one outcome has."""
-    return set(outcomes["metrics"].explode().struct.field("name").drop_nulls())
 
 
 def _column(levels: Sequence[Level | None]) -> pl.Series:
@@ -232,7 +227,7 @@ class ResultSubject:
 
     def omitted(self, gaps: Counter[str], planned: int) -> Iterator[str]:
         """Yield a sentence about the trials that have no value, if there are any."""
-        yield from omitted_trials(gaps, planned, probe_command(self.study.name))
+        yield from omitted_trials(gaps, planned, self.study.name)
 
     def provenance(self, trials: Collection[str] | None = None) -> str:
         """Return a sentence about the code, devices and dates behind the trials' numbers."""

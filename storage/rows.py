@@ -262,11 +262,6 @@ def has_trial(trials: Iterable[str]) -> pl.Expr:
     return pl.col("trial").is_in(pl.Series(list(trials), dtype=pl.String).implode())
 
 
-def final_metrics(row: Mapping[str, Any]) -> dict[str, float]:
-    """Return the final metrics of a trial's row, by name."""
-    return {each["name"]: each["value"] for each in row["metrics"]}
-
-
 def trial_frame(*rows: TrialRow) -> pl.DataFrame:
     """Return a frame with these rows of trials, in the given order."""
     page = list[dict[str, object]]()

@@ -60,6 +60,12 @@ def test_few_files_of_the_command_line_know_the_engine():
     assert len(found) <= 5, f"use a method of StudyResults, or a name of activemem, instead: {sorted(found)}"
 
 
+def test_one_module_unpacks_the_metrics_of_rows():
+    unpacks = re.compile(r'struct\.field\("(name|value)"\)|row\["metrics"\]')
+    found = {str(path) for path in trees() if unpacks.search((ROOT / path).read_text(encoding="utf-8"))}
+    assert found == {"studies/planning/final_values.py"}
+
+
 FACES = [room for room in ROOMS if (room / "__init__.pyi").exists()]
 
 

@@ -9,7 +9,8 @@ from typing import Any
 from ..errors import ActivememError
 from ..reporting.results import StudyResults
 from ..storage import Store
-from ..storage.rows import final_metrics, has_trial
+from ..storage.rows import has_trial
+from ..studies.planning.final_values import row_values
 from ..studies.planning.status import outcome_trials, stored_outcomes, study_outcomes
 from ..studies.resolve.trial import Trial
 from ..studies.study import Study
@@ -85,7 +86,7 @@ def _export_trial(
     tracker.begin(shown, row["started"].timestamp())
     for epoch, metrics in new.items():
         tracker.log(shown, epoch, metrics, finished)  # the store has no times of single epochs
-    final = final_metrics(row)
+    final = row_values(row)
     tracker.end(shown, TrackedEnd(status=row["status"], reason=row["reason"], metrics=final, at=finished))
     return len(new)
 

@@ -22,6 +22,7 @@ from ..engine.run.search.ask_tell import frozen_trial, quiet_optuna
 from ..engine.run.search.stored_points import SearchPoint, StoredPoints, mean_course
 from ..storage import Store
 from ..storage.place import is_address
+from ..studies.planning.final_values import row_values
 from ..studies.planning.status import stored_outcomes, study_outcomes
 from ..studies.schema.factors import first_line
 from ..studies.study import Study
@@ -140,8 +141,8 @@ def _find(study: Study, storage: optuna.storages.RDBStorage, place: str) -> optu
 def _notes(point: SearchPoint, attempts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     metrics: dict[str, list[float]] = {}
     for row in attempts:
-        for each in row["metrics"]:
-            metrics.setdefault(each["name"], []).append(each["value"])
+        for name, value in row_values(row).items():
+            metrics.setdefault(name, []).append(value)
     means = {f"final/{name}": fmean(values) for name, values in metrics.items() if "[" not in name}
     reasons = [first_line(row["reason"]) for row in attempts if row["reason"]]
     return {

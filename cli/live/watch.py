@@ -14,6 +14,7 @@ from ...reporting.results import StudyResults
 from ...reporting.serve.progress import ProgressNow, study_progress
 from ...reporting.serve.store_reader import LOOK_AT_BUCKET_S, LOOK_S, StoreReader, StudyNow
 from ...storage import Store
+from ...studies.planning.final_values import row_values
 from ...studies.planning.status import count_reasons, outcome_trials, stored_outcomes, study_outcomes
 from ...studies.study import Study
 from ...studies.text.errors import StudyError
@@ -158,7 +159,7 @@ class _Lines:
                 trials[row["trial"]],
                 row["status"],
                 row["reason"],
-                {each["name"]: each["value"] for each in row["metrics"]},
+                row_values(row),
                 count=(progress.ended.total() + number, progress.total),
                 columns=columns,
                 headline=self._headline,

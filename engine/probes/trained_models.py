@@ -10,7 +10,7 @@ from typing import Any
 
 from ...errors import ActivememError
 from ...storage import MetricRow, Store, TrialRow
-from ...storage.rows import final_metrics
+from ...studies.planning.final_values import row_values
 from ...studies.planning.status import study_outcomes
 from ...studies.resolve.trial import Trial, settings_from_json, trial_id
 from ...studies.schema.settings import TrialSettings
@@ -55,7 +55,7 @@ def trained_trials(study: Study, store: Store) -> Iterator[TrainedTrial]:
     for name in known or rows:
         row = rows.get(name)
         if row is not None and row["status"] == "done":
-            final = tuple(final_metrics(row).items())
+            final = tuple(row_values(row).items())
             trial = known.get(name) or _trial_from_row(row)
             stored = TrialRow(**{**row, "metrics": final})
             yield TrainedTrial(trial=trial, row=stored, is_kept=name in kept)

@@ -15,10 +15,10 @@ import polars as pl
 
 from ...studies.catalog.metrics import Currency, find_metric
 from ...studies.planning.final_values import (
+    TOTAL_COSTS,
     ValueStatus,
     combined_status,
     last_members,
-    total_cost,
     trial_values,
     without_whole_dev,
 )
@@ -228,7 +228,7 @@ def _with_spent(
     Trials of a cell take the same tokens and operations. Their seconds are averaged, so that their values
     have the same position.
     """
-    totals = outcomes.select("trial", "steps", each=total_cost(currency) / pl.col("steps")).join(
+    totals = outcomes.select("trial", "steps", each=TOTAL_COSTS[currency] / pl.col("steps")).join(
         placed.select("trial", "cell"), on="trial"
     )
     # seeds of a cell run at different speeds; without a common x, their curves could not be averaged

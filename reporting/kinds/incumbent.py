@@ -12,7 +12,6 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from ...studies.catalog.metrics import Metric, find_metric
-from ...studies.planning.final_values import probe_command
 from ...studies.presentation.kinds import CurveKind, KeyFault, metric_faults
 from ...studies.presentation.metric_words import difference_sentence, with_true_title
 from ...studies.schema.design import Design
@@ -116,7 +115,7 @@ def _search_notes(study: Study, found: SearchPoints, own: Sequence[str]) -> Iter
     if note := comparison_note(study):
         yield f"{note[:1].upper()}{note[1:]}."
     yield from over_limit_sentence(found)
-    yield from omitted_trials(found.gaps, len(found.trained), probe_command(study.name))
+    yield from omitted_trials(found.gaps, len(found.trained), study.name)
 
 
 def _trace(study: Study, found: SearchPoints, metric: Metric, *, hours: bool) -> PointTrace:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 
 from ...studies.catalog.metrics import Metric, find_metric
-from ...studies.planning.final_values import ValueStatus, probe_command
+from ...studies.planning.final_values import ValueStatus
 from ...studies.presentation.kinds import KeyFault, Spread, TableExtras, TableKind, metric_faults
 from ...studies.presentation.metric_words import difference_sentence, with_true_title
 from ...studies.schema.design import Design
@@ -177,7 +177,7 @@ def _sentences(
     if study.fidelity is not None and below:
         yield f"{plural(below, 'point')} reached only lower rungs of {study.fidelity.name}."
     yield from over_limit_sentence(found)
-    yield from omitted_trials(found.gaps, len(found.trained), probe_command(study.name))
+    yield from omitted_trials(found.gaps, len(found.trained), study.name)
 
 
 TABLE = PointsTable

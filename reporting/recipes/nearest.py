@@ -21,9 +21,8 @@ from ...errors import ActivememError, argument_fault, check_arguments, nearest_h
 from ...grammar import Expression, Recipe, RecipeError, parse
 from ...grammar.difference import DistanceTree, describe_difference
 from ...storage import Store, StoreError, open_store, store_fault
-from ...storage.rows import final_metrics
 from ...studies.catalog.metrics import METRICS, METRICS_AND_COSTS, find_metric, metric_family
-from ...studies.planning.final_values import final_value
+from ...studies.planning.final_values import final_value, metric_names, row_values
 from ...studies.resolve.trial import model_from_json
 from ...studies.schema.factors import SEED
 from ...studies.schema.settings import Level
@@ -128,7 +127,7 @@ def _wanted_rows(asked: Recipe, trials: pl.DataFrame, task: str | None, metric: 
             faults.append(f"task: the store has no results of '{task}'{nearest_hint(task, tasks)}")
         wanted &= pl.col("task") == task
     if metric is not None:
-        names = trials["metrics"].explode().struct.field("name").unique().drop_nulls().sort().to_list()
+        names = sorted(metric_names(trials))
         if metric not in names:
             faults.append(f"metric: the store has no results of '{metric}'{nearest_hint(metric, names)}")
         wanted &= final_value(metric).is_finite()
@@ -162,7 +161,7 @@ def _results(rows: Sequence[Mapping[str, Any]], metric: str | None) -> Iterator[
     for row in rows:
         cells.setdefault((row["study"], cell_of(row["settings"])), []).append(row)
     for (study, _), trials in cells.items():
-        done = [final_metrics(row) for row in trials if row["status"] == "done"]
+        done = [row_values(row) for row in trials if row["status"] == "done"]
         name = metric or _main_metric(done)
         values = [each[name] for each in done if name in each and math.isfinite(each[name])] if name else []
         statuses = [row["status"] for row in trials]

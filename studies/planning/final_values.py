@@ -248,7 +248,17 @@ def row_value(row: Mapping[str, Any], metric: str) -> float:
     """Return the final value of a metric or cost in one row of the store, or NaN."""
     if metric in COSTS:
         return math.nan if row[metric] is None else float(row[metric])
-    return next((each["value"] for each in reversed(row["metrics"]) if each["name"] == metric), math.nan)
+    return row_values(row).get(metric, math.nan)
+
+
+def row_values(row: Mapping[str, Any]) -> dict[str, float]:
+    """Return the final metrics in one row of the store, by name."""
+    return {each["name"]: each["value"] for each in row["metrics"] or ()}
+
+
+def metric_names(outcomes: pl.DataFrame) -> set[str]:
+    """Return the names of all metrics that at least one outcome has."""
+    return set(outcomes["metrics"].explode().struct.field("name").drop_nulls())
 
 
 def last_members(metrics: pl.DataFrame, family: str) -> pl.DataFrame:
@@ -317,31 +327,20 @@ def _awaits_probe(wanted: pl.DataFrame, outcomes: pl.DataFrame, metric: str) -> 
 FindCourse = Callable[[str, pl.DataFrame], pl.DataFrame]
 """Returns one metric of some attempts at all steps, in the form of the store's metrics."""
 
-_TOTALS: dict[Currency, pl.Expr] = {
+TOTAL_COSTS: Mapping[Currency, pl.Expr] = {
     "steps": pl.col("steps").cast(pl.Float64),
     "flops": pl.col("flops"),
     "seconds": pl.col("seconds"),
-    "tokens": (
-        pl.col("metrics")
-        .list.eval(
-            pl.element().filter(pl.element().struct.field("name") == "tokens_per_s").struct.field("value")
-        )
-        .list.last()
-        * pl.col("seconds")
-    ).round(),
+    "tokens": (final_value("tokens_per_s") * pl.col("seconds")).round(),
 }
-
-
-def total_cost(currency: Currency) -> pl.Expr:
-    """Return a Polars expression for the total cost of a stored trial; null if unknown."""
-    return _TOTALS[currency]
+"""The total cost of a stored trial in each unit, as a Polars expression; null if unknown."""
 
 
 def cost_by_step(currency: Currency, step: pl.Expr) -> pl.Expr:
     """Return a Polars expression for the cost of a trial up to a step. All steps count as equally costly."""
     if currency == "steps":
         return step.cast(pl.Float64)
-    found = total_cost(currency) * step / pl.col("steps")
+    found = TOTAL_COSTS[currency] * step / pl.col("steps")
     return found if currency == "seconds" else found.round()
 
 
@@ -353,7 +352,7 @@ def cost_per_epoch(target: str, outcomes: pl.DataFrame) -> dict[str, float]:
     found = read_target(target)
     if found is None:
         return {}
-    mean = total_cost(found.currency) / pl.col("epochs")
+    mean = TOTAL_COSTS[found.currency] / pl.col("epochs")
     costs = outcomes.filter(pl.col("epochs") > 0).select("trial", mean)
     return dict(costs.drop_nulls().iter_rows())
 
@@ -461,8 +460,8 @@ def with_bits_per_byte(
     }
     rows = outcomes.filter(has_trial(tasks)).select("trial", "metrics")
     added = {
-        trial: list(_missing(metrics or (), scales[id(tasks[trial])], splits))
-        for trial, metrics in rows.iter_rows()
+        row["trial"]: list(_missing(row_values(row), scales[id(tasks[row["trial"]])], splits))
+        for row in rows.iter_rows(named=True)
     }
     kind = outcomes.schema["metrics"]
     more = pl.DataFrame(
@@ -476,12 +475,11 @@ def with_bits_per_byte(
 
 
 def _missing(
-    metrics: Collection[dict[str, object]], scales: dict[str, float], splits: Collection[str]
+    found: Mapping[str, float], scales: Mapping[str, float], splits: Collection[str]
 ) -> Iterator[dict[str, object]]:
-    found = {metric["name"]: metric["value"] for metric in metrics}
     for split in splits:
         name, loss = f"{split}{_FAMILY}", found.get(f"{split}_loss")
-        if name not in found and isinstance(loss, float) and split in scales:
+        if name not in found and loss is not None and split in scales:
             yield {"name": name, "value": loss * scales[split]}
 
 

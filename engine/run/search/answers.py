@@ -14,7 +14,7 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, Self
 
 from ....grammar import parse
-from ....storage.rows import final_metrics
+from ....studies.planning.final_values import row_values
 from ....studies.resolve.costs import parameter_count
 from ....studies.resolve.trial import settings_to_json
 from ....studies.schema.settings import Level
@@ -119,7 +119,7 @@ class HandInAnswer:
         trials = tuple(
             PointOutcome(
                 **{name: row[name] for name in ("trial", "seed", "status", "reason")},
-                metrics={name: value for name, value in final_metrics(row).items() if math.isfinite(value)},
+                metrics={name: value for name, value in row_values(row).items() if math.isfinite(value)},
             )
             for row in rows
         )
