@@ -5,6 +5,7 @@ The commands `agent-guide` and `json-schema` are here too.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Annotated
 
@@ -21,23 +22,26 @@ KINDS = (
 )
 """The kinds of names that the commands list."""
 
+LISTED = (*KINDS, "keys")
+"""What `list` lists: the kinds of names, and the keys of a first study."""
+
 
 def list_(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help=f"One of {', '.join(KINDS)}.")],
+    kind: Annotated[str, typer.Argument(metavar="KIND", help=f"One of {', '.join(LISTED)}.")],
     *,
     as_json: JsonOption = False,
 ) -> None:
     """List all names of one kind, such as all blocks, all tasks or all metrics.
 
-    Each name has a description, or the publication it is from. Samplers are those of Optuna, and some that
-    know recipes. A name from a plug-in also has the name of the plug-in. Plug-ins that cannot be used are
-    listed on standard error.
+    Of the keys of study files, it lists those that a first study needs. Each name has a description, or the
+    publication it is from. Samplers are those of Optuna, and some that know recipes. A name from a plug-in
+    also has the name of the plug-in. Plug-ins that cannot be used are listed on standard error.
     """
     from ...plugins import broken_plugins
     from ..views import catalog
 
     broken = broken_plugins()
-    _check_kind(kind)
+    _check_kind(kind, LISTED)
     page = catalog.kind_page(kind)
     if as_json:
         print_json(page)
@@ -101,9 +105,9 @@ def show(
     print_stdout("\n\n".join([*shown, *tables, *map(study_keys.format_key, keys)]))
 
 
-def _check_kind(kind: str) -> str:
-    if kind not in KINDS:
-        raise ActivememError(f"expected one of {', '.join(KINDS)}, got '{kind}'{hint(kind, KINDS)}")
+def _check_kind(kind: str, known: Sequence[str] = KINDS) -> str:
+    if kind not in known:
+        raise ActivememError(f"expected one of {', '.join(known)}, got '{kind}'{hint(kind, known)}")
     return kind
 
 

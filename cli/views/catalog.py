@@ -29,7 +29,7 @@ from ...studies.schema.settings import DESIGNS, find_design
 from ...studies.text.strict_model import default_words, key_descriptions, type_words
 from ...studies.text.units import WIDTH
 from . import blocks
-from .study_keys import key_names, type_and_default, unknown_key
+from .study_keys import KeyEntry, first_keys, format_first_keys, key_names, type_and_default, unknown_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,10 +82,13 @@ class NameEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameListPage:
-    """The output of `list`: the names of one kind. `problems` are plug-ins that cannot be used."""
+    """The output of `list`: the names of one kind. `problems` are plug-ins that cannot be used.
+
+    Of the keys of study files, these are only those of a first study.
+    """
 
     kind: str
-    names: Sequence[blocks.BlockEntry | TaskEntry | MetricEntry | NameEntry]
+    names: Sequence[blocks.BlockEntry | TaskEntry | MetricEntry | NameEntry | KeyEntry]
     problems: Sequence[Mapping[str, str]]
 
 
@@ -177,6 +180,8 @@ def kind_page(kind: str) -> NameListPage:
 
     The page of blocks also has the plug-ins that cannot be used.
     """
+    if kind == "keys":
+        return NameListPage(kind=kind, names=first_keys(), problems=())
     if kind != "blocks":
         return NameListPage(kind=kind, names=[name_page(kind, name) for name in _names(kind)], problems=())
     specs = (spec for name in registered_names() if (spec := lookup(name)) is not None)
@@ -228,6 +233,8 @@ def format_kind(page: NameListPage) -> list[str]:
 
     If a name is from a plug-in, its line names the plug-in.
     """
+    if page.kind == "keys":
+        return format_first_keys(entry for entry in page.names if isinstance(entry, KeyEntry))
     listed, heading, rows = list[blocks.BlockEntry](), list[str](), list[tuple[str, str, str]]()
     for entry in page.names:
         match entry:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from textwrap import wrap
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -14,6 +16,7 @@ from ...errors import nearest_hint
 from ...studies.catalog.optimisers import OPTIMIZERS, SCHEDULES, OptimizerSettings, ScheduleSettings
 from ...studies.catalog.tasks import require_task, task_names
 from ...studies.catalog.train_parts import CALLBACKS, LOSS_TERMS, Callback, LossTerm
+from ...studies.new_study import new_study_text
 from ...studies.own_data.own_corpus import own_data_forms
 from ...studies.presentation.kinds import Role, kinds_of
 from ...studies.schema import search_settings, settings
@@ -171,6 +174,18 @@ def _entries(is_wanted: Callable[[str, str], bool]) -> list[KeyEntry]:
     ]
 
 
+def first_keys() -> list[KeyEntry]:
+    """Return the keys of the study that `activemem study new` writes; a beginner needs only these."""
+    found = list[KeyEntry]()
+    for name, tables in tomllib.loads(new_study_text("first")).items():
+        table = tables[0] if isinstance(tables, list) else tables
+        kind = table.get("kind", "cells")
+        for key in table:
+            entries = find_keys(f"{name}.{key}")
+            found += [each for each in entries if not each.of or kind in each.of or name == "task"][:1]
+    return found
+
+
 def key_names() -> set[str]:
     """Return the names of all tables and keys of study files, without the tables of the keys."""
     return {*TABLES, *(fact.name.rpartition(".")[2] for _, _, fact in _iter_facts())}
@@ -240,6 +255,22 @@ def format_table(entry: StudyTableEntry) -> str:
     if entry.page:
         keys.append(f"all forms: {entry.page}")
     return "\n\n".join(["\n".join(lines), *keys])
+
+
+def format_first_keys(entries: Iterable[KeyEntry]) -> Iterator[str]:
+    """Yield the lines of `list keys`: the keys of a first study by their tables, and where the others are."""
+    yield "the keys of a first study, which activemem study new FILE.toml writes"
+    for table, keys in groupby(entries, lambda each: each.table):
+        yield from ("", table)
+        for each in keys:
+            text = each.description.partition("; ")[0]
+            yield from wrap(f"  {each.key:<15}   {text}", WIDTH, subsequent_indent=" " * 20)
+    yield from ("", "[factors]")
+    yield from wrap(TABLES["factors"].summary, WIDTH, initial_indent="  ", subsequent_indent="  ")
+    yield ""
+    yield from wrap(
+        f"all keys of a table: activemem show TABLE, where TABLE is one of {', '.join(TABLES)}", WIDTH
+    )
 
 
 def format_key(entry: KeyEntry) -> str:

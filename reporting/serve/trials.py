@@ -18,6 +18,7 @@ from ...studies.schema.factors import ABSENT, SEED, level_name, level_text, shor
 from ...studies.schema.settings import Level
 from ...studies.study import Study
 from ...studies.text.errors import command_line
+from ...studies.text.toml_positions import toml_value
 from ...studies.text.units import format_duration
 from ..curves.curve import Axis, Curve, Line, Point
 from ..page.section_study import setting_texts, study_file_name
@@ -333,24 +334,25 @@ def _without_seed(levels: Mapping[str, Level]) -> dict[str, Level]:
 
 
 def _repeat_command(study: Study, trial: TrialNow) -> str:
-    """Return the command that trains a trial of a grid again.
+    """Return the command that trains a trial again.
 
-    It is "" for a search, which chooses its points itself.
+    For a search, this is a search of one point, which is its baseline; it trains all trials of the point.
     """
-    if study.search is not None:
-        return ""
-    only = [
-        f"{name}={level_text(trial.levels[name])}"
-        for name in factor_names(study)
-        if trial.levels.get(name) not in (None, ABSENT)
-    ]
-    seed = trial.levels[SEED]
+    levels = {name: level for name, level in trial.levels.items() if level not in (None, ABSENT)}
+    if study.search is None:
+        only = [f"{name}={level_text(levels[name])}" for name in factor_names(study) if name in levels]
+        seed = trial.levels[SEED]
+        overrides = [] if seed in study.seeds else [f"factors.seed=[{seed}]"]
+    else:
+        only, point = [], {name: levels[name] for name in study.dimensions if name in levels}
+        overrides = [f"study.baseline={toml_value(point)}", "search.trials=1"]
+    again = trial.state == "failed"
     return command_line(
         "study",
         "run",
         study_file_name(study),
-        set=[*study.document.overrides, *([] if seed in study.seeds else [f"factors.seed=[{seed}]"])],
+        set=[*study.document.overrides, *([] if again and study.search else overrides)],
         only=only,
-        retry_failed=trial.state == "failed",
+        retry_failed=again,
         results=REPEATED if trial.state in ("done", "pruned") else None,
     )

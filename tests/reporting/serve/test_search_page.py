@@ -2,7 +2,9 @@
 
 import json
 import re
+import shlex
 from html import unescape
+from itertools import pairwise
 
 import pytest
 
@@ -139,3 +141,16 @@ def test_a_trial_of_an_added_seed_has_a_page_and_a_line(tmp_path):
     assert {"seed 0", "seed 1", "seed 2"} <= set(re.findall("<title>(seed .), Epoch", own))
     assert ">14.0</td>" in own
     assert load_study(study.document.text, [f"factors.seed=[{ended.seed}]"]).trials[0].id == ended.id
+
+
+def test_a_point_is_trained_again_by_the_command_on_its_page(store):
+    study = load_study(SEARCH)
+    values = POINTS[1][0]
+    trial = study.point_trials(values)[0]
+    with serving(store) as server:
+        page = unescape(get(server, f"{PAGE}/trial/{trial.id}")[1])
+    command = re.search("activemem study run .*?--results repeated", page).group()
+    overrides = [each for option, each in pairwise(shlex.split(command)) if option == "--set"]
+    again = load_study(SEARCH, overrides=overrides)
+    assert again.baseline == values
+    assert trial.id in [each.id for each in again.point_trials(again.baseline)]
