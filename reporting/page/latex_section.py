@@ -119,8 +119,8 @@ def figure_float(study: Study, curve: Curve, file: str, drawn: bytes) -> str:
 
 
 def _question(inputs: Snapshot) -> Iterator[str]:
-    if lead := leading_comment(inputs.study.document.text):
-        yield from (escape(lead), "")
+    for paragraph in leading_comment(inputs.study.document.text):
+        yield from (escape(paragraph), "")
     yield varied_line(inputs)
 
 

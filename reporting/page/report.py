@@ -29,6 +29,7 @@ SECTIONS: tuple[tuple[str, str, Callable[[Snapshot], Mapping[str, object] | None
     ("best", "Best points", section_results.best),
     ("tables", "Tables", section_results.tables),
     ("figures", "Figures", section_results.figures),
+    ("design", "Design", section_study.design),
     ("status", "Status", section_results.status),
     ("failures", "Failures", section_results.failures),
     ("recipes", "Recipes", section_study.models),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import takewhile
+from itertools import groupby, takewhile
 from statistics import fmean
 from typing import Any
 
@@ -50,19 +50,37 @@ _OWN_FILES = ("task.corpus", "task.tokenizer")
 """The keys that name the user's own files. A trial has facts about the files instead."""
 
 
-def question(inputs: Snapshot) -> Mapping[str, object]:
-    """Return the study's question, and the factors that the study varies."""
+def question(inputs: Snapshot) -> Mapping[str, object] | None:
+    """Return the study's question; None if the study file has no comment at its beginning, and no paper."""
+    study = inputs.study
+    paragraphs = leading_comment(study.document.text)
+    return {"paragraphs": paragraphs, "paper": study.paper} if paragraphs or study.paper else None
+
+
+def leading_comment(text: str) -> list[str]:
+    """Return the paragraphs of the comment at the beginning of a study file, without indented commands."""
+    comment = takewhile(lambda line: line.startswith("#"), text.lstrip().splitlines())
+    lines = [line.removeprefix("#").removeprefix(" ") for line in comment]
+    prose = (line for line in lines if not line.startswith("    "))
+    return [
+        one_line(" ".join(group))
+        for has_text, group in groupby(prose, lambda line: bool(line.strip()))
+        if has_text
+    ]
+
+
+def design(inputs: Snapshot) -> Mapping[str, object]:
+    """Return the factors that the study varies, the dimensions of its search, and its tasks."""
     study = inputs.study
     tasks = {trial.common.task.name: trial.common.task for trial in study.trials}
-    design = find_design(study.design.kind).title
+    title = find_design(study.design.kind).title
     return {
         "study": study,
-        "lead": leading_comment(study.document.text),
         "goal": goal_words(study.search.settings) if study.search else "",
         "sampler": study.search.settings.sampler_name if study.search else "",
         "cut": scheduler_words(study.search.settings) if study.search else "",
         "titles": list(_searched_titles(study)),
-        "cells": design[:1].upper() + design[1:],
+        "cells": title[:1].upper() + title[1:],
         "dimensions": {name: render(each) for name, each in study.dimensions.items()},
         "factors": {
             name: level_names(each)
@@ -79,12 +97,6 @@ def _searched_titles(study: Study) -> Iterator[str]:
         metric = find_quantity(objective.name)
         if metric is not None:
             yield (with_true_title(metric, settings)[0] if objective.name in METRICS else metric).title
-
-
-def leading_comment(text: str) -> str:
-    """Return the comment at the beginning of a study file, as one paragraph."""
-    lines = takewhile(lambda line: line.startswith("#"), text.lstrip().splitlines())
-    return one_line(" ".join(line.lstrip("#") for line in lines))
 
 
 def settings(inputs: Snapshot) -> Mapping[str, object] | None:

@@ -15,8 +15,18 @@ from ...studies.planning.test_plan import keep
 from ...study_texts import study_text
 from ..conftest import made_row
 
-NOTHING_YET = ["question", "tables", "status", "recipes", "reproduce", "settings"]
-EVERYTHING = ["question", "tables", "status", "failures", "recipes", "provenance", "reproduce", "settings"]
+NOTHING_YET = ["question", "tables", "design", "status", "recipes", "reproduce", "settings"]
+EVERYTHING = [
+    "question",
+    "tables",
+    "design",
+    "status",
+    "failures",
+    "recipes",
+    "provenance",
+    "reproduce",
+    "settings",
+]
 
 
 class Reader(HTMLParser):
@@ -234,7 +244,7 @@ def test_the_page_of_every_design_says_which_cells_it_has(design, tmp_path):
     levels = {"mixer": ["sa", "conv(k=3)"], "task": ["sort", "reverse"], "seed": [0]}
     study = load_study(study_text(study={"design": {"name": design, **keys}}, factors=levels))
     texts = Reader(report(study, Store(tmp_path))).texts
-    assert f": {len(study.trials)} trial" in texts["question"]
+    assert f": {len(study.trials)} trial" in texts["design"]
 
 
 def test_a_search_shows_its_dimensions_and_its_best_points(tmp_path):
@@ -277,7 +287,7 @@ def test_a_search_shows_its_dimensions_and_its_best_points(tmp_path):
     )
     store.write(row, [])
     texts = Reader(report(study, store)).texts
-    assert "A search of 20 points for the highest max_length" in texts["question"]
+    assert "A search of 20 points for the highest max_length" in texts["design"]
     assert "How far should a convolution see to learn addition?" in texts["question"]
     assert "max_lengthrecipedropout\n\n19.0conv(k=7) >> ff(8)0.25" in texts["best"]
     assert "model.dropout0.25" in texts["settings"]
@@ -297,12 +307,13 @@ def test_a_point_is_shown_by_its_recipe_without_holes(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "paragraphs"),
     [
-        ("# Why?\n#\n# Because.\n\n# Not this.\n[study]\n", "Why? Because."),
-        ("[study]\n# Not at the head.\n", ""),
-        ("\n\n#tight\n", "tight"),
+        ("# Why\n# so?\n#\n# Because.\n\n# Not this.\n[study]\n", ["Why so?", "Because."]),
+        ("# Why?\n#\n#     activemem study run why    # an hour\n#\n# Because.\n", ["Why?", "Because."]),
+        ("[study]\n# Not at the head.\n", []),
+        ("\n\n#tight\n", ["tight"]),
     ],
 )
-def test_the_comment_at_the_head_of_a_file_is_the_question(text, words):
-    assert leading_comment(text) == words
+def test_the_comment_at_the_head_of_a_file_is_the_question(text, paragraphs):
+    assert leading_comment(text) == paragraphs
