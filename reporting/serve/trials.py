@@ -133,13 +133,15 @@ def trial_words(study: Study, trials: Sequence[Mapping[str, Level]]) -> list[str
     its points are described by the levels in which they differ from each other.
     """
     names, short = factor_names(study), dict[str, dict[Level, str]]()
+    if study.search is not None:
+        names = [name for name in names if len({levels.get(name) for levels in trials}) > 1] or names
     for name in names:
         known = (*study.factors.get(name, ()), *(levels[name] for levels in trials if name in levels))
         texts = list(dict.fromkeys(each for each in known if isinstance(each, str)))
         short[name] = dict(zip(texts, short_level_names(texts), strict=True))
 
     def words(name: str, level: Level) -> str:
-        return short[name][level] if isinstance(level, str) else f"{name} {level_name(level)}"
+        return short[name][level] if isinstance(level, str) else f"{name} {value_name(level)}"
 
     parts = [
         [words(name, levels[name]) for name in names if levels.get(name) not in (None, ABSENT)]

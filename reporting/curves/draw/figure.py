@@ -109,6 +109,7 @@ def _figure(curve: Curve, areas: list[HoverArea]) -> Figure:
     figure = Figure(figsize=(page.width / 72, page.height / 72))
     FigureCanvasAgg(figure)
     top, need = _write_head(figure, page), page.panel_layout
+    titles = crop_names((panel.title for panel in curve.panels), page.plot_width + need.right)
     for number, panel in enumerate(curve.panels):
         row, column = divmod(number, page.columns)
         left = _EDGE + page.row_names + need.left + column * (page.plot_width + need.right + page.gap)
@@ -134,8 +135,8 @@ def _figure(curve: Curve, areas: list[HoverArea]) -> Figure:
             name = crop_names([panel.row], need.height + page.head)[panel.row]
             write(figure, _EDGE + TEXT / 2, middle, name, size=TEXT, weight="bold", rotation=90, **_CENTERED)
         if panel.title and (row == 0 or not panel.row):
-            title = crop_names([panel.title], page.plot_width + need.right)[panel.title]
-            plot.write(0, need.height + 7, title, color=ACCENT if panel.content.is_accented else INK)
+            color = ACCENT if panel.content.is_accented else INK
+            plot.write(0, need.height + 7, titles[panel.title], color=color)
     _write_below(figure, page)
     return figure
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 
 from activemem.studies.catalog.tasks import lookup_task, task_names
 
@@ -86,3 +87,16 @@ def test_a_name_like_no_other_is_reported_with_a_few_of_the_nearest(run):
     assert (result.exit_code, result.stdout) == (2, "")
     assert re.fullmatch(r"unknown name 'nosuch'; \d+ are known, the most similar: \w+(, \w+){4}", first)
     assert "activemem list blocks, list tasks" in hint
+
+
+def test_the_keys_of_a_first_study_are_those_that_study_new_writes(run, tmp_path):
+    listed = run("list", "keys").stdout
+    assert run("study", "new", str(tmp_path / "first.toml")).exit_code == 0
+    written = tomllib.loads((tmp_path / "first.toml").read_text())
+    for table in ("study", "model", "task", "train"):
+        assert f"[{table}]" in listed
+        assert all(f"  {key} " in listed for key in written[table])
+    names = json.loads(run("list", "keys", "--json").stdout)["names"]
+    assert {"table": "[train]", "key": "epochs"}.items() <= next(
+        each for each in names if each["key"] == "epochs"
+    ).items()
