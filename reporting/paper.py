@@ -33,7 +33,7 @@ from ..studies.resolve.trial import CellKey
 from ..studies.study import Study
 from ..studies.text.document import parse_document
 from ..studies.text.errors import StudyError
-from .claims.printed import printed_effect
+from .claims.cell_values import printed_effect
 from .claims.verdicts import ComparisonResult, Verdict
 from .kinds.cells import CellsTable
 from .outcomes import load_outcomes

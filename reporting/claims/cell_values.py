@@ -30,6 +30,7 @@ from ...studies.claims.comparisons import (
     Speedup,
     cell_label,
     iter_quantities,
+    number_parts,
     seeds_at_looks,
 )
 from ...studies.claims.reader import cell_key
@@ -66,16 +67,15 @@ _VALUED = (ValueStatus.DONE, ValueStatus.INFINITE, ValueStatus.CENSORED)
 class CellValues:
     """The values of one quantity in one cell, by seed.
 
-    Seeds without a value are listed, too. Seeds that ended before they reached a target have an infinite
-    value, and `floors` has the lowest cost that they can have. `remarks` tell of these seeds and of diverged
-    seeds, which count with the worst value. `missing` are the seeds that `gaps` tells of. `where` names the
-    cell. `step` is the smallest difference that the quantity can show. For lengths it is the step of the
-    task's curriculum, otherwise one unit of the last printed digit. `limits` are the lowest and the highest
-    value that it can have, whatever its trials give.
+    `ends` has the lowest and the highest possible value, which differ for a seed that ended before it reached
+    a target: the highest is infinite. `remarks` tell of these seeds and of diverged seeds, which count with
+    the worst value. `missing` are the seeds without a value, which `gaps` tells of. `where` names the cell.
+    `step` is the smallest difference that the quantity can show. For lengths it is the step of the task's
+    curriculum, otherwise one unit of the last printed digit. `limits` are the lowest and the highest value
+    that it can have, whatever its trials give.
     """
 
-    values: Mapping[int, float]
-    floors: Mapping[int, float]
+    ends: Mapping[int, Ends]
     gaps: tuple[MissingTrials, ...]
     missing: frozenset[int]
     remarks: Mapping[int, str]
@@ -139,7 +139,7 @@ class CellResults:
         self._per_epoch = {metric: cost_per_epoch(metric, outcomes) for metric in self._values}
         self._ratios: dict[Speedup, dict[int, Ends]] = {}
         self._answers = {quantity: self._cell_values(quantity) for quantity in quantities}
-        self._comparable = ComparableCells(study, self._trials, self._finite_value)
+        self.comparable = ComparableCells(study, self._trials, self._finite_value)
 
     def trials(self, comparison: Comparison, seeds: Collection[int]) -> dict[str, Trial]:
         """Return a comparison's trials with these seeds, by id."""
@@ -263,7 +263,7 @@ class CellResults:
         A training that diverged has missed it, too.
         """
         parts = [each for each in iter_quantities(comparison) if is_target(each.metric)]
-        return any(math.isinf(value) for each in parts for value in self._answers[each].values.values())
+        return any(math.isinf(high) for each in parts for _, high in self._answers[each].ends.values())
 
     def notes(self, comparison: Comparison) -> tuple[MissingTrials, ...]:
         """Return notes on compared trainings that diverged or did not reach their target.
@@ -283,18 +283,6 @@ class CellResults:
         It is the larger of the resolutions of both sides.
         """
         return max(self._step(comparison.left), self._step(comparison.right))
-
-    def pool(self, comparison: Comparison, seeds: tuple[int, ...]) -> Pool | None:
-        """Estimate how much a difference varies between seeds, from all comparable cells.
-
-        Return None if there are too few values.
-        """
-        return self._comparable.pool(comparison, seeds)
-
-    @property
-    def comparable_words(self) -> str:
-        """Return which cells a pooled variance is estimated from, in words."""
-        return self._comparable.words
 
     def rounding_sd(self, comparison: Comparison) -> float:
         """Return the standard deviation that rounding alone gives the difference of a comparison.
@@ -324,62 +312,32 @@ class CellResults:
         return None if found is None else found[0] if found[0] == found[1] else math.inf
 
     def _ends(self, number: Number, seed: int) -> Ends | None:
-        """Return the lowest and the highest possible value of a number for one seed.
+        """Return the lowest and the highest possible value of a number for one seed, as `number_ends`."""
+        return number_ends(number, lambda part: self._measured(part, seed), self._possible)
 
-        They are equal unless a training ended before it reached a target. Return None if the number is
-        undefined, such as ∞ − ∞, or if a trial lacks a value.
-        """
-        found = self._compute(number, seed)
-        return None if found is None or any(map(math.isnan, found)) else found
-
-    def _compute(self, number: Number, seed: int) -> Ends | None:  # noqa: PLR0911 -- one return for each kind
-        """Compute the lowest and the highest possible value of a number for one seed.
-
-        A value is NaN if it is undefined, such as ∞ − ∞. Return None if a part is missing.
-        """
+    def _measured(self, number: Number, seed: int) -> Ends | None:
         match number:
-            case Constant():
-                return (number.value, number.value)
             case Quantity():
-                answer = self._answers[number]
-                value = answer.values.get(seed)
-                return None if value is None else (answer.floors.get(seed, value), value)
-            case SignedSum():
-                terms = [(sign, self._ends(term, seed)) for sign, term in number.terms]
-                known = [
-                    (sign * term[sign < 0], sign * term[sign > 0]) for sign, term in terms if term is not None
-                ]
-                return _by_end(_total, known) if len(known) == len(terms) else None
-            case Reduction():
-                parts = [self._ends(part, seed) for part in number.parts]
-                # a part without a value is no gap if no value of it could change the minimum or maximum
-                ranges = [
-                    self._possible(part) if found is None else found
-                    for part, found in zip(number.parts, parts, strict=True)
-                ]
-                low, high = _by_end(_REDUCTIONS[number.function], ranges)
-                settled = None not in parts or (low == high and math.isfinite(low))
-                return (low, high) if settled else None
-            case Quotient():
-                above, below = (self._ends(part, seed) for part in (number.numerator, number.denominator))
-                return None if above is None or below is None else _quotient(above, below)
+                return self._answers[number].ends.get(seed)
             case Extrapolation():
                 value = self._predicted(number, seed)
-                return None if value is None else (value, value)
-            case Ratio():
-                return (math.log(number.value), math.log(number.value))
             case Speedup():
                 if number not in self._ratios:
                     costs = (self._target_costs(each) for each in (number.fast, number.slow))
                     self._ratios[number] = log_ratios(*costs)
                 return self._ratios[number].get(seed)
+            case Ratio():
+                value = math.log(number.value)
+            case _:
+                value = None
+        return None if value is None else (value, value)
 
     def _target_costs(self, quantity: Quantity) -> TargetCosts:
-        answer, trials = self._answers[quantity], self._trials.get(cell_key(quantity.cell), {})
-        reached = {seed: value for seed, value in answer.values.items() if seed not in answer.floors}
+        ends, trials = self._answers[quantity].ends, self._trials.get(cell_key(quantity.cell), {})
+        reached = {seed: low for seed, (low, high) in ends.items() if low == high}
         return TargetCosts(
             reached=reached,
-            limits=answer.floors,
+            limits={seed: low for seed, (low, _) in ends.items() if seed not in reached},
             resolution={seed: self._smallest_step(quantity.metric, trials[seed]) for seed in reached},
         )
 
@@ -389,10 +347,10 @@ class CellResults:
         It is averaged over seeds. It is the cost between two evaluations, divided by the cost of reaching the
         target.
         """
-        trials, values = self._trials.get(cell_key(quantity.cell), {}), self._answers[quantity].values
+        trials, ends = self._trials.get(cell_key(quantity.cell), {}), self._answers[quantity].ends
         shares = [
             step / (value - step / 2)
-            for seed, value in values.items()
+            for seed, (_, value) in ends.items()
             if math.isfinite(value) and (step := self._smallest_step(quantity.metric, trials[seed]))
         ]
         return math.fsum(shares) / len(shares) if shares else 0.0
@@ -440,31 +398,25 @@ class CellResults:
         known = [value for value in found if value is not None and math.isfinite(value)]
         return math.fsum(known) / len(known) if known else 0.0
 
-    def _step(self, number: Number) -> float:  # noqa: PLR0911 -- one return for each kind
+    def _step(self, number: Number) -> float:
         """Return the resolution of a number: the smallest difference that two of its values can have.
 
-        The number is a side of a comparison, or a part of one. For a quotient it is the change when
-        both of its sides change by their own step.
+        The number is a side of a comparison, or a part of one. It is the largest resolution of its parts. For
+        a quotient it is the change when both of its sides change by their own step.
         """
+        parts = [self._step(part) for part in number_parts(number)]
         match number:
             case Quantity():
                 return self._answers[number].step
-            case SignedSum():
-                return max(self._step(term) for _, term in number.terms)
-            case Reduction():
-                return max(map(self._step, number.parts))
             case Quotient():
                 below, ratio = self._mean(number.denominator), self._mean(number)
-                steps = self._step(number.numerator) + abs(ratio) * self._step(number.denominator)
-                return steps / abs(below) if below else 0.0
-            case Extrapolation():
-                return max(self._step(part) for _, part in number.parts)
+                return (parts[0] + abs(ratio) * parts[1]) / abs(below) if below else 0.0
             case Speedup():
                 return self._relative_step(number.fast) + self._relative_step(number.slow)
-            case Constant() | Ratio():
-                return 0.0
+            case _:
+                return max(parts, default=0.0)
 
-    def _variance(self, number: Number) -> float:  # noqa: PLR0911 -- one return for each kind
+    def _variance(self, number: Number) -> float:
         """Return the variance that rounding adds to a number in a comparison.
 
         Rounding a value to steps of s adds an error between −s/2 and s/2, with the variance s²/12. The
@@ -472,24 +424,21 @@ class CellResults:
         or maximum has the largest variance of its parts. A quotient is approximated linearly at the means of
         both sides.
         """
+        parts = [self._variance(part) for part in number_parts(number)]
         match number:
             case Quantity():
                 return self._answers[number].step ** 2 / 12
-            case SignedSum():
-                return math.fsum(self._variance(term) for _, term in number.terms)
-            case Reduction():
-                parts = [self._variance(part) for part in number.parts]
-                return math.fsum(parts) / len(parts) ** 2 if number.function == "mean" else max(parts)
             case Quotient():
                 below, ratio = self._mean(number.denominator), self._mean(number)
-                both = self._variance(number.numerator) + ratio**2 * self._variance(number.denominator)
-                return both / below**2 if below else 0.0
-            case Extrapolation():
-                return max(self._variance(part) for _, part in number.parts)
+                return (parts[0] + ratio**2 * parts[1]) / below**2 if below else 0.0
             case Speedup():
                 return sum(self._relative_step(each) ** 2 / 12 for each in (number.fast, number.slow))
-            case Constant() | Ratio():
-                return 0.0
+            case Reduction(function="mean"):
+                return math.fsum(parts) / len(parts) ** 2
+            case Reduction() | Extrapolation():
+                return max(parts)
+            case _:
+                return math.fsum(parts)
 
     def _cell_values(self, quantity: Quantity) -> CellValues:
         place = cell_key(quantity.cell)
@@ -500,31 +449,26 @@ class CellResults:
             if place in self._over_budget
             else "excluded by the overrides of the study"
         )
-        values: dict[int, float] = {}
-        floors: dict[int, float] = {}
-        missing: dict[int, str] = {}
-        remarks: dict[int, str] = {}
+        ends, missing, remarks = dict[int, Ends](), dict[int, str](), dict[int, str]()
         worst = _worst_value(known)
         for seed in self._every:
             trial = trials.get(seed)
             value, why, status = self._values[quantity.metric][trial.id] if trial else (None, unknown, None)
             if value is not None and status == ValueStatus.CENSORED:
-                values[seed] = math.inf
                 # its cost is above that of its last evaluation, even if only by a little
-                floors[seed] = math.nextafter(value, math.inf)
+                ends[seed] = (math.nextafter(value, math.inf), math.inf)
                 remarks[seed] = why
             elif value is not None:
-                values[seed] = value
+                ends[seed] = (value, value)
             elif status == ValueStatus.DIVERGED and worst is not None:
-                values[seed] = worst
+                ends[seed] = (worst, worst)
                 remarks[seed] = f"{why}; it ranks as the worst"
             elif seed in self.seeds or status in _ENDED:
                 missing[seed] = why
         where = self._where(quantity.cell, quantity.metric)
-        count = len(self.seeds) if len(values) < len(self.seeds) else len(values) + len(missing)
+        count = len(self.seeds) if len(ends) < len(self.seeds) else len(ends) + len(missing)
         return CellValues(
-            values=values,
-            floors=floors,
+            ends=ends,
             gaps=_counted(Counter(missing.values()), where, count),
             missing=frozenset(missing),
             remarks=remarks,
@@ -575,6 +519,66 @@ def _by_end(reduce: Callable[[list[float]], float], ends: Collection[Ends]) -> E
     return reduce([low for low, _ in ends]), reduce([high for _, high in ends])
 
 
+def _unbounded(_: Number) -> Ends:
+    return (-math.inf, math.inf)
+
+
+def number_ends(
+    number: Number,
+    measured: Callable[[Number], Ends | None],
+    possible: Callable[[Number], Ends] = _unbounded,
+) -> Ends | None:
+    """Return the lowest and the highest possible value of a number, from those of the quantities in it.
+
+    They are equal unless a training ended before it reached a target. `measured` returns them for numbers
+    that are not computed from parts, or None if they are missing. `possible` returns the range of a number,
+    whatever its trials give. Return None if the number is undefined, such as ∞ − ∞, or if a part is missing.
+    """
+    parts = [] if isinstance(number, Extrapolation | Speedup) else number_parts(number)
+    ends = [number_ends(part, measured, possible) for part in parts]
+    known = [each for each in ends if each is not None]
+    match number:
+        case Constant():
+            found = (number.value, number.value)
+        case Reduction():
+            # a part without a value is no gap if no value of it could change the minimum or maximum
+            ranges = [
+                possible(part) if each is None else each for part, each in zip(parts, ends, strict=True)
+            ]
+            low, high = _by_end(_REDUCTIONS[number.function], ranges)
+            settled = None not in ends or (low == high and math.isfinite(low))
+            found = (low, high) if settled else None
+        case SignedSum() | Quotient() if len(known) < len(ends):
+            found = None
+        case SignedSum():
+            signed = zip(number.terms, known, strict=True)
+            terms = [(sign * each[sign < 0], sign * each[sign > 0]) for (sign, _), each in signed]
+            found = _by_end(_total, terms)
+        case Quotient():
+            found = _quotient(*known)
+        case _:
+            found = measured(number)
+    return None if found is None or any(map(math.isnan, found)) else found
+
+
+def printed_effect(comparison: Comparison, printed: Mapping[tuple[str, CellKey], float]) -> float | None:
+    """Return the effect of a comparison in a paper's numbers: left minus right.
+
+    `printed` has the numbers by their metric and the cell of the study that repeats them. As in
+    `ComparisonResult`, the margin of the comparison is not part of the effect. Return None if the paper does
+    not print one of the numbers. A paper's table has no law and no speedup.
+    """
+
+    def measured(number: Number) -> Ends | None:
+        if not isinstance(number, Quantity):
+            return None
+        value = printed.get((number.metric, cell_key(number.cell)))
+        return None if value is None else (value, value)
+
+    left, right = (number_ends(side, measured) for side in (comparison.left, comparison.right))
+    return None if left is None or right is None else left[0] - right[0] + comparison.added
+
+
 def _minus(left: float, right: float) -> float:
     """Return left minus right; 0 if both are the same infinity."""
     return 0.0 if left == right else left - right
@@ -610,7 +614,8 @@ class ComparableCells:
         value: Callable[[str, Trial], float | None],
     ) -> None:
         self._trials, self._value = trials, value
-        self._tasks: dict[CellKey, str] = {}
+        first = {place: next(iter(each.values())) for place, each in trials.items()}
+        self._tasks = {place: trial.settings.task.model_dump_json() for place, trial in first.items()}
         self._is_grid = study.design.kind == "grid" and not study.design.listed_cells
         self.words = (
             "all cells with the same task"
@@ -655,7 +660,7 @@ class ComparableCells:
         """
 
         def task(quantity: Quantity) -> tuple[str, str]:
-            return quantity.metric, self._task(cell_key(quantity.cell))
+            return quantity.metric, self._tasks.get(cell_key(quantity.cell), "")
 
         found: dict[_Group, float] = {}
         for (metric, settings), members in groupby(sorted(weights, key=task), key=task):
@@ -677,14 +682,8 @@ class ComparableCells:
                 if seed in trials and (found := self._value(metric, trials[seed])) is not None
             }
             for place, trials in self._trials.items()
-            if shared <= place and self._task(place) == settings
+            if shared <= place and self._tasks[place] == settings
         ]
-
-    def _task(self, place: CellKey) -> str:
-        if place not in self._tasks:
-            first = next(iter(self._trials.get(place, {}).values()), None)
-            self._tasks[place] = "" if first is None else first.settings.task.model_dump_json()
-        return self._tasks[place]
 
 
 def _linear(number: Number, factor: float, found: dict[Quantity, float]) -> dict[Quantity, float] | None:

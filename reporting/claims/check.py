@@ -194,7 +194,7 @@ def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimRes
         looks=counts,
         needed=needed if verdict in OPEN else None,
         seeds=len(results.seeds),
-        comparable_words=results.comparable_words,
+        comparable_words=results.comparable.words,
         small=small and bool(claim.spec.source),
     )
 
@@ -296,7 +296,7 @@ def comparison_tests(
                 exact=bool(names) and names <= set(ANALYTIC_COSTS),
                 ranked=results.is_ranked(comparison, seeds),
                 at_bound=at_bound,
-                pool=results.pool(comparison, seeds) if claim.spec.test == "pooled" else None,
+                pool=results.comparable.pool(comparison, seeds) if claim.spec.test == "pooled" else None,
                 family=family,
                 alpha=alpha,
             )
