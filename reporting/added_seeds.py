@@ -15,20 +15,20 @@ import polars as pl
 
 from ..studies.claims.comparisons import AllOf, AnyOf, Claim, Comparison, NotOf, Statement
 from ..studies.planning.time_estimates import TimeEstimator
+from ..studies.presentation.kinds import TableExtras
 from ..studies.schema.factors import SEED, level_text
 from ..studies.text.units import plural
 from .claims.cell_values import CellResults
 from .claims.check import check_claims, comparison_tests, results_of_claims
 from .claims.hypothesis_test import BoundedTest, PairedTest
 from .claims.verdicts import OPEN, ClaimResult, Verdict
-from .kinds.cells import CellsTable
 from .statistics.decided_differences import DecidedDifference
 from .statistics.estimates import t_quantile
-from .tables.cells import TableCells
 
 if TYPE_CHECKING:
     from ..studies.resolve.trial import Trial
     from ..studies.study import Study
+    from .tables.cells import TableCells
     from .tables.differences import CellPair
 
 MIN_CHANCE = 0.01
@@ -283,9 +283,11 @@ def _combined(statement: Statement, chances: Mapping[Comparison, _Chances]) -> _
             )
 
 
-def asks_for_seeds(study: Study) -> list[CellsTable]:
-    """Return the tables for which seeds may be added: those with a smallest difference that matters."""
-    return [spec for spec in study.tables if isinstance(spec, CellsTable) and spec.asks_for_seeds]
+def _tested_tables(study: Study, outcomes: pl.DataFrame) -> Iterator[TableCells]:
+    """Yield the tables for which seeds may be added: those with a smallest difference that matters."""
+    for spec in study.tables:
+        if spec.asks_for_seeds and (made := spec.cells(study, outcomes, TableExtras())):
+            yield made
 
 
 def decided_differences(study: Study, outcomes: pl.DataFrame) -> tuple[int, int]:
@@ -293,21 +295,19 @@ def decided_differences(study: Study, outcomes: pl.DataFrame) -> tuple[int, int]
 
     Only tables with a smallest difference that matters are counted.
     """
-    decided = left = 0
-    for spec in asks_for_seeds(study):
-        made = TableCells(study=study, spec=spec, outcomes=outcomes)
+    decided = every = 0
+    for made in _tested_tables(study, outcomes):
         judged = [each for column in _judged_differences(made) for each in column.values()]
-        undecided = sum(not each.is_decided for each in judged)
-        decided += len(judged) - undecided
-        decided += sum(best.worse for best in made.bold_cells if spec.margin(best.metric.name) is not None)
-        left += undecided
-    return decided, decided + left
+        worse = sum(best.worse for best in made.bold_cells if best.margin is not None)
+        decided += worse + sum(each.is_decided for each in judged)
+        every += worse + len(judged)
+    return decided, every
 
 
 def table_candidates(study: Study, outcomes: pl.DataFrame, estimator: TimeEstimator) -> Iterator[NextSeeds]:
     """Yield options for adding seeds to the tables of a study."""
-    for spec in asks_for_seeds(study) if study.later_seeds else ():
-        yield from _open_table(TableCells(study=study, spec=spec, outcomes=outcomes), estimator)
+    for made in _tested_tables(study, outcomes) if study.later_seeds else ():
+        yield from _open_table(made, estimator)
 
 
 def _judged_differences(made: TableCells) -> list[dict[CellPair, DecidedDifference]]:

@@ -35,10 +35,8 @@ from ..studies.text.document import parse_document
 from ..studies.text.errors import StudyError
 from .claims.cell_values import printed_effect
 from .claims.verdicts import ComparisonResult, Verdict
-from .kinds.cells import CellsTable
 from .outcomes import load_outcomes
 from .snapshot import Snapshot
-from .tables.cells import TableCells
 from .tables.published import PAPER_ONLY_HEADING
 from .tables.table import Cell, CellStatus, ColumnKey, Footnotes, Table, TableError, build_table, iter_records
 
@@ -106,9 +104,11 @@ def _tables_beside(
             (study, spec)
             for study in studies
             for spec in study.tables
-            if isinstance(spec, CellsTable)
-            and (study.paper, spec.published_table) == (theirs.paper, theirs.name)
-            and (study.name in ran or "parameters" in {*spec.value}.intersection(theirs.columns))
+            if (study.paper, spec.published_table) == (theirs.paper, theirs.name)
+            and (
+                study.name in ran
+                or "parameters" in {name for _, name in spec.named_metrics()}.intersection(theirs.columns)
+            )
         ]
         for study, spec in ours:
             table = build_table(study, spec, outcomes, published=True, paper_only=True, begun=begun)
@@ -523,13 +523,7 @@ def _verdicts(now: Snapshot) -> Iterator[tuple[str, str, StudyVerdict]]:
         trials.setdefault(trial.cell, set()).add(trial.id)
     printed: dict[tuple[str, CellKey], float] = {}
     for spec in study.tables:
-        if isinstance(spec, CellsTable):
-            made = TableCells(
-                spec=spec.with_levels(study.design),
-                study=study,
-                outcomes=outcomes,
-                extras=TableExtras(published=True),
-            )
+        if made := spec.cells(study, outcomes, TableExtras(published=True)):
             printed = {**made.published_values(), **printed}
     for claim, checked in zip(study.claims, now.claims(), strict=True):
         if not claim.spec.source:

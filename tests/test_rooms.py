@@ -8,6 +8,8 @@ from importlib import import_module
 
 import pytest
 
+from activemem.studies.presentation import kinds_of
+
 from .product_classes import ROOT, syntax_trees
 
 OUTSIDE = ("tests", "docs", "bench", "build")
@@ -64,6 +66,22 @@ def test_one_module_unpacks_the_metrics_of_rows():
     unpacks = re.compile(r'struct\.field\("(name|value)"\)|row\["metrics"\]')
     found = {str(path) for path in trees() if unpacks.search((ROOT / path).read_text(encoding="utf-8"))}
     assert found == {"studies/planning/final_values.py"}
+
+
+def test_no_module_asks_of_which_kind_a_table_or_figure_is():
+    kinds = {kind.__name__ for role in ("table", "curve") for kind in kinds_of(role).values()}
+    calls = (
+        (path, ast.unparse(node))
+        for path, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+    )
+    found = {
+        f"{path}: {text}"
+        for path, text in calls
+        if text.startswith("isinstance(") and kinds & set(re.findall(r"\w+", text))
+    }
+    assert found == set(), "add a question to TableKind or CurveKind instead"
 
 
 FACES = [room for room in ROOMS if (room / "__init__.pyi").exists()]

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ...engine.core.events import Listener, Listeners, initial_progress
-from ...reporting.added_seeds import asks_for_seeds
 from ...reporting.claims.verdicts import OPEN, count_verdicts
 from ...reporting.results import StudyResults
 from ...reporting.tables.render import rich
@@ -316,7 +315,7 @@ def _print_decisions(results: StudyResults, added: int, spent: float, left_s: fl
     """Print how many claims and differences are decided. For undecided ones, print why no seeds are added."""
     claims, (decided, every) = results.check_claims(), results.decided_differences()
     parts = [f"claims {count_verdicts(claims)}"] if claims else []
-    if asks_for_seeds(results.study):
+    if any(table.asks_for_seeds for table in results.study.tables):
         parts.append(f"tables {decided} of {plural(every, 'difference')} decided")
     training = f", which trained for {format_duration(spent)}" if added else ""
     parts.append(f"this run added {plural(added, 'trial')}{training}")

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from ...studies.study import Study
+    from ..tables.cells import TableCells
     from ..tables.table import Table
 
 
@@ -116,11 +117,6 @@ class CellsTable(TableKind):
 
     @property
     def asks_for_seeds(self) -> bool:
-        """Return whether the study may add seeds for this table.
-
-        It may if the table defines a smallest difference that matters. Seeds are then added until each
-        difference is decided.
-        """
         return bool(self.smallest_difference)
 
     def margin(self, metric: str) -> float | None:
@@ -146,7 +142,6 @@ class CellsTable(TableKind):
 
     @property
     def published_table(self) -> str:
-        """Return the name of the published table to compare with. By default, it is this table's own name."""
         return self.published.table or self.name
 
     @property
@@ -217,10 +212,13 @@ class CellsTable(TableKind):
         faults += _margin_faults(self)
         return [*faults, *_metric_faults(self), *_published_faults(self, factors, paper)]
 
-    def table(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
+    def cells(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> TableCells:
         from ..tables.cells import TableCells  # noqa: PLC0415 -- the keys are checked without it
 
-        return TableCells(study=study, spec=self, outcomes=outcomes, extras=extras).table()
+        return TableCells(study=study, spec=self, outcomes=outcomes, extras=extras)
+
+    def table(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
+        return self.cells(study, outcomes, extras).table()
 
 
 def _factor_faults(spec: CellsTable, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:

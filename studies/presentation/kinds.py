@@ -37,11 +37,10 @@ from ..text.strict_model import InvalidTableError, StrictModel, format_value, va
 from ..text.toml_positions import KeyPath
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import polars as pl
 
     from ...reporting.curves.curve import Curve
+    from ...reporting.tables.cells import TableCells
     from ...reporting.tables.table import Table
     from ..resolve.trial import Trial
     from ..study import Study
@@ -82,7 +81,7 @@ class ResultKeys(StrictModel):
 
     @property
     def asks_for_seeds(self) -> bool:
-        """Return whether `study run --until-decided` adds seeds for this table."""
+        """Return whether `study run --until-decided` adds seeds until each difference is decided."""
         return False
 
     @property
@@ -163,6 +162,15 @@ class TableExtras:
 
 class TableKind(ResultKeys):
     """Base class for one kind of table."""
+
+    @property
+    def published_table(self) -> str | None:
+        """Return the name of the paper's table that this table repeats, if there is one."""
+        return None
+
+    def cells(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> TableCells | None:
+        """Return the values and tests behind a table of cells; None for other kinds."""
+        return None
 
     def table(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
         """Make a study's table from stored outcomes.
