@@ -21,7 +21,7 @@ from ..grammar import Recipe, RecipeError, parse
 from ..grammar.canonical import identity, render
 from ..grammar.difference import ablations, describe_difference, without_defaults
 from ..grammar.dimensions import rebuild
-from ..grammar.nodes import BlockNode, Node, RepeatNode, TiedNode, Value, children, walk
+from ..grammar.nodes import BlockNode, RepeatNode, TiedNode, Value, children, walk
 from ..grammar.vocabulary.spec import REQUIRED, spec_of
 from ..storage import Store
 from ..studies.planning.status import stored_outcomes
@@ -62,24 +62,23 @@ HEADINGS: Mapping[RequestKind, str] = {
 """The heading of each kind of request, in listing order."""
 
 _RATE: KeyPath = ("train", "optimizer", "lr")
-_LENGTHS: tuple[KeyPath, ...] = (
-    ("task", "length"),
-    ("task", "lengths"),
-    ("task", "context"),
-    ("train", "lengths"),
-)
-
-
-_BATCH: tuple[KeyPath, ...] = (("train", "batch_size"),)
-_CHOICES: Mapping[KeyPath, tuple[object, ...]] = {
+_SETTINGS: Mapping[KeyPath, tuple[object, ...] | None] = {
+    ("task", "length"): None,
+    ("task", "lengths"): None,
+    ("task", "context"): None,
+    ("train", "lengths"): None,
     ("model", "norm"): ("pre", "post"),
     ("model", "norm_kind"): ("layer_norm", "rms_norm"),
     ("model", "dropout"): (0.0, 0.1),
     ("train", "schedule", "name"): ("constant", "cosine"),
     ("train", "optimizer", "weight_decay"): (0.0, 0.1),
     ("train", "clip_norm"): (None, 1.0),
+    ("train", "batch_size"): None,
 }
-"""Settings that a reviewer asks for, each with two values: the first that a model lacks is requested."""
+"""Settings that a reviewer asks for, besides width and depth.
+
+Some have two values: the first that a model lacks is requested. For the others, half and twice are.
+"""
 
 
 class MissingError(ActivememError):
@@ -211,16 +210,14 @@ class MissingAblations:
                 key: data["task"][key] for key in ("corpus", "tokenizer") if key in data["task"]
             }
         labels = (MODEL, CHANGE) if self._has_models else (CHANGE,)
+        having: dict[str, list[str]] = {}  # the changes of the cells with each level
+        for (cell, _), own in zip(cells, levels, strict=True):
+            for name in own:
+                having.setdefault(name, []).append(cell.change)
         when = {
-            name: {
-                CHANGE: list(
-                    dict.fromkeys(
-                        cell.change for (cell, _), own in zip(cells, levels, strict=True) if name in own
-                    )
-                )
-            }
-            for name in dict.fromkeys(name for own in levels for name in own)
-            if any(name not in own for own in levels)
+            name: {CHANGE: list(dict.fromkeys(changes))}
+            for name, changes in having.items()
+            if len(changes) < len(cells)
         }
         return "\n".join(
             [
@@ -241,7 +238,9 @@ class MissingAblations:
                 toml_table("[factors]", {SEED: self.seeds}),
                 *([toml_table("[when]", when)] if when else ()),
                 *(
-                    toml_table(f"[[cells]]  # {note}", {**_labels(cell, labels), **own})
+                    toml_table(
+                        f"[[cells]]  # {note}", {**{name: getattr(cell, name) for name in labels}, **own}
+                    )
                     for (cell, note), own in zip(cells, levels, strict=True)
                 ),
                 toml_table("[[table]]", self._table()),
@@ -390,6 +389,13 @@ def _with_recipe(model: RequestedCell, recipe: Recipe, change: str = "") -> Requ
     return _changed(model, change, RECIPE_PATH, recipe.text)
 
 
+def _with_node(model: RequestedCell, root: Value) -> RequestedCell | None:
+    try:
+        return _with_recipe(model, parse(render(root)))
+    except RecipeError:
+        return None
+
+
 def _parts(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
     """Yield requests for a model without one part of its recipe.
 
@@ -440,33 +446,22 @@ def _is_null(model: RequestedCell, recipe: Recipe) -> bool:
 def _simpler_blocks(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
     """Yield requests that replace one block of a model by a simpler block.
 
-    The new recipes are added to `trained`.
+    The simpler block is the nearest one that has fewer parameters and no more FLOPs. Arguments that both
+    blocks have keep their values. The new recipes are added to `trained`.
     """
     root = _recipe_of(model).root
+    weights, flops = parameter_count(model.settings), step_flops(model.settings)
+
+    def is_simpler(cell: RequestedCell) -> bool:
+        return parameter_count(cell.settings) < weights and step_flops(cell.settings) <= flops
+
     blocks = {identity(node): node for node in walk(root) if isinstance(node, BlockNode)}
     for block in blocks.values():
-        cell = _simplest_change(model, root, block)
+        others = (_with_node(model, _replaced(root, block, other)) for other in _simpler_relatives(block))
+        cell = next((each for each in others if each is not None and is_simpler(each)), None)
         if cell is not None and (own := _recipe_of(cell).identity) not in trained:
             trained.add(own)
             yield Request(kind="neighbour", change=cell.change, cells=(cell,))
-
-
-def _simplest_change(model: RequestedCell, root: Node, block: BlockNode) -> RequestedCell | None:
-    """Return the model's cell with a simpler block in place of `block`.
-
-    The simpler block is the nearest one that has fewer parameters and no more FLOPs. Return None if
-    there is none. Arguments that both blocks have keep their values.
-    """
-    weights, flops = parameter_count(model.settings), step_flops(model.settings)
-    for other in _simpler_relatives(block):
-        try:
-            recipe = parse(render(_replaced(root, block, other)))
-        except RecipeError:
-            continue
-        cell = _with_recipe(model, recipe)
-        if cell and parameter_count(cell.settings) < weights and step_flops(cell.settings) <= flops:
-            return cell
-    return None
 
 
 def _simpler_relatives(block: BlockNode) -> Iterator[BlockNode]:
@@ -524,29 +519,34 @@ def _settings(models: Sequence[RequestedCell], cells: Sequence[Trial]) -> Iterat
     They are half and twice the width, depth, length and batch, and another norm, dropout, schedule, weight
     decay and bound of the gradient.
     """
-    if len({trial.settings.model.d_model for trial in cells}) == 1:
-        width = models[0].settings.model.d_model
-        yield from _request("setting", models, D_MODEL_PATH, [width // 2, 2 * width])
+    yield from _unvaried(models, cells, [D_MODEL_PATH])
     if len({_depth(read_recipe(trial.settings.model.recipe)) for trial in cells}) == 1:
         for scale in (0.5, 2.0):
             deeper = [cell for model in models if (cell := _at_depth(model, scale)) is not None]
             if deeper:
                 yield Request(kind="setting", change=deeper[0].change, cells=tuple(deeper))
-    for path in _LENGTHS:
-        found = {repr(_value_at(trial.settings, path)) for trial in cells}
-        if len(found) == 1 and (value := _value_at(models[0].settings, path)) is not None:
-            yield from _request("setting", models, path, _near_lengths(value))
-    for path in (*_CHOICES, *_BATCH):
-        found = {repr(_value_at(trial.settings, path)) for trial in cells}
-        if len(found) == 1:
-            yield from _request("setting", models, path, _other_values(path, models[0].settings))
+    yield from _unvaried(models, cells, _SETTINGS)
 
 
-def _other_values(path: KeyPath, settings: TrialSettings) -> list[object]:
-    own: Any = _value_at(settings, path)
-    if path in _BATCH:
-        return [] if own is None else [max(1, own // 2), 2 * own]
-    return [value for value in _CHOICES[path] if value != own][:1]
+def _unvaried(
+    models: Sequence[RequestedCell], cells: Sequence[Trial], paths: Iterable[KeyPath]
+) -> Iterator[Request]:
+    """Yield requests for other values of those settings that are equal in all cells."""
+    for path in paths:
+        if len({repr(_value_at(trial.settings, path)) for trial in cells}) == 1:
+            values = _other_values(path, _value_at(models[0].settings, path))
+            yield from _request("setting", models, path, values)
+
+
+def _other_values(path: KeyPath, own: Any) -> list[object]:  # noqa: ANN401 -- a setting can be anything
+    if (choices := _SETTINGS.get(path)) is not None:
+        return [value for value in choices if value != own][:1]
+    if own is None:
+        return []
+    if isinstance(own, int):
+        return [max(1, own // 2), 2 * own]
+    low, high = own
+    return [[min(low, high // 2), high // 2], [high if low == high else low, 2 * high]]
 
 
 def _depth(recipe: Recipe) -> int | None:
@@ -566,11 +566,7 @@ def _at_depth(model: RequestedCell, scale: float) -> RequestedCell | None:
     root = recipe.root.body if isinstance(recipe.root, TiedNode) else recipe.root
     assert isinstance(root, RepeatNode), "a recipe with a depth is a repeat"
     repeat = RepeatNode(int(layers * scale), root.body)
-    deeper = TiedNode(repeat) if isinstance(recipe.root, TiedNode) else repeat
-    try:
-        return _with_recipe(model, parse(render(deeper)))
-    except RecipeError:
-        return None
+    return _with_node(model, TiedNode(repeat) if isinstance(recipe.root, TiedNode) else repeat)
 
 
 def _value_at(settings: TrialSettings, path: KeyPath) -> Any:  # noqa: ANN401 -- a setting can be anything
@@ -578,13 +574,6 @@ def _value_at(settings: TrialSettings, path: KeyPath) -> Any:  # noqa: ANN401 --
     for key in path:
         found = getattr(found, str(key), None)
     return found
-
-
-def _near_lengths(value: int | tuple[int, int]) -> list[object]:
-    if isinstance(value, int):
-        return [value // 2, 2 * value]
-    low, high = value
-    return [[min(low, high // 2), high // 2], [high if low == high else low, 2 * high]]
 
 
 def _more_seeds(study: Study, bases: Mapping[str, Trial], cells: Sequence[Trial]) -> Iterator[Request]:
@@ -599,10 +588,6 @@ def _more_seeds(study: Study, bases: Mapping[str, Trial], cells: Sequence[Trial]
         ]
         found.append(_cell_of(study, model, ", ".join(differing) or AS_IS, trial))
     yield Request(kind="seeds", change=plural(SEEDS, "seed"), cells=tuple(found))
-
-
-def _labels(cell: RequestedCell, names: Sequence[str]) -> dict[str, str]:
-    return {name: cell.model if name == MODEL else cell.change for name in names}
 
 
 class _NotExpressibleError(Exception):
@@ -620,7 +605,7 @@ def _merge_cells(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[d
     for name in TRIAL_TABLES:
         own = [_completed(name, cell, cells) for cell in cells]
         try:
-            tables[name] = _merge_values(own, (name,), levels)
+            tables[name] = _merge_values(dict(enumerate(own)), (name,), levels)
         except _NotExpressibleError as error:
             raise MissingError(
                 f"one study file cannot express cells that differ in {error}: select fewer levels, for "
@@ -647,50 +632,42 @@ def _completed(name: str, cell: RequestedCell, cells: Sequence[RequestedCell]) -
     return table
 
 
-def _merge_values(values: Sequence[Any], path: KeyPath, levels: Sequence[dict[str, Any]]) -> Any:  # noqa: ANN401 -- TOML holds anything
-    """Merge the values that all cells have at one path into one value with placeholders.
+def _merge_values(values: Mapping[int, Any], path: KeyPath, levels: list[dict[str, Any]]) -> Any:  # noqa: ANN401 -- TOML holds anything
+    """Merge the values that cells have at one path into one value with placeholders.
 
-    Where the values differ, put a placeholder, and add its level for each cell to `levels`.
+    `values` has them by the number of the cell; some cells may lack the path. Where the values differ, put a
+    placeholder, and add its level for each cell to `levels`.
     """
-    if all(value == values[0] for value in values):
-        return values[0]
-    before = [dict(each) for each in levels]
-    if all(isinstance(value, Mapping) for value in values):
-        try:
-            return _merge_tables(values, path, levels)
-        except _NotExpressibleError:
-            if not all("name" in value for value in values):
-                raise
-        for own, earlier in zip(levels, before, strict=True):  # a part of the table may already have levels
-            own.clear()
-            own.update(earlier)
-        return {"name": _add_placeholder(_labelled(values), path, levels)}
-    if all(isinstance(value, list) and len(value) == len(values[0]) for value in values):
-        return [
-            _merge_values([value[place] for value in values], (*path, place), levels)
-            for place in range(len(values[0]))
-        ]
-    if not all(isinstance(value, str | int | float) for value in values):
+    every = list(values.values())
+    if len(values) == len(levels):
+        if all(value == every[0] for value in every):
+            return every[0]
+        if all(isinstance(value, Mapping) for value in every):
+            before = deepcopy(levels)
+            try:
+                return _merge_tables(values, path, levels)
+            except _NotExpressibleError:
+                if not all("name" in value for value in every):
+                    raise
+            levels[:] = before  # a part of the table may already have levels
+            labelled = dict(zip(values, _labelled(every), strict=True))
+            return {"name": _add_placeholder(labelled, path, levels)}
+        if all(isinstance(value, list) and len(value) == len(every[0]) for value in every):
+            places = ({cell: value[at] for cell, value in values.items()} for at in range(len(every[0])))
+            return [_merge_values(each, (*path, at), levels) for at, each in enumerate(places)]
+    if not all(isinstance(value, str | int | float) for value in every):
         raise _NotExpressibleError(".".join(map(str, path)))
     return _add_placeholder(values, path, levels)
 
 
 def _merge_tables(
-    values: Sequence[Mapping[str, Any]], path: KeyPath, levels: Sequence[dict[str, Any]]
+    values: Mapping[int, Mapping[str, Any]], path: KeyPath, levels: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    if any("name" in value for value in values) and any(value.keys() != values[0].keys() for value in values):
+    keys = dict.fromkeys(key for value in values.values() for key in value)
+    if "name" in keys and any(value.keys() != keys.keys() for value in values.values()):
         raise _NotExpressibleError(".".join(map(str, path)))
-    found: dict[str, Any] = {}
-    for key in dict.fromkeys(key for value in values for key in value):
-        having = [place for place, value in enumerate(values) if key in value]
-        own, places = [values[place][key] for place in having], [levels[place] for place in having]
-        if len(having) == len(values):
-            found[key] = _merge_values(own, (*path, key), levels)
-        elif all(isinstance(value, str | int | float) for value in own):
-            found[key] = _add_placeholder(own, (*path, key), places, levels)  # only some cells have the key
-        else:
-            raise _NotExpressibleError(".".join(map(str, (*path, key))))
-    return found
+    having = {key: {cell: value[key] for cell, value in values.items() if key in value} for key in keys}
+    return {key: _merge_values(own, (*path, key), levels) for key, own in having.items()}
 
 
 def _labelled(tables: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -706,21 +683,13 @@ def _labelled(tables: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{"label": labels[distinct.index(table)], **table} for table in tables]
 
 
-def _add_placeholder(
-    values: Sequence[Any],
-    path: KeyPath,
-    levels: Sequence[dict[str, Any]],
-    every: Sequence[dict[str, Any]] | None = None,
-) -> str:
-    """Add a new factor to each cell's `levels`, and return the placeholder that names it.
-
-    `every` has the levels of all cells, if some do not have the factor.
-    """
-    taken = {name for own in every or levels for name in own} | {MODEL, CHANGE, SEED}
+def _add_placeholder(values: Mapping[int, Any], path: KeyPath, levels: list[dict[str, Any]]) -> str:
+    """Add a new factor to the `levels` of each cell in `values`, and return the placeholder that names it."""
+    taken = {name for own in levels for name in own} | {MODEL, CHANGE, SEED}
     parts = [str(key + 1) if isinstance(key, int) else str(key) for key in path]
     count = 2 if isinstance(path[-1], int) else 1  # a position in a list is no name by itself
     while (name := "_".join(parts[-count:])) in taken:
         count += 1
-    for own, value in zip(levels, values, strict=True):
-        own[name] = value
+    for cell, value in values.items():
+        levels[cell][name] = value
     return f"{{{name}}}"
