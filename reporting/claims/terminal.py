@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from ...studies.catalog.metrics import find_metric, is_target, with_sign
 from ...studies.claims.comparisons import Quantity, iter_quantities
+from ...studies.claims.reader import cell_key
 from ...studies.last_run import describe_late_claims, describe_max_seeds
 from ...studies.planning.final_values import trial_values
 from ...studies.presentation.metric_words import describe_metrics
@@ -117,18 +118,21 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
     sentences = [f"Effect: left minus right, paired by seed, with its t interval at {intervals}."]
     if any(finding.tested_for for each in checked for finding in each.findings):
         sentences.append("A margin, as in a > b + 2, is not part of the effect, but of the test.")
-    if "pooled" in tests:
+    pooled = [each for each in checked if each.spec.test == "pooled"]
+    if pooled:
         sentences.append(
             "Tested by that interval, which assumes normal differences. Their variance is the larger of "
-            f"their own and that of {checked[0].comparable_words}{_degrees(checked)}, and at least that of "
+            f"their own and that of {checked[0].comparable_words}{_degrees(pooled)}, and at least that of "
             "rounding."
         )
-    if any(map(_permutes, checked)):
+    if any(finding.test == "permutation" for each in pooled for finding in each.findings):
         sentences.append(
             f"With enough seeds, a {TESTS['permutation']} decides instead, and the "
             "interval is of the comparison alone."
         )
-    if any(map(_ranks, checked)):
+    unranked = (each for each in checked if each.spec.test != "wilcoxon")
+    findings = (finding for each in unranked for finding in each.findings)
+    if any(finding.test == "wilcoxon" and not finding.bounds for finding in findings):
         sentences.append(
             f"With a diverged seed, a {TESTS['wilcoxon']} decides, in which it has the largest rank; the "
             "effect is then the Hodges–Lehmann estimate, with the interval of that test."
@@ -158,24 +162,10 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
     return sentences
 
 
-def _permutes(checked: ClaimResult) -> bool:
-    return checked.spec.test == "pooled" and any(each.test == "permutation" for each in checked.findings)
-
-
-def _ranks(checked: ClaimResult) -> bool:
-    others = (each for each in checked.findings if not each.bounds)
-    return checked.spec.test != "wilcoxon" and any(each.test == "wilcoxon" for each in others)
-
-
-def _degrees(checked: Sequence[ClaimResult]) -> str:
-    known = [
-        int(finding.degrees)
-        for each in checked
-        if each.spec.test == "pooled"
-        for finding in each.findings
-        if finding.degrees is not None
-    ]
-    return f" ({degrees_of_freedom(sorted(known))})" if known else ""
+def _degrees(pooled: Sequence[ClaimResult]) -> str:
+    findings = (finding for each in pooled for finding in each.findings)
+    known = sorted(int(each.degrees) for each in findings if each.degrees is not None)
+    return f" ({degrees_of_freedom(known)})" if known else ""
 
 
 def format_numbers(finding: ComparisonResult, verdict: Verdict) -> tuple[str, list[str], str]:
@@ -240,44 +230,31 @@ def _has_stricter_level(checked: ClaimResult) -> bool:
 
 def _rows(checked: ClaimResult) -> Iterator[_ClaimRow]:
     found = checked.findings
-    notes = tuple(filter(None, (checked.deciding.tested_for, checked.deciding_parts, *format_missing(found))))
+    notes = [checked.deciding.tested_for, checked.deciding_parts, *format_missing(found)]
     if _has_stricter_level(checked):
-        notes = (*notes, f"{len(found)} comparisons, intervals at {100 * checked.level:.4g} %")
+        notes.append(f"{len(found)} comparisons, intervals at {100 * checked.level:.4g} %")
     if checked.verdict is Verdict.UNDECIDED and checked.deciding.n == 1:
-        notes = (*notes, "one seed alone has no spread")
-    head = (checked.verdict_text, checked.spec.name)
-    yield _row(checked, checked.deciding, indent=INDENT, head=head, needed=checked.needed, notes=notes)
+        notes.append("one seed alone has no spread")
+
+    def row(
+        finding: ComparisonResult, text: str, verdict: Verdict, needed: int | None, indent: int = INDENT
+    ) -> _ClaimRow:
+        effect, ends, p = format_numbers(finding, verdict)
+        n = format_seeds(finding, checked.seeds, needed)
+        return _ClaimRow(
+            indent=indent,
+            verdict=verdict_word(verdict, small=checked.small),
+            text=text,
+            effect=effect,
+            interval=(ends[0], ends[1]) if ends else ("", ""),
+            p_and_n=f"{p:<8}  {n}" if p else n,
+            notes=tuple(filter(None, notes)) if indent == INDENT else (),
+        )
+
+    yield row(checked.deciding, checked.spec.name, checked.verdict, checked.needed)
     if len(found) > 1 and any(each.effect is not None or each.bounds for each in found):
         for each in found:
-            head = (verdict_word(each.verdict, small=checked.small), each.label)
-            yield _row(checked, each, indent=2 * INDENT, head=head, needed=each.needed)
-
-
-def _row(
-    checked: ClaimResult,
-    finding: ComparisonResult,
-    *,
-    indent: int,
-    head: tuple[str, str],
-    needed: int | None,
-    notes: tuple[str, ...] = (),
-) -> _ClaimRow:
-    """Return the row of a claim or of one of its comparisons.
-
-    `head` has the verdict and the text of the row.
-    """
-    verdict, text = head
-    effect, ends, p = format_numbers(finding, finding.verdict if indent > INDENT else checked.verdict)
-    n = format_seeds(finding, checked.seeds, needed)
-    return _ClaimRow(
-        indent=indent,
-        verdict=verdict,
-        text=text,
-        effect=effect,
-        interval=(ends[0], ends[1]) if ends else ("", ""),
-        p_and_n=f"{p:<8}  {n}" if p else n,
-        notes=notes,
-    )
+            yield row(each, each.label, each.verdict, each.needed, 2 * INDENT)
 
 
 def _numbers(rows: Sequence[_ClaimRow]) -> list[str]:
@@ -333,12 +310,8 @@ def _quantities(study: Study) -> list[Quantity]:
 
 
 def _trials_of(study: Study, compared: Iterable[Quantity]) -> list[Trial]:
-    cells = [dict(quantity.cell) for quantity in compared]
-    return [
-        trial
-        for trial in study.cells
-        if any(all(trial.levels.get(name) == level for name, level in cell.items()) for cell in cells)
-    ]
+    cells = {cell_key(quantity.cell) for quantity in compared}
+    return [trial for trial in study.cells if trial.cell in cells]
 
 
 def measured_sentences(study: Study) -> tuple[str, ...]:
