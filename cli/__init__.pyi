@@ -3,4 +3,4 @@ from .machine_settings import SETTING_NAMES as SETTING_NAMES
 from .machine_settings import SettingsError as SettingsError
 from .machine_settings import load_settings as load_settings
 from .output import SCHEMA as SCHEMA
-from .pages import all_pages as all_pages
+from .pages import PAGES as PAGES

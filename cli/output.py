@@ -87,6 +87,16 @@ def print_json(page: object) -> None:
     print_stdout("".join(escaped))
 
 
+def print_page(command: str, result: object = None, /, **keys: object) -> None:
+    """Write the page of a command to standard output as JSON.
+
+    Its keys are attributes of `result`, or are given one by one.
+    """
+    from .pages import PAGES
+
+    print_json(PAGES[command].model_validate(keys if result is None else result))
+
+
 def print_json_line(page: object) -> None:
     """Write a command's result to standard output at once, as a line of JSON."""
     print(json.dumps(_numbered(page)), flush=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from activemem.cli.pages import all_pages
+from activemem.cli.pages import PAGES
 
 _NAMES = {
     "string": "text",
@@ -24,7 +24,7 @@ def commands() -> str:
     """Return a table of each command's fields, and one for each kind of entry."""
     entries: dict[str, dict[str, Any]] = {}
     lines: list[str] = []
-    for command, page in all_pages().items():
+    for command, page in PAGES.items():
         schema = TypeAdapter(page).json_schema(mode="serialization")
         entries |= schema.get("$defs", {})
         lines += [f"### `activemem {command}`", "", *_table(schema)]

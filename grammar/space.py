@@ -261,29 +261,29 @@ class Cardinality:
 class BudgetShare:
     """The share of a search space's recipes that are within a budget.
 
-    `total` is the number of recipes in the whole space. `within` is the number within the budget. A share
-    that is not `exact` was estimated from samples; `standard_error` is its standard error.
+    `total` is the number of recipes in the whole space. `architectures` is the number within the budget. A
+    share that is not `exact` was estimated from as many `drawn` recipes; `error` is its standard error.
     """
 
     total: Cardinality
     share: float
-    within: int | None = None
-    samples: int = 0
-    standard_error: float = 0.0
+    architectures: int | None = None
+    drawn: int = 0
+    error: float = 0.0
 
     @property
     def exact(self) -> bool:
         """Return whether the share is exact, and not an estimate."""
-        return not self.samples
+        return not self.drawn
 
     def __str__(self) -> str:
         if self.exact:
-            return f"{self.within:,} of {self.total} are within the budget"
-        share = f"{self.share:.1%} ± {self.standard_error:.1%}"
-        if self.within is None:
-            return f"{self.total}: {share} are within the budget, from {self.samples:,} draws"
-        within = f"about {Decimal(self.within):.2g} of {self.total} are within the budget"
-        return f"{within}: {share}, from {self.samples:,} draws"
+            return f"{self.architectures:,} of {self.total} are within the budget"
+        share = f"{self.share:.1%} ± {self.error:.1%}"
+        if self.architectures is None:
+            return f"{self.total}: {share} are within the budget, from {self.drawn:,} draws"
+        within = f"about {Decimal(self.architectures):.2g} of {self.total} are within the budget"
+        return f"{within}: {share}, from {self.drawn:,} draws"
 
 
 def _format_count(count: int, noun: str) -> str:
@@ -346,15 +346,15 @@ class Space:
         count = self.count
         if self._is_small:
             within = sum(1 for _ in self)
-            return BudgetShare(total=count, within=within, share=within / count.forms)
+            return BudgetShare(total=count, architectures=within, share=within / count.forms)
         hits = sum(self._admits(self._draw(rng)) for _ in range(ESTIMATE_SAMPLES))
         cautious = (hits + 1) / (ESTIMATE_SAMPLES + 2)  # so that the error is above 0 even if all draws agree
         return BudgetShare(
             total=count,
             share=hits / ESTIMATE_SAMPLES,
-            within=None if count.infinite else hits * count.forms // ESTIMATE_SAMPLES,
-            samples=ESTIMATE_SAMPLES,
-            standard_error=math.sqrt(cautious * (1 - cautious) / ESTIMATE_SAMPLES),
+            architectures=None if count.infinite else hits * count.forms // ESTIMATE_SAMPLES,
+            drawn=ESTIMATE_SAMPLES,
+            error=math.sqrt(cautious * (1 - cautious) / ESTIMATE_SAMPLES),
         )
 
     def __iter__(self) -> Iterator[Recipe]:

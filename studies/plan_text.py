@@ -233,7 +233,7 @@ def _counts(study: Study, plan: Plan) -> str:
     parts = [f"{' × '.join(axes)} = {trials}" if axes else trials, f"{stored:,} in the store"]
     parts += [f"{failed:,} of them failed"] if failed else []
     parts += [f"{lost:,} of them incomplete"] if (lost := plan.counts.get("incomplete", 0)) else []
-    parts += [f"{plan.num_remaining:,} to run"]
+    parts += [f"{plan.left:,} to run"]
     parts[-1] += (
         f", {plan.num_missing_weights:,} of them for their weights" if plan.num_missing_weights else ""
     )

@@ -54,9 +54,7 @@ def verify(
 
     found = verify_block(name, against=against, width=d_model)
     if as_json:
-        from ..pages import PassportPage
-
-        print_json(PassportPage.model_validate(found))
+        print_json(found)
     else:
         print_stdout(format_passport(found))
     if not found.passed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from ..options import JsonOption, LastRunStudy, ResultsOption
-from ..output import output_width, print_json, print_stdout
+from ..output import output_width, print_page, print_stdout
 
 app = typer.Typer(help="Check the claims in a study file against its results.", no_args_is_help=True)
 
@@ -39,14 +39,8 @@ def check(study: LastRunStudy = None, *, results: ResultsOption = None, as_json:
     found = chosen.check_claims()
     has_no_results = note_missing_results(chosen)
     if as_json:
-        from ..pages import ClaimCheckPage
-
-        ours = chosen.study.source_sheet.names("ours")
-        print_json(
-            ClaimCheckPage(
-                study=chosen.study.name, overrides=chosen.study.document.overrides, ours=ours, claims=found
-            )
-        )
+        ours, overrides = chosen.study.source_sheet.names("ours"), chosen.study.document.overrides
+        print_page("claim check", study=chosen.study.name, overrides=overrides, ours=ours, claims=found)
     else:
         from ...studies.planning.status import stored_outcomes
 

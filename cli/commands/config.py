@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from ..options import JsonOption
-from ..output import print_json, print_stdout
+from ..output import print_page, print_stdout
 
 app = typer.Typer(help="Show the settings of this machine.", no_args_is_help=True)
 
@@ -35,12 +35,8 @@ def show(as_json: JsonOption = False) -> None:
     }
     values = found.values.model_dump() | folders
     if as_json:
-        from ..pages import ConfigShowPage, SettingValue
-
-        settings = {
-            name: SettingValue(value=values[name], source=found.sources[name]) for name in SETTING_NAMES
-        }
-        print_json(ConfigShowPage(settings=settings))
+        settings = {name: {"value": values[name], "source": found.sources[name]} for name in SETTING_NAMES}
+        print_page("config show", settings=settings)
         return
     shown = {name: "–" if values[name] is None else _format_value(values[name]) for name in SETTING_NAMES}
     names, width = max(map(len, SETTING_NAMES)), max(map(len, shown.values()))

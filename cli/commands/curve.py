@@ -10,7 +10,7 @@ import typer
 
 from ...reporting.curves.figure_format import FigureFormat
 from ..options import JsonOption, LastRunStudy, ResultsOption
-from ..output import print_json, print_stdout, print_waiting
+from ..output import print_page, print_stdout, print_waiting
 
 app = typer.Typer(help="Draw the figures that a study file describes.", no_args_is_help=True)
 
@@ -54,9 +54,7 @@ def render(
     names = [each.name for each in curves]
     image_format, paths = _output_files(chosen.study.name, names, out, image_format)
     if as_json:
-        from ..pages import CurveRenderPage
-
-        print_json(CurveRenderPage(curves=[asdict(each) for each in curves]))
+        print_page("curve render", curves=[asdict(each) for each in curves])
     else:
         print_waiting(f"drawing {plural(len(curves), 'figure')}")
         for each, path in zip(curves, paths, strict=True):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..options import DataOption, JsonOption
-from ..output import EXIT_FAILED, EXIT_INTERRUPTED, print_json, print_stderr, print_stdout
+from ..output import EXIT_FAILED, EXIT_INTERRUPTED, print_page, print_stderr, print_stdout
 
 if TYPE_CHECKING:
     from ..pages import Availability
@@ -24,13 +24,12 @@ def list_(data: DataOption = None, as_json: JsonOption = False) -> None:
     from ...engine.corpora.availability import check_availability
     from ...studies.catalog.datasets import dataset_names, require_dataset
     from ..machine_settings import load_settings
-    from ..pages import DataPage
     from ..views import datasets as views
 
     folder = load_settings({"data": data}).data
     found = [check_availability(require_dataset(name), folder) for name in dataset_names()]
     if as_json:
-        print_json(DataPage.of(found))
+        print_page("data list", datasets=found)
     else:
         print_stdout(views.format_datasets(found))
 
@@ -79,9 +78,8 @@ def fetch(
             print_stderr(f"{dataset.name}: {path}")
         fetched[dataset.name] = list(files)
     if as_json:
-        from ..pages import DataFetchPage, FetchedEntry
-
-        print_json(DataFetchPage(datasets=[FetchedEntry(name=name, files=fetched[name]) for name in fetched]))
+        datasets = [{"name": name, "files": files} for name, files in fetched.items()]
+        print_page("data fetch", datasets=datasets)
 
 
 @app.command()
@@ -101,7 +99,6 @@ def check(
     from ...engine.corpora.availability import available_datasets, check_availability
     from ...studies.catalog.datasets import dataset_names, require_dataset
     from ..machine_settings import load_settings
-    from ..pages import DataPage
     from ..views import datasets as views
 
     folder = load_settings({"data": data}).data
@@ -114,6 +111,6 @@ def check(
         if not as_json:
             print_stdout(views.format_check(found[-1]))
     if as_json:
-        print_json(DataPage.of(found))
-    if not all(each.complete and not each.faults for each in found):
+        print_page("data check", datasets=found)
+    if not all(each.here and not each.faults for each in found):
         raise typer.Exit(EXIT_FAILED)

@@ -14,6 +14,7 @@ from ..output import (
     EXIT_WRONG_INPUT,
     print_json,
     print_json_line,
+    print_page,
     print_piece,
     print_stderr,
     print_stdout,
@@ -65,9 +66,7 @@ def list_(
     if metric is not None:
         kept = best_first(kept, metric)
     if as_json:
-        from ..pages import ModelEntry, ModelListPage
-
-        print_json(ModelListPage(models=[ModelEntry.model_validate(each) for each in kept]))
+        print_page("model list", models=kept)
     else:
         shown = metric or next(iter(last_run.metrics), None)
         print_stdout("\n".join(models.format_kept_models(kept, shown)))
@@ -76,14 +75,13 @@ def list_(
 @app.command()
 def show(*, model: ModelName, results: ResultsOption = None, as_json: JsonOption = False) -> None:
     """Show a model: recipe, task, settings, final metrics, and the commands that accept it."""
-    from ..pages import ModelShowPage
     from ..views import models
 
-    page = ModelShowPage.model_validate(_load(model, results))
+    trained = _load(model, results)
     if as_json:
-        print_json(page)
+        print_page("model show", trained)
     else:
-        print_stdout("\n".join(models.format_model(page)))
+        print_stdout("\n".join(models.format_model(trained)))
 
 
 @app.command()
@@ -157,9 +155,7 @@ def generate(
         beginning, max_symbols=length, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed
     )
     if as_json:
-        from ..pages import ModelGeneratePage
-
-        print_json(ModelGeneratePage(beginning=beginning, text="".join(pieces)))
+        print_page("model generate", beginning=beginning, text="".join(pieces))
         return
     print_piece(beginning)
     for piece in pieces:
@@ -178,16 +174,20 @@ def score(
     """Print how likely a text is; only for language models."""
     from pathlib import Path
 
-    from ..pages import ModelScorePage
-    from ..views import models
+    from ...studies.catalog.metrics import format_number
 
     data = sys.stdin.buffer.read() if text == "-" else Path(text).read_bytes()
     found = _load(model, results).score(_decode(data, "standard input" if text == "-" else text))
-    page = ModelScorePage.model_validate(found)
     if as_json:
-        print_json(page)
-    else:
-        print_stdout("\n".join(models.format_score(page)))
+        print_page("model score", found)
+        return
+    per_byte = "unknown per byte, because the tokens do not keep all of the text"
+    if found.bits_per_byte is not None:
+        per_byte = f"{found.bits_per_byte:.4f} per byte"
+    print_stdout(f"{found.tokens:,} tokens, {found.words:,} words")
+    print_stdout(f"  loss              {found.loss:.4f} nats per token")
+    print_stdout(f"  bits              {found.bits_per_token:.4f} per token, {per_byte}")
+    print_stdout(f"  perplexity        {format_number(found.word_perplexity, 2)} per word")
 
 
 @app.command()

@@ -9,7 +9,7 @@ import typer
 
 from ...errors import ActivememError
 from ..options import JsonOption, ResultsOption
-from ..output import EXIT_FAILED, output_width, print_json, print_stderr, print_stdout, print_waiting
+from ..output import EXIT_FAILED, output_width, print_page, print_stderr, print_stdout, print_waiting
 
 if TYPE_CHECKING:
     from ...reporting.manuscript.paper_file import Manuscript
@@ -53,9 +53,7 @@ def show(
     store = load_settings({"results": results}).store
     sheets = [paper_sheet(each, store) for each in (papers() if paper is None else (paper,))]
     if as_json:
-        from ..pages import PaperShowPage
-
-        print_json(PaperShowPage.model_validate({"papers": sheets}))
+        print_page("paper show", papers=sheets)
     elif sheet_format == "markdown":
         print_stdout("\n".join(sheet_to_markdown(each, tables=tables) for each in sheets))
     else:
@@ -101,9 +99,7 @@ def build(
         if not path.is_file() or path.read_bytes() != content:
             path.write_bytes(content)
     if as_json:
-        from ..pages import PaperBuildPage
-
-        print_json(PaperBuildPage.model_validate({"files": list(files), "numbers": found.numbers}))
+        print_page("paper build", files=list(files), numbers=found.numbers)
     else:
         print_stdout("\n".join(map(str, files)))
 
@@ -144,12 +140,10 @@ def check(
     found = _read(paper, results)
     wrong = check_text(found, text)
     if as_json:
-        from ..pages import PaperCheckPage
-
-        faults = [(error.source, fault) for error in wrong for fault in error.faults]
+        found_in = [(error.source, fault) for error in wrong for fault in error.faults]
         keys = ("line", "start", "end", "message")
-        entries = [{"file": file, **{key: getattr(fault, key) for key in keys}} for file, fault in faults]
-        print_json(PaperCheckPage.model_validate({"faults": entries}))
+        faults = [{"file": file, **{key: getattr(fault, key) for key in keys}} for file, fault in found_in]
+        print_page("paper check", faults=faults)
     elif wrong:
         print_stdout("\n\n".join(map(str, wrong)))
         if wrong[-1].source == str(found.folder):

@@ -10,7 +10,7 @@ import typer
 
 from ...studies.text.units import WIDTH, plural
 from ..options import JsonOption, ResultsOption, number_option
-from ..output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG_INPUT, print_json, print_stderr, print_stdout
+from ..output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG_INPUT, print_page, print_stderr, print_stdout
 from .study import StudyName
 
 if TYPE_CHECKING:
@@ -64,12 +64,10 @@ def run(
     finally:
         signal.signal(signal.SIGTERM, before)
     if as_json:
-        from ..pages import ProbeRunPage
-
         counts = Counter(status for status, _ in found)
         left = {probed.trial.id: probed.reason for _, probed in found if probed.reason is not None}
         numbers = {"probed": counts["probed"], "tuned": counts["tuned"], "stored": counts[_STORED]}
-        print_json(ProbeRunPage(study=opened.study.name, **numbers, left=left))
+        print_page("probe run", study=opened.study.name, **numbers, left=left)
     if any(probed.failed for _, probed in found):
         raise typer.Exit(EXIT_FAILED)
 
@@ -147,9 +145,7 @@ def compare(
         tokenizer=tokenizer,
     )
     if as_json:
-        from ..pages import ProbeComparePage
-
-        print_json(ProbeComparePage(differences=differences.to_dicts()))
+        print_page("probe compare", differences=differences.to_dicts())
     else:
         print_stdout(view.format_answer(differences.drop("trial", "baseline_trial"), "rich"))
 

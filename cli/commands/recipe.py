@@ -5,7 +5,7 @@ They only need the text of a recipe.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -21,7 +21,10 @@ from ..options import (
     WidthOption,
     number_option,
 )
-from ..output import bold, print_json, print_stderr, print_stdout
+from ..output import bold, print_json, print_page, print_stderr, print_stdout
+
+if TYPE_CHECKING:
+    from ...grammar import Space
 
 app = typer.Typer(help="Check and analyse recipes without building a model.", no_args_is_help=True)
 
@@ -38,20 +41,12 @@ def check(recipe: RecipeText, as_json: JsonOption = False) -> None:
         found = parse(recipe)
     except RecipeError as error:
         if as_json:
-            from ..pages import RecipeCheckPage
-
-            print_json(RecipeCheckPage(text=error.text, faults=error.faults))
+            print_page("recipe check", text=error.text, holes=(), dimensions=(), faults=error.faults)
         raise
     if as_json:
-        from ..pages import RecipeCheckPage, SpaceSize
-
-        dimensions = [name for name, _ in found.dimensions]
-        space = SpaceSize.of(Space(found).count)
-        print_json(
-            RecipeCheckPage(
-                text=found.text, id=found.id, holes=found.holes, dimensions=dimensions, space=space
-            )
-        )
+        dimensions, space = [name for name, _ in found.dimensions], _space_size(Space(found))
+        keys = {"text": found.text, "id": found.id, "holes": found.holes}
+        print_page("recipe check", **keys, dimensions=dimensions, space=space, faults=())
         return
     print_stdout(f"{found.text}   id {found.id}")
     if found.dimensions:
@@ -68,9 +63,7 @@ def render(recipe: RecipeText, as_json: JsonOption = False) -> None:
 
     found = parse(recipe)
     if as_json:
-        from ..pages import RecipeName
-
-        print_json(RecipeName.model_validate(found))
+        print_page("recipe render", found)
     else:
         print_stdout(found.text)
 
@@ -137,9 +130,7 @@ def compare(
     config = configure(d_model=d_model, vocab=vocab, causal=causal)
     compared = compare_recipes(recipes, config, length=length, batch=batch)
     if as_json:
-        from ..pages import RecipeComparePage
-
-        print_json(RecipeComparePage(recipes=compared.costs))
+        print_page("recipe compare", recipes=compared.costs)
     else:
         print_stdout(str(compared))
 
@@ -174,11 +165,9 @@ def nearest(
     found = nearest_recipes(recipe, store, count=count, task=task, metric=metric)
     if as_json:
         from ...grammar import parse
-        from ..pages import NearestPage, NearRecipeEntry
 
         asked = parse(recipe)
-        nearest = [NearRecipeEntry.model_validate(each) for each in found]
-        print_json(NearestPage(recipe=asked.text, id=asked.id, nearest=nearest))
+        print_page("recipe nearest", recipe=asked.text, id=asked.id, nearest=found)
     else:
         print_stdout(format_nearest(found))
 
@@ -229,18 +218,14 @@ def sample(
     remaining = space.remaining(Random(seed)) if budget else None
     members = space.sample_distinct(count, Random(seed))
     if as_json:
-        from ..pages import BudgetWithin, RecipeName, RecipeSamplePage, SpaceSize
-
-        print_json(
-            RecipeSamplePage(
-                recipe=space.recipe.text,
-                space=SpaceSize.of(space.count),
-                within=remaining and BudgetWithin.model_validate(remaining),
-                seed=seed,
-                members=[RecipeName.model_validate(each) for each in members],
-            )
-        )
+        keys = {"recipe": space.recipe.text, "space": _space_size(space), "within": remaining}
+        print_page("recipe sample", **keys, seed=seed, members=members)
         return
     print_stderr(str(remaining or space.count))
     for member in members:
         print_stdout(member.text)
+
+
+def _space_size(space: Space) -> dict[str, object]:
+    count = space.count
+    return {"architectures": "infinite" if count.infinite else count.forms, "exact": count.exact}

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from ..options import JsonOption, LastRunStudy, ResultsOption
-from ..output import print_json, print_piece, print_stderr, print_stdout, print_waiting
+from ..output import print_page, print_piece, print_stderr, print_stdout, print_waiting
 from ..settings_file import TOKEN_VARIABLE
 
 ReportFormat = Literal["html", "latex", "siunitx"]
@@ -72,9 +72,7 @@ def build(
             files.append(path.with_name(name))
     files.append(path)
     if as_json:
-        from ..pages import ReportBuildPage
-
-        print_json(ReportBuildPage(study=found.study.name, files=files))
+        print_page("report build", study=found.study.name, files=files)
     else:
         print_stdout("\n".join(map(str, files)))
 

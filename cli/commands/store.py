@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..options import JsonOption, ResultsOption
-from ..output import EXIT_FAILED, print_json, print_stdout
+from ..output import EXIT_FAILED, print_json, print_page, print_stdout
 
 if TYPE_CHECKING:
     from ...storage import Store
@@ -52,9 +52,7 @@ def clean(*, dry_run: DryOption = False, results: ResultsOption = None, as_json:
     store = _open_store(results)
     found = store.upkeep.clean(dry=dry_run)
     if as_json:
-        from ..pages import StoreCleanPage
-
-        print_json(StoreCleanPage(removed=not dry_run, leftovers=found))
+        print_page("store clean", removed=not dry_run, leftovers=found)
     else:
         print_stdout("\n".join(views.format_clean(found, dry=dry_run)))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from textwrap import wrap
 from typing import Annotated, Literal
 
@@ -26,7 +25,16 @@ from ..options import (
     ShardOption,
     UntilDecidedOption,
 )
-from ..output import EXIT_FAILED, EXIT_INTERRUPTED, bold, output_width, print_json, print_stderr, print_stdout
+from ..output import (
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    bold,
+    output_width,
+    print_json,
+    print_page,
+    print_stderr,
+    print_stdout,
+)
 
 app = typer.Typer(help="Plan, run and inspect studies.", no_args_is_help=True)
 
@@ -72,9 +80,7 @@ def plan(
         print_stderr(note)
     note_other_settings(opened, "table")
     if as_json:
-        from ..pages import StudyPlanPage
-
-        print_json(StudyPlanPage.model_validate(planned))
+        print_page("study plan", planned)
     else:
         text = format_plan(
             planned,
@@ -128,14 +134,12 @@ def status(study: StudyName, *, results: ResultsOption = None, as_json: JsonOpti
     """Show the numbers of done and failed trials, the failures, and the best points of a search."""
     from ..machine_settings import open_results
     from ..missing_results import note_missing_results
-    from ..views.status import explain_failures, format_best_points, format_unfinished
+    from ..views.status import explain_failures, format_best_points, format_unfinished, page_keys
 
     opened = open_results(study, results)
     found = opened.study
     if as_json:
-        from ..pages import StudyStatusPage
-
-        print_json(StudyStatusPage.of_results(opened))
+        print_page("study status", **page_keys(opened))
     else:
         now = opened.status
         note_missing_results(opened, now)
@@ -166,15 +170,14 @@ def watch(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
     from ..live.watch import print_end, watch_study
     from ..machine_settings import open_results
     from ..missing_results import note_missing_results
+    from ..views.status import page_keys
 
     opened = open_results(study, results)
     note_missing_results(opened)
     now, complete = watch_study(opened.study, opened.store)
     failed = print_end(now)
     if as_json:
-        from ..pages import StudyStatusPage
-
-        print_json(StudyStatusPage.of_results(StudyResults(now.study, now.store)))
+        print_page("study watch", **page_keys(StudyResults(now.study, now.store)))
     if not complete:
         raise typer.Exit(EXIT_INTERRUPTED)
     if failed:
@@ -232,9 +235,7 @@ def rename(
     trials = () if is_done else stored_part(load_last_run(study, store), store, ())
     moved = store.upkeep.rename(study, new, trials)
     if as_json:
-        from ..pages import StudyRenamePage
-
-        print_json(StudyRenamePage(study=new, renamed=study, trials=moved))
+        print_page("study rename", study=new, renamed=study, trials=moved)
         return
     print_stdout(f"{study} is {new} now: {plural(moved, 'trial')} moved")
 
@@ -280,9 +281,7 @@ def export(
     else:
         exported = export_study(found, store, open_trackers({to: out})[to])
     if as_json:
-        from ..pages import StudyExportPage
-
-        print_json(StudyExportPage(study=found.name, to=to, out=out, exported=asdict(exported)))
+        print_page("study export", study=found.name, to=to, out=out, exported=exported)
     else:
         print_stdout(format_exported(found.name, to, out, exported))
 
@@ -290,15 +289,18 @@ def export(
 @app.command("list")
 def list_(*, results: ResultsOption = None, as_json: JsonOption = False) -> None:
     """List your own studies in the store, and then the studies that come with activemem."""
+    from ...studies.text.errors import StudyError
     from ..machine_settings import load_settings
-    from ..views.status import format_studies, studies_with_status
+    from ..views.status import format_studies, status_keys, studies_with_status
 
     store = load_settings({"results": results}).store
     found = studies_with_status(store)
     if as_json:
-        from ..pages import StudyListPage
-
-        print_json(StudyListPage.of(found))
+        studies = [
+            {"study": name, "error": str(one)} if isinstance(one, StudyError) else status_keys(name, *one)
+            for name, one in found.items()
+        ]
+        print_page("study list", studies=studies)
     else:
         print_stdout("\n".join(format_studies(found, str(store.absolute_place))))
 
@@ -336,8 +338,6 @@ def query(
     if not store.last_numbers():
         print_stderr(f"no trial has ended in {store.absolute_place}; train one: activemem study run STUDY")
     if as_json:
-        from ..pages import StudyQueryPage
-
-        print_json(StudyQueryPage(rows=answer.to_dicts()))
+        print_page("study query", rows=answer.to_dicts())
     else:
         print_stdout(view.format_answer(answer, answer_format))

@@ -17,6 +17,7 @@ from ..output import (
     output_width,
     print_json,
     print_json_line,
+    print_page,
     print_stderr,
     print_stdout,
     print_waiting,
@@ -72,10 +73,9 @@ def show(
     if toml:
         print_stdout(found.document.text)
     elif as_json:
-        from ..pages import StudyShowPage
-
         sizes = dict(solved_sizes(found)) if found.design.matched_size else {}
-        print_json(StudyShowPage.model_validate(found).model_copy(update={"sizes": sizes}))
+        keys = {"study": found.name, "title": found.title, "paper": found.paper}
+        print_page("study show", **keys, settings=found.source_sheet.settings, sizes=sizes)
     else:
         print_stdout(format_settings(found, sources=sources))
     return None
@@ -91,10 +91,9 @@ def _show_best(
     opened = open_results(study, results, overrides)
     table = opened.best_table(count)
     if as_json:
-        from ..pages import StudyShowPage
-
-        page = StudyShowPage.model_validate(opened.study)
-        print_json(page.model_copy(update={"settings": (), "points": list(iter_records(table))}))
+        found, points = opened.study, list(iter_records(table))
+        keys = {"study": found.name, "title": found.title, "paper": found.paper}
+        print_page("study show", **keys, settings=(), sizes={}, points=points)
     else:
         print_stdout(rich.render(table, width=output_width()), styled=True)
 
@@ -213,10 +212,8 @@ def missing(
     found = find_missing(open_results(study, results).study)
     costs = found.costs(configured.store, configured.machine)
     if as_json:
-        from ..pages import StudyMissingPage
-
-        page = StudyMissingPage(study=found.study.name, seeds=found.seeds, held=found.held, requests=costs)
-        print_json(page)
+        name, seeds, held = found.study.name, found.seeds, found.held
+        print_page("study missing", study=name, seeds=seeds, held=held, requests=costs)
     else:
         print_stdout("\n".join(format_missing(found, costs, width=output_width())))
     if write is None:
@@ -259,9 +256,7 @@ def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
     compared = [name for name in found.metrics if name not in {*COSTS, *MODEL_COSTS} and not is_target(name)]
     floors = {name: noise_floor(rows, name, seeds) for name in compared}
     if as_json:
-        from ..pages import StudyNoisePage
-
-        print_json(StudyNoisePage(study=found.name, noise=floors))
+        print_page("study noise", study=found.name, noise=floors)
         return
     if not floors:
         reason = "its tables show only costs" if found.tables or found.search else "it has no [[table]]"
@@ -292,9 +287,7 @@ def importance(study: StudyName, *, results: ResultsOption = None, as_json: Json
     opened = open_results(study, results)
     shares, points = dimension_importances(opened.study, opened.store)
     if as_json:
-        from ..pages import StudyImportancePage
-
-        print_json(StudyImportancePage(study=opened.study.name, importance=shares, points=points))
+        print_page("study importance", study=opened.study.name, importance=shares, points=points)
         return
     width = max(map(len, shares))
     lines = [f"{name:<{width}}  {share:.2f}" for name, share in shares.items()]

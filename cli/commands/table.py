@@ -10,7 +10,7 @@ import typer
 from ...reporting.tables.render import own_format_names
 from ..help_panels import EVERY_DAY
 from ..options import JsonOption, LastRunStudy, ResultsOption
-from ..output import has_styles, output_width, print_json, print_stdout
+from ..output import has_styles, output_width, print_page, print_stdout
 
 _FORMATS = "|".join(own_format_names())  # here, since annotations are evaluated several times
 
@@ -77,9 +77,7 @@ def render(
     if as_json:
         if table_format is not None:
             raise typer.BadParameter(f"expected --json or --format {table_format}, got both")
-        from ..pages import TableRenderPage
-
-        print_json(TableRenderPage(cells=[cell for each in tables for cell in iter_records(each)]))
+        print_page("table render", cells=[cell for each in tables for cell in iter_records(each)])
         return
     form, ansi = found.values.format, has_styles(sys.stdout)
     shown = (

@@ -37,8 +37,8 @@ from ...studies.text.units import WIDTH, format_duration, labelled_lines, plural
 from ..machine_settings import ResolvedSettings, SettingsError, load_settings
 from ..missing_results import DEFAULT_RESULTS
 from ..options import RunOptions
-from ..output import EXIT_WRONG_INPUT, has_styles, output_width, print_json, print_stderr, print_waiting
-from ..views.status import explain_failures, format_best_points
+from ..output import EXIT_WRONG_INPUT, has_styles, output_width, print_page, print_stderr, print_waiting
+from ..views.status import explain_failures, format_best_points, page_keys
 from ..views.trial_lines import Headline, TrialNameColumns, headline_of
 from .display import live_display
 
@@ -171,7 +171,7 @@ def _print_summary(
         print_stderr(f"stopped{why}. Continue: {request.resume_command}")
         return
     has_more = study.search is not None and request.max_trials is None and not now.spent
-    if has_more and now.num_remaining > 0 and not now.begun and not now.waiting:
+    if has_more and now.left > 0 and not now.begun and not now.waiting:
         print_stderr("  no point is left: the space has no further point that meets the constraints")
     for line in format_best_points(request.study, StudyResults(request.study, store).points):
         print_stderr(line)
@@ -196,7 +196,7 @@ def _print_where_to_look(request: RunRequest, now: StudyStatus) -> bool:
 def print_first_table(request: RunRequest, store: Store) -> None:
     """Print the first table of a completed study. It is cut to the height of the terminal."""
     results = StudyResults(follow_rounds(request.study, store), store)
-    if not results.study.tables or results.status.num_remaining:
+    if not results.study.tables or results.status.left:
         return
     columns, lines = shutil.get_terminal_size((WIDTH, MAX_TABLE_LINES))
     styled = has_styles(sys.stderr)
@@ -355,10 +355,11 @@ def run_from_options(options: RunOptions) -> Summary | None:
     if summary is not None and not summary.is_cut_short:
         print_first_table(request, settings.store)
     if options.as_json:
-        from ..pages import RunEntry, StudyStatusPage
-
-        run = RunEntry.of(summary, request.resume_command)
-        print_json(StudyStatusPage.of_results(StudyResults(study, settings.store), run))
+        run: dict[str, object] = {"stopped": True, "given_up": (), "resume": request.resume_command}
+        if summary is not None:
+            run |= {"stopped": summary.stopped, "reason": summary.stop_reason, "given_up": summary.given_up}
+            run |= {} if summary.stopped or summary.stop_reason else {"resume": None}
+        print_page("study run", **page_keys(StudyResults(study, settings.store)), run=run)
     return summary
 
 

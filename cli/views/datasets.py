@@ -34,10 +34,10 @@ def format_check(found: Availability) -> str:
     Each missing file has a line, too. Without faults, there is a single line.
     """
     name, dataset = found.dataset.name, found.dataset
-    if found.faults or (found.files and not found.complete):
+    if found.faults or (found.files and not found.here):
         missing = (f"{name}: expected {files}, got nothing" for files in found.missing)
         return "\n".join([*found.faults, *missing])
-    if not found.complete:
+    if not found.here:
         return f"{name}: {found.location}"
     counted = isinstance(dataset, Treebank) and dataset.digest is None
     return f"{name}: {'the number of sentences is ' if counted else ''}as published"

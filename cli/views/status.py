@@ -37,6 +37,7 @@ from . import trial_lines
 from .trial_lines import TrialNameColumns
 
 if TYPE_CHECKING:
+    from ...reporting.results import StudyResults
     from ...tracking.export import StudyExport
 
 
@@ -133,6 +134,37 @@ def studies_with_status(store: Store) -> dict[str, tuple[str, StudyStatus] | Stu
             ),
         )
         for name, study in studies.items()
+    }
+
+
+def status_keys(study: str, title: str, status: StudyStatus) -> dict[str, object]:
+    """Return the keys of JSON output about a study with this name, title and status."""
+    counts = status.counts
+    return {
+        "study": study,
+        "title": title,
+        "trials": status.total,
+        **{each: counts[each] for each in ("done", "failed", "pruned", "incomplete")},
+        "left": status.left,
+        "spent": status.spent,
+        "begun": len(status.started),
+        "reached": [
+            {"trial": name, "epoch": note.epoch, "metrics": note.metrics, "saved_at": note.saved_at}
+            for name, note in status.progress.items()
+        ],
+        "waiting": status.waiting,
+        "missing_weights": len(status.missing_weights),
+        "stale": len(status.stale),
+        "reasons": dict(status.failure_reasons),
+    }
+
+
+def page_keys(results: StudyResults) -> dict[str, object]:
+    """Return the keys of `study status --json`, with the status of a study read from its store."""
+    study, found = results.study, results.points
+    return status_keys(study.name, study.title, results.status) | {
+        "best": found.best() if found else (),
+        "left_out": [{"points": count, "reason": why} for count, why in left_out(found)] if found else (),
     }
 
 

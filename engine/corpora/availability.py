@@ -25,7 +25,7 @@ class Availability:
     faults: tuple[str, ...] = ()
 
     @property
-    def complete(self) -> bool:
+    def here(self) -> bool:
         """Return whether all required files are in the data folder."""
         return not self.missing
 
@@ -36,7 +36,7 @@ class Availability:
             return "part of activemem"
         if self.faults:
             return f"damaged: activemem data check {self.dataset.name}"
-        if self.complete:
+        if self.here:
             return str(self.folder)
         if self.files:
             return f"incomplete: activemem data fetch {self.dataset.name}"
@@ -58,11 +58,11 @@ def available_datasets(datasets: Iterable[Dataset], folder: Path) -> list[Datase
     An incomplete dataset is left out if all its files belong to a dataset that is complete.
     """
     found = [check_availability(dataset, folder) for dataset in datasets]
-    others = {path for each in found if each.complete for path in each.files}
+    others = {path for each in found if each.here for path in each.files}
     return [
         each.dataset
         for each in found
-        if each.faults or (each.files and (each.complete or not others.issuperset(each.files)))
+        if each.faults or (each.files and (each.here or not others.issuperset(each.files)))
     ]
 
 

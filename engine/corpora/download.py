@@ -35,7 +35,7 @@ def fetch(dataset: Dataset, folder: Path, progress: Progress) -> list[Path]:
     if a dataset has no address. In the last case the message explains what to do by hand.
     """
     found = check_availability(dataset, folder)
-    if found.complete and not check_availability(dataset, folder, verify=True).faults:
+    if found.here and not check_availability(dataset, folder, verify=True).faults:
         return list(found.files)
     for download in dataset.downloads:
         path = found.folder / download.name

@@ -64,9 +64,13 @@ class StoredResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NearRecipe:
-    """A stored recipe that is similar to the given one, with its results."""
+    """A stored recipe that is similar to the given recipe, with its results.
 
-    recipe: Recipe
+    `distance` and `difference` compare it with the given recipe.
+    """
+
+    recipe: str
+    id: str
     distance: float
     difference: str
     results: tuple[StoredResult, ...]
@@ -107,7 +111,8 @@ def nearest_recipes(
     groups = by_recipe.sort("study", "trial").partition_by("recipe", as_dict=True)
     return [
         NearRecipe(
-            recipe=each,
+            recipe=each.text,
+            id=each.id,
             distance=distance,
             difference=describe_difference(asked.root, each.root),
             results=tuple(_results(groups[each.text,].rows(named=True), metric)),
@@ -205,7 +210,7 @@ def format_nearest(found: Sequence[NearRecipe]) -> str:
     """Format the recipes with their distances and differences, each followed by its results."""
     lines: list[str] = []
     for each in found:
-        lines.append(f"{each.distance:5.2f}  {each.recipe.text}   id {each.recipe.id}")
+        lines.append(f"{each.distance:5.2f}  {each.recipe}   id {each.id}")
         if each.distance:
             lines += wrap(each.difference, WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT + "  ")
         shown = [_columns(result, each.recipe) for result in each.results[:_SHOWN]]
@@ -215,7 +220,7 @@ def format_nearest(found: Sequence[NearRecipe]) -> str:
     return "\n".join(lines) if lines else "no recipe is stored"
 
 
-def _columns(result: StoredResult, recipe: Recipe) -> tuple[str, ...]:
+def _columns(result: StoredResult, recipe: str) -> tuple[str, ...]:
     ended = ", ".join(f"{count} {status}" for status, count in result.ended.items() if status != "done")
     value = "no value"
     if result.metric is not None and result.mean is not None:
@@ -223,6 +228,6 @@ def _columns(result: StoredResult, recipe: Recipe) -> tuple[str, ...]:
         text = find_metric(result.metric).format if known else "{:.6g}".format
         spread = f" ± {text(result.sd)}" if result.sd is not None else ""
         value = f"{result.metric} {text(result.mean)}{spread} n={result.n}"
-    words = f"{result.task} {recipe.text}"
+    words = f"{result.task} {recipe}"
     levels = [f"{name}={level}" for name, level in result.levels.items() if str(level) not in words]
     return result.study, result.task, value + (f" ({ended})" if ended else ""), ", ".join(levels)

@@ -255,7 +255,7 @@ class Plan:
     subset_size: int | None
     counts: Mapping[str, int]  # the number of stored outcomes, by status
     held_back: frozenset[str]  # the ids of the trials whose gate has not opened, and will not
-    num_remaining: int  # trials to run; in a grid also pruned and incomplete ones, and those without weights
+    left: int  # trials to run; in a grid also pruned and incomplete ones, and those without weights
     num_missing_weights: int  # done trials whose weights the study keeps but the store lacks
     models: tuple[ModelCost, ...]
     estimate: TimeEstimate
@@ -287,7 +287,7 @@ class Plan:
         return f"<pre>{escape(replace_unprintable(str(self)))}</pre>"
 
     def __repr__(self) -> str:
-        stored, left = sum(self.counts.values()), self.num_remaining
+        stored, left = sum(self.counts.values()), self.left
         return f"<Plan: {plural(self.total, 'trial')}, {stored:,} in the store, {left:,} to run>"
 
 
@@ -359,7 +359,7 @@ def make_plan(
         subset_size=None if only is None else len(planned),
         counts=counts,
         held_back=held_back & {trial.id for trial in trials},
-        num_remaining=len(left),
+        left=len(left),
         num_missing_weights=len(without_weights),
         models=model_costs(study, groups, estimator, steps),
         estimate=total_time(left),

@@ -39,16 +39,16 @@ class StudyStatus:
     never started; they do not count as remaining. Trials in `missing_weights` are done, but would be trained
     again for their weights. `failure_reasons` counts first lines, the most frequent first.
     `added` has the status of each stored trial of an added seed. `total` and `stored` leave these trials out,
-    and `num_remaining` counts those that are being added.
-    `spent` names the budget or space that a search has used up, and is empty otherwise; then `num_remaining`
-    counts only trials of points that have begun. `stale` are outcomes computed with other plug-in source,
-    which do not count.
+    and `left` counts those that are being added.
+    `spent` names the budget or space that a search has used up, else it is None; then `left` counts only
+    trials of points that have begun. `stale` are outcomes computed with other plug-in source, which do not
+    count.
     """
 
     total: int
-    num_remaining: int
+    left: int
     num_held: int = 0
-    spent: str = ""
+    spent: str | None = None
     stored: Mapping[str, str] = field(default_factory=dict[str, str])
     added: Mapping[str, str] = field(default_factory=dict[str, str])
     started: tuple[str, ...] = ()
@@ -77,9 +77,7 @@ class StudyStatus:
         parts += [
             f"{counts[status]} {status}" for status in ("failed", "pruned", "incomplete") if counts[status]
         ]
-        parts += [
-            f"{self.num_remaining} left" + (f", {len(self.started)} of them begun" if self.started else "")
-        ]
+        parts += [f"{self.left} left" + (f", {len(self.started)} of them begun" if self.started else "")]
         if self.added:
             ended = Counter(self.added.values())
             counted = ", ".join(f"{count} {status}" for status, count in sorted(ended.items()))
@@ -167,7 +165,7 @@ def study_status(
     reached = [(trial, far) for trial in open_ones if (far := store.files.checkpoint_note(trial)) is not None]
     return StudyStatus(
         total=total - len(of_added_seeds),
-        num_remaining=remaining,
+        left=remaining,
         num_held=len(held),
         spent=_spent_words(study, remaining, is_over_budget=within_budget is not None),
         stored=in_file,
@@ -184,7 +182,7 @@ def study_status(
 
 def status_before_a_run(trials: int, held: int) -> StudyStatus:
     """Return the status of a study before its first run. Gates hold back `held` trials."""
-    return StudyStatus(total=trials, num_remaining=trials - held, num_held=held)
+    return StudyStatus(total=trials, left=trials - held, num_held=held)
 
 
 def _total(study: Study, rows: pl.DataFrame) -> int:
@@ -213,14 +211,14 @@ def left_when_spent(study: Study, store: Store, tried: pl.DataFrame) -> int | No
     return left_within_budget(study, study.search.settings, tried, (each.trial for each in unfinished))
 
 
-def _spent_words(study: Study, remaining: int, *, is_over_budget: bool) -> str:
-    """Return what a search has used up: `budget of 40 trainings`, `space of 2 points` or ""."""
+def _spent_words(study: Study, remaining: int, *, is_over_budget: bool) -> str | None:
+    """Return what a search has used up: `budget of 40 trainings`, `space of 2 points` or None."""
     if study.search is None:
-        return ""
+        return None
     if is_over_budget:
-        return f"budget of {study.search.settings.budget.words()}" if study.search.settings.budget else ""
+        return f"budget of {study.search.settings.budget.words()}" if study.search.settings.budget else None
     if remaining or study.num_points >= study.search.settings.trials:
-        return ""
+        return None
     return f"space of {plural(study.num_points, 'point')}"
 
 

@@ -12,7 +12,7 @@ import typer.testing
 from pydantic import TypeAdapter
 from typer.testing import CliRunner
 
-from activemem.cli import SCHEMA, all_pages, command_line
+from activemem.cli import PAGES, SCHEMA, command_line
 
 from ..forked_commands import run_command
 from ..study_texts import study_text
@@ -29,10 +29,9 @@ def _alone(tmp_path, monkeypatch):
 
 def _page_of(words, kind):
     """Return the page that a command prints."""
-    pages = all_pages()
     if words[0] == "show":
-        return pages.get(f"show {kind[:-1].upper()}", pages["show NAME"])
-    return pages["list KIND" if words[0] == "list" else " ".join(words)]
+        return PAGES.get(f"show {kind[:-1].upper()}", PAGES["show NAME"])
+    return PAGES["list KIND" if words[0] == "list" else " ".join(words)]
 
 
 @pytest.fixture

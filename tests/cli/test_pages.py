@@ -7,9 +7,7 @@ import pytest
 import typer
 from pydantic import TypeAdapter
 
-from activemem.cli import all_pages, command_line
-
-PAGES = all_pages()
+from activemem.cli import PAGES, command_line
 
 LINES = {"study propose", "study tell"}
 """Commands that always print JSON lines."""

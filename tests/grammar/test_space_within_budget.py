@@ -40,8 +40,8 @@ def test_a_budget_of_operations_depends_on_the_length():
 def test_the_remaining_share_of_a_large_space_is_marked_as_an_estimate(golden):
     text = " >> ".join(["choice(sa, conv(k=integer(3, 40)))"] * 5)
     remaining = Space(parse(text), Budget(max_parameters=400_000, d_model=64, vocab=20)).remaining(Random(0))
-    assert (remaining.exact, remaining.samples) == (False, ESTIMATE_SAMPLES)
-    assert remaining.within == round(remaining.share * ESTIMATE_SAMPLES) * 39**5 // ESTIMATE_SAMPLES
+    assert (remaining.exact, remaining.drawn) == (False, ESTIMATE_SAMPLES)
+    assert remaining.architectures == round(remaining.share * ESTIMATE_SAMPLES) * 39**5 // ESTIMATE_SAMPLES
     golden(str(remaining))
 
 
@@ -58,7 +58,7 @@ def test_a_share_of_an_infinite_space_remains(blend: Callable[[str], Space], gol
     replace_entry(BLOCKS, "blend", Blend)
     recipe = blend("choice(sa, blend(rate=real(0, 1)), ff(8), ff(9))").recipe
     remaining = Space(recipe, Budget(max_parameters=2_000, d_model=8, vocab=4)).remaining(Random(0))
-    assert remaining.within is None
+    assert remaining.architectures is None
     golden(str(remaining))
 
 

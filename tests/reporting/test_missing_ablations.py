@@ -123,7 +123,7 @@ def test_times_are_those_of_the_plan_of_the_study_that_is_written(tmp_path, monk
     monkeypatch.setattr("platform.node", lambda: "elsewhere")  # the host of the stored outcomes
     costs = found.costs(store)
     plan = make_plan(load_study(found.study_text(["asked for"] * len(found.requests))), store)
-    assert sum(len(cost.trials) for cost in costs) == plan.num_remaining
+    assert sum(len(cost.trials) for cost in costs) == plan.left
     assert sum(cost.estimate.seconds for cost in costs) == pytest.approx(plan.estimate.seconds)
 
 

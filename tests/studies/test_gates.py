@@ -22,7 +22,7 @@ def test_a_run_trains_the_first_stage_and_then_what_confirmed_claims_open(tmp_pa
     study = load_study(STUDY)
     results = StudyResults(study, Store(tmp_path))
     assert run_study(study, tmp_path, local=True).ran == 6
-    assert results.status.num_remaining == 4
+    assert results.status.left == 4
     assert "8 held back by a gate" in results.status.summary()
     opened = results.open_trials()
     assert where(study, opened) == {(4, "sa"), (4, "lstm"), (4, "conv"), (8, "sa"), (8, "lstm")}

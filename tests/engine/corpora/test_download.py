@@ -82,7 +82,7 @@ def test_a_download_that_broke_off_continues_where_it_stopped(host, tmp_path):
         "text.zip could not be fetched\n"
         f"  {host.address}/text.zip: expected {len(PUBLISHED):,} bytes, got 300,000"
     )
-    assert not check_availability(asked, tmp_path).complete
+    assert not check_availability(asked, tmp_path).here
     host.byte_limit = None
     (file,) = fetch(asked, tmp_path, silent)
     assert file.read_bytes() == PUBLISHED
@@ -185,7 +185,7 @@ def test_a_corpus_is_taken_from_a_folder_as_it_is(tmp_path, name, content, publi
     assert file == tmp_path / "data" / "verses" / name
     assert file.read_bytes() == content
     assert read_source(asked, asked.splits["dev"].source, file.parent) == TEXT
-    assert check_availability(asked, tmp_path / "data", verify=True).complete
+    assert check_availability(asked, tmp_path / "data", verify=True).here
 
 
 def test_the_first_bytes_of_a_longer_text_may_be_all_that_counts(tmp_path):
@@ -199,7 +199,7 @@ def fault(tmp_path, name, content):
     (tmp_path / "verses").mkdir()
     (tmp_path / "verses" / name).write_bytes(content)
     found = check_availability(corpus(), tmp_path, verify=True)
-    assert found.complete
+    assert found.here
     (told,) = found.faults
     return told.replace(str(tmp_path / "verses"), "HERE")
 
@@ -225,4 +225,4 @@ def test_a_missing_text_says_where_it_was_looked_for(tmp_path, golden):
     asked = corpus()
     with golden.raises(DataError):
         read_source(asked, asked.splits["train"].source, tmp_path)
-    assert not check_availability(asked, tmp_path).complete
+    assert not check_availability(asked, tmp_path).here

@@ -257,7 +257,7 @@ def test_a_corpus_is_available_if_it_has_a_file_of_its_own(host, tmp_path):
         | {"train": (*one.files["train"], PairFiles(source=SourceFile(names=("y",), size=0, digest="")))},
     )
     fetch(one, tmp_path, silent)
-    assert not check_availability(other, tmp_path).complete
+    assert not check_availability(other, tmp_path).here
     assert available_datasets([one, other], tmp_path) == [one]
     (tmp_path / "pairs" / "train.a.gz").unlink()
     assert available_datasets([one, other], tmp_path) == [one, other]

@@ -73,7 +73,7 @@ def test_the_text_has_distances_differences_and_results():
 
 def test_a_task_and_a_metric_leave_out_the_rest():
     (found,) = nearest_recipes("sa", STORE, task="copy")
-    assert found.recipe.text == "conv(k=3) >> ff(64)"
+    assert found.recipe == "conv(k=3) >> ff(64)"
     assert [each.metric for each in nearest_recipes("sa", STORE, metric="loss")[0].results] == ["loss"] * 2
 
 

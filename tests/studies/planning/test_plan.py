@@ -88,7 +88,7 @@ def keep(store, trial, *, seconds=10.0, status="done", minutes=0, flops=1e9, **c
 
 def test_a_plan_of_an_empty_store_counts_everything_and_guesses_no_time(store):
     found = make_plan(load_study("algorithmic"), store)
-    assert (found.total, found.num_remaining, dict(found.counts)) == (144, 144, {})
+    assert (found.total, found.left, dict(found.counts)) == (144, 144, {})
     assert found.estimate == UNKNOWN_TIME
     assert {(one.status, one.estimate) for one in found.trials} == {("missing", UNKNOWN_TIME)}
     assert [(one.label, one.trials, one.parameters) for one in found.models] == [
@@ -182,7 +182,7 @@ def test_stored_trials_do_not_remain(store):
         keep(store, trial, status=status)
     found = make_plan(study, store)
     assert [one.status for one in found.trials] == ["done", "failed", "pruned", "done"] + ["missing"] * 4
-    assert (dict(found.counts), found.num_remaining) == ({"done": 2, "failed": 1, "pruned": 1}, 5)
+    assert (dict(found.counts), found.left) == ({"done": 2, "failed": 1, "pruned": 1}, 5)
 
 
 def test_trials_of_other_studies_count_when_they_are_the_same(store):
@@ -288,7 +288,7 @@ def test_the_plan_of_a_part_counts_and_costs_that_part_alone(store):
     keep(store, study.trials[0], seconds=12.0)
     sort = [trial for trial in study.trials if trial.levels["mixer"] == "sa"]
     found = make_plan(study, store, {trial.id for trial in sort})
-    assert (found.total, found.subset_size, found.num_remaining, dict(found.counts)) == (8, 4, 3, {"done": 1})
+    assert (found.total, found.subset_size, found.left, dict(found.counts)) == (8, 4, 3, {"done": 1})
     assert [one.trial.id for one in found.trials] == [trial.id for trial in sort]
     assert [(model.label, model.trials) for model in found.models] == [("sa", 4)]
     whole = {one.trial.id: one.estimate for one in make_plan(study, store).trials}
@@ -349,7 +349,7 @@ def test_a_study_that_is_done_has_nothing_left(store):
     for trial in study.trials:
         keep(store, trial)
     found = make_plan(study, store)
-    assert (found.num_remaining, found.estimate, found.max_trial_s) == (0, TimeEstimate(0.0, "measured"), 0.0)
+    assert (found.left, found.estimate, found.max_trial_s) == (0, TimeEstimate(0.0, "measured"), 0.0)
 
 
 def test_done_trials_without_their_weights_remain(store, golden):
@@ -363,10 +363,10 @@ def test_done_trials_without_their_weights_remain(store, golden):
     found = store.files.weights_file(one.id)
     found.parent.mkdir(parents=True)
     found.touch()
-    assert (make_plan(study, store).num_remaining, make_plan(study, store).num_missing_weights) == (6, 4)
+    assert (make_plan(study, store).left, make_plan(study, store).num_missing_weights) == (6, 4)
     golden(study_status(study, store).summary())
     without = load_study(SMALL)
-    assert (make_plan(without, store).num_remaining, make_plan(without, store).num_missing_weights) == (2, 0)
+    assert (make_plan(without, store).left, make_plan(without, store).num_missing_weights) == (2, 0)
 
 
 def test_models_are_called_by_the_levels_in_which_they_differ(store):
@@ -413,7 +413,7 @@ def test_models_named_by_several_levels_are_listed_with_semicolons(store):
 def test_a_search_is_planned_by_the_ends_of_its_dimensions(store, golden):
     study = load_study(SEARCH)
     found = make_plan(study, store)
-    assert (found.total, found.num_remaining, found.trials, found.estimate) == (14, 14, (), UNKNOWN_TIME)
+    assert (found.total, found.left, found.trials, found.estimate) == (14, 14, (), UNKNOWN_TIME)
     assert [(one.label, one.recipe) for one in found.models] == [
         ("k=3", "2 * (conv(k=3) >> ff(16))"),
         ("k=9", "2 * (conv(k=9) >> ff(16))"),
@@ -451,7 +451,7 @@ def test_a_search_is_timed_by_its_own_trials(store):
         keep(store, study.trial_for({"k": k}), seconds=seconds)
     keep(store, study.trial_for({"k": 6}), status="pruned", seconds=1.0)
     found = make_plan(study, store)
-    assert (found.num_remaining, dict(found.counts)) == (11, {"done": 2, "pruned": 1})
+    assert (found.left, dict(found.counts)) == (11, {"done": 2, "pruned": 1})
     assert found.estimate == TimeEstimate(11 * 15.0, "measured")
 
 

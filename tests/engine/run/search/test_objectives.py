@@ -85,7 +85,7 @@ def test_a_search_with_a_spent_budget_only_has_begun_points_left(store, notes):
         study = load_study(SEARCH, [*changes, f"factors.seed={seeds}"])
         words = f"2 of {study.total} trials done · {left} left · its budget of 2 trainings is exhausted"
         assert study_status(study, store).summary() == words
-        assert make_plan(study, store).num_remaining == left
+        assert make_plan(study, store).left == left
     assert run(SEARCH, store, notes, [*changes, "factors.seed=[0, 1]"]).ran == 2
     more = load_study(SEARCH, ["factors.seed=[0, 1]", "search.budget={ trainings = 5 }"])
     assert study_status(more, store).summary() == "4 of 12 trials done · 8 left"

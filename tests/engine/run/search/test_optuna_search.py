@@ -70,13 +70,13 @@ def test_a_search_with_a_new_baseline_trains_it_and_keeps_all_seeds_of_the_forme
     run(text, store, notes)
     changed = load_study(text, ["study.baseline.k=4"])
     plan = make_plan(changed, store)
-    assert (plan.num_remaining, study_status(changed, store).num_remaining) == (4, 4)
+    assert (plan.left, study_status(changed, store).left) == (4, 4)
     done = run_study(changed, store, Machine(), notes, local=True)
     assert (done.ran, done.left) == (4, 0)
     found = {tuple(each.values.values()): each for each in find_points(changed, store.trials()).points}
     assert [found[k, 0.25].seeds for k in (3, 4)] == [4, 4]
     assert all(each.is_comparable for each in found.values())
-    assert make_plan(load_study(text), store).num_remaining == 0
+    assert make_plan(load_study(text), store).left == 0
 
 
 def test_a_finished_search_asks_for_no_worker(store, notes):
@@ -274,7 +274,7 @@ def test_trials_of_another_study_become_a_point_once_it_is_proposed(store, notes
     assert [each.is_comparable for each in points] == [True] * 8
     assert {each.values["k"]: each.seeds for each in points if each.values == other.baseline} == {3: 3}
     assert points[0].values == other.baseline  # in the order in which this search had them
-    assert study_status(other, store, outcomes).num_remaining == 0
+    assert study_status(other, store, outcomes).left == 0
     assert len(find_points(load_study(text), outcomes).points) == 6  # which keeps all of its own
     asked = [Search(other, store, run_, notes)._ask_tell.studies.current.get_trials() for run_ in ("a", "b")]
     assert [[each.params for each in trials] for trials in asked] == [
@@ -289,7 +289,7 @@ def test_a_point_of_which_another_study_has_trained_a_seed_has_all_of_its_seeds(
     assert run(SHORT, store, notes, overrides).ran == 2
     other = load_study(SHORT, overrides)
     assert [each.seeds for each in find_points(other, store.trials()).complete] == [2, 2]
-    assert study_status(other, store).num_remaining == 0
+    assert study_status(other, store).left == 0
 
 
 def test_trials_of_another_study_do_not_count_in_a_budget(store, notes):

@@ -65,7 +65,7 @@ def test_the_best_points_of_each_rung_are_promoted_and_the_plan_shows_all_rungs(
     assert set(searched.trials()["status"]) == {"done"}
     assert search(SEARCH, searched, loss, notes) == []
     status = study_status(study, searched)
-    assert (status.num_remaining, make_plan(study, searched).num_remaining) == (0, 0)
+    assert (status.left, make_plan(study, searched).left) == (0, 0)
     assert status.total == len(searched.trials()) >= study.total
 
 
