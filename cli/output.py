@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import re
 import shutil
 import sys
-from functools import cache
 from io import TextIOWrapper
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import Final, TextIO
 
 from ..errors import replace_unprintable
 from ..studies.text.units import WIDTH, truncate
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
 
 SCHEMA: Final = 2
 """The version of the JSON pages, raised when a field is removed or changes its meaning."""
@@ -74,43 +69,6 @@ def print_piece(text: str) -> None:
     Control characters are replaced.
     """
     print(replace_unprintable(text), end="", flush=True)
-
-
-def print_json(page: object) -> None:
-    """Write a command's result to standard output as JSON, with the schema version first.
-
-    JSON has no infinity and no NaN: both become null.
-    """
-    text = json.dumps(_numbered(page), indent=2, ensure_ascii=False)
-    # no control character may reach a terminal; JSON can express each as an escape
-    escaped = (c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in text)
-    print_stdout("".join(escaped))
-
-
-def print_page(command: str, result: object = None, /, **keys: object) -> None:
-    """Write the page of a command to standard output as JSON.
-
-    Its keys are attributes of `result`, or are given one by one.
-    """
-    from .pages import PAGES
-
-    print_json(PAGES[command].model_validate(keys if result is None else result))
-
-
-def print_json_line(page: object) -> None:
-    """Write a command's result to standard output at once, as a line of JSON."""
-    print(json.dumps(_numbered(page)), flush=True)
-
-
-def _numbered(page: object) -> dict[str, object]:
-    return {"schema": SCHEMA, **json.loads(_adapter(type(page)).dump_json(page))}
-
-
-@cache
-def _adapter(page: type[object]) -> TypeAdapter[object]:
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(page)
 
 
 class LogHandler(logging.Handler):

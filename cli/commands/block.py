@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
+from ..json_output import print_json
 from ..options import JsonOption, number_option
-from ..output import EXIT_FAILED, EXIT_WRONG_INPUT, print_json, print_stdout
+from ..output import EXIT_FAILED, EXIT_WRONG_INPUT, print_stdout
 
 _OWN = (
     "A block of your own is a class under @activemem.register_block in a Python file, which --plugin FILE "

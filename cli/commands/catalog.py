@@ -12,8 +12,9 @@ from typing import Annotated
 import typer
 
 from ...errors import ActivememError, hint
+from ..json_output import print_json
 from ..options import JsonOption
-from ..output import print_json, print_stdout
+from ..output import print_stdout
 from ..plugin_loading import report_broken_plugins
 
 KINDS = (

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import typer
 
+from ..json_output import print_page
 from ..options import JsonOption, LastRunStudy, ResultsOption
-from ..output import output_width, print_page, print_stdout
+from ..output import output_width, print_stdout
 
 app = typer.Typer(help="Check the claims in a study file against its results.", no_args_is_help=True)
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import typer
 
+from ..json_output import print_page
 from ..options import JsonOption
-from ..output import print_page, print_stdout
+from ..output import print_stdout
 
 app = typer.Typer(help="Show the settings of this machine.", no_args_is_help=True)
 

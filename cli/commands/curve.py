@@ -9,8 +9,9 @@ from typing import Annotated, get_args
 import typer
 
 from ...reporting.curves.figure_format import FigureFormat
+from ..json_output import print_page
 from ..options import JsonOption, LastRunStudy, ResultsOption
-from ..output import print_page, print_stdout, print_waiting
+from ..output import print_stdout, print_waiting
 
 app = typer.Typer(help="Draw the figures that a study file describes.", no_args_is_help=True)
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..json_output import print_page
 from ..options import DataOption, JsonOption
-from ..output import EXIT_FAILED, EXIT_INTERRUPTED, print_page, print_stderr, print_stdout
+from ..output import EXIT_FAILED, EXIT_INTERRUPTED, print_stderr, print_stdout
 
 if TYPE_CHECKING:
     from ..pages import Availability

@@ -9,17 +9,9 @@ import typer
 
 from ...errors import ActivememError
 from ...studies.text.units import plural
+from ..json_output import print_json, print_json_line, print_page
 from ..options import JsonOption, LastRunStudy, ResultsOption
-from ..output import (
-    EXIT_WRONG_INPUT,
-    print_json,
-    print_json_line,
-    print_page,
-    print_piece,
-    print_stderr,
-    print_stdout,
-    print_waiting,
-)
+from ..output import EXIT_WRONG_INPUT, print_piece, print_stderr, print_stdout, print_waiting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ...errors import ActivememError
+from ..json_output import print_page
 from ..options import JsonOption, ResultsOption
-from ..output import EXIT_FAILED, output_width, print_page, print_stderr, print_stdout, print_waiting
+from ..output import EXIT_FAILED, output_width, print_stderr, print_stdout, print_waiting
 
 if TYPE_CHECKING:
     from ...reporting.manuscript.paper_file import Manuscript

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ...studies.text.units import WIDTH, plural
+from ..json_output import print_page
 from ..options import JsonOption, ResultsOption, number_option
-from ..output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG_INPUT, print_page, print_stderr, print_stdout
+from ..output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG_INPUT, print_stderr, print_stdout
 from .study import StudyName
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ..help_panels import EVERY_DAY
+from ..json_output import print_json, print_page
 from ..options import (
     BatchOption,
     CausalOption,
@@ -21,7 +22,7 @@ from ..options import (
     WidthOption,
     number_option,
 )
-from ..output import bold, print_json, print_page, print_stderr, print_stdout
+from ..output import bold, print_stderr, print_stdout
 
 if TYPE_CHECKING:
     from ...grammar import Space

@@ -9,8 +9,9 @@ from typing import Annotated, Literal
 
 import typer
 
+from ..json_output import print_page
 from ..options import JsonOption, LastRunStudy, ResultsOption
-from ..output import print_page, print_piece, print_stderr, print_stdout, print_waiting
+from ..output import print_piece, print_stderr, print_stdout, print_waiting
 from ..settings_file import TOKEN_VARIABLE
 
 ReportFormat = Literal["html", "latex", "siunitx"]

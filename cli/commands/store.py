@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..json_output import print_json, print_page
 from ..options import JsonOption, ResultsOption
-from ..output import EXIT_FAILED, print_json, print_page, print_stdout
+from ..output import EXIT_FAILED, print_stdout
 
 if TYPE_CHECKING:
     from ...storage import Store

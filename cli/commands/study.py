@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from ..help_panels import EVERY_DAY, PanelCommand
+from ..json_output import print_json, print_page
 from ..options import (
     AddressOption,
     BudgetOption,
@@ -25,16 +26,7 @@ from ..options import (
     ShardOption,
     UntilDecidedOption,
 )
-from ..output import (
-    EXIT_FAILED,
-    EXIT_INTERRUPTED,
-    bold,
-    output_width,
-    print_json,
-    print_page,
-    print_stderr,
-    print_stdout,
-)
+from ..output import EXIT_FAILED, EXIT_INTERRUPTED, bold, output_width, print_stderr, print_stdout
 
 app = typer.Typer(help="Plan, run and inspect studies.", no_args_is_help=True)
 

@@ -9,8 +9,9 @@ import typer
 
 from ...reporting.tables.render import own_format_names
 from ..help_panels import EVERY_DAY
+from ..json_output import print_page
 from ..options import JsonOption, LastRunStudy, ResultsOption
-from ..output import has_styles, output_width, print_page, print_stdout
+from ..output import has_styles, output_width, print_stdout
 
 _FORMATS = "|".join(own_format_names())  # here, since annotations are evaluated several times
 

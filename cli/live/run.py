@@ -34,10 +34,11 @@ from ...studies.planning.trials_to_run import select_shard, select_trials
 from ...studies.study import Study, follow_rounds
 from ...studies.text.errors import StudyError, StudyFault, command_line
 from ...studies.text.units import WIDTH, format_duration, labelled_lines, plural
+from ..json_output import print_page
 from ..machine_settings import ResolvedSettings, SettingsError, load_settings
 from ..missing_results import DEFAULT_RESULTS
 from ..options import RunOptions
-from ..output import EXIT_WRONG_INPUT, has_styles, output_width, print_page, print_stderr, print_waiting
+from ..output import EXIT_WRONG_INPUT, has_styles, output_width, print_stderr, print_waiting
 from ..views.status import explain_failures, format_best_points, page_keys
 from ..views.trial_lines import Headline, TrialNameColumns, headline_of
 from .display import live_display

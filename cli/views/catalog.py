@@ -234,7 +234,7 @@ def format_kind(page: NameListPage) -> list[str]:
     If a name is from a plug-in, its line names the plug-in.
     """
     if page.kind == "keys":
-        return format_first_keys(entry for entry in page.names if isinstance(entry, KeyEntry))
+        return list(format_first_keys(entry for entry in page.names if isinstance(entry, KeyEntry)))
     listed, heading, rows = list[blocks.BlockEntry](), list[str](), list[tuple[str, str, str]]()
     for entry in page.names:
         match entry:

@@ -1,0 +1,49 @@
+"""Output of commands as JSON, for programs."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import TYPE_CHECKING
+
+from .output import SCHEMA, print_stdout
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+
+def print_json(page: object) -> None:
+    """Write a command's result to standard output as JSON, with the schema version first.
+
+    JSON has no infinity and no NaN: both become null.
+    """
+    text = json.dumps(_numbered(page), indent=2, ensure_ascii=False)
+    # no control character may reach a terminal; JSON can express each as an escape
+    escaped = (c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in text)
+    print_stdout("".join(escaped))
+
+
+def print_page(command: str, result: object = None, /, **keys: object) -> None:
+    """Write the page of a command to standard output as JSON.
+
+    Its keys are attributes of `result`, or are given one by one.
+    """
+    from .pages import PAGES  # loads polars and more
+
+    print_json(PAGES[command].model_validate(keys if result is None else result))
+
+
+def print_json_line(page: object) -> None:
+    """Write a command's result to standard output at once, as a line of JSON."""
+    print(json.dumps(_numbered(page)), flush=True)
+
+
+def _numbered(page: object) -> dict[str, object]:
+    return {"schema": SCHEMA, **json.loads(_adapter(type(page)).dump_json(page))}
+
+
+@cache
+def _adapter(page: type[object]) -> TypeAdapter[object]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(page)
