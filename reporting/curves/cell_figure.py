@@ -277,13 +277,8 @@ class CellFigure(CurveKind):
         part = f"; {self.interval_mark}: {BANDS[shown]}." if self.interval_mark else "."
         yield f"{what}: mean of {number_range([low, high])} seeds{part}"
 
-    @property
-    def count_places(self) -> tuple[str, ...]:
-        """Return the columns that identify a mark, such as a point or a bar.
-
-        Values with equal entries in these columns share one mark.
-        """
-        return ("panel", "series", "x", "y")
+    count_places: ClassVar[tuple[str, ...]] = ("panel", "series", "x", "y")
+    """the columns that identify a mark, such as a point or a bar; values with equal entries share one mark"""
 
     def _center_notes(self, panels: Sequence[Panel], cells: FigureCells) -> Iterator[str]:
         if cells.samples.frame.is_empty():

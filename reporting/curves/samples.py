@@ -23,8 +23,8 @@ from ...studies.planning.final_values import (
     without_whole_dev,
 )
 from ...studies.presentation.kinds import selected_levels
-from ...studies.resolve.trial import Trial
-from ...studies.schema.factors import ABSENT, SEED, level_key
+from ...studies.resolve.trial import CellKey, Trial
+from ...studies.schema.factors import ABSENT, level_key
 from ...studies.schema.settings import Level
 from ...studies.study import Study
 from ..subject import final_values
@@ -179,20 +179,20 @@ def _locate_trials(
         | ({} if factor in shown else {level_key(ABSENT): len(each)})
         for factor, each in levels.items()
     }
-    cells: dict[tuple[int, ...], int] = {}
+    cells: dict[CellKey, int] = {}
     kept: list[Mapping[str, Level]] = []
     rows: list[tuple[str | int, ...]] = []
     for trial in trials:
         numbers = {name: orders[name].get(level_key(level)) for name, level in trial.levels.items()}
         if None in numbers.values():
             continue
-        place = tuple(number or 0 for name, number in numbers.items() if name != SEED)
-        if place not in cells:
-            cells[place] = len(kept)
+        cell = trial.cell
+        if cell not in cells:
+            cells[cell] = len(kept)
             kept.append(trial.levels)
         row, column = (numbers.get(name or "") or 0 for name in (spec.rows, spec.panels))
         others = (numbers.get(name or "") or 0 for name in roles)
-        rows.append((trial.id, cells[place], row * columns + column, *others))
+        rows.append((trial.id, cells[cell], row * columns + column, *others))
     return pl.DataFrame(rows, schema=_POSITION_SCHEMA, orient="row"), tuple(kept)
 
 

@@ -46,10 +46,7 @@ class ParetoFigure(SeriesFigure):
     special: ClassVar = {"x": tuple(METRICS_AND_COSTS)}
     interval_mark: ClassVar = "whisker"
     caption_word: ClassVar = "against"
-
-    @property
-    def count_places(self) -> tuple[str, ...]:
-        return ("panel", "cell")
+    count_places: ClassVar = ("panel", "cell")
 
     def named_metrics(self) -> Iterator[KeyFault]:
         yield from super().named_metrics()

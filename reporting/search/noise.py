@@ -64,16 +64,11 @@ def measure_noise(found: SearchPoints, metric: str) -> Noise | None:
 
     Return None if there are no such points, or if their seeds do not differ.
     """
-    squares, degrees, points = 0.0, 0, 0
-    for point in found.points:
-        values = list(point.measured.get(metric, {}).values())
-        if (sd := sample_sd(values)) is not None:
-            squares, degrees, points = (
-                squares + sd**2 * (len(values) - 1),
-                degrees + len(values) - 1,
-                points + 1,
-            )
-    return Noise(sd=math.sqrt(squares / degrees), degrees=degrees, points=points) if squares else None
+    every = (list(point.measured.get(metric, {}).values()) for point in found.points)
+    samples = [values for values in every if len(values) > 1]
+    squares = sum((sample_sd(values) or 0.0) ** 2 * (len(values) - 1) for values in samples)
+    degrees = sum(map(len, samples)) - len(samples)
+    return Noise(sd=math.sqrt(squares / degrees), degrees=degrees, points=len(samples)) if squares else None
 
 
 def find_baseline(study: Study, found: SearchPoints) -> FoundPoint | None:

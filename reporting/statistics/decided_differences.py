@@ -176,32 +176,36 @@ def decide(
     (Bonferroni).
     """
     several = choices or [1] * len(found)
-    zero = [[each.p for each in looks] for looks in found]
-    within = [[each.p_within for each in looks] for looks in found]
-    differs = _tested(zero, tuple(counts), several)
-    is_within = _tested(within, tuple(counts), several)
-    return list(map(_decided, found, differs, is_within))
-
-
-@dataclass(frozen=True, slots=True)
-class _Tested:
-    """The result of one test of a difference, over all looks (interim tests).
-
-    `p` is corrected for the looks and for the other differences, and is None without values. `first` is the
-    first significant look, and `level` the significance level of a single look.
-    """
-
-    p: float | None
-    first: int | None
-    level: float
+    zero, within = (
+        _tested(p_values, tuple(counts), several)
+        for p_values in (
+            [[each.p for each in looks] for looks in found],
+            [[each.p_within for each in looks] for looks in found],
+        )
+    )
+    return [
+        DecidedDifference(
+            # if both are shown, that of the look that showed that the difference exists
+            shown=looks[next((look for look in (differs, is_within) if look is not None), -1)],
+            last=looks[-1],
+            looks=len(looks),
+            p=p,
+            differs=differs is not None,
+            is_within=is_within is not None,
+            level=level,
+            level_within=level_within,
+        )
+        for looks, (p, differs, level), (_, is_within, level_within) in zip(found, zero, within, strict=True)
+    ]
 
 
 def _tested(
     p_values: Sequence[Sequence[float | None]], counts: tuple[int, ...], choices: Sequence[int]
-) -> list[_Tested]:
+) -> list[tuple[float | None, int | None, float]]:
     """Test each difference over all looks (interim tests).
 
-    The p-values are corrected for the number of differences (Holm 1979).
+    Return its p-value, the first significant look, and the significance level of a single look. The p-values
+    are corrected for the looks and for the number of differences (Holm 1979); None without values.
     """
     known = [number for number, looks in enumerate(p_values) if any(p is not None for p in looks)]
     looked = {number: [1.0 if p is None else p for p in p_values[number]] for number in known}
@@ -210,37 +214,12 @@ def _tested(
     limits = dict(zip(known, holm_levels(raised, SIGNIFICANCE_LEVEL), strict=True))
     rejected = {number for number, p in adjusted.items() if p < SIGNIFICANCE_LEVEL}
     left = SIGNIFICANCE_LEVEL / max(1, len(known) - len(rejected))
-    return [
-        _Tested(
-            p=adjusted.get(number),
-            first=_first_below(looked[number], look_level(counts, limits[number] / choices[number]))
-            if number in rejected
-            else None,
-            level=look_level(counts, left / choices[number]),
-        )
-        for number in range(len(p_values))
-    ]
-
-
-def _first_below(p_values: Sequence[float], limit: float) -> int:
-    # the numerical integration is inexact: if no p is below the limit, the smallest p decides
-    return next((look for look, p in enumerate(p_values) if p < limit), p_values.index(min(p_values)))
-
-
-def _decided(looks: Sequence[Difference], zero: _Tested, within: _Tested) -> DecidedDifference:
-    """Combine the two tests of a difference.
-
-    `zero` tests whether it exists, and `within` whether it is negligible. If both are significant, `shown` is
-    the difference at the look that showed that it exists.
-    """
-    first = within.first if zero.first is None else zero.first
-    return DecidedDifference(
-        shown=looks[-1 if first is None else first],
-        last=looks[-1],
-        looks=len(looks),
-        p=zero.p,
-        differs=zero.first is not None,
-        is_within=within.first is not None,
-        level=zero.level,
-        level_within=within.level,
-    )
+    found: list[tuple[float | None, int | None, float]] = []
+    for number, several in enumerate(choices):
+        first = None
+        if number in rejected:
+            limit, looks = look_level(counts, limits[number] / several), looked[number]
+            # the numerical integration is inexact: if no p is below the limit, the smallest p decides
+            first = next((look for look, p in enumerate(looks) if p < limit), looks.index(min(looks)))
+        found.append((adjusted.get(number), first, look_level(counts, left / several)))
+    return found
