@@ -208,10 +208,7 @@ class PairedTest:
 
     @cached_property
     def _ranked_p(self) -> tuple[float, float]:
-        """Return the p-values for a median inside and outside the region."""
-        values, (low, high) = self.differences, self.region
-        inside = max(_p_of_ranks(values, low, 1), _p_of_ranks(values, high, -1))
-        return inside, min(_p_of_ranks(values, low, -1), _p_of_ranks(values, high, 1))
+        return _p_by_ranks(self.differences, self.differences, self.region)
 
     @property
     def _ends(self) -> list[float]:
@@ -277,12 +274,13 @@ class BoundedTest:
     @property
     def inside(self) -> bool:
         """Return whether the p-value for the claimed region is smaller than the one against it."""
-        return self._p_inside < self._p_outside
+        inside, outside = self._ranked_p
+        return inside < outside
 
     @property
     def p(self) -> float:
         """Return the p-value: the smallest significance level at which the test decides. At most 1."""
-        return min(self._p_inside, self._p_outside) if self.complete else 1.0
+        return min(self._ranked_p) if self.complete else 1.0
 
     def interval(self, level: float) -> None:
         """Return None, since bounds have no t interval at any level."""
@@ -295,22 +293,21 @@ class BoundedTest:
         return _fewest_seeds(self.p, self.n, level)
 
     @cached_property
-    def _p_inside(self) -> float:
-        low, high = self.region
-        return max(self._p_beyond(low, 1), self._p_beyond(high, -1))
+    def _ranked_p(self) -> tuple[float, float]:
+        lows, highs = ({seed: ends[side] for seed, ends in self.ends.items()} for side in (0, 1))
+        return _p_by_ranks(lows, highs, self.region)
 
-    @cached_property
-    def _p_outside(self) -> float:
-        low, high = self.region
-        return min(self._p_beyond(low, -1), self._p_beyond(high, 1))
 
-    def _p_beyond(self, limit: float, side: Literal[-1, 1]) -> float:
-        """Return the p-value for a median beyond `limit`, with the least favourable values.
+def _p_by_ranks(
+    lows: Mapping[int, float], highs: Mapping[int, float], region: tuple[float, float]
+) -> tuple[float, float]:
+    """Return the p-values for a median inside and outside the region, with the least favourable values.
 
-        They are at the ends of all differences.
-        """
-        worst = {seed: ends[0 if side > 0 else 1] for seed, ends in self.ends.items()}
-        return _p_of_ranks(worst, limit, side)
+    `lows` and `highs` are the ends of all differences, by seed.
+    """
+    low, high = region
+    inside = max(_p_of_ranks(lows, low, 1), _p_of_ranks(highs, high, -1))
+    return inside, min(_p_of_ranks(highs, low, -1), _p_of_ranks(lows, high, 1))
 
 
 def _p_of_ranks(differences: Mapping[int, float], limit: float, side: Literal[-1, 1]) -> float:

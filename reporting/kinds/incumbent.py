@@ -21,7 +21,7 @@ from ...studies.searches.points import FoundPoint, SearchPoints, comparison_note
 from ...studies.searches.words import over_limit_sentence
 from ...studies.text.units import plural
 from ..curves.curve import Axis, Content, Curve, Panel, Point
-from ..curves.draw.panel import PanelLayout, Plot, point_scales, ticks_width
+from ..curves.draw.panel import PanelLayout, Plot, layout_points
 from ..curves.draw.style import ACCENT, DIM, FAINT, LIGHT, TEXT, TICK, text_width
 from ..outcomes import omitted_trials, provenance
 
@@ -180,16 +180,14 @@ class PointTrace(Content):
         points = [
             point for content in contents for point in (*content.points, *content.best, *_baseline(content))
         ]
-        across, up = point_scales(curve, points, margins=(0.02, 0.06))
-        return PanelLayout(
-            left=ticks_width(up),
+        return layout_points(
+            curve,
+            points,
+            margins=(0.02, 0.06),
             right=_NAME + max(text_width(name, TEXT, bold=True) for name in ("best", "baseline")),
-            bottom=24,
             width=330,
             min_width=170,
             height=180,
-            x=across,
-            y=up,
         )
 
     def draw(self, plot: Plot, curve: Curve) -> None:

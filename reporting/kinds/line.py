@@ -24,7 +24,7 @@ from ..curves.cell_figure import (
     mean_interval,
 )
 from ..curves.curve import TIME_AXES, Content, Curve, Line, Panel, Point
-from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, point_scales, spread_labels, ticks_width
+from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, layout_points, spread_labels
 from ..curves.draw.style import (
     ACCENT,
     DIM,
@@ -127,7 +127,6 @@ class Lines(Content):
         """
         every = [line for content in contents for line in (*content.lines, *content.context)]
         points = [point for line in every for point in line.points]
-        across, up = point_scales(curve, points, margins=(0.015, 0.04))
         names = [
             name
             for content in contents
@@ -136,15 +135,14 @@ class Lines(Content):
         ]
         alone = len(contents) == 1
         samples = _SAMPLE if any(content.ranked for content in contents) else 0.0
-        return PanelLayout(
-            left=ticks_width(up),
+        return layout_points(
+            curve,
+            points,
+            margins=(0.015, 0.04),
             right=_NAME + samples + max((text_width(name, TEXT, bold=True) for name in names), default=0.0),
-            bottom=24,
             width=300 if alone else 400,
             min_width=90,
             height=180 if alone else 90,
-            x=across,
-            y=up,
         )
 
     def draw(self, plot: Plot, curve: Curve) -> None:

@@ -25,9 +25,8 @@ from ..curves.draw.panel import (
     PanelLayout,
     Plot,
     Rectangle,
+    layout_points,
     place_labels,
-    point_scales,
-    ticks_width,
 )
 from ..curves.draw.style import ACCENT, DIM, FAINT, INK, TEXT, TICK, crop_names, text_width
 from ..statistics.estimates import mean
@@ -145,17 +144,15 @@ class Cloud(Content):
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
         points = [point for content in contents for line in content.lines for point in line.points]
-        across, up = point_scales(curve, points, margins=(0.05, 0.06))
         alone = len(contents) == 1
-        return PanelLayout(
-            left=ticks_width(up),
+        return layout_points(
+            curve,
+            points,
+            margins=(0.05, 0.06),
             right=40 if alone else 12,
-            bottom=24,
             width=330,
             min_width=170,
             height=210 if alone else 140,
-            x=across,
-            y=up,
         )
 
     def draw(self, plot: Plot, curve: Curve) -> None:

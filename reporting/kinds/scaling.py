@@ -32,7 +32,7 @@ from ...studies.schema.settings import Names
 from ...studies.text.toml_positions import KeyPath
 from ...studies.text.units import number_range
 from ..curves.curve import Axis, Content, Curve, Panel, Point
-from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, point_scales, spread_labels, ticks_width
+from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, layout_points, spread_labels
 from ..curves.draw.style import DIM, LIGHT, TEXT, TICK, Stroke, crop_names, line_strokes, text_width
 from ..statistics.estimates import mean
 from ..subject import Observation, Observations, ResultSubject
@@ -500,7 +500,6 @@ class Scaling(Content):
         points = [
             point for series in every for point in (*series.points, *series.held_out, *series.law_points)
         ]
-        across, up = point_scales(curve, points, margins=(0.04, 0.06))
         names = [
             name
             for content in contents
@@ -508,15 +507,14 @@ class Scaling(Content):
         ]
         widths = [text_width(name, TEXT, bold=True) for name in names]
         widths += [text_width(exponent_text(series.law), TICK) for series in every if series.law]
-        return PanelLayout(
-            left=ticks_width(up),
+        return layout_points(
+            curve,
+            points,
+            margins=(0.04, 0.06),
             right=_NAME + max(widths, default=0.0),
-            bottom=24,
             width=300,
             min_width=120,
             height=200,
-            x=across,
-            y=up,
         )
 
     def draw(self, plot: Plot, curve: Curve) -> None:

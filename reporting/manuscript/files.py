@@ -18,7 +18,6 @@ import polars as pl
 
 from ...studies.catalog.datasets import Dataset, require_dataset
 from ...studies.schema.factors import one_line
-from ...studies.study import Study
 from ...studies.text.units import format_duration, plural
 from ..curves.curve import Curve
 from ..outcomes import program_words
@@ -27,6 +26,7 @@ from ..page.latex_section import (
     claim_lines,
     draw_bare,
     figure_float,
+    file_stem,
     provenance_lines,
     table_float,
     varied_line,
@@ -81,25 +81,17 @@ def _study_files(paper: Manuscript, now: Snapshot) -> Iterator[tuple[str, bytes]
     study, keys = now.study, paper.keys
     shown = keys.tables.get(study.name, [each.name for each in study.tables])
     for table in now.tables([each for each in study.tables if each.name in shown]):
-        name = _stem(study, f"table-{table.name}")
+        name = file_stem(f"{study.name}/table-{table.name}")
         yield f"{name}.tex", _encode([table_float(study, table, keys.paper.format)])
     shown = keys.figures.get(study.name, [each.name for each in study.curves])
     specs = [each for each in study.curves if each.name in shown]
     for curve in now.curves(specs) if len(now.own_outcomes) else ():
-        name = _stem(study, f"figure-{curve.name}")
+        name = file_stem(f"{study.name}/figure-{curve.name}")
         drawn = draw_bare(curve, "pdf")
         yield f"{name}.pdf", drawn
         yield f"{name}.svg", draw_bare(curve, "svg")
         written = figure_float(study, curve, f"{keys.paper.folder}/{name}.pdf", drawn)
         yield f"{name}.tex", _encode([r"% \usepackage{graphicx}", f"% data {_hash(curve)}", written])
-
-
-def _stem(study: Study, name: str) -> str:
-    """Return the path of the generated file for a table or figure, without its extension.
-
-    Dots become hyphens, since LaTeX reads a dot as the start of an extension.
-    """
-    return f"{study.name}/{name}".replace(".", "-")
 
 
 def _hash(curve: Curve) -> str:

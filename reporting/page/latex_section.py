@@ -55,7 +55,8 @@ def latex_section(study: Study, store: Store, *, form: str = "latex") -> LatexSe
     inputs = Snapshot.of(study, store)
     tables = [table_float(study, table, form) for table in inputs.tables()]
     curves = inputs.curves() if len(inputs.own_outcomes) else []
-    figures = {_file_name(study, curve): draw_bare(curve, "pdf") for curve in curves}
+    files = [f"{file_stem(f'{study.name}-{curve.name}')}.pdf" for curve in curves]
+    figures = {file: draw_bare(curve, "pdf") for file, curve in zip(files, curves, strict=True)}
     drawings = zip(curves, figures.items(), strict=True)
     floats = [*tables, *(figure_float(study, curve, *drawing) for curve, drawing in drawings)]
     packages = tables[0].partition("\n")[0] if tables else _PACKAGES
@@ -85,12 +86,12 @@ def draw_bare(curve: Curve, form: FigureFormat) -> bytes:
     return replace(curve, caption="", notes=(), provenance="").render(form)
 
 
-def _file_name(study: Study, curve: Curve) -> str:
-    """Return the name of the PDF file of a figure.
+def file_stem(name: str) -> str:
+    """Return the path of a generated file without its extension.
 
-    Dots in names become dashes, because LaTeX would read the text after a dot as a file extension.
+    Dots become dashes, because LaTeX would read the text after a dot as a file extension.
     """
-    return f"{study.name}-{curve.name}".replace(".", "-") + ".pdf"
+    return name.replace(".", "-")
 
 
 def figure_float(study: Study, curve: Curve, file: str, drawn: bytes) -> str:

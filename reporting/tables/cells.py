@@ -20,11 +20,11 @@ from ...studies.catalog.metrics import (
 from ...studies.catalog.published import PublishedNumber, published_tables
 from ...studies.claims.comparisons import seeds_at_looks
 from ...studies.presentation.changes import CHANGES, Changes, read_changes
-from ...studies.presentation.kinds import Spread, TableExtras, fixed_levels, is_selected, selected_levels
+from ...studies.presentation.kinds import Spread, TableExtras, is_selected, selected_levels
 from ...studies.presentation.metric_words import with_true_title
 from ...studies.resolve.trial import CellKey as TrialCell
 from ...studies.resolve.trial import Trial, first_of_each_kind
-from ...studies.schema.factors import SEED, level_name, level_names, level_text, one_line
+from ...studies.schema.factors import SEED, level_names, level_text, one_line
 from ...studies.schema.settings import Level
 from ...studies.study import Study
 from ..outcomes import provenance
@@ -63,7 +63,10 @@ class TableCells:
     def table(self) -> Table:
         """Return the finished table. If requested, rows and columns that only the paper has are added."""
         spec, match, shown = self.spec, self.published_match, self.shown_trials
-        cells = self._cells()  # makes the footnotes too
+        best = {place for column in self.bold_cells for place in column.best}
+        cells = tuple(  # makes the footnotes too
+            tuple(self._cell(row.level, column, best) for column in self.columns) for row in self.rows
+        )
         table = Table(
             name=spec.name,
             caption=caption_sentences(self, list(chain(*cells))),
@@ -140,13 +143,6 @@ class TableCells:
             return self.trials
         ended = added.intersection(self.outcomes["trial"])
         return [trial for trial in self.trials if trial.levels[SEED] in seeds or trial.id in ended]
-
-    @cached_property
-    def fixed(self) -> Mapping[str, Level]:
-        """Return the level of each factor that is not shown and has the same level in all trials."""
-        named = (self.spec.rows, self.spec.columns, *self.spec.over)
-        shown = [SEED, *(name for name in named if name is not None)]
-        return fixed_levels([trial.levels for trial in self.shown_trials], shown, self.study.design)
 
     def _in_rows(self, trials: Iterable[Trial]) -> list[Trial]:
         """Return the selected trials that belong to a row of the table.
@@ -250,11 +246,6 @@ class TableCells:
         return {self.place(trial.levels) for trial in self._in_rows(self.study.source.over_budget)}
 
     @cached_property
-    def baseline(self) -> str:
-        """Return a description of the baseline, which is a row or a change."""
-        return self.changes.describe_baseline() if self.changes else level_name(self.spec.baseline or "")
-
-    @cached_property
     def baselines(self) -> Mapping[str, str]:
         """Map each row to the row that it is compared with."""
         if self.changes:
@@ -302,12 +293,6 @@ class TableCells:
                 if column.level == level and number is not None and number.value is not None:
                     found[column.metric.name, cell] = number.value
         return found
-
-    def _cells(self) -> tuple[tuple[Cell, ...], ...]:
-        best = {place for column in self.bold_cells for place in column.best}
-        return tuple(
-            tuple(self._cell(row.level, column, best) for column in self.columns) for row in self.rows
-        )
 
     @cached_property
     def bold_cells(self) -> tuple[ColumnTests, ...]:

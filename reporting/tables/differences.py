@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ...studies.catalog.metrics import Metric, find_metric, is_target
 from ...studies.planning.final_values import ValueStatus
-from ...studies.presentation.kinds import describe_levels
+from ...studies.presentation.kinds import describe_levels, fixed_levels
 from ...studies.presentation.metric_words import (
     caution_sentence,
     difference_sentence,
@@ -23,7 +23,7 @@ from ...studies.presentation.metric_words import (
     with_true_title,
 )
 from ...studies.resolve.trial import first_of_each_kind
-from ...studies.schema.factors import SEED, one_line
+from ...studies.schema.factors import SEED, level_name, one_line
 from ...studies.schema.settings import Level, TrialSettings
 from ...studies.text.units import degrees_of_freedom, number_range, plural
 from ..outcomes import SOLVED_LENGTH, chance_of, chance_sentence, unsolved_sentence
@@ -307,7 +307,9 @@ def caption_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[str, ...
     settings = [trial.settings for trial in first_of_each_kind(made.shown_trials)]
     tallies = made.tallies.values()
     subject = caption_start(spec.caption, [column.metric for column in columns])
-    at = f", at {describe_levels(made.fixed)}" if made.fixed else ""
+    shown = [SEED, *filter(None, (spec.rows, spec.columns, *spec.over))]
+    fixed = fixed_levels([trial.levels for trial in made.shown_trials], shown, made.study.design)
+    at = f", at {describe_levels(fixed)}" if fixed else ""
     sentences = [f"{subject}{_average(spec, made.levels, tallies)}{at}."]
     if other := next((cell.metric for cell in cells if cell.metric), ""):
         title = with_true_title(find_metric(other), settings)[0].title
@@ -315,7 +317,8 @@ def caption_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[str, ...
     metrics = [*dict.fromkeys(column.metric for column in columns), *([find_metric(other)] if other else [])]
     sentences += [FIRST_SENTENCE] if any(is_target(metric.name) for metric in metrics) else []
     sentences += [difference] if (difference := difference_sentence(metrics, settings)) else []
-    sentences += differences_sentences(list(made.differences.values()), made.baseline, counts)
+    baseline = made.changes.describe_baseline() if made.changes else level_name(spec.baseline or "")
+    sentences += differences_sentences(list(made.differences.values()), baseline, counts)
     sentences += _best(spec, cells, made.bold_cells)
     sentences += [caution] if (caution := caution_sentence(metrics, settings)) else []
     sentences += [looks_sentence(counts)] if len(counts) > 1 else []

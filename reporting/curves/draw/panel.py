@@ -83,17 +83,6 @@ def make_scale(numbers: Iterable[float], axis: Axis, *, margin: float = 0.0) -> 
     return replace(found, ticks=tuple((found.at(place), text) for place, text in ticks))
 
 
-def point_scales(
-    curve: Curve, points: Sequence[Point], *, margins: tuple[float, float]
-) -> tuple[Scale, Scale]:
-    """Return the scales of both axes. They cover all points and intervals."""
-    up = [y for point in points for y in point.numbers]
-    return (
-        make_scale([point.x for point in points], curve.x, margin=margins[0]),
-        make_scale([y for y in up if y > 0 or not curve.y.log], curve.y, margin=margins[1]),
-    )
-
-
 def tick_texts(numbers: Sequence[float]) -> list[str]:
     """Return tick labels that show these numbers exactly, with few decimals.
 
@@ -427,6 +416,35 @@ class Plot:
 def ticks_width(scale: Scale) -> float:
     """Return the width of a vertical axis's tick labels, including the gap to the plot."""
     return max((text_width(text, TICK) for _, text in scale.ticks), default=0.0) + 8
+
+
+def layout_points(
+    curve: Curve,
+    points: Sequence[Point],
+    *,
+    margins: tuple[float, float],
+    right: float,
+    width: float,
+    min_width: float,
+    height: float,
+) -> PanelLayout:
+    """Return the layout of panels with points. The scales of both axes cover all points and intervals.
+
+    Each scale is extended by its share in `margins`, the horizontal one first. There is room for ticks and a
+    title below.
+    """
+    up = [y for point in points for y in point.numbers]
+    scale = make_scale([y for y in up if y > 0 or not curve.y.log], curve.y, margin=margins[1])
+    return PanelLayout(
+        left=ticks_width(scale),
+        right=right,
+        bottom=24,
+        width=width,
+        min_width=min_width,
+        height=height,
+        x=make_scale([point.x for point in points], curve.x, margin=margins[0]),
+        y=scale,
+    )
 
 
 def write(figure: Figure, x: float, y: float, text: str, **look: Any) -> None:  # noqa: ANN401 -- matplotlib's own
