@@ -19,7 +19,7 @@ from ..studies.presentation.kinds import TableExtras
 from ..studies.schema.factors import SEED, level_text
 from ..studies.text.units import plural
 from .claims.cell_values import CellResults
-from .claims.check import check_claims, comparison_tests, results_of_claims
+from .claims.check import check_claim, comparison_tests, results_of_claims
 from .claims.hypothesis_test import BoundedTest, PairedTest
 from .claims.verdicts import OPEN, ClaimResult, Verdict
 from .statistics.decided_differences import DecidedDifference
@@ -168,12 +168,8 @@ def claim_candidates(
 
     `estimator` predicts the training time of a trial. The other arguments are the same as for `next_seeds`.
     """
-    if not study.claims:
-        return
-    judged = study.with_later_seeds()
-    found = results_of_claims(judged, outcomes, metrics)
-    checked = check_claims(judged, outcomes, metrics)
-    for claim, result, results in zip(study.claims, checked, found, strict=True):
+    for claim, results in results_of_claims(study.with_later_seeds(), outcomes, metrics):
+        result = check_claim(claim, results, small=study.header.small)
         if result.verdict in OPEN:
             yield from _open_claim(claim, result, results, estimator)
 

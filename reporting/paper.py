@@ -220,28 +220,16 @@ def tables_of_paper(paper: str, store: Store | str | Path, name: str | None = No
     With a `name`, only this table is returned.
     """
     check_arguments(argument_fault("paper", paper, str, "the name of a paper"), store_fault(store))
-    printed, stored = published_tables_of(paper, name), _Stored.of(paper, open_store(store))
-    return list(paper_tables(printed, stored.studies, stored.outcomes, stored.begun))
+    return list(paper_tables(published_tables_of(paper, name), *_stored(paper, open_store(store))))
 
 
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    """The stored studies of a paper, with the outcomes of their trials.
-
-    `begun` has the ids of unfinished trials.
-    """
-
-    studies: tuple[Study, ...]
-    outcomes: pl.DataFrame
-    begun: frozenset[str]
-
-    @classmethod
-    def of(cls, paper: str, store: Store) -> _Stored:
-        studies = studies_of_paper(paper, store)
-        outcomes = load_outcomes(store, *studies)
-        ended = set(outcomes["trial"])
-        begun = (trial for study in studies for trial in started_trials(study, store, ended))
-        return cls(studies, outcomes, frozenset(begun))
+def _stored(paper: str, store: Store) -> tuple[tuple[Study, ...], pl.DataFrame, frozenset[str]]:
+    """Return a paper's stored studies, the outcomes of their trials, and the ids of unfinished trials."""
+    studies = studies_of_paper(paper, store)
+    outcomes = load_outcomes(store, *studies)
+    ended = set(outcomes["trial"])
+    begun = (trial for study in studies for trial in started_trials(study, store, ended))
+    return studies, outcomes, frozenset(begun)
 
 
 def published_only_table(theirs: PublishedTable) -> Table:
@@ -452,9 +440,8 @@ def paper_sheet(paper: str, store: Store | str | Path) -> PaperSheet:
     if paper not in papers():
         raise TableError(f"unknown paper '{paper}'{nearest_hint(paper, papers())}")
     store = open_store(store)
-    stored = _Stored.of(paper, store)
-    studies, outcomes = stored.studies, stored.outcomes
-    beside = list(_tables_beside(published_tables_of(paper), studies, outcomes, stored.begun))
+    studies, outcomes, begun = _stored(paper, store)
+    beside = list(_tables_beside(published_tables_of(paper), studies, outcomes, begun))
     snapshots = [Snapshot(study=study, store=store, outcomes=outcomes) for study in studies]
     counts = {each.study.name: each.status.counts["done"] for each in snapshots}
     return PaperSheet(

@@ -134,7 +134,12 @@ class Snapshot:
         return check_claims(self.study.with_later_seeds(), self.outcomes, self.claim_metrics)
 
     def prediction(self, law: Extrapolation) -> tuple[float, float | None, float | None] | None:
-        """Predict the value of a larger model by a power law, with an interval; None if unknown."""
-        from .claims.check import predict_by_law  # noqa: PLC0415 -- tables do without it
+        """Predict the value of a larger model by a power law, with a 95 % interval; None if unknown.
 
-        return predict_by_law(self.study.with_later_seeds(), law, self.outcomes, self.claim_metrics)
+        The interval is the one in tables of the kind `scaling`.
+        """
+        from ..studies.claims.comparisons import iter_quantities  # noqa: PLC0415 -- as above
+        from .claims.cell_values import CellResults  # noqa: PLC0415 -- as above
+
+        study, quantities = self.study.with_later_seeds(), set(iter_quantities(law))
+        return CellResults(study, quantities, self.outcomes, self.claim_metrics).prediction(law)

@@ -73,12 +73,9 @@ def check_claims(
     its trials in the store, which are needed only if `needs_metrics(study)`. Raises ClaimError if trainings
     with a time budget ran on several devices, or cells of several devices are compared by their time.
     """
-    if study.claims and (fault := _device_fault(study, outcomes)):
-        raise ClaimError(fault)
-    found = results_of_claims(study, outcomes, metrics)
     return tuple(
-        _check_claim(claim, results, small=study.header.small)
-        for claim, results in zip(study.claims, found, strict=True)
+        check_claim(claim, results, small=study.header.small)
+        for claim, results in results_of_claims(study, outcomes, metrics)
     )
 
 
@@ -94,12 +91,14 @@ def _device_fault(study: Study, outcomes: pl.DataFrame) -> str:
 
 def results_of_claims(
     study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None
-) -> list[CellResults]:
-    """Return, for each claim, the results of the cells that may decide it.
+) -> Iterator[tuple[Claim, CellResults]]:
+    """Yield each claim with the results of the cells that may decide it.
 
     If a claim opens a gate, the cells that this gate or a later one holds back are left out, since their
-    results must not change the claim's verdict. The arguments are the same as for `check_claims`.
+    results must not change the claim's verdict. The arguments and the error are those of `check_claims`.
     """
+    if study.claims and (fault := _device_fault(study, outcomes)):
+        raise ClaimError(fault)
     gates = study.gates
     stages = [gates.first_gate(claim.spec.name) if gates else None for claim in study.claims]
     made: dict[int | None, CellResults] = {}
@@ -108,18 +107,7 @@ def results_of_claims(
         quantities = {each for claim in claims for each in claim.quantities}
         cells = study if gates is None or stage is None else gates.without_held(study, stage)
         made[stage] = CellResults(cells, quantities, outcomes, metrics)
-    return [made[stage] for stage in stages]
-
-
-def predict_by_law(
-    study: Study, law: Extrapolation, outcomes: pl.DataFrame, metrics: pl.DataFrame | None
-) -> tuple[float, float | None, float | None] | None:
-    """Predict the value of a larger model by a power law, with a 95 % interval.
-
-    The interval is the one in tables of the kind `scaling`. Return None if it is unknown. The arguments are
-    the same as for `check_claims`.
-    """
-    return CellResults(study, set(iter_quantities(law)), outcomes, metrics).prediction(law)
+    yield from ((claim, made[stage]) for claim, stage in zip(study.claims, stages, strict=True))
 
 
 def needs_metrics(study: Study) -> bool:
@@ -130,7 +118,8 @@ def needs_metrics(study: Study) -> bool:
     return any("[" in each.metric for claim in study.claims for each in claim.quantities)
 
 
-def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimResult:
+def check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimResult:
+    """Check one claim by the results of its cells. `small` marks a paper's claim in a smaller study."""
     family = claim.comparisons
     tests = {each: comparison_tests(each, claim, results, len(family)) for each in family}
     tested = [each for each in family if not _is_proven(tests[each][0])]
