@@ -16,7 +16,7 @@ import polars as pl
 from ..studies.claims.comparisons import AllOf, AnyOf, Claim, Comparison, NotOf, Statement
 from ..studies.planning.time_estimates import TimeEstimator
 from ..studies.presentation.kinds import TableExtras
-from ..studies.schema.factors import SEED, level_text
+from ..studies.schema.factors import SEED
 from ..studies.text.units import plural
 from .claims.cell_values import CellResults
 from .claims.check import check_claim, comparison_tests, results_of_claims
@@ -179,7 +179,10 @@ def _open_claim(
 ) -> Iterator[NextSeeds]:
     family = claim.comparisons
     tests = {each: comparison_tests(each, claim, results, len(family)) for each in family}
-    now = {each: _known(finding.verdict) for each, finding in zip(family, result.findings, strict=True)}
+    now = {
+        each: _Chances(float(one.verdict is Verdict.CONFIRMED), float(one.verdict is Verdict.REFUTED))
+        for each, one in zip(family, result.findings, strict=True)
+    }
     if not all(looked[0].complete for looked in tests.values()):
         return
 
@@ -221,10 +224,6 @@ def _has_no_spread(test: PairedTest | BoundedTest) -> bool:
     if isinstance(test, BoundedTest):  # ranks have no spread at all
         return test.n > 0 and not test.is_unknown
     return test.effect is not None and test.spread is None
-
-
-def _known(verdict: Verdict) -> _Chances:
-    return _Chances(float(verdict is Verdict.CONFIRMED), float(verdict is Verdict.REFUTED))
 
 
 def _predicted(test: PairedTest | BoundedTest, count: int, level: float) -> _Chances:
@@ -349,16 +348,14 @@ def _open_table(made: TableCells, estimator: TimeEstimator) -> Iterator[NextSeed
 
 def _not_ended(made: TableCells) -> dict[tuple[str, str], dict[int, list[Trial]]]:
     """Return the unfinished trials of a table, by row and column, then by seed."""
-    spec = made.spec
     ended = set(made.outcomes.filter(pl.col("status") != "incomplete")["trial"])
     # the table's trials have the displayed names of rows as levels, so the study's own are returned
     own = {trial.id: trial for trial in made.study.with_later_seeds().trials}
     found: dict[tuple[str, str], dict[int, list[Trial]]] = {}
     for trial in made.trials:
         if trial.id not in ended:
-            column = "" if spec.columns is None else level_text(trial.levels[spec.columns])
-            place = level_text(trial.levels[spec.rows]), column
-            found.setdefault(place, {}).setdefault(int(trial.levels[SEED]), []).append(own[trial.id])
+            of_place = found.setdefault(made.place(trial.levels), {})
+            of_place.setdefault(int(trial.levels[SEED]), []).append(own[trial.id])
     return found
 
 

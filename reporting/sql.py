@@ -101,18 +101,15 @@ def _answer(sql: str, tables: Mapping[str, pl.LazyFrame], limits: QueryLimits) -
             )
         except subprocess.TimeoutExpired:
             raise QueryError(f"query: stopped after {limits.seconds:g} s; {_NARROW}") from None
-        fault = _read_fault(ended)
+        if ended.returncode == 0:
+            fault = json.loads(ended.stdout)
+        elif b"memory allocation" in ended.stderr or b"Cannot allocate memory" in ended.stderr:
+            fault = {"kind": "memory"}
+        else:
+            fault = {"kind": "crash", "message": f"status {ended.returncode}"}
         if not fault:
             return pl.read_ipc(answer)
     raise QueryError(_explain_fault(fault, tables, limits))
-
-
-def _read_fault(ended: subprocess.CompletedProcess[bytes]) -> Mapping[str, str]:
-    if ended.returncode == 0:
-        return json.loads(ended.stdout)
-    if b"memory allocation" in ended.stderr or b"Cannot allocate memory" in ended.stderr:
-        return {"kind": "memory"}
-    return {"kind": "crash", "message": f"status {ended.returncode}"}
 
 
 def _explain_fault(fault: Mapping[str, str], tables: Mapping[str, pl.LazyFrame], limits: QueryLimits) -> str:

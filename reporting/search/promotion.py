@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -326,19 +325,6 @@ _OPERATOR = re.compile(r">>|[+*]")
 """Operators that may bind differently after a text with them fills a placeholder."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Steps:
-    """The changes that lead from the baseline to the best point.
-
-    `recipe` has a placeholder at each change. `levels` has the two levels of each placeholder: the baseline's
-    and the best point's.
-    """
-
-    recipe: str
-    levels: Mapping[str, tuple[Level, Level]]
-    fixed: Mapping[str, Level]
-
-
 def path_text(study: Study, found: SearchPoints, *, seeds: int = FRESH_SEEDS) -> str:
     """Return a study file that goes from the baseline to the best point, change by change."""
     baseline, ranked = study.baseline, found.ranked()
@@ -349,21 +335,24 @@ def path_text(study: Study, found: SearchPoints, *, seeds: int = FRESH_SEEDS) ->
             f"no point of {study.name} has values for all of its seeds yet: run the study first"
         )
     refuse_ties(study, found)
-    steps = _steps(study, baseline, ranked[0].values)
-    if not steps.levels:
+    recipe, levels, fixed = _steps(study, baseline, ranked[0].values)
+    if not levels:
         raise PromotionError(f"the best point of {study.name} is its baseline, so no changes lead to it")
     data = study.document.data
     across = study.search.settings.across if study.search else ()
     around, columns = ({"around": list(across)}, {"columns": across[0]}) if across else ({}, {})
     factors = {
         **{name: list(study.factors[name]) for name in across},
-        **{name: [level] for name, level in steps.fixed.items() if name not in across},
-        **{name: list(pair) for name, pair in steps.levels.items()},
+        **{name: [level] for name, level in fixed.items() if name not in across},
+        **{name: list(pair) for name, pair in levels.items()},
         SEED: fresh_seeds(study, seeds),
     }
     sources = dict.fromkeys(factors, f"ours: the baseline of the search {study.name} and its best point")
     sources[SEED] = f"ours: fresh, not used by the search {study.name}"
-    what = f"from its baseline to its best point in {plural(len(steps.levels), 'step')}"
+    what = f"from its baseline to its best point in {plural(len(levels), 'step')}"
+    written = {
+        name: [study.design.written_level(name, level) for level in each] for name, each in factors.items()
+    }
     return "\n".join(
         [
             toml_comment(
@@ -374,8 +363,8 @@ def path_text(study: Study, found: SearchPoints, *, seeds: int = FRESH_SEEDS) ->
             ),
             "",
             toml_table("[study]", {**_path_header(study, data, found.goals[0]), **around}),
-            *trial_tables(data, steps.recipe),
-            toml_table("[factors]", _written(study, factors)),
+            *trial_tables(data, recipe),
+            toml_table("[factors]", written),
             toml_table(
                 "[[table]]",
                 {"name": "path", "rows": "changes", **columns, "value": found.goals[0].name},
@@ -393,47 +382,48 @@ def _path_header(study: Study, data: Mapping[str, Any], goal: SearchObjective) -
     return {"name": f"{study.name}-path", "title": title, **kept, "design": {"name": "path", **decides}}
 
 
-def _written(study: Study, factors: Mapping[str, Sequence[Level]]) -> dict[str, Any]:
-    return {
-        name: [study.design.written_level(name, level) for level in levels]
-        for name, levels in factors.items()
-    }
+_LevelPairs = Mapping[str, tuple[Level, Level]]
+"""The two levels of each placeholder: the baseline's and the best point's."""
 
 
-def _steps(study: Study, start: Mapping[str, Level], end: Mapping[str, Level]) -> _Steps:
+def _steps(
+    study: Study, start: Mapping[str, Level], end: Mapping[str, Level]
+) -> tuple[str, _LevelPairs, Mapping[str, Level]]:
+    """Return the changes that lead from the baseline `start` to the best point `end`.
+
+    They are a recipe with a placeholder at each change, the two levels of each placeholder, and the levels of
+    other placeholders.
+    """
     root = study.template.expand(study.template.texts[RECIPE_PATH]).root
     own = {name for name, _ in Recipe(root).dimensions}
     recipe, inner = _recipe_steps(root, start, end, {*study.factors, *study.dimensions} - own)
     level_of = partial(_level, fragments=study.template.fragments)
-    levels: dict[str, tuple[Level, Level]] = dict(inner)
+    levels, fixed = dict(inner), dict[str, Level]()
     needed = outer_names(study) | set(HOLE_PATTERN.findall(recipe))
     needed |= {hole for pair in inner.values() for level in pair for hole in _holes(level)}
-    fixed: dict[str, Level] = {}
-    for name in [*study.factors, *(each for each in study.dimensions if each not in study.factors)]:
+    for name in dict.fromkeys((*study.factors, *study.dimensions)):
         if name == SEED or name in own:
             continue
         if name not in study.dimensions:
             fixed[name] = study.factors[name][0]
-            continue
-        if name not in start or name not in end:  # filled by the point that has it
-            continue
-        pair = level_of(start[name], start, end), level_of(end[name], end, start)
-        if level_key(pair[0]) == level_key(pair[1]):
-            fixed[name] = pair[0]
-        else:
-            levels[name] = pair
+        elif name in start and name in end:  # others are filled by the point that has them
+            pair = level_of(start[name], start, end), level_of(end[name], end, start)
+            if level_key(pair[0]) == level_key(pair[1]):
+                fixed[name] = pair[0]
+            else:
+                levels[name] = pair
     levels = {name: (level_of(a, start, end), level_of(b, end, start)) for name, (a, b) in levels.items()}
     used = _closure(needed, {**levels, **{name: (level,) for name, level in fixed.items()}})
-    return _Steps(
-        recipe=recipe,
-        levels={name: pair for name, pair in levels.items() if name in used or name in inner},
-        fixed={name: level for name, level in fixed.items() if name in used},
+    return (
+        recipe,
+        {name: pair for name, pair in levels.items() if name in used or name in inner},
+        {name: level for name, level in fixed.items() if name in used},
     )
 
 
 def _recipe_steps(
     root: Node, start: Mapping[str, Level], end: Mapping[str, Level], taken: Collection[str]
-) -> tuple[str, dict[str, tuple[Level, Level]]]:
+) -> tuple[str, _LevelPairs]:
     """Return a recipe with placeholders where two points differ.
 
     The second result has the two values of each placeholder: that of `start` and that of `end`.
