@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, product
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -25,12 +25,7 @@ from ...studies.catalog.metrics import (
     metric_family,
     unknown_metric,
 )
-from ...studies.catalog.published import (
-    PublishedTable,
-    match_published_keys,
-    published_faults,
-    published_tables,
-)
+from ...studies.catalog.published import match_published_keys, published_faults, published_tables
 from ...studies.presentation.kinds import (
     CurveKind,
     KeyFault,
@@ -207,9 +202,11 @@ class CellFigure(CurveKind):
     def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
         """Return the figure that these keys describe, with the results of a study."""
         from ..subject import ResultSubject  # noqa: PLC0415 -- the keys are checked without it
+        from .samples import collect_samples  # noqa: PLC0415 -- as above
 
         subject = ResultSubject(study, self.select, outcomes)
-        cells = FigureCells.collect(self, subject, metrics)
+        samples = collect_samples(self, study, outcomes, metrics)
+        cells = FigureCells(spec=self, subject=subject, samples=samples)
         panels = self.split_panels(cells.panels(), cells.metric)
         fixed = subject.fixed(self.roles.values())
         caption = self.caption or self._default_caption(cells, fixed)
@@ -324,38 +321,28 @@ class SeriesFigure(CellFigure):
 
 @dataclass(frozen=True, kw_only=True)
 class FigureCells:
-    """The values of one figure, with the texts and axis positions for drawing them.
-
-    `paper` is the published table drawn with them. `levels` are the selected levels of every factor, in the
-    order of the study.
-    """
+    """The values of one figure, with the texts and axis positions for drawing them."""
 
     spec: CellFigure
-    metric: Metric
-    x_metric: Metric | None
-    levels: Mapping[str, tuple[Level, ...]]
+    subject: ResultSubject
     samples: Samples
-    paper: PublishedTable | None
 
-    @classmethod
-    def collect(cls, spec: CellFigure, subject: ResultSubject, metrics: pl.DataFrame | None) -> Self:
-        """Collect the values of a figure from a study's results.
+    @cached_property
+    def metric(self) -> Metric:
+        """Return the metric of the figure, with a title that suits its trials."""
+        over_index = not {*INDEX_AXES}.isdisjoint(self.spec.roles.values())
+        metric = find_metric(self.spec.value)
+        return with_true_title(metric, self.subject.settings, over_index=over_index)[0]
 
-        `metrics` has stored histories; a figure of final values does not need them.
-        """
-        from .samples import collect_samples  # noqa: PLC0415 -- as above
+    @cached_property
+    def x_metric(self) -> Metric | None:
+        """Return the metric on the horizontal axis, if it shows one."""
+        return self.subject.metric(self.spec.x)[0] if self.spec.x in METRICS_AND_COSTS else None
 
-        study, settings = subject.study, subject.settings
-        metric = find_metric(spec.value)
-        over_index = not {*INDEX_AXES}.isdisjoint(spec.roles.values())
-        return cls(
-            spec=spec,
-            metric=with_true_title(metric, settings, over_index=over_index)[0],
-            x_metric=subject.metric(spec.x)[0] if spec.x in METRICS_AND_COSTS else None,
-            levels=selected_levels(spec.select, study.factors),
-            samples=collect_samples(spec, study, subject.outcomes, metrics),
-            paper=published_tables().get((study.paper or "", getattr(spec, "published", None) or "")),
-        )
+    @property
+    def levels(self) -> Mapping[str, tuple[Level, ...]]:
+        """Return the selected levels of every factor, in the order of the study."""
+        return self.subject.levels
 
     def panels(self) -> tuple[Panel, ...]:
         """Return the panels of the figure, row by row.
@@ -438,10 +425,11 @@ class FigureCells:
         row, and any its column (see `match_published_keys`); a table with one column is matched only by its
         rows.
         """
-        if self.paper is None:
+        key = (self.subject.study.paper or "", getattr(self.spec, "published", None) or "")
+        if (paper := published_tables().get(key)) is None:
             return None
         rows = list[str]()
-        columns = list(self.paper.columns) if len(self.paper.columns) == 1 else []
+        columns = list(paper.columns) if len(paper.columns) == 1 else []
         # panels are numbered row by row
         row, column = divmod(panel, len(self.levels.get(self.spec.panels or "", ())) or 1)
         at = {self.spec.rows: row, self.spec.panels: column, self.spec.x: x}
@@ -451,11 +439,11 @@ class FigureCells:
             if number is None:
                 continue
             texts = [level_text(level) for level in levels]
-            for keys, known in ((rows, self.paper.rows), (columns, self.paper.columns)):
+            for keys, known in ((rows, paper.rows), (columns, paper.columns)):
                 keys += [
                     key for level, key in match_published_keys(texts, known).items() if level == texts[number]
                 ]
-        cells = (self.paper.cells.get((one, other)) for one in rows for other in columns)
+        cells = (paper.cells.get((one, other)) for one in rows for other in columns)
         return next((cell.value for cell in cells if cell is not None), None)
 
 
