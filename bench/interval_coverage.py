@@ -20,12 +20,12 @@ import sys
 
 import numpy as np
 
+from activemem.reporting.statistics.estimates import Interval
 from activemem.reporting.statistics.factor_effects import Contrast, FactorModel, TermColumns
 from activemem.reporting.statistics.stratified_bootstrap import (
     INTERQUARTILE_MEAN,
     MEAN,
     MEDIAN,
-    Aggregate,
     aggregate_all,
     probability_of_improvement,
 )
@@ -87,7 +87,7 @@ def print_effects(draws: int) -> None:
             print(f"| {seeds} | {name} | {rates} |", flush=True)
 
 
-def covers(found: Contrast | Aggregate, truth: float) -> bool:
+def covers(found: Contrast | Interval, truth: float) -> bool:
     """Return whether an interval contains a number."""
     return found.low is not None and found.high is not None and found.low <= truth <= found.high
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..studies.searches.points import SearchPoints
     from .claims.verdicts import ClaimResult
     from .curves.curve import Curve
+    from .statistics.estimates import Interval
     from .tables.table import Table
 
 
@@ -133,7 +134,7 @@ class Snapshot:
 
         return check_claims(self.study.with_later_seeds(), self.outcomes, self.claim_metrics)
 
-    def prediction(self, law: Extrapolation) -> tuple[float, float | None, float | None] | None:
+    def prediction(self, law: Extrapolation) -> Interval | None:
         """Predict the value of a larger model by a power law, with a 95 % interval; None if unknown.
 
         The interval is the one in tables of the kind `scaling`.

@@ -39,7 +39,7 @@ from ...studies.planning.reused_trials import find_stale_trials
 from ...studies.resolve.costs import counted_cost, model_cost, reachable_length
 from ...studies.resolve.trial import CellKey, Trial
 from ...studies.schema.factors import SEED
-from ..statistics.estimates import mean
+from ..statistics.estimates import Interval, mean
 from ..statistics.pooled_differences import Pool, Values, pooled_variance
 from ..statistics.speedup import Ends, TargetCosts, log_ratios
 from .verdicts import MissingTrials
@@ -368,7 +368,7 @@ class CellResults:
         law = fit_power_law(known) if len(known) == len(points) else None
         return None if law is None or size is None else law.at(size)[0]
 
-    def prediction(self, law: Extrapolation) -> tuple[float, float | None, float | None] | None:
+    def prediction(self, law: Extrapolation) -> Interval | None:
         """Predict the value of a larger model by a power law, with a 95 % interval.
 
         As in a table of the kind `scaling`, the law is fitted to the geometric means over the study's own

@@ -46,7 +46,7 @@ from ...studies.schema.factors import (
 )
 from ...studies.schema.settings import Level
 from ...studies.text.units import number_range
-from ..statistics.estimates import estimate, mean
+from ..statistics.estimates import Interval, estimate, mean
 from .curve import INDEX_AXES, TIME_AXES, Axis, Content, Curve, Panel, Point
 
 if TYPE_CHECKING:
@@ -447,9 +447,7 @@ class FigureCells:
         return next((cell.value for cell in cells if cell is not None), None)
 
 
-def mean_interval(
-    values: Sequence[float], band: Band, metric: Metric
-) -> tuple[float, float | None, float | None]:
+def mean_interval(values: Sequence[float], band: Band, metric: Metric) -> Interval:
     """Return the mean of a metric's values, and the lower and upper end of its interval.
 
     Both ends are None for a single value. The result does not depend on the order of the values. The interval
@@ -457,9 +455,9 @@ def mean_interval(
     """
     if band == "minmax":
         low, high = (min(values), max(values)) if len(values) > 1 else (None, None)
-        return mean(sorted(values)), low, high
+        return Interval(mean(sorted(values)), low, high)
     found = estimate(values, spread=band).within(metric.bounds)
-    return found.value, found.low, found.high
+    return Interval(found.value, found.low, found.high)
 
 
 def grouped_values(frame: pl.DataFrame, *keys: str, of: tuple[str, ...] = ("value",)) -> list[tuple]:
@@ -476,13 +474,12 @@ def grouped_values(frame: pl.DataFrame, *keys: str, of: tuple[str, ...] = ("valu
     ]
 
 
-def interval_point(x: float, found: tuple[float, float | None, float | None], n: int) -> Point:
+def interval_point(x: float, found: Interval, n: int) -> Point:
     """Return a point of a figure at `x`, with a mean and its interval.
 
     `found` is a result of `mean_interval`.
     """
-    value, low, high = found
-    return Point(x=float(x), y=value, low=low, high=high, n=n)
+    return Point(x=float(x), y=found.value, low=found.low, high=found.high, n=n)
 
 
 def _noted(panels: Sequence[Panel], cells: FigureCells) -> Iterator[str]:

@@ -114,7 +114,7 @@ def _cells(
     found = aggregate_all(runs, statistics, resamples=RESAMPLES, seed=BOOTSTRAP_SEED)
     count = sum(map(len, runs))
     for each in found.values():
-        yield interval_cell(each.value, (each.low, each.high), number.format, count)
+        yield interval_cell(each, number.format, count)
     if spec.baseline is None:
         return
     baseline = level_text(spec.baseline)
@@ -125,7 +125,7 @@ def _cells(
         runs, scores.runs[baseline], sign=scores.sign, resamples=RESAMPLES, seed=BOOTSTRAP_SEED
     )
     chance = Metric(name=BETTER, title=BETTER, decimals=2)
-    yield interval_cell(better.value, (better.low, better.high), chance.format, count)
+    yield interval_cell(better, chance.format, count)
 
 
 def _sentences(

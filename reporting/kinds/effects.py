@@ -34,7 +34,7 @@ from ..curves.curve import Axis, Bar, Content, Curve, Panel
 from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, Scale, make_scale, measure_names
 from ..curves.draw.style import DIM, FAINT, INK, MAX_NAME_WIDTH, TEXT, TICK, text_width, wrap_text
 from ..statistics.decided_differences import SIGNIFICANCE_LEVEL
-from ..statistics.estimates import detectable, mean
+from ..statistics.estimates import Interval, detectable, mean
 from ..subject import ResultSubject, StudyModel, model_factors
 from ..tables.differences import caption_start, detectable_words
 from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Table, interval_cell, number_cell
@@ -275,8 +275,8 @@ def _rows(
         return empty if value is None else number_cell(value, words(value))
 
     def contrast_cell(contrast: Contrast) -> Cell:
-        bounds, text = (contrast.low, contrast.high), with_sign(metric.format(contrast.value))
-        return interval_cell(contrast.value, bounds, metric.format, count, text=text)
+        found = Interval(contrast.value, contrast.low, contrast.high)
+        return interval_cell(found, metric.format, count, text=with_sign(metric.format(found.value)))
 
     def term_cells(term: Term) -> tuple[Cell, Cell, Cell]:
         effect = found.effects.get(term)

@@ -34,7 +34,7 @@ from ...studies.text.units import number_range
 from ..curves.curve import Axis, Content, Curve, Panel, Point
 from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, layout_points, spread_labels
 from ..curves.draw.style import DIM, LIGHT, TEXT, TICK, Stroke, crop_names, line_strokes, text_width
-from ..statistics.estimates import mean
+from ..statistics.estimates import Interval, mean
 from ..subject import Observation, Observations, ResultSubject
 from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Table, interval_cell, number_cell
 
@@ -310,23 +310,25 @@ def _exponent(law: FittedLaw | None) -> Cell:
     if law is None:
         return _empty()
     half = law.half_width
-    bounds = None if half is None else (law.exponent - half, law.exponent + half)
+    bounds = (None, None) if half is None else (law.exponent - half, law.exponent + half)
     if _has_offset(law):
-        bounds = law.exponent_interval
-    return interval_cell(law.exponent, bounds, lambda value: f"{value:.3f}".replace("-", "−"), law.n)
+        bounds = law.exponent_interval or (None, None)
+    return interval_cell(
+        Interval(law.exponent, *bounds), lambda value: f"{value:.3f}".replace("-", "−"), law.n
+    )
 
 
 def _offset(law: FittedLaw | None, metric: Metric) -> Cell:
     if law is None or not _has_offset(law):
         return _empty()
-    return interval_cell(law.offset, law.offset_interval, metric.format, law.n)
+    found = Interval(law.offset, *(law.offset_interval or (None, None)))
+    return interval_cell(found, metric.format, law.n)
 
 
 def _predicted(law: FittedLaw | None, cell: LawCell | None, metric: Metric) -> Cell:
     if law is None or cell is None:
         return _empty()
-    value, low, high = law.next_cell(cell.cost)
-    return interval_cell(value, (low, high), metric.format, law.n)
+    return interval_cell(law.next_cell(cell.cost), metric.format, law.n)
 
 
 def _empty() -> Cell:
@@ -409,9 +411,7 @@ def _law(law: FittedLaw, costs: Sequence[float], fitted: int) -> Law:
     )
 
 
-def _line(
-    find: Callable[[float], tuple[float, float | None, float | None]], first: float, last: float, n: int
-) -> Iterator[Point]:
+def _line(find: Callable[[float], Interval], first: float, last: float, n: int) -> Iterator[Point]:
     """Yield points of a law at costs from `first` to `last`.
 
     `find` returns the value at a cost, with its interval.

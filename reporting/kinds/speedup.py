@@ -29,6 +29,7 @@ from ...studies.schema.design import Design
 from ...studies.schema.factors import SEED, level_key, level_name, level_names, one_line
 from ...studies.schema.settings import Level, Names
 from ...studies.text.units import number_range
+from ..statistics.estimates import Interval
 from ..statistics.speedup import (
     BOUND_WORDS,
     HALFWAY_SENTENCE,
@@ -161,7 +162,7 @@ def _cell(
         at_least = found.value if found.bound == ">" else None
         text = f"{found.bound} {form(found.value)}"
         return Cell(status=CellStatus.CENSORED, text=text, marks=marks, at_least=at_least)
-    return interval_cell(found.value, (found.low, found.high), form, found.n, marks=marks)
+    return interval_cell(Interval(found.value, found.low, found.high), form, found.n, marks=marks)
 
 
 def _sentences(spec: SpeedupTable, subject: ResultSubject, cells: Sequence[Cell]) -> Iterator[str]:

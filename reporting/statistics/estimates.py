@@ -14,13 +14,21 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations_with_replacement
 from statistics import median
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ...errors import ActivememError
 from ...studies.presentation.kinds import Spread
 
 LEVEL = 0.95
 """The level of confidence intervals."""
+
+
+class Interval(NamedTuple):
+    """A number with its interval. Both ends are None if they are unknown."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
 
 
 class StatisticsError(ActivememError):

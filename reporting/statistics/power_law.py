@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from .estimates import LEVEL, mean, t_quantile
+from .estimates import LEVEL, Interval, mean, t_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,7 +45,7 @@ class PowerLaw:
     spread: float
     error: float | None
 
-    def at(self, x: float) -> tuple[float, float | None, float | None]:
+    def at(self, x: float) -> Interval:
         """Return the law's value at x, with its interval.
 
         The interval is ± t s √(1/n + (x − x̄)²/Sxx) on logarithms.
@@ -53,22 +53,22 @@ class PowerLaw:
         place = math.log(x) - self.center
         middle = math.log(self.coefficient) + self.exponent * math.log(x)
         if self.error is None:
-            return math.exp(middle), None, None
+            return Interval(math.exp(middle))
         half = t_quantile(LEVEL, self.n - 1) * self.error
         half *= math.sqrt(1 / self.n + place**2 / self.spread)
-        return math.exp(middle), math.exp(middle - half), math.exp(middle + half)
+        return Interval(math.exp(middle), math.exp(middle - half), math.exp(middle + half))
 
-    def next_cell(self, x: float) -> tuple[float, float | None, float | None]:
+    def next_cell(self, x: float) -> Interval:
         """Predict the result of a new cell with the cost x, with an interval.
 
         The interval includes the cell's own deviation from the law.
         """
         middle, low, _ = self.at(x)
         if low is None or self.error is None:
-            return middle, None, None
+            return Interval(middle)
         own = t_quantile(LEVEL, self.n - 1) * self.error
         half = math.hypot(math.log(middle / low), own)
-        return middle, middle * math.exp(-half), middle * math.exp(half)
+        return Interval(middle, middle * math.exp(-half), middle * math.exp(half))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,11 +99,11 @@ class OffsetLaw:
         interval = self.exponent_interval
         return None if interval is None else (interval[1] - interval[0]) / 2
 
-    def at(self, x: float) -> tuple[float, float | None, float | None]:
+    def at(self, x: float) -> Interval:
         """Return the law's value at x, with its interval."""
         return self._at(x, 1.0)
 
-    def next_cell(self, x: float) -> tuple[float, float | None, float | None]:
+    def next_cell(self, x: float) -> Interval:
         """Predict the result of a new cell with the cost x, with an interval.
 
         The interval includes the cell's own deviation from the law.
@@ -111,13 +111,14 @@ class OffsetLaw:
         # `half` belongs to a mean of n cells; a single cell has n times its variance on top
         return self._at(x, math.sqrt(self.n + 1))
 
-    def _at(self, x: float, wider: float) -> tuple[float, float | None, float | None]:
+    def _at(self, x: float, wider: float) -> Interval:
         middle = self.offset + self.coefficient * x**self.exponent
         if self.likely is None:
-            return middle, None, None
+            return Interval(middle)
         steep, share, top, half = self.likely
         logs = top + np.log(share + (1 - share) * (x / self.largest) ** -steep)
-        return middle, float(np.exp((logs - wider * half).min())), float(np.exp((logs + wider * half).max()))
+        low, high = np.exp((logs - wider * half).min()), np.exp((logs + wider * half).max())
+        return Interval(middle, float(low), float(high))
 
 
 def error_of_means(cells: Sequence[Sequence[float]]) -> float:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .estimates import LEVEL, t_quantile
+from .estimates import LEVEL, Interval, t_quantile
 
 Floats = NDArray[np.float64]
 
@@ -25,18 +25,6 @@ Runs = Sequence[Sequence[float]]
 """The scores of a method's runs, task by task."""
 
 _ROUNDING = 1e-12  # smaller deviations relative to the values count as zero
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Aggregate:
-    """A statistic over all tasks, with its interval.
-
-    It has no interval if a task has only one run, or if the runs do not vary.
-    """
-
-    value: float
-    low: float | None = None
-    high: float | None = None
 
 
 Function = Callable[[Sequence[Floats]], Floats]
@@ -103,10 +91,11 @@ MEDIAN = Statistic(median_of_tasks, lambda tasks: 2 - tasks % 2)
 
 def aggregate_all(
     runs: Runs, statistics: Mapping[str, Statistic], *, resamples: int, seed: int
-) -> dict[str, Aggregate]:
+) -> dict[str, Interval]:
     """Return the value and interval of each statistic for one method's runs.
 
-    All intervals use the same resamples.
+    A value has no interval if a task has only one run, or if the runs do not vary. All intervals use the same
+    resamples.
     """
     plain = [np.asarray(task, dtype=float)[None, :] for task in runs]
     drawn = _resampled(plain, np.random.default_rng(seed), resamples)
@@ -119,7 +108,7 @@ def aggregate_all(
 
 def probability_of_improvement(
     runs: Runs, baseline: Runs, *, sign: int = 1, resamples: int, seed: int
-) -> Aggregate:
+) -> Interval:
     """Return the chance that a run is better than a baseline's run on the same task.
 
     The chance is averaged over tasks. Ties count half (Mann and Whitney 1947). The runs of both methods are
@@ -134,16 +123,16 @@ def probability_of_improvement(
     return _aggregate(statistic, float(statistic.of(plain)[0]), statistic.of(drawn), counts)
 
 
-def _aggregate(statistic: Statistic, value: float, drawn: Floats, counts: Sequence[int]) -> Aggregate:
+def _aggregate(statistic: Statistic, value: float, drawn: Floats, counts: Sequence[int]) -> Interval:
     fewest, deviation = min(counts), float(drawn.std())
     if fewest < 2 or deviation <= _ROUNDING * float(np.abs(drawn).max()):
-        return Aggregate(value=value)
+        return Interval(value)
     degrees = (sum(counts) - len(counts)) * statistic.deciding(len(counts)) / len(counts)
     half = deviation * math.sqrt(fewest / (fewest - 1)) * t_quantile(LEVEL, round(degrees) + 1)
     low, high = value - half, value + half
     if statistic.is_share:
         low, high = max(low, 0.0), min(high, 1.0)
-    return Aggregate(value=value, low=low, high=high)
+    return Interval(value, low, high)
 
 
 def _resampled(runs: Sequence[Floats], generator: np.random.Generator, count: int) -> list[Floats]:

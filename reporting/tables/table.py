@@ -22,7 +22,7 @@ from ..outcomes import (
     stale_sentence,
     unused_seeds_sentence,
 )
-from ..statistics.estimates import Estimate
+from ..statistics.estimates import Estimate, Interval
 
 
 class TableError(ActivememError):
@@ -112,8 +112,7 @@ def number_cell(value: float, text: str, count: int = 1) -> Cell:
 
 
 def interval_cell(
-    value: float,
-    bounds: tuple[float | None, float | None] | None,
+    found: Interval,
     form: Callable[[float], str],
     count: int,
     *,
@@ -121,7 +120,7 @@ def interval_cell(
     marks: tuple[str, ...] = (),
 ) -> Cell:
     """Return a cell with a number and its interval, if any. `form` formats the number and both bounds."""
-    low, high = bounds or (None, None)
+    value, low, high = found
     half = None if low is None or high is None else (high - low) / 2
     return Cell(
         status=CellStatus.DONE,
