@@ -32,6 +32,10 @@ LastRunStudy = Annotated[
     str | None, typer.Argument(metavar="[STUDY]", help="The name or file of a study (default: the last run).")
 ]
 
+StudyFile = Annotated[
+    str, typer.Argument(metavar="STUDY", help="A study file, or the name of an included study.")
+]
+
 OnlyOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -70,100 +74,83 @@ _claim_option = partial(typer.Option, rich_help_panel="Until claims are decided"
 _training_option = partial(typer.Option, rich_help_panel="How trials train")
 _machine_option = partial(typer.Option, rich_help_panel="Many machines")
 
-LocalOption = Annotated[
-    bool | None,
-    typer.Option(
-        "--local/--ray",
-        help="--local: train one model after the other. --ray: train several at once (default: local for a "
-        "grid that takes a few minutes, else Ray).",
-    ),
-]
-
-ShardOption = Annotated[
-    str | None,
-    _machine_option(
-        "--shard", metavar="I/N", help="Run only the I-th of N parts of the trials, for example 3/16."
-    ),
-]
-
-MaxTrialsOption = Annotated[
-    int | None,
-    number_option(
-        "--max-trials",
-        help="The largest number of trials to run. A search also ends the last point that it has begun.",
-    ),
-]
-
-MaxFailuresOption = Annotated[
-    int | None, _failure_option("--max-failures", min=1, metavar="N", help="Stop once N trials have failed.")
-]
-
-RetryFailedOption = Annotated[bool, _failure_option("--retry-failed", help="Train failed trials again.")]
-
-KeepStaleOption = Annotated[
-    bool,
-    _training_option(
-        "--keep-stale", help="Reuse results of earlier versions of plug-ins (default: train again)."
-    ),
-]
-
-PackOption = Annotated[
-    str | None,
-    _training_option(
-        "--pack",
-        metavar="N",
-        help="Train N trials with models of equal shapes as one batch. N is a number, auto (pack if that is "
-        "faster) or off (default).",
-    ),
-]
-
-AddressOption = Annotated[
-    str | None,
-    _machine_option(
-        "--address", metavar="ADDR", help="The address of the Ray cluster (default: as configured)."
-    ),
-]
-
-UntilDecidedOption = Annotated[
-    bool,
-    _claim_option(
-        "--until-decided",
-        help="After the run, add seeds until all claims, and all differences in tables with "
-        "smallest_difference, are decided. Needs `max_seeds` in `[study]`.",
-    ),
-]
-
-BudgetOption = Annotated[
-    str | None,
-    _claim_option(
-        "--budget",
-        metavar="TIME",
-        help="With --until-decided: a limit on the total training time of the seeds that this run adds, "
-        "such as 90m or 20h.",
-    ),
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """The options of `study run` as the user gave them."""
+    """The options of `study run` as the user gave them, and the plug-ins."""
 
-    study: str
-    overrides: Sequence[str] | None
-    as_json: bool
-    local: bool | None
-    only: Sequence[str] | None
-    shard: str | None
-    max_trials: int | None
-    max_failures: int | None
-    retry_failed: bool
-    keep_stale: bool
-    until_decided: bool
-    budget: str | None
-    results: str | None
-    address: str | None
-    pack: str | None
-    plugin: Sequence[str]
+    study: StudyFile
+    overrides: OverridesOption = None
+    local: Annotated[
+        bool | None,
+        typer.Option(
+            "--local/--ray",
+            help="--local: train one model after the other. --ray: train several at once (default: local for "
+            "a grid that takes a few minutes, else Ray).",
+        ),
+    ] = None
+    only: OnlyOption = None
+    shard: Annotated[
+        str | None,
+        _machine_option(
+            "--shard", metavar="I/N", help="Run only the I-th of N parts of the trials, for example 3/16."
+        ),
+    ] = None
+    max_trials: Annotated[
+        int | None,
+        number_option(
+            "--max-trials",
+            help="The largest number of trials to run. A search also ends the last point that it has begun.",
+        ),
+    ] = None
+    max_failures: Annotated[
+        int | None,
+        _failure_option("--max-failures", min=1, metavar="N", help="Stop once N trials have failed."),
+    ] = None
+    retry_failed: Annotated[bool, _failure_option("--retry-failed", help="Train failed trials again.")] = (
+        False
+    )
+    keep_stale: Annotated[
+        bool,
+        _training_option(
+            "--keep-stale", help="Reuse results of earlier versions of plug-ins (default: train again)."
+        ),
+    ] = False
+    until_decided: Annotated[
+        bool,
+        _claim_option(
+            "--until-decided",
+            help="After the run, add seeds until all claims, and all differences in tables with "
+            "smallest_difference, are decided. Needs `max_seeds` in `[study]`.",
+        ),
+    ] = False
+    budget: Annotated[
+        str | None,
+        _claim_option(
+            "--budget",
+            metavar="TIME",
+            help="With --until-decided: a limit on the total training time of the seeds that this run adds, "
+            "such as 90m or 20h.",
+        ),
+    ] = None
+    pack: Annotated[
+        str | None,
+        _training_option(
+            "--pack",
+            metavar="N",
+            help="Train N trials with models of equal shapes as one batch. N is a number, auto (pack if that "
+            "is faster) or off (default).",
+        ),
+    ] = None
+    address: Annotated[
+        str | None,
+        _machine_option(
+            "--address", metavar="ADDR", help="The address of the Ray cluster (default: as configured)."
+        ),
+    ] = None
+    results: ResultsOption = None
+    as_json: JsonOption = False
+    plugin: Sequence[str] = ()
 
     def command(self, overrides: Sequence[str]) -> str:
         """Return the command that continues this run, with these overrides."""

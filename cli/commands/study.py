@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 from textwrap import wrap
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from ..help_panels import EVERY_DAY, PanelCommand
 from ..json_output import print_json, print_page
-from ..options import (
-    AddressOption,
-    BudgetOption,
-    JsonOption,
-    KeepStaleOption,
-    LocalOption,
-    MaxFailuresOption,
-    MaxTrialsOption,
-    OnlyOption,
-    OverridesOption,
-    PackOption,
-    ResultsOption,
-    RetryFailedOption,
-    RunOptions,
-    ShardOption,
-    UntilDecidedOption,
-)
+from ..options import JsonOption, OnlyOption, OverridesOption, ResultsOption, RunOptions, StudyFile
 from ..output import EXIT_FAILED, EXIT_INTERRUPTED, bold, output_width, print_stderr, print_stdout
 
 app = typer.Typer(help="Plan, run and inspect studies.", no_args_is_help=True)
 
-StudyFile = Annotated[
-    str, typer.Argument(metavar="STUDY", help="A study file, or the name of an included study.")
-]
 StudyName = Annotated[
     str, typer.Argument(metavar="STUDY", help="The name of a study in the store, or a study file.")
 ]
@@ -84,26 +66,7 @@ def plan(
         print_stdout(text, styled=True)
 
 
-@app.command(cls=PanelCommand, rich_help_panel=EVERY_DAY)
-def run(
-    context: typer.Context,
-    study: StudyFile,
-    *,
-    overrides: OverridesOption = None,
-    local: LocalOption = None,
-    only: OnlyOption = None,
-    shard: ShardOption = None,
-    max_trials: MaxTrialsOption = None,
-    max_failures: MaxFailuresOption = None,
-    retry_failed: RetryFailedOption = False,
-    keep_stale: KeepStaleOption = False,
-    until_decided: UntilDecidedOption = False,
-    budget: BudgetOption = None,
-    pack: PackOption = None,
-    address: AddressOption = None,
-    results: ResultsOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def run(context: typer.Context, **options: Any) -> None:  # noqa: ANN401 -- fields of RunOptions
     """Train the trials of a study that are missing from the store.
 
     Run the same command to continue after any interruption. Several runs may share a store: no trial is
@@ -113,12 +76,17 @@ def run(
     from ..live.run import run_from_options
     from ..plugin_loading import given_plugins
 
-    # Typer has filled the parameters above, which have the names of RunOptions
-    summary = run_from_options(RunOptions(**context.params, plugin=given_plugins(context)))
+    summary = run_from_options(RunOptions(**options, plugin=given_plugins(context)))
     if summary is None or summary.stopped:
         raise typer.Exit(EXIT_INTERRUPTED)
     if summary.failed or summary.given_up:
         raise typer.Exit(EXIT_FAILED)
+
+
+_declared = inspect.signature(RunOptions, eval_str=True).parameters.values()
+_context, _ = inspect.signature(run, eval_str=True).parameters.values()
+run.__signature__ = inspect.Signature([_context, *(each for each in _declared if each.name != "plugin")])
+app.command(cls=PanelCommand, rich_help_panel=EVERY_DAY)(run)
 
 
 @app.command(rich_help_panel=EVERY_DAY)

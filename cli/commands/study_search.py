@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..json_output import print_json, print_json_line, print_page
-from ..options import JsonOption, OverridesOption, ResultsOption, number_option
+from ..options import JsonOption, OverridesOption, ResultsOption, StudyFile, number_option
 from ..output import EXIT_FAILED, EXIT_WRONG_INPUT, output_width, print_stderr, print_stdout, print_waiting
-from .study import StudyFile, StudyName, app
+from .study import StudyName, app
 
 if TYPE_CHECKING:
     from ...reporting.results import StudyResults
