@@ -50,8 +50,7 @@ def show(
     given = {"--sources": sources, "--best": best, "--toml": toml, "--json": as_json}
     if toml and (others := [name for name, value in given.items() if value and name != "--toml"]):
         raise typer.BadParameter(f"expected --toml or {others[0]}, got both")
-    if best is not None:
-        return _show_best(study, overrides, best, results, as_json=as_json)
+    from ...reporting.tables.table import iter_records
     from ...studies.last_run import recorded_text
     from ...studies.planning.plan import solved_sizes
     from ..machine_settings import load_settings, open_results
@@ -59,34 +58,23 @@ def show(
 
     if toml and (text := recorded_text(study, load_settings({"results": results}).store)):
         print_stdout(text)
-        return None
-    found = open_results(study, results, overrides).study
+        return
+    opened = open_results(study, results, overrides)
+    found, table = opened.study, None if best is None else opened.best_table(best)
     if toml:
         print_stdout(found.document.text)
     elif as_json:
-        sizes = dict(solved_sizes(found)) if found.design.matched_size else {}
-        keys = {"study": found.name, "title": found.title, "paper": found.paper}
-        print_page("study show", **keys, settings=found.source_sheet.settings, sizes=sizes)
+        keys: dict[str, object] = {"settings": found.source_sheet.settings}
+        keys["sizes"] = dict(solved_sizes(found)) if found.design.matched_size else {}
+        if table is not None:
+            keys = {"settings": (), "sizes": {}, "points": list(iter_records(table))}
+        print_page("study show", study=found.name, title=found.title, paper=found.paper, **keys)
+    elif table is not None:
+        from ...reporting.tables.render import rich
+
+        print_stdout(rich.render(table, width=output_width()), styled=True)
     else:
         print_stdout(format_settings(found, sources=sources))
-    return None
-
-
-def _show_best(
-    study: str, overrides: list[str] | None, count: int, results: str | None, *, as_json: bool
-) -> None:
-    from ...reporting.tables.render import rich
-    from ...reporting.tables.table import iter_records
-    from ..machine_settings import open_results
-
-    opened = open_results(study, results, overrides)
-    table = opened.best_table(count)
-    if as_json:
-        found, points = opened.study, list(iter_records(table))
-        keys = {"study": found.name, "title": found.title, "paper": found.paper}
-        print_page("study show", **keys, settings=(), sizes={}, points=points)
-    else:
-        print_stdout(rich.render(table, width=output_width()), styled=True)
 
 
 @app.command()

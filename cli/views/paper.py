@@ -7,7 +7,6 @@ each study that tests it. On a terminal its numbers follow its verdict; in Markd
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from textwrap import wrap
 
@@ -30,12 +29,9 @@ _LEGEND = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Section:
-    """Rows of text under a header. Only the first column may be wrapped."""
-
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+_Row = tuple[str, ...]
+_Section = tuple[_Row, Sequence[_Row]]
+"""A header, and the rows below it. Only the first column may be wrapped."""
 
 
 def format_sheet(sheet: PaperSheet, width: int, *, tables: bool) -> str:
@@ -44,11 +40,9 @@ def format_sheet(sheet: PaperSheet, width: int, *, tables: bool) -> str:
     The tables have measured and published numbers.
     """
     lines = _summary(sheet)
-    for section in _sections(sheet):
-        if section.header[0] == "claim":
-            lines += ["", *_claim_lines(sheet.claims, width)]
-        else:
-            lines += ["", *_columns(section, width)]
+    for header, rows in _sections(sheet):
+        claims = header[0] == "claim"
+        lines += ["", *(_claim_lines(sheet.claims, width) if claims else _columns((header, *rows), width))]
     shown = [rich.render(table, width=width, ansi=False) for table in sheet.tables] if tables else []
     return "\n".join(["\n".join(lines) + "\n", *shown])
 
@@ -60,7 +54,7 @@ def sheet_to_markdown(sheet: PaperSheet, *, tables: bool) -> str:
     """
     summary, lines = _summary(sheet), list[str]()
     lines += [f"**{summary[0]}**", "", *(f"- {line}" for line in summary[1:])]
-    for header, rows in ((section.header, section.rows) for section in _sections(sheet, times=False)):
+    for header, rows in _sections(sheet, times=False):
         lines += ["", f"| {' | '.join(header)} |", f"|{' :-- |' * len(header)}"]
         lines += [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
         lines += ["", _LEGEND] if header[0] == "claim" else []
@@ -85,42 +79,38 @@ def _summary(sheet: PaperSheet) -> list[str]:
 
 
 def _sections(sheet: PaperSheet, *, times: bool = True) -> Iterator[_Section]:
-    yield _Section(
-        header=("table", "printed", "full size", "small size", "missing"),
-        rows=tuple(
+    yield (
+        ("table", "printed", "full size", "small size", "missing"),
+        [
             (each.name, *map(str, (each.printed, each.full_size, each.small, each.missing)))
             for each in sheet.printed
-        ),
+        ],
     )
     if sheet.claims:
-        yield _Section(
-            header=("claim", "study", "size", "verdict", "ours", "printed", "seeds", "missing"),
-            rows=tuple(row for each in sheet.claims for row in _claim_rows(each)),
-        )
+        header = ("claim", "study", "size", "verdict", "ours", "printed", "seeds", "missing")
+        yield header, [row for each in sheet.claims for row in _claim_rows(each)]
     if sheet.figures:
         figures: dict[str, list[PaperFigure]] = {}
         for each in sheet.figures:
             figures.setdefault(each.study, []).append(each)
-        yield _Section(
-            header=("figures", "study", "trials"),
-            rows=tuple(
+        yield (
+            ("figures", "study", "trials"),
+            [
                 (", ".join(each.name for each in several), study, f"{several[0].done} of {several[0].trials}")
                 for study, several in figures.items()
-            ),
+            ],
         )
     if sheet.studies:
-        yield _Section(
-            header=("study", "size", "done", "remaining, at most"),
-            rows=tuple(
-                (
-                    each.name,
-                    "small" if each.small else "full",
-                    f"{each.done} of {each.trials}",
-                    _cost(each, times=times),
-                )
-                for each in sheet.studies
-            ),
-        )
+        rows = [
+            (
+                each.name,
+                "small" if each.small else "full",
+                f"{each.done} of {each.trials}",
+                _cost(each, times=times),
+            )
+            for each in sheet.studies
+        ]
+        yield ("study", "size", "done", "remaining, at most"), rows
 
 
 def _claim_rows(claim: PaperClaim) -> Iterator[tuple[str, ...]]:
@@ -130,12 +120,12 @@ def _claim_rows(claim: PaperClaim) -> Iterator[tuple[str, ...]]:
     """
     head, rows = f"{claim.name} ({claim.source})", list[tuple[str, ...]]()
     for each in (*claim.full_size, *claim.small):
-        size, parts = "small" if each.small else "full", _NumberTexts.of(each)
+        size, (ours, *texts, missing) = "small" if each.small else "full", _number_texts(each)
         study = f"{each.study}, {each.at}" if each.at else each.study
         word = verdict_word(each.verdict, small=each.small)
-        own = (size, word, *(text or _NONE for text in (parts.ours, parts.printed, parts.seeds)))
-        missing = parts.missing or _NONE
-        if rows and rows[-1][2:-1] == own and not parts.ours:
+        own = (size, word, *(text or _NONE for text in (ours, *texts)))
+        missing = missing or _NONE
+        if rows and rows[-1][2:-1] == own and not ours:
             study, missing = f"{rows[-1][1]}; {study}", f"{rows.pop()[-1]}; {missing}"
         rows.append(("" if rows else head, study, *own, missing))
     yield from rows
@@ -151,10 +141,10 @@ def _claim_lines(claims: Sequence[PaperClaim], width: int) -> Iterator[str]:
         yield from wrap(claim.name, width, initial_indent="  ", subsequent_indent="  ")
         yield from wrap(f"({claim.source})", width, initial_indent="  ", subsequent_indent="   ")
         for each in (*claim.full_size, *claim.small):
-            parts = _NumberTexts.of(each)
-            words = [verdict_word(each.verdict, small=each.small), parts.ours]
-            words += [f"printed {parts.printed}" if parts.printed else "", parts.seeds]
-            words += [f"{parts.missing} trials missing" if parts.missing else ""]
+            ours, printed, seeds, missing = _number_texts(each)
+            words = [verdict_word(each.verdict, small=each.small), ours]
+            words += [f"printed {printed}" if printed else "", seeds]
+            words += [f"{missing} trials missing" if missing else ""]
             names = wrap(_study_text(each), left, subsequent_indent="  ", break_on_hyphens=False)
             # a line ends between two numbers rather than within one
             whole = [
@@ -171,28 +161,20 @@ def _study_text(verdict: StudyVerdict) -> str:
     return f"{verdict.study}{' (small)' if verdict.small else ''}{verdict.at and ', '}{verdict.at}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _NumberTexts:
-    """The numbers of a study's verdict as texts. A text is empty if its number is unknown or 0."""
+def _number_texts(verdict: StudyVerdict) -> tuple[str, str, str, str]:
+    """Return the numbers of a study's verdict as texts: ours, printed, seeds and missing trials.
 
-    ours: str
-    printed: str
-    seeds: str
-    missing: str
-
-    @classmethod
-    def of(cls, verdict: StudyVerdict) -> _NumberTexts:
-        finding, has_run = verdict.deciding, verdict.verdict is not Verdict.NOT_RUN
-        effect, ends, _ = format_numbers(finding, verdict.verdict)
-        ours = " ".join(filter(None, (effect, f"[{', '.join(ends)}]" if ends else "", finding.tested_for)))
-        return cls(
-            ours=f"{verdict.part}: {ours}" if verdict.part and ours else ours,
-            printed="" if verdict.printed is None else with_sign(finding.format(verdict.printed)),
-            seeds=format_seeds(finding, verdict.seeds, verdict.needed, within="no difference larger than ")
-            if has_run
-            else "",
-            missing=f"{verdict.missing} of {verdict.trials}" if verdict.missing else "",
-        )
+    A text is empty if its number is unknown or 0.
+    """
+    finding = verdict.deciding
+    effect, ends, _ = format_numbers(finding, verdict.verdict)
+    ours = " ".join(filter(None, (effect, f"[{', '.join(ends)}]" if ends else "", finding.tested_for)))
+    ours = f"{verdict.part}: {ours}" if verdict.part and ours else ours
+    printed = "" if verdict.printed is None else with_sign(finding.format(verdict.printed))
+    seeds = ""
+    if verdict.verdict is not Verdict.NOT_RUN:
+        seeds = format_seeds(finding, verdict.seeds, verdict.needed, within="no difference larger than ")
+    return ours, printed, seeds, f"{verdict.missing} of {verdict.trials}" if verdict.missing else ""
 
 
 def _cost(study: PaperStudy, *, times: bool) -> str:
@@ -202,9 +184,8 @@ def _cost(study: PaperStudy, *, times: bool) -> str:
     return f"{study.flops:.1e} FLOPs{time}"
 
 
-def _columns(section: _Section, width: int) -> Iterator[str]:
-    cells = (section.header, *section.rows)
-    widths = [max(len(row[place]) for row in cells) for place in range(1, len(section.header))]
+def _columns(cells: Sequence[_Row], width: int) -> Iterator[str]:
+    widths = [max(len(row[place]) for row in cells) for place in range(1, len(cells[0]))]
     left = max(_MIN_TEXT, width - 2 - sum(widths) - _GAP * len(widths))
     left = min(left, max(len(row[0]) for row in cells))
     for first, *others in cells:
