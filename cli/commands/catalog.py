@@ -78,30 +78,20 @@ def show(
     models. Required parameters that you leave out get small values. For a task from a plug-in, the command
     prints a generated example.
     """
-    from ...grammar import CostContext, configure
-    from ..views import blocks, catalog, study_keys
+    from ..views import catalog, study_keys
 
     chosen = KINDS if kind is None else [_check_kind(kind)]
     keys = study_keys.find_keys(name) if kind is None else []
     table = study_keys.find_table(name) if kind is None else None
     kinds = catalog.kinds_with(name, chosen, is_key=bool(keys or table))
-    if as_json and not kinds:
-        print_json(study_keys.KeysPage(keys=keys, table=table))
-        return
     if as_json and len(kinds) > 1:
         choices = " or ".join(f"--kind {each}" for each in kinds)
         raise ActivememError(f"several kinds have the name '{name}': add {choices}")
-    config = configure(d_model=128, dropout=0.0)
-    block = (blocks.parse_block(name), CostContext(config=config, length=40)) if "blocks" in kinds else None
+    pages = [catalog.name_page(each, name) for each in kinds]
     if as_json:
-        print_json(blocks.block_page(*block) if block else catalog.name_page(kinds[0], name))
+        print_json(pages[0] if pages else study_keys.KeysPage(keys=keys, table=table))
         return
-    shown = [
-        blocks.format_block(*block)
-        if block and each == "blocks"
-        else "\n".join(catalog.format_name(each, name))
-        for each in kinds
-    ]
+    shown = ["\n".join(catalog.format_name(each)) for each in pages]
     tables = [study_keys.format_table(table)] if table else []
     print_stdout("\n\n".join([*shown, *tables, *map(study_keys.format_key, keys)]))
 

@@ -9,7 +9,18 @@ from itertools import groupby
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Literal
 
-from ...grammar import CostContext, Fault, Parameter, RecipeError, Spec, lookup, nodes, parse, render
+from ...grammar import (
+    CostContext,
+    Fault,
+    Parameter,
+    RecipeError,
+    Spec,
+    configure,
+    lookup,
+    nodes,
+    parse,
+    render,
+)
 from ...grammar.analysis.analyse import block_cost
 from ...grammar.signature import default_text, describe_values, example, signature
 from ...grammar.vocabulary.spec import OWNER, spec_of
@@ -17,7 +28,6 @@ from ...reporting.recipes.breakdown import STATE_BYTES
 from ...studies.text.units import (
     WIDTH,
     format_bytes,
-    format_reach,
     plural,
     reach_as_json,
     si_prefix,
@@ -53,7 +63,7 @@ class BlockPage(BlockEntry):
     example: Mapping[str, Any]
 
 
-def parse_block(text: str) -> nodes.BlockNode:
+def _parse_block(text: str) -> nodes.BlockNode:
     """Return the block that a text names, such as `conv` or `conv(k=3)`.
 
     Without arguments, required parameters get small values. Raise RecipeError, with the nearest name, for an
@@ -101,28 +111,19 @@ def block_entry(spec: Spec) -> BlockEntry:
     )
 
 
-def format_block(block: nodes.BlockNode, context: CostContext) -> str:
-    """Format the facts about a block, with its cost and reach in an example model.
-
-    The sizes of the model are in `context`.
-    """
-    spec = spec_of(block.name)
-    text, kind = signature(spec), f"{spec.role}, {spec.owner}"
+def format_block(page: BlockPage) -> str:
+    """Format the facts about a block, with its cost and reach in an example model."""
+    text, kind, example = page.signature, f"{page.role}, {page.owner}", page.example
     gap = WIDTH - len(text) - len(kind)
     rows = [f"{text}{' ' * gap}{kind}"] if gap >= 2 else [*_wrapped(text, 0), kind]
     rows.append("")
-    for text in (spec.summary, spec.equation, spec.source):
+    for text in (page.summary, page.equation, page.source):
         rows += _wrapped(text, 2)
-    if spec.parameters:
-        rows += ["", *_parameters(spec.parameters)]
-    model = f"a {'causal' if context.causal else 'bidirectional'} model"
-    rows += [
-        "",
-        *_wrapped(
-            f"{render(block)} at width {context.width}, {plural(context.length, 'token')}, in {model}", 2
-        ),
-    ]
-    names, figures = zip(*_figures(spec, block, context), strict=True)
+    if parameters := spec_of(page.name).parameters:
+        rows += ["", *_parameters(parameters)]
+    where = f"at width {example['d_model']}, {plural(example['length'], 'token')}"
+    rows += ["", *_wrapped(f"{example['recipe']} {where}, in a bidirectional model", 2)]
+    names, figures = zip(*_figures(example), strict=True)
     width = max(map(len, names))
     for name, figure in zip(names, figures, strict=True):
         line = f"{name:<{width}}  {figure}"
@@ -130,9 +131,13 @@ def format_block(block: nodes.BlockNode, context: CostContext) -> str:
     return "\n".join([*rows, ""])
 
 
-def block_page(block: nodes.BlockNode, context: CostContext) -> BlockPage:
-    """Return the facts about a block for JSON, with unrounded numbers. A reach without limit is "all"."""
-    spec = spec_of(block.name)
+def block_page(text: str) -> BlockPage:
+    """Return the facts about a block, such as `conv(k=3)`, with unrounded numbers in an example model.
+
+    A reach without limit is "all". Raise RecipeError for a text that is not one block.
+    """
+    block = _parse_block(text)
+    spec, context = spec_of(block.name), CostContext(config=configure(d_model=128, dropout=0.0), length=40)
     cost = block_cost(block, context.config, length=context.length)
     return BlockPage(
         **asdict(block_entry(spec)),
@@ -161,16 +166,17 @@ def block_page(block: nodes.BlockNode, context: CostContext) -> BlockPage:
     )
 
 
-def _figures(spec: Spec, block: nodes.BlockNode, context: CostContext) -> Iterator[tuple[str, str]]:
-    cost = block_cost(block, context.config, length=context.length)
-    shared = "".join(f", and {count:,} in the {key}" for key, count in cost.shared.items())
-    unit, size = si_prefix(cost.flops / context.length)
-    yield "parameters", f"{cost.parameters:,}{shared}"
-    yield f"{unit}FLOPs/token", f"{cost.flops / context.length / size:,.1f}"
-    yield "reach", format_reach(spec.reach(spec.settings(block), context))
-    yield "cache/token", f"{format_bytes(cost.state * STATE_BYTES)} kept of each past token in a stream"
-    if cost.window:
-        yield "fixed state", f"{format_bytes(cost.window * STATE_BYTES)} kept in a stream of any length"
+def _figures(example: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    shared = "".join(f", and {count:,} in the {key}" for key, count in example["shared"].items())
+    unit, size = si_prefix(example["flops_per_token"])
+    left, right = example["reach"].values()
+    yield "parameters", f"{example['parameters']:,}{shared}"
+    yield f"{unit}FLOPs/token", f"{example['flops_per_token'] / size:,.1f}"
+    yield "reach", str(left) if left == right and left in ("all", 0) else f"{left} ← · → {right}"
+    cache, fixed = (format_bytes(example[key] * STATE_BYTES) for key in ("state_per_token", "window"))
+    yield "cache/token", f"{cache} kept of each past token in a stream"
+    if example["window"]:
+        yield "fixed state", f"{fixed} kept in a stream of any length"
 
 
 def _parameters(parameters: Sequence[Parameter]) -> Iterator[str]:

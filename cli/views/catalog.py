@@ -19,7 +19,7 @@ from ...studies.catalog.datasets import dataset_names
 from ...studies.catalog.metrics import METRICS, better_arrow
 from ...studies.catalog.optimisers import OPTIMIZERS, SCHEDULES
 from ...studies.catalog.samplers import SAMPLERS, SCHEDULERS
-from ...studies.catalog.tasks import TASKS, AlgorithmicTask, GeneratedTask, TaskSpec, require_task, task_names
+from ...studies.catalog.tasks import TASKS, AlgorithmicTask, GeneratedTask, require_task, task_names
 from ...studies.catalog.tasks.synthetic import SyntheticSpec
 from ...studies.catalog.train_parts import CALLBACKS, LOSS_TERMS
 from ...studies.presentation.kinds import Role, find_kind, kinds_of
@@ -191,8 +191,10 @@ def kind_page(kind: str) -> NameListPage:
     return NameListPage(kind=kind, names=[blocks.block_entry(spec) for spec in specs], problems=problems)
 
 
-def name_page(kind: str, name: str) -> TaskEntry | MetricEntry | NameEntry:
-    """Return the facts about a name that is not a block."""
+def name_page(kind: str, name: str) -> blocks.BlockPage | TaskEntry | MetricEntry | NameEntry:
+    """Return the facts about a name of a kind (blocks, tasks, metrics …)."""
+    if kind == "blocks":
+        return blocks.block_page(name)
     if kind == "tasks":
         task = require_task(name)
         drawn: dict[str, Any] = {}
@@ -263,16 +265,17 @@ def format_kind(page: NameListPage) -> list[str]:
     ]
 
 
-def format_name(kind: str, name: str) -> Iterator[str]:
-    """Yield lines with the facts about a name that is not a block."""
-    if kind == "tasks":
-        return _format_task(require_task(name))
-    entry = name_page(kind, name)
+def format_name(entry: blocks.BlockPage | TaskEntry | MetricEntry | NameEntry) -> Iterator[str]:
+    """Return lines with the facts about a name."""
+    name, kind = entry.name, entry.kind
+    if isinstance(entry, blocks.BlockPage):
+        return iter([blocks.format_block(entry)])
+    if isinstance(entry, TaskEntry):
+        return _format_task(entry)
     if isinstance(entry, MetricEntry):
         better = {True: "higher", False: "lower", None: "neither"}[entry.higher_is_better]
         rows = [("kind", "metric"), ("better", better), ("indices", ", ".join(entry.indices))]
         return _format(f"{name}: {entry.title}", [*rows, *_origin(METRICS, name)])
-    assert isinstance(entry, NameEntry), "blocks are formatted elsewhere"
     rows, table = [("kind", _singular(kind))], entry.key
     rows += [("source", entry.source)] if entry.source else []
     if kind == "designs":
@@ -286,21 +289,25 @@ def format_name(kind: str, name: str) -> Iterator[str]:
     return _format(f"{name}: {entry.title}" if entry.title else name, rows, table, settings)
 
 
-def _format_task(spec: TaskSpec) -> Iterator[str]:
-    rows = [("needs", spec.kind.value), ("source", spec.source), *_origin(TASKS, spec.name)]
-    if isinstance(spec, AlgorithmicTask):
-        rows[1:1] = [
-            ("symbols", f"{spec.vocab:,}"),
-            ("lengths", f"from {spec.start}, growing by {spec.length_step}: [train] curriculum"),
-            *((("example", "{} to {}: {}".format(*spec.example)),) if spec.example else ()),
-        ]
+def _format_task(task: TaskEntry) -> Iterator[str]:
+    spec, rows = require_task(task.name), [("needs", task.needs)]
+    if task.symbols is not None:
+        rows += [("symbols", f"{task.symbols:,}")]
+        rows += [("lengths", f"from {task.first_length}, growing by {task.growth}: [train] curriculum")]
+    if task.example:
+        rows += [("example", "{input} to {target}: {meaning}".format(**task.example))]
+    rows += [("source", task.source), *_origin(TASKS, task.name)]
     if issubclass(spec.settings, GeneratedTask):
         from ... import show_example
 
         rows += [("symbols", spec.symbols)] if isinstance(spec, SyntheticSpec) else []
         rows += _example_rows(*show_example(spec.settings(name=spec.name)))
-    rows += [("metrics", text) if not index else ("", text) for index, text in enumerate(_metrics(spec))]
-    return _format(f"{spec.name}: {spec.summary}", rows, "[task]", spec.settings)
+    by_way: dict[str, list[str]] = {}
+    for name, way in task.metrics.items():
+        by_way.setdefault(way, []).append(name)
+    texts = [f"{way and f'with {way}: '}{', '.join(names)}" for way, names in by_way.items()]
+    rows += zip(["metrics", *[""] * len(texts)], texts, strict=False)
+    return _format(f"{task.name}: {task.summary}", rows, "[task]", spec.settings)
 
 
 def _example_rows(inputs: Sequence[str], targets: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -322,14 +329,6 @@ def _example_rows(inputs: Sequence[str], targets: Sequence[str]) -> Iterator[tup
     yield from (("input", above), ("target", below))
     if "·" in targets:
         yield "", "each target is below its token; · marks a token without a target"
-
-
-def _metrics(spec: TaskSpec) -> Iterator[str]:
-    by_way: dict[str, list[str]] = {}
-    for name, way in task_metrics(spec).items():
-        by_way.setdefault(way, []).append(name)
-    for way, names in by_way.items():
-        yield f"{f'with {way}: ' if way else ''}{', '.join(names)}"
 
 
 def _origin(registry: Registry[Any], name: str) -> list[tuple[str, str]]:
