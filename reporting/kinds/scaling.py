@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeGuard
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field
 
@@ -291,54 +291,26 @@ def _held_out_columns(place: int, count: int) -> tuple[str, str]:
 
 def _row(spec: ScalingTable, metric: Metric, cells: Sequence[LawCell]) -> Iterator[Cell]:
     law, fitted = fit_law(spec, cells), fitted_cells(spec, cells)
-    yield _exponent(law)
+
+    def law_cell(found: Interval | None, form: Callable[[float], str]) -> Cell:
+        return _EMPTY if law is None or found is None else interval_cell(found, form, law.n)
+
+    exponent = None if law is None else Interval(law.exponent, *(law.exponent_interval or ()))
+    yield law_cell(exponent, lambda value: f"{value:.3f}".replace("-", "−"))
     if spec.offset:
-        yield _offset(law, metric)
+        offset = None
+        if law is not None and law.offset is not None:
+            offset = Interval(law.offset, *(law.offset_interval or ()))
+        yield law_cell(offset, metric.format)
     yield number_cell(float(len(fitted)), str(len(fitted)))
     held = cells[len(fitted) :]
-    for place in range(spec.held_out):
-        cell = held[place] if place < len(held) else None
-        yield _predicted(law, cell, metric)
-        yield (
-            _empty()
-            if cell is None
-            else number_cell(cell.result, metric.format(cell.result), len(cell.results))
-        )
+    for cell in held:
+        yield law_cell(law.next_cell(cell.cost) if law else None, metric.format)
+        yield number_cell(cell.result, metric.format(cell.result), len(cell.results))
+    yield from [_EMPTY] * 2 * (spec.held_out - len(held))
 
 
-def _exponent(law: FittedLaw | None) -> Cell:
-    if law is None:
-        return _empty()
-    half = law.half_width
-    bounds = (None, None) if half is None else (law.exponent - half, law.exponent + half)
-    if _has_offset(law):
-        bounds = law.exponent_interval or (None, None)
-    return interval_cell(
-        Interval(law.exponent, *bounds), lambda value: f"{value:.3f}".replace("-", "−"), law.n
-    )
-
-
-def _offset(law: FittedLaw | None, metric: Metric) -> Cell:
-    if law is None or not _has_offset(law):
-        return _empty()
-    found = Interval(law.offset, *(law.offset_interval or (None, None)))
-    return interval_cell(found, metric.format, law.n)
-
-
-def _predicted(law: FittedLaw | None, cell: LawCell | None, metric: Metric) -> Cell:
-    if law is None or cell is None:
-        return _empty()
-    return interval_cell(law.next_cell(cell.cost), metric.format, law.n)
-
-
-def _empty() -> Cell:
-    return Cell(status=CellStatus.NO_VALUE, text=NOT_RUN)
-
-
-def _has_offset(law: FittedLaw) -> TypeGuard[OffsetLaw]:
-    from ..statistics.power_law import OffsetLaw  # noqa: PLC0415 -- loads NumPy
-
-    return isinstance(law, OffsetLaw)
+_EMPTY = Cell(status=CellStatus.NO_VALUE, text=NOT_RUN)
 
 
 def _sentences(spec: ScalingTable, metric: Metric, cost: Metric) -> Iterator[str]:
@@ -407,7 +379,7 @@ def _law(law: FittedLaw, costs: Sequence[float], fitted: int) -> Law:
         half_width=law.half_width,
         line=tuple(_line(law.at, costs[0], last, law.n)),
         predicted=tuple(_line(law.next_cell, last, costs[-1], law.n)) if costs[-1] > last else (),
-        offset=law.offset if _has_offset(law) else 0.0,
+        offset=law.offset or 0.0,
     )
 
 

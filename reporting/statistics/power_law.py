@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -44,6 +44,14 @@ class PowerLaw:
     center: float
     spread: float
     error: float | None
+    offset: ClassVar[None] = None
+    offset_interval: ClassVar[None] = None
+
+    @property
+    def exponent_interval(self) -> tuple[float, float] | None:
+        """Return the interval of the exponent."""
+        half = self.half_width
+        return None if half is None else (self.exponent - half, self.exponent + half)
 
     def at(self, x: float) -> Interval:
         """Return the law's value at x, with its interval.
