@@ -30,7 +30,9 @@ def print_page(command: str, result: object = None, /, **keys: object) -> None:
     """
     from .pages import PAGES  # loads polars and more
 
-    print_json(PAGES[command].model_validate(keys if result is None else result))
+    page = PAGES[command]
+    assert keys.keys() <= page.model_fields.keys(), "a key that the page lacks would not be printed"
+    print_json(page.model_validate(keys if result is None else result))
 
 
 def print_json_line(page: object) -> None:

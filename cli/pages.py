@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 from pydantic import AliasPath, BeforeValidator, ConfigDict, Field, TypeAdapter, create_model
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
@@ -20,7 +19,7 @@ from ..engine.corpora.availability import Availability
 from ..engine.inference.answers import Exported, Prediction
 from ..engine.probes.width_changes import StudyCoordinates
 from ..engine.run.search.answers import HandInAnswer, Proposal
-from ..grammar import BudgetShare, Fault
+from ..grammar import BudgetShare, Cardinality, Fault
 from ..reporting.claims.verdicts import ClaimResult
 from ..reporting.kept_models import KeptModel
 from ..reporting.manuscript.paper_file import PaperNumber
@@ -30,6 +29,7 @@ from ..reporting.recipes.breakdown import RecipeCosts
 from ..reporting.recipes.nearest import NearRecipe
 from ..reporting.search.noise import NoiseFloor
 from ..storage.store_upkeep import Finding, Forgotten, StoreCheck
+from ..storage.trial_files import CheckpointNote
 from ..studies.expansions.ladder import PlannedRung, planned_rungs
 from ..studies.planning.memory_estimates import StepMemory
 from ..studies.planning.plan import Plan, PlannedTrial
@@ -122,17 +122,14 @@ _BudgetShare = _entry(
 _SpaceSize = _entry(
     "SpaceSize",
     "The number of architectures that a recipe describes. It is an upper bound if `exact` is false.",
-    architectures=int | Literal["infinite"],
-    exact=bool,
+    **_attributes(Cardinality, "architectures exact"),
 )
 _ReachedEntry = _entry(
     "ReachedEntry",
     "The progress of a trial that has begun: its last stored epoch, and the metrics of that epoch. "
     "`saved_at` is the time when the epoch was stored.",
     trial=str,
-    epoch=int,
-    metrics=Mapping[str, float],
-    saved_at=datetime,
+    **_attributes(CheckpointNote, "epoch metrics saved_at"),
 )
 _WaitingEntry = _entry(
     "WaitingEntry",

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from random import Random
+from typing import Literal
 
 from ..errors import ActivememError, argument_fault, check_arguments, number_fault
 from .analysis.analyse import analyse, count_parameters
@@ -246,9 +247,9 @@ class Cardinality:
     exact: bool = True
 
     @property
-    def members(self) -> int | None:
-        """Return the number of architectures; None if there are infinitely many."""
-        return None if self.infinite else self.forms
+    def architectures(self) -> int | Literal["infinite"]:
+        """Return the number of architectures, or "infinite"."""
+        return "infinite" if self.infinite else self.forms
 
     def __str__(self) -> str:
         most = "" if self.exact else "at most "

@@ -61,11 +61,11 @@ def fetch(
     from ..machine_settings import load_settings
 
     folder = load_settings({"data": data}).data
-    fetched: dict[str, list[Path]] = {}
+    fetched: list[dict[str, object]] = []
     for dataset in [require_dataset(name) for name in names]:
         if dataset.installed:
             print_stderr(f"{dataset.name} is part of activemem")
-            fetched[dataset.name] = []
+            fetched.append({"name": dataset.name, "files": ()})
             continue
         try:
             with download_progress() as progress:
@@ -77,10 +77,9 @@ def fetch(
             raise typer.Exit(EXIT_INTERRUPTED) from None
         for path in files:
             print_stderr(f"{dataset.name}: {path}")
-        fetched[dataset.name] = list(files)
+        fetched.append({"name": dataset.name, "files": files})
     if as_json:
-        datasets = [{"name": name, "files": files} for name, files in fetched.items()]
-        print_page("data fetch", datasets=datasets)
+        print_page("data fetch", datasets=fetched)
 
 
 @app.command()

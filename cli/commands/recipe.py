@@ -5,7 +5,7 @@ They only need the text of a recipe.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -23,9 +23,6 @@ from ..options import (
     number_option,
 )
 from ..output import bold, print_stderr, print_stdout
-
-if TYPE_CHECKING:
-    from ...grammar import Space
 
 app = typer.Typer(help="Check and analyse recipes without building a model.", no_args_is_help=True)
 
@@ -45,7 +42,7 @@ def check(recipe: RecipeText, as_json: JsonOption = False) -> None:
             print_page("recipe check", text=error.text, holes=(), dimensions=(), faults=error.faults)
         raise
     if as_json:
-        dimensions, space = [name for name, _ in found.dimensions], _space_size(Space(found))
+        dimensions, space = [name for name, _ in found.dimensions], Space(found).count
         keys = {"text": found.text, "id": found.id, "holes": found.holes}
         print_page("recipe check", **keys, dimensions=dimensions, space=space, faults=())
         return
@@ -219,14 +216,9 @@ def sample(
     remaining = space.remaining(Random(seed)) if budget else None
     members = space.sample_distinct(count, Random(seed))
     if as_json:
-        keys = {"recipe": space.recipe.text, "space": _space_size(space), "within": remaining}
+        keys = {"recipe": space.recipe.text, "space": space.count, "within": remaining}
         print_page("recipe sample", **keys, seed=seed, members=members)
         return
     print_stderr(str(remaining or space.count))
     for member in members:
         print_stdout(member.text)
-
-
-def _space_size(space: Space) -> dict[str, object]:
-    count = space.count
-    return {"architectures": "infinite" if count.infinite else count.forms, "exact": count.exact}
