@@ -82,7 +82,7 @@ def load(way: Sequence[str], losses: Losses, seed: int) -> Study:
         keys = f"fidelity = 'data', min_fidelity = {STEPS[0]}, reduction = 3"
         changes.append(f"search.scheduler={{ name = '{scheduler[0]}', {keys} }}")
     study = load_study(STUDY, [*SPACE, *changes])
-    assert study.fidelity is None or study.fidelity.rungs == STEPS, study.fidelity
+    assert study.fidelity.rungs in ((), STEPS), study.fidelity
     return study
 
 
@@ -101,8 +101,8 @@ class Replay:
         make = partial(
             optuna.create_study, sampler=make_sampler(settings, study), pruner=make_pruner(settings)
         )
-        self._studies = RungStudies(make, len(STEPS) if study.fidelity else 1, enough=enough_points(study))
-        self._board = None if study.fidelity is None else RungBoard(study.fidelity)
+        self._studies = RungStudies(make, study.fidelity.top + 1, enough=enough_points(study))
+        self._board = RungBoard(study.fidelity) if study.fidelity.rungs else None
         self._unseen, self._known = UnseenPoints(study, study.search.settings.seed), set[str]()
         self._refused = REJECTED_PROPOSALS.get(study.search.settings.sampler_name, MAX_REJECTED_PROPOSALS)
 

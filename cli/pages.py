@@ -30,11 +30,10 @@ from ..reporting.recipes.nearest import NearRecipe
 from ..reporting.search.noise import NoiseFloor
 from ..storage.store_upkeep import Finding, Forgotten, StoreCheck
 from ..storage.trial_files import CheckpointNote
-from ..studies.expansions.ladder import PlannedRung, planned_rungs
 from ..studies.planning.memory_estimates import StepMemory
 from ..studies.planning.plan import Plan, PlannedTrial
 from ..studies.planning.reused_trials import ShorterTrial
-from ..studies.schema.design import Design
+from ..studies.schema.design import Design, PlannedRung
 from ..studies.schema.factors import SEED
 from ..studies.schema.settings import Level
 from ..studies.schema.source_sheet import Origin, SourcedSetting
@@ -318,7 +317,7 @@ _PAGES: Sequence[tuple[str, Any]] = (
         design=(Annotated[Mapping[str, Any], BeforeValidator(_design_facts)], "study.design"),
         match=(str | None, "study.design.matched_size.name"),
         **_attributes(Plan, "models"),
-        ladder=(Annotated[Sequence[PlannedRung], BeforeValidator(planned_rungs)], "study"),
+        ladder=(Sequence[PlannedRung], "study.planned_sizes"),
         rungs=(Annotated[Sequence[RungCost], BeforeValidator(rung_costs)], "study"),
         **_attributes(Plan, "over_budget stale reach_limits insufficient_reach"),
         memory=Annotated[Mapping[str, Any] | None, BeforeValidator(_memory_facts)],

@@ -9,7 +9,6 @@ from textwrap import wrap
 
 from ..grammar.vocabulary.spec import uncounted_kernels
 from .claims.comparisons import looks
-from .expansions.ladder import format_rungs
 from .planning.memory_estimates import StepMemory
 from .planning.plan import ModelCost, Plan
 from .planning.reused_trials import ShorterTrial, describe_stale
@@ -77,7 +76,7 @@ def format_plan(
         *wrap(_counts(study, plan), width),
         "",
         *_models(study, plan, width),
-        *format_rungs(study, width),
+        *(line for each in study.expansions.values() for line in each.plan_lines(study, width)),
     ]
     parts = [
         ("in all  ", total or unknown),
@@ -159,7 +158,7 @@ def _cost_notes(plan: Plan, width: int) -> Iterator[_Note]:
 def _search_notes(study: Study, plan: Plan) -> Iterator[_Note]:
     if study.search is not None:
         yield "search", search_words(study.search.settings, plan.elsewhere)
-    if study.fidelity is not None:
+    if study.fidelity.rungs:
         yield "rungs", rung_words(study.fidelity.name, rung_costs(study))
     yield "space", space_words(study)
     yield "note", comparison_note(study)
@@ -220,10 +219,8 @@ def _counts(study: Study, plan: Plan) -> str:
     if study.search:
         across = [_axis(name, len(study.factors[name])) for name in study.search.settings.across]
         axes, product = [plural(study.num_points, "point"), *across, seeds], plan.total
-        if (
-            study.fidelity is not None
-        ):  # the numbers cannot be multiplied: most points reach only the first rung
-            rungs = len(study.fidelity.rungs)
+        if rungs := len(study.fidelity.rungs):
+            # the numbers cannot be multiplied: most points reach only the first rung
             axes[0] += f" on {plural(rungs, 'rung')}"
     elif product != len(study.cells):
         axes, product = [plural(len(study.cells) // len(study.seeds), "cell"), seeds], len(study.cells)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import argument_fault, check_arguments, hint, nearest, nearest_hint, texts_fault
 from ..grammar import Recipe, registered_names
@@ -28,7 +28,15 @@ from .resolve.grid import SearchSource, StudyBudget, TrialSource, build_grid
 from .resolve.search_points import count_points, resolve_point
 from .resolve.template import TRIAL_TABLES, Template, resolve_settings
 from .resolve.trial import Trial
-from .schema.design import Design, DesignReader, Expansion, expand_tables, read_expansions
+from .schema.design import (
+    Design,
+    DesignReader,
+    Expansion,
+    HeldTrials,
+    PlannedRung,
+    expand_tables,
+    read_expansions,
+)
 from .schema.factors import SEED
 from .schema.search import (
     Suggest,
@@ -44,7 +52,7 @@ from .schema.search import (
     representative_values,
     search_dimensions,
 )
-from .schema.search_settings import SearchSettings, is_known_before
+from .schema.search_settings import Rungs, SearchSettings, is_known_before
 from .schema.settings import RECIPE_PATH, DecodeSettings, Level, StudySettings
 from .schema.source_sheet import SourceSheet, read_source_sheet
 from .schema.tables import TABLES
@@ -57,9 +65,6 @@ from .text.units import plural
 if TYPE_CHECKING:
     from ..storage import Store
     from .claims.comparisons import Claim
-    from .expansions.fidelity import Fidelity
-    from .expansions.gate import Gates
-    from .expansions.ladder import Ladder
     from .own_data.own_corpus import OwnCorpus
 
 CORPUS = ("task", "corpus")
@@ -153,22 +158,22 @@ class Study:
         )
 
     @property
-    def ladder(self) -> Ladder | None:
-        """The sizes of models in the table [ladder], if the study has one."""
-        return cast("Ladder | None", self.expansions.get("ladder"))
+    def planned_sizes(self) -> list[PlannedRung]:
+        """The models that expansions train at several sizes, with the length of each training."""
+        return [size for each in self.expansions.values() for size in each.planned_sizes(self)]
 
     @property
-    def fidelity(self) -> Fidelity | None:
+    def fidelity(self) -> Rungs:
         """The setting, such as the width, that grows from rung to rung of a search.
 
-        Return None if the search has no rungs, or if only the number of epochs grows.
+        It has no rungs if the search has none, or if only the number of epochs grows.
         """
-        return cast("Fidelity | None", self.expansions.get("fidelity"))
+        return next((each for each in self.expansions.values() if isinstance(each, Rungs)), Rungs())
 
     @property
-    def gates(self) -> Gates | None:
-        """The gates of the study, or None. A gate holds trials back until claims are confirmed."""
-        return cast("Gates | None", self.expansions.get("gate"))
+    def gates(self) -> HeldTrials:
+        """The trials that wait until claims about other trials are confirmed."""
+        return _held_trials(self.expansions)
 
     @property
     def factors(self) -> Mapping[str, tuple[Level, ...]]:
@@ -286,8 +291,6 @@ class Study:
         return self._points_by_rung(self.num_points)
 
     def _points_by_rung(self, points: int) -> list[int]:
-        if self.fidelity is None:
-            return [points]
         return self.fidelity.planned(points, has_baseline=bool(self.baseline))
 
     def boundary_trials(self, level: Mapping[str, Level] | None = None) -> list[Trial]:
@@ -317,7 +320,7 @@ class Study:
         There is one for each seed and combination of the levels of `across`. The trials belong to `rung`, by
         default the last rung.
         """
-        level = {} if self.fidelity is None or rung is None else self.fidelity.level(rung)
+        level = {} if rung is None else self.fidelity.level(rung)
         return tuple(
             self.trial_for(values, seed, {**at, **level})
             for seed in self.point_seeds(values)
@@ -559,8 +562,11 @@ def read_size(diagnostics: Diagnostics) -> tuple[StudySettings | None, int, int]
     """
     expansions, header, design, _ = _read_design(diagnostics)
     trials = sum(map(len, design.blocks())) * len(design.factors[SEED])
-    gates = cast("Gates | None", expansions.get("gate"))
-    return header, trials, gates.count_held(diagnostics, design) if gates else 0
+    return header, trials, _held_trials(expansions).count_held(diagnostics, design)
+
+
+def _held_trials(expansions: Mapping[str, Expansion]) -> HeldTrials:
+    return next((each for each in expansions.values() if isinstance(each, HeldTrials)), HeldTrials())
 
 
 def _read_design(

@@ -84,6 +84,14 @@ def test_no_module_asks_of_which_kind_a_table_or_figure_is():
     assert found == set(), "add a question to TableKind or CurveKind instead"
 
 
+def test_no_module_outside_names_a_single_expansion():
+    files = {path.stem for path in (ROOT / "studies/expansions").glob("*.py")} - {"__init__"}
+    single = re.compile(rf"expansions(\.({'|'.join(files)})\b| import )")
+    texts = {str(path): (ROOT / path).read_text(encoding="utf-8") for path in trees()}
+    outside = {path: text for path, text in texts.items() if not path.startswith("studies/expansions/")}
+    assert {path: found[0] for path, text in outside.items() if (found := single.search(text))} == {}
+
+
 FACES = [room for room in ROOMS if (room / "__init__.pyi").exists()]
 
 

@@ -72,7 +72,7 @@ def _add_points(
             continue
         course = mean_course(point, courses)
         trial = frozen_trial(study, point, points.end(point), course=course, notes=notes)
-        if study.fidelity is not None and point.rung < study.fidelity.top:
+        if point.rung < study.fidelity.top:
             _mark_pruned(trial, study.fidelity.rungs[point.rung])
         trial.datetime_start = _local(min(row["started"] for row in attempts))
         trial.datetime_complete = _local(max(row["finished"] for row in attempts))

@@ -25,7 +25,6 @@ from ...reporting.claims.verdicts import OPEN, count_verdicts
 from ...reporting.results import StudyResults
 from ...reporting.tables.render import rich
 from ...storage import Store
-from ...studies.expansions.gate import stage_cost
 from ...studies.last_run import describe_max_seeds, describe_taken_name, load_to_run
 from ...studies.planning.plan import make_plan
 from ...studies.planning.reused_trials import describe_stale, keep_stale_trials
@@ -278,7 +277,8 @@ def run_stages(request: RunRequest, settings: ResolvedSettings) -> Summary | Non
     Return the last summary. The cost of a stage is printed before the stage starts. A study without gates has
     one stage. The summary is None if an interrupt ended the run at once.
     """
-    if (gates := request.study.gates) is None:
+    gates = request.study.gates
+    if not gates.any_held:
         return run_and_report(request, settings)
     results, left = StudyResults(request.study, settings.store), request.max_trials
     opened, further = frozenset[str](), results.open_trials()
@@ -286,14 +286,12 @@ def run_stages(request: RunRequest, settings: ResolvedSettings) -> Summary | Non
         opened = further
         ids = opened if request.trial_ids is None else opened & request.trial_ids
         plan = make_plan(request.study, settings.store, ids, memory=None)
-        for number, trials in enumerate(gates.stages(plan), start=1):
-            if trials:
-                print_stderr(f"stage {number}: {stage_cost(trials)}")
+        for line in gates.stage_words(plan):
+            print_stderr(line)
         summary = run_and_report(replace(request, trial_ids=ids, max_trials=left), settings)
         further = results.open_trials()
-        for number, gate in enumerate(gates.gates, start=1):
-            count = len(gate.held & further)
-            print_stderr(f"gate {number}: {count} of {plural(len(gate.held), 'trial')} open")
+        for line in gates.open_words(further):
+            print_stderr(line)
         if summary is None or summary.is_cut_short or further == opened:
             return summary
         if left is not None and (left := left - summary.ran) <= 0:

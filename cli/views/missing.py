@@ -68,7 +68,7 @@ def format_missing(
         yield from wrap(
             f"Each model keeps the {matched.name} computed for match, so changed models differ in size", width
         )
-    if open_ones and missing.study.ladder is not None:
+    if open_ones and missing.study.design.ladder:
         yield ""
         yield from wrap("Each model keeps its number of steps, also where its size or batch changes", width)
     if open_ones and "seconds" in missing.study.template.tables["train"]:

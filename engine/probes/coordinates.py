@@ -37,7 +37,7 @@ def check_coordinates(study: Study, data: Path = Path("data"), *, steps: int = S
 
     `compare_widths` describes the comparison. Raise CoordinateError for a study without a ladder.
     """
-    if study.ladder is None:
+    if not study.design.ladder:
         raise CoordinateError(f"{study.name} has no [ladder]: expected a study with the widths to compare")
     names = [
         name

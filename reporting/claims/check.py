@@ -100,12 +100,12 @@ def results_of_claims(
     if study.claims and (fault := _device_fault(study, outcomes)):
         raise ClaimError(fault)
     gates = study.gates
-    stages = [gates.first_gate(claim.spec.name) if gates else None for claim in study.claims]
+    stages = [gates.first_gate(claim.spec.name) for claim in study.claims]
     made: dict[int | None, CellResults] = {}
     for stage in dict.fromkeys(stages):
         claims = (claim for claim, each in zip(study.claims, stages, strict=True) if each == stage)
         quantities = {each for claim in claims for each in claim.quantities}
-        cells = study if gates is None or stage is None else gates.without_held(study, stage)
+        cells = study if stage is None else gates.without_held(study, stage)
         made[stage] = CellResults(cells, quantities, outcomes, metrics)
     yield from ((claim, made[stage]) for claim, stage in zip(study.claims, stages, strict=True))
 

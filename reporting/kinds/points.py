@@ -174,7 +174,7 @@ def _sentences(
     if lacking := partial[ValueStatus.MISSING]:
         yield f"{plural(lacking, 'point')} still {'has' if lacking == 1 else 'have'} missing seeds."
     below = partial[ValueStatus.PRUNED]
-    if study.fidelity is not None and below:
+    if study.fidelity.rungs and below:
         yield f"{plural(below, 'point')} reached only lower rungs of {study.fidelity.name}."
     yield from over_limit_sentence(found)
     yield from omitted_trials(found.gaps, len(found.trained), study.name)

@@ -213,7 +213,7 @@ def _header(study: Study, data: Mapping[str, Any], winners: int, seeds: int) -> 
 
 def _fixed(study: Study) -> dict[str, Level]:
     own = (*study.dimensions, SEED)
-    made = (EPOCHS, LENGTH, DATA) if study.fidelity is not None else ()  # the file has no holes for these
+    made = (EPOCHS, LENGTH, DATA) if study.fidelity.rungs else ()  # the file has no holes for these
     return {
         name: levels[0]
         for name, levels in study.factors.items()

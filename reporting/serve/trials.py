@@ -110,7 +110,7 @@ def factor_names(study: Study) -> list[str]:
     For a search, these are mainly the recipe and the seed.
     """
     if study.search is not None:
-        rungs = [study.fidelity.name] if study.fidelity else []
+        rungs = [study.fidelity.name] if study.fidelity.rungs else []
         return [*column_names(study), *study.search.settings.across, *rungs, SEED]
     varied = {name for name, levels in study.factors.items() if len(levels) > 1}
     varied |= {SEED} if study.later_seeds else set()

@@ -18,24 +18,20 @@ from ...grammar.nodes import IntegerDimension
 from ..schema.design import Expansion
 from ..schema.factors import SEED
 from ..schema.search import read_dimension
-from ..schema.search_settings import ASHA, DATA, EPOCHS, LENGTH, REDUCTION
-from ..schema.settings import BUDGET_KEYS, Level
+from ..schema.search_settings import ASHA, DATA, EPOCHS, LENGTH, REDUCTION, Rungs
+from ..schema.settings import BUDGET_KEYS
 from ..text.document import Diagnostics
 from ..text.strict_model import InvalidTableError, ValidationProblem, format_value, part_table
 from ..text.toml_positions import KeyPath
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fidelity(Expansion):
-    """The setting that grows from rung to rung of a search, such as the width.
+class Fidelity(Rungs, Expansion):
+    """Expansion that makes a factor of the setting that grows from rung to rung, such as the width.
 
-    One in `reduction` points on a rung is promoted to the next. `patch` lets each rung set its own value of a
-    key, or removes a dimension that becomes a factor.
+    `patch` lets each rung set its own value of a key, or removes a dimension that becomes a factor.
     """
 
-    name: str
-    rungs: tuple[int, ...]
-    reduction: int
     patch: Mapping[KeyPath, Any] = field(default_factory=dict[KeyPath, Any], repr=False, compare=False)
 
     @classmethod
@@ -84,46 +80,12 @@ class Fidelity(Expansion):
         return {**factors, self.name: [*self.rungs[::-1]]}
 
     @property
-    def top(self) -> int:
-        """The index of the last rung, counted from 0."""
-        return len(self.rungs) - 1
-
-    def level(self, rung: int) -> dict[str, Level]:
-        """Return the name of the growing setting and its value on a rung."""
-        return {self.name: self.rungs[rung]}
-
-    def rung_of(self, levels: Mapping[str, Level]) -> int | None:
-        """Return the rung for a trial with these levels, or None if there is no such rung.
-
-        Levels without the growing setting belong to the last rung.
-        """
-        value = levels.get(self.name, self.rungs[-1])
-        return self.rungs.index(value) if isinstance(value, int) and value in self.rungs else None
-
-    @property
     def least_points(self) -> int:
         """The smallest number of points with which a search can reach the last rung."""
         return self.reduction**self.top
 
-    def planned(self, points: int, *, has_baseline: bool = False) -> list[int]:
-        """Return the expected number of points on each rung, from the lowest up.
-
-        The actual number is higher if a later point overtakes one that is already promoted. A baseline is one
-        of the points and is trained on the last rung only.
-        """
-        counts = [points - has_baseline]
-        for _ in range(self.top):
-            counts.append(promoted_count(counts[-1], self.reduction))
-        counts[-1] += has_baseline
-        return counts
-
 
 EXPANSION = Fidelity
-
-
-def promoted_count(ended: int, reduction: int) -> int:
-    """Return how many points continue to the next rung after `ended` have finished this one."""
-    return ended // reduction
 
 
 _PATH: KeyPath = ("search", "scheduler", "fidelity")

@@ -15,7 +15,7 @@ from pydantic import Field
 from ...errors import nearest_hint
 from ..claims.comparisons import Claim, cell_label
 from ..resolve.costs import max_trial_flops
-from ..schema.design import Design, Expansion
+from ..schema.design import Design, Expansion, HeldTrials
 from ..schema.factors import SEED, NamedLevels, level_key
 from ..schema.settings import Level, Names
 from ..text.document import Diagnostics
@@ -57,11 +57,12 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gates(Expansion):
+class Gates(HeldTrials, Expansion):
     """The gates of a study in file order. A trial trains only after all gates that hold it have opened."""
 
     tables: tuple[tuple[KeyPath, GateSettings], ...]
     gates: tuple[Gate, ...] = ()
+    any_held = True
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self | None:
@@ -79,18 +80,12 @@ class Gates(Expansion):
         return cls(tables=tuple((path, settings) for path, settings in read if settings is not None))
 
     def held(self, confirmed: Sequence[str] = ()) -> frozenset[str]:
-        """Return the ids of the trials that are still held back once these claims are confirmed."""
         left = frozenset[str]()
         for gate in self.gates:
             left |= gate.held.difference(*(gate.opened_by.get(name, ()) for name in confirmed))
         return left
 
     def closed(self, confirmed: Sequence[str], unfinished: Collection[str]) -> frozenset[str]:
-        """Return the ids of the unfinished trials behind gates that stay closed for good.
-
-        The claims of their gates are decided, since all open trials of earlier stages have ended. `confirmed`
-        names the confirmed claims.
-        """
         held = self.held(confirmed)
         first = min((self.stage(each) for each in unfinished if each not in held), default=len(self.gates))
         return frozenset(each for each in held.intersection(unfinished) if self.stage(each) <= first)
@@ -100,7 +95,6 @@ class Gates(Expansion):
         return max((number for number, gate in enumerate(self.gates, 1) if trial in gate.held), default=0)
 
     def count_held(self, diagnostics: Diagnostics, design: Design) -> int:
-        """Return how many trials of a design the gates hold back before the first run."""
         found = [_read_levels(diagnostics, (*path, "holds"), each, design) for path, each in self.tables]
         levels = [each for each in found if each is not None]
         cells = (cell for block in design.blocks() for cell in block)
@@ -108,15 +102,9 @@ class Gates(Expansion):
         return held * len(design.factors[SEED])
 
     def first_gate(self, claim: str) -> int | None:
-        """Return the index of the first gate that names this claim; None if no gate names it."""
         return next((place for place, gate in enumerate(self.gates) if claim in gate.opened_by), None)
 
     def without_held(self, study: Study, first: int) -> Study:
-        """Return a study without the cells that gate `first` or any later gate holds back.
-
-        `first` is the gate's index, from 0. The claims that open this gate are decided on the remaining cells
-        only, so that cells that the gate holds back cannot change the verdicts.
-        """
         cells = tuple(
             trial
             for trial in study.cells
@@ -199,13 +187,23 @@ class Gates(Expansion):
                 )
             yield Gate(levels=wanted, held=frozenset(trial.id for trial in held), opened_by=opened)
 
-    def stages(self, plan: Plan) -> list[list[PlannedTrial]]:
+    def _stages(self, plan: Plan) -> list[list[PlannedTrial]]:
         """Return the unfinished trials by stage: first those without a gate, then those of each gate."""
         stages: list[list[PlannedTrial]] = [[] for _ in range(len(self.gates) + 1)]
         for one in plan.trials:
             if one.status not in ("done", "failed"):
                 stages[self.stage(one.trial.id)].append(one)
         return stages
+
+    def stage_words(self, plan: Plan) -> Iterator[str]:
+        for number, trials in enumerate(self._stages(plan), start=1):
+            if trials:
+                yield f"stage {number}: {_stage_cost(trials)}"
+
+    def open_words(self, opened: Collection[str]) -> Iterator[str]:
+        for number, gate in enumerate(self.gates, start=1):
+            count = len(gate.held.intersection(opened))
+            yield f"gate {number}: {count} of {plural(len(gate.held), 'trial')} open"
 
     def notes(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
         """Yield a note on each stage: its maximum cost, and the claims that open it.
@@ -216,9 +214,9 @@ class Gates(Expansion):
         levels = {claim.spec.name: claim.spec.level for claim in study.claims}
         finished = {one.trial.id for one in plan.trials if one.status in ("done", "failed")}
         planned = {one.trial.id for one in plan.trials}
-        for number, trials in enumerate(self.stages(plan)):
+        for number, trials in enumerate(self._stages(plan)):
             if number == 0:
-                yield "stage 1", stage_cost(trials) if trials else ""
+                yield "stage 1", _stage_cost(trials) if trials else ""
                 continue
             later = (gate.held for gate in self.gates[number:])
             own = planned.difference(*later)
@@ -228,7 +226,7 @@ class Gates(Expansion):
                 left = [name for name, ids in opened.items() if ids - finished - plan.held_back]
                 each = ", each for the levels that it compares" if len(left) > 1 else ""
                 level = 100 * min((levels[name] for name in left), default=0.0)
-                cost = f"at most {stage_cost(possible)}"
+                cost = f"at most {_stage_cost(possible)}"
                 parts.append(f"{cost}, if a claim is confirmed{each}, at {level:.4g} %: {'; '.join(left)}")
             if closed := len(trials) - len(possible):
                 names = "; ".join(name for name, ids in opened.items() if ids & plan.held_back)
@@ -240,7 +238,7 @@ class Gates(Expansion):
             yield f"stage {number + 1}", "; ".join(parts)
 
 
-def stage_cost(trials: Sequence[PlannedTrial]) -> str:
+def _stage_cost(trials: Sequence[PlannedTrial]) -> str:
     """Return the cost of trials as text: `12 trials, 3.4 TFLOPs, at most 16 min of training`."""
     flops = math.fsum(max_trial_flops(one.trial.settings) for one in trials)
     unit, size = si_prefix(flops)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, cast
 from pydantic import Field
 
 from ..resolve.costs import parameter_count, sequence_tokens
-from ..schema.design import Expansion
+from ..schema.design import Expansion, PlannedRung
 from ..schema.factors import SEED, level_name, short_level_names
 from ..schema.settings import BUDGET_KEYS, Level, TrialSettings
 from ..text.document import Diagnostics
@@ -103,6 +103,44 @@ class Ladder(Expansion):
             lr = float(f"{train.optimizer.lr * ratio**self.lr_exponent:.6g}")
             changes["optimizer"] = train.optimizer.model_copy(update={"lr": lr})
         return settings.model_copy(update={"train": train.model_copy(update=changes)})
+
+    def planned_sizes(self, study: Study) -> list[PlannedRung]:
+        found: dict[PlannedRung, None] = {}
+        names = study.design.ladder
+        others = [
+            name for name, levels in study.factors.items() if name not in (*names, SEED) and len(levels) > 1
+        ]
+        for trial in study.trials:
+            settings, train = trial.settings, trial.settings.train
+            steps = train.epochs * train.steps_per_epoch
+            found[
+                PlannedRung(
+                    size=", ".join(str(trial.levels[name]) for name in names),
+                    others=", ".join(level_name(trial.levels[name]) for name in others),
+                    parameters=parameter_count(settings),
+                    steps=steps,
+                    tokens=steps * train.batch_size * sequence_tokens(settings),
+                    lr=train.optimizer.lr,
+                )
+            ] = None
+        return list(found)
+
+    def plan_lines(self, study: Study, width: int) -> Iterator[str]:
+        rungs = self.planned_sizes(study)
+        words = f"sizes of {', '.join(self.sizes)}; {self.tokens_per_parameter:g} tokens for each parameter"
+        yield ""
+        yield from labelled_lines("ladder", words, width)
+        yield ""
+        rows = [("size", "parameters", "steps", "tokens", "a parameter", "lr"), *map(_cells, rungs)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        room = WIDTH - sum(_GAP + width for width in widths) - _GAP
+        names = list(dict.fromkeys(each.others for each in rungs))
+        short = abbreviate_all(short_level_names(names), max(room, _NARROWEST)) if any(names) else names
+        others = dict(zip(names, short, strict=True))
+        for label, (size, *numbers) in zip(["", *(others[each.others] for each in rungs)], rows, strict=True):
+            cells = [f"{label:<{max(map(len, short))}}"] if any(names) else []
+            cells += [f"{text:>{width}}" for text, width in zip(numbers, widths[1:], strict=True)]
+            yield f"  {size:<{widths[0]}}   {'   '.join(cells)}".rstrip()
 
 
 EXPANSION = Ladder
@@ -194,70 +232,6 @@ def _width(data: Mapping[str, Any], found: LadderSettings) -> str | None:
     model = data.get("model")
     text = model.get("d_model") if isinstance(model, Mapping) else None
     return next((name for name in found.sizes if text == f"{{{name}}}"), None)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedRung:
-    """A model of a ladder at one size, with the length and learning rate of its training.
-
-    `size` has the ladder's values, and `others` the levels of all other factors, as text.
-    """
-
-    size: str
-    others: str
-    parameters: int
-    steps: int
-    tokens: int
-    lr: float
-
-
-def planned_rungs(study: Study) -> list[PlannedRung]:
-    """Return an entry for each model of a ladder at each size.
-
-    There is one entry for all seeds. Empty without a ladder.
-    """
-    found: dict[PlannedRung, None] = {}
-    for trial in study.trials if study.ladder else ():
-        settings, train = trial.settings, trial.settings.train
-        length = sequence_tokens(settings)
-        steps = train.epochs * train.steps_per_epoch
-        names = study.design.ladder
-        others = [
-            name for name, levels in study.factors.items() if name not in (*names, SEED) and len(levels) > 1
-        ]
-        found[
-            PlannedRung(
-                size=", ".join(str(trial.levels[name]) for name in names),
-                others=", ".join(level_name(trial.levels[name]) for name in others),
-                parameters=parameter_count(settings),
-                steps=steps,
-                tokens=steps * train.batch_size * length,
-                lr=train.optimizer.lr,
-            )
-        ] = None
-    return list(found)
-
-
-def format_rungs(study: Study, width: int = WIDTH) -> Iterator[str]:
-    """Yield the lines of a table of the ladder's sizes; nothing if the study has no ladder."""
-    rungs = planned_rungs(study)
-    if not rungs or study.ladder is None:
-        return
-    sizes = ", ".join(study.design.ladder)
-    words = f"sizes of {sizes}; {study.ladder.tokens_per_parameter:g} tokens for each parameter"
-    yield ""
-    yield from labelled_lines("ladder", words, width)
-    yield ""
-    rows = [("size", "parameters", "steps", "tokens", "a parameter", "lr"), *map(_cells, rungs)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    room = WIDTH - sum(_GAP + width for width in widths) - _GAP
-    names = list(dict.fromkeys(each.others for each in rungs))
-    short = abbreviate_all(short_level_names(names), max(room, _NARROWEST)) if any(names) else names
-    others = dict(zip(names, short, strict=True))
-    for label, (size, *numbers) in zip(["", *(others[each.others] for each in rungs)], rows, strict=True):
-        cells = [f"{label:<{max(map(len, short))}}"] if any(names) else []
-        cells += [f"{text:>{width}}" for text, width in zip(numbers, widths[1:], strict=True)]
-        yield f"  {size:<{widths[0]}}   {'   '.join(cells)}".rstrip()
 
 
 def _cells(rung: PlannedRung) -> tuple[str, ...]:

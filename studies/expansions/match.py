@@ -14,24 +14,28 @@ from ...grammar.checker import MAX_BLOCKS
 from ...grammar.model_config import MAX_D_MODEL
 from ...grammar.nodes import BlockNode, HoleNode, RepeatNode, walk
 from ...grammar.vocabulary.spec import uncounted_kernels
-from ..resolve.costs import flops_per_token, parameter_count, state_bytes, step_bytes
+from ..resolve.costs import (
+    CostMatch,
+    SizeMatch,
+    cost_text,
+    flops_per_token,
+    parameter_count,
+    state_bytes,
+    step_bytes,
+)
 from ..resolve.draft import report_problem
+from ..resolve.grid import SIZE_PATHS, factors_of_sizes
 from ..resolve.template import Template, resolve_settings
-from ..resolve.trial import CellKey
 from ..schema.design import BASELINE_PATH, Design, DesignReader, Expansion, MatchedSize
-from ..schema.factors import SEED, level_key, level_name
+from ..schema.factors import level_key, level_name
 from ..schema.settings import D_MODEL_PATH, RECIPE_PATH, Level, MatchedCost, TrialSettings, read_recipe
 from ..text.document import Diagnostics
 from ..text.strict_model import InvalidTableError, format_value
 from ..text.toml_positions import KeyPath
-from ..text.units import format_bytes, si_prefix
 
 if TYPE_CHECKING:
     from ..planning.plan import Plan
     from ..study import Study
-
-SIZE_PATHS = (RECIPE_PATH, D_MODEL_PATH)
-"""The keys that may use a size."""
 
 _MAX_SIZE = 2**31  # the bound of sizes for a parameter without a bound of its own
 
@@ -41,101 +45,6 @@ _COSTS: Mapping[MatchedCost, Callable[[TrialSettings], float]] = {
     "state": state_bytes,
     "memory": step_bytes,
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CostMatch:
-    """One cost of a cell's model, beside the same cost of the baseline's model.
-
-    `amount` is the cell's cost, and `target` the baseline's.
-    """
-
-    name: MatchedCost
-    amount: float
-    target: float
-
-    @property
-    def residual(self) -> float:
-        """The cost minus the baseline's cost."""
-        return self.amount - self.target
-
-    @property
-    def relative_residual(self) -> float:
-        """The residual as a fraction of the baseline's cost. Infinite if only the baseline's cost is 0."""
-        if not self.residual:
-            return 0.0
-        return self.residual / self.target if self.target else math.copysign(math.inf, self.residual)
-
-    @property
-    def residual_text(self) -> str:
-        """Return the residual as text: `−1,284` for a parameter count, `+0.31 %` for other costs."""
-        if not self.residual:
-            return "0"
-        shown = f"{self.residual:+,.0f}" if self.name == "parameters" else self.percent
-        return shown.replace("-", "−")
-
-    @property
-    def percent(self) -> str:
-        """Return the relative residual as text: `+0.032 %`."""
-        percent = 100 * self.relative_residual
-        text = f"{percent:+,.0f} %" if abs(percent) >= 100 else f"{percent:+.3g} %"
-        return text.replace("-", "−").replace("inf", "∞")
-
-    def __str__(self) -> str:
-        """Return the cost and its relative residual as text: `1,603,940 (+0.032 %)`.
-
-        An infinite residual is left out.
-        """
-        cost = cost_text(self.name, self.amount)
-        return cost if math.isinf(self.relative_residual) else f"{cost} ({self.percent})"
-
-
-def cost_text(name: MatchedCost, amount: float) -> str:
-    """Return a cost with its unit: `1,603,940`, `12.3 MFLOPs a token`, `65.5 kB`."""
-    if name == "parameters":
-        return f"{amount:,.0f}"
-    if name == "flops":
-        unit, size = si_prefix(amount)
-        return f"{amount / size:.4g} {unit}FLOPs a token"
-    return format_bytes(amount)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SizeMatch:
-    """The computed size of a cell, and how its costs compare with the baseline's.
-
-    `size` is None if the cell has no size to compute.
-    """
-
-    size: int | None
-    costs: tuple[CostMatch, ...]
-
-    @property
-    def largest(self) -> CostMatch:
-        """The cost with the largest relative residual."""
-        return max(self.costs, key=lambda cost: abs(cost.relative_residual))
-
-    @property
-    def residual_text(self) -> str:
-        """Return the residuals as text: `−1,284` for one cost, `flops +0.3 %, state −2 %` for several."""
-        if len(self.costs) == 1:
-            return self.costs[0].residual_text
-        return ", ".join(f"{cost.name} {cost.residual_text}" for cost in self.costs)
-
-    @property
-    def balance(self) -> float:
-        """The sum of the smallest and the largest relative residual.
-
-        At 0 one cost is as far below the baseline's as another is above. At this size, the larger deviation
-        is as small as possible.
-        """
-        found = [cost.relative_residual for cost in self.costs]
-        return min(found) + max(found)
-
-    def __str__(self) -> str:
-        if len(self.costs) == 1:
-            return str(self.costs[0])
-        return ", ".join(f"{cost.name} {cost}" for cost in self.costs)
 
 
 def nearest_sizes(count: Callable[[int], float], target: float, low: int, high: int) -> list[int]:
@@ -252,28 +161,6 @@ def _ranges(recipe: Recipe, name: str) -> list[tuple[int, int]]:
                     low, high = -_MAX_SIZE if low is None else low, _MAX_SIZE if high is None else high
                     ranges.append((math.ceil(low), math.floor(high)))
     return ranges
-
-
-def factors_of_sizes(study: Study) -> list[str]:
-    """Return the factors outside the model, such as the task, that change the solved sizes.
-
-    Models that differ only in such a factor have different sizes, since they have different baselines.
-    """
-    if study.design.matched_size is None:
-        return []
-    inside = {name for path in SIZE_PATHS for name in study.template.names_at(path, study.factors)}
-    matches = study.source.size_matches
-    sizes = {trial.cell: matches[trial.id].size for trial in study.trials if trial.id in matches}
-    return [name for name in study.factors if name not in (*inside, SEED) and _decides_size(name, sizes)]
-
-
-def _decides_size(factor: str, sizes: Mapping[CellKey, int | None]) -> bool:
-    found: dict[CellKey, int | None] = {}
-    for cell, size in sizes.items():
-        others = frozenset((name, level) for name, level in cell if name != factor)
-        if found.setdefault(others, size) != size:
-            return True
-    return False
 
 
 _NOUNS: Mapping[MatchedCost, str] = {

@@ -20,10 +20,10 @@ from ...grammar.nodes import RepeatNode
 from ...grammar.positions import POSITIONS, LearnedPosition, PluginPosition
 from ...storage import Store
 from ..catalog.tasks import AlgorithmicTask, GeneratedTask, require_algorithmic
-from ..expansions.match import SizeMatch, factors_of_sizes
 from ..last_run import describe_max_seeds
 from ..presentation.changes import BASELINE, change_name
 from ..resolve.costs import (
+    SizeMatch,
     longest_length,
     longest_tokens,
     max_learnable_length,
@@ -32,7 +32,7 @@ from ..resolve.costs import (
     reach,
     step_flops,
 )
-from ..resolve.grid import check_layers
+from ..resolve.grid import check_layers, factors_of_sizes
 from ..resolve.trial import Kind, Trial, first_of_each_kind
 from ..schema.design import Design
 from ..schema.factors import ABSENT, filled_levels, level_key, level_name
@@ -319,7 +319,7 @@ def make_plan(
     statuses: dict[str, TrialStatus] = dict(tried.select("trial", "status").iter_rows())
     estimator = TimeEstimator(outcomes, study.trials or study.boundary_trials(), measure)
     trials, held_back = selected, frozenset[str]()
-    if study.gates and confirmed is not None:
+    if confirmed is not None:
         unfinished = {each.id for each in study.trials if statuses.get(each.id) not in ("done", "failed")}
         held_back = study.gates.closed(confirmed, unfinished)
     # trials behind gates that may still open are planned, too
@@ -433,7 +433,7 @@ def _search_estimates(study: Study, tried: pl.DataFrame, estimator: TimeEstimato
     for rung, trials in enumerate(study.trials_by_rung):
         is_last = rung == len(study.trials_by_rung) - 1
         rows = tried.filter(pl.Series([each == rung for each in rungs], dtype=pl.Boolean))
-        level = study.fidelity.level(rung) if study.fidelity else None
+        level = study.fidelity.level(rung)
         # the mean time of done trials, else the time of the slower end of the search space
         if seconds := rows.filter(pl.col("status") == "done")["seconds"].to_list():
             one = TimeEstimate(fmean(seconds), "measured")
@@ -561,9 +561,10 @@ def _label_names(study: Study) -> list[str]:
     learns = any(map(_learned_positions, first_of_each_kind(study.trials)))
     paths = (*_SIZE_PATHS, *(_POSITION_PATHS if learns else ()))
     names = {name for path in paths for name in study.template.names_at(path, study.factors)}
-    if study.ladder is not None:
-        (_, first), *others = study.ladder.sizes.items()
-        names -= {name for name, _ in others if len(set(first)) == len(first)}
+    if study.design.ladder:
+        first, *others = study.design.ladder
+        sizes = study.design.combined_factors[first]
+        names -= {name for name in others if len(set(sizes)) == len(sizes)}
     return [name for name, levels in study.factors.items() if name in names and len(levels) > 1]
 
 

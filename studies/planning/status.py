@@ -159,7 +159,7 @@ def study_status(
         added = dict(later.select("trial", "status").iter_rows())
     total = _total(study, rows)
     ended = sum(status != "incomplete" for status in statuses.values())
-    held = study.gates.held(confirmed).difference(statuses, begun) if study.gates else frozenset[str]()
+    held = study.gates.held(confirmed).difference(statuses, begun)
     remaining = max(0, total - ended - len(held)) if within_budget is None else within_budget
     open_ones = (*started_trials(study, store, statuses), *begun)
     reached = [(trial, far) for trial in open_ones if (far := store.files.checkpoint_note(trial)) is not None]
@@ -338,7 +338,7 @@ def _first_trial(study: Study, levels_text: str) -> Trial | None:
         at = next((each for each in study.point_levels if each.items() <= levels.items()), None)
         if values is None or at is None:
             return None
-        if study.fidelity is not None and (rung := study.fidelity.rung_of(levels)) is not None:
+        if (rung := study.fidelity.rung_of(levels)) is not None:
             at = {**at, **study.fidelity.level(rung)}
         return study.trial_for(values, at=at)
     except (ValueError, TypeError):  # the file has other settings now, and these values no longer fit them
@@ -350,7 +350,7 @@ def rungs_of(study: Study, outcomes: pl.DataFrame) -> list[int]:
 
     An outcome whose rung is unknown counts as one of the last rung.
     """
-    if study.fidelity is None:
+    if not study.fidelity.rungs:
         return [0] * len(outcomes)
     found = (study.fidelity.rung_of(json.loads(factors)) for factors in outcomes["factors"])
     return [study.fidelity.top if rung is None else rung for rung in found]

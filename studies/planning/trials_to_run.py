@@ -96,7 +96,7 @@ def trials_to_run(
     metrics), and done ones with missing weights run again; failed ones only with `retry_failed`. `only`
     restricts them to these ids; if it is None, trials that a gate holds back are left out.
     """
-    held = study.gates.held() if only is None and study.gates else frozenset[str]()
+    held = study.gates.held()
     repeated = {"pruned", "incomplete", *(["failed"] if retry_failed else [])}
     without_weights = set(trials_missing_weights(study, store, statuses))
     return [
@@ -244,8 +244,7 @@ def left_within_budget(
 
 
 def _point(study: Study, levels: Mapping[str, Level]) -> tuple[object, ...]:
-    rung = None if study.fidelity is None else study.fidelity.rung_of(levels)
-    return (rung, *(levels.get(name) for name in study.dimensions))
+    return (study.fidelity.rung_of(levels), *(levels.get(name) for name in study.dimensions))
 
 
 def _trials(study: Study, levels: Mapping[str, Level]) -> int:

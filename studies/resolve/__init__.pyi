@@ -1,4 +1,5 @@
 from .costs import REFERENCE_TOKENS as REFERENCE_TOKENS
+from .costs import SizeMatch as SizeMatch
 from .costs import analysis as analysis
 from .costs import flops_of_test as flops_of_test
 from .costs import longest_length as longest_length

@@ -5,6 +5,8 @@ They are computed from a trial's settings. Results are cached by recipe.
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from functools import lru_cache
 
 from ...grammar import Analysis, ModelConfig, Reach, analyse, render
@@ -23,7 +25,8 @@ from ..catalog.tasks import (
     SyntheticTask,
     require_algorithmic,
 )
-from ..schema.settings import ModelSettings, TrialSettings, read_recipe
+from ..schema.settings import MatchedCost, ModelSettings, TrialSettings, read_recipe
+from ..text.units import format_bytes, si_prefix
 from .trial import Kind
 
 REFERENCE_TOKENS = 40
@@ -346,3 +349,98 @@ def _reach(recipe: str, config: ModelConfig) -> Reach:
 
 def _whole(settings: TrialSettings) -> Analysis:
     return analysis(settings, sequence_tokens(settings))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostMatch:
+    """One cost of a cell's model, beside the same cost of the baseline's model.
+
+    `amount` is the cell's cost, and `target` the baseline's.
+    """
+
+    name: MatchedCost
+    amount: float
+    target: float
+
+    @property
+    def residual(self) -> float:
+        """The cost minus the baseline's cost."""
+        return self.amount - self.target
+
+    @property
+    def relative_residual(self) -> float:
+        """The residual as a fraction of the baseline's cost. Infinite if only the baseline's cost is 0."""
+        if not self.residual:
+            return 0.0
+        return self.residual / self.target if self.target else math.copysign(math.inf, self.residual)
+
+    @property
+    def residual_text(self) -> str:
+        """Return the residual as text: `−1,284` for a parameter count, `+0.31 %` for other costs."""
+        if not self.residual:
+            return "0"
+        shown = f"{self.residual:+,.0f}" if self.name == "parameters" else self.percent
+        return shown.replace("-", "−")
+
+    @property
+    def percent(self) -> str:
+        """Return the relative residual as text: `+0.032 %`."""
+        percent = 100 * self.relative_residual
+        text = f"{percent:+,.0f} %" if abs(percent) >= 100 else f"{percent:+.3g} %"
+        return text.replace("-", "−").replace("inf", "∞")
+
+    def __str__(self) -> str:
+        """Return the cost and its relative residual as text: `1,603,940 (+0.032 %)`.
+
+        An infinite residual is left out.
+        """
+        cost = cost_text(self.name, self.amount)
+        return cost if math.isinf(self.relative_residual) else f"{cost} ({self.percent})"
+
+
+def cost_text(name: MatchedCost, amount: float) -> str:
+    """Return a cost with its unit: `1,603,940`, `12.3 MFLOPs a token`, `65.5 kB`."""
+    if name == "parameters":
+        return f"{amount:,.0f}"
+    if name == "flops":
+        unit, size = si_prefix(amount)
+        return f"{amount / size:.4g} {unit}FLOPs a token"
+    return format_bytes(amount)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeMatch:
+    """The computed size of a cell, and how its costs compare with the baseline's.
+
+    `size` is None if the cell has no size to compute.
+    """
+
+    size: int | None
+    costs: tuple[CostMatch, ...]
+
+    @property
+    def largest(self) -> CostMatch:
+        """The cost with the largest relative residual."""
+        return max(self.costs, key=lambda cost: abs(cost.relative_residual))
+
+    @property
+    def residual_text(self) -> str:
+        """Return the residuals as text: `−1,284` for one cost, `flops +0.3 %, state −2 %` for several."""
+        if len(self.costs) == 1:
+            return self.costs[0].residual_text
+        return ", ".join(f"{cost.name} {cost.residual_text}" for cost in self.costs)
+
+    @property
+    def balance(self) -> float:
+        """The sum of the smallest and the largest relative residual.
+
+        At 0 one cost is as far below the baseline's as another is above. At this size, the larger deviation
+        is as small as possible.
+        """
+        found = [cost.relative_residual for cost in self.costs]
+        return min(found) + max(found)
+
+    def __str__(self) -> str:
+        if len(self.costs) == 1:
+            return str(self.costs[0])
+        return ", ".join(f"{cost.name} {cost}" for cost in self.costs)

@@ -17,18 +17,17 @@ from ...grammar.vocabulary.spec import spec_of
 from ..schema.design import MAX_TRIALS
 from ..schema.factors import SEED, level_text
 from ..schema.search_settings import Limit, SearchSettings
-from ..schema.settings import RECIPE_PATH, Level, TrialSettings, read_recipe
+from ..schema.settings import D_MODEL_PATH, RECIPE_PATH, Level, TrialSettings, read_recipe
 from ..text.document import Diagnostics
 from ..text.errors import StudyError
 from ..text.strict_model import InvalidTableError, ValidationProblem
 from ..text.toml_positions import KeyPath
-from .costs import model_cost, parameter_count, step_flops
+from .costs import SizeMatch, model_cost, parameter_count, step_flops
 from .draft import report_problem
 from .template import resolve_settings
-from .trial import Kind, Trial, first_of_each_kind
+from .trial import CellKey, Kind, Trial, first_of_each_kind
 
 if TYPE_CHECKING:
-    from ..expansions.match import SizeMatch
     from ..study import Study
 
 
@@ -216,3 +215,29 @@ def check_layers(study: Study, trials: Sequence[Trial]) -> None:
         problem = ValidationProblem(RECIPE_PATH, str(error))
         report_problem(diagnostics, study.template, problem, levels=levels, paths=paths)
     raise StudyError(diagnostics.document.source, diagnostics.faults)
+
+
+SIZE_PATHS = (RECIPE_PATH, D_MODEL_PATH)
+"""The keys that may use a size."""
+
+
+def factors_of_sizes(study: Study) -> list[str]:
+    """Return the factors outside the model, such as the task, that change the solved sizes.
+
+    Models that differ only in such a factor have different sizes, since they have different baselines.
+    """
+    if study.design.matched_size is None:
+        return []
+    inside = {name for path in SIZE_PATHS for name in study.template.names_at(path, study.factors)}
+    matches = study.source.size_matches
+    sizes = {trial.cell: matches[trial.id].size for trial in study.trials if trial.id in matches}
+    return [name for name in study.factors if name not in (*inside, SEED) and _decides_size(name, sizes)]
+
+
+def _decides_size(factor: str, sizes: Mapping[CellKey, int | None]) -> bool:
+    found: dict[CellKey, int | None] = {}
+    for cell, size in sizes.items():
+        others = frozenset((name, level) for name, level in cell if name != factor)
+        if found.setdefault(others, size) != size:
+            return True
+    return False

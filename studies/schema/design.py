@@ -42,10 +42,25 @@ from .settings import Level, MatchedCost, StudySettings, TrialSettings, find_des
 if TYPE_CHECKING:
     from ...storage import Store
     from ..claims.comparisons import Claim
-    from ..expansions.match import SizeMatch
     from ..planning.plan import Plan
+    from ..resolve.costs import SizeMatch
     from ..resolve.trial import Trial
     from ..study import Study
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRung:
+    """A model at one size, with the length and learning rate of its training.
+
+    `size` has the ladder's values, and `others` the levels of all other factors, as text.
+    """
+
+    size: str
+    others: str
+    parameters: int
+    steps: int
+    tokens: int
+    lr: float
 
 
 class Expansion:
@@ -101,8 +116,58 @@ class Expansion:
         """
         return study
 
+    def planned_sizes(self, study: Study) -> Sequence[PlannedRung]:
+        """Return an entry for each model at each size that this feature adds. All seeds share an entry."""
+        return ()
+
+    def plan_lines(self, study: Study, width: int) -> Iterator[str]:
+        """Yield the lines that this feature adds to a plan below its table of models."""
+        yield from ()
+
     def notes(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
         """Yield this feature's notes for a study's plan, as pairs of a label and a note."""
+        yield from ()
+
+
+class HeldTrials:
+    """The trials that wait until claims about other trials are confirmed, in stages; here there are none."""
+
+    any_held: ClassVar[bool] = False
+
+    def held(self, confirmed: Sequence[str] = ()) -> frozenset[str]:
+        """Return the ids of the trials that are still held back once these claims are confirmed."""
+        return frozenset()
+
+    def closed(self, confirmed: Sequence[str], unfinished: Collection[str]) -> frozenset[str]:
+        """Return the ids of the unfinished trials that are held back for good.
+
+        Their claims are decided, since all open trials of earlier stages have ended. `confirmed` names the
+        confirmed claims.
+        """
+        return frozenset()
+
+    def count_held(self, diagnostics: Diagnostics, design: Design) -> int:
+        """Return how many trials of a design are held back before the first run."""
+        return 0
+
+    def first_gate(self, claim: str) -> int | None:
+        """Return the index of the first stage that waits for this claim; None if none does."""
+        return None
+
+    def without_held(self, study: Study, first: int) -> Study:
+        """Return a study without the cells of stage `first`, counted from 0, and of all later stages.
+
+        The claims that open this stage are decided on the remaining cells only, so that the others cannot
+        change the verdicts.
+        """
+        return study
+
+    def stage_words(self, plan: Plan) -> Iterator[str]:
+        """Yield the cost of each stage with unfinished trials."""
+        yield from ()
+
+    def open_words(self, opened: Collection[str]) -> Iterator[str]:
+        """Yield for each stage how many of its trials are among the open ones."""
         yield from ()
 
 

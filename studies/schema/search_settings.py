@@ -21,7 +21,7 @@ from ..text.strict_model import (
     format_value,
 )
 from ..text.units import plural
-from .settings import Names
+from .settings import Level, Names
 
 Direction = Literal["max", "min"]
 """Whether the highest or the lowest values of a quantity are the best."""
@@ -158,6 +158,54 @@ class RungSettings(PartSettings):
     the reduction; for a dimension its lowest value)"""
     reduction: int = Field(default=REDUCTION, ge=2)
     """one in `reduction` points is promoted to the next rung, which is `reduction` times as large"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rungs:
+    """The rungs of a search, and the setting that grows from rung to rung, such as the width.
+
+    `rungs` has its values; a search without such a setting has none, and one rung. One in `reduction` points
+    on a rung is promoted to the next.
+    """
+
+    name: str = ""
+    rungs: tuple[int, ...] = ()
+    reduction: int = REDUCTION
+
+    @property
+    def top(self) -> int:
+        """The index of the last rung, counted from 0."""
+        return max(0, len(self.rungs) - 1)
+
+    def level(self, rung: int) -> dict[str, Level]:
+        """Return the name of the growing setting and its value on a rung."""
+        return {self.name: self.rungs[rung]} if self.rungs else {}
+
+    def rung_of(self, levels: Mapping[str, Level]) -> int | None:
+        """Return the rung for a trial with these levels, or None if there is no such rung.
+
+        Levels without the growing setting belong to the last rung.
+        """
+        if not self.rungs:
+            return 0
+        value = levels.get(self.name, self.rungs[-1])
+        return self.rungs.index(value) if isinstance(value, int) and value in self.rungs else None
+
+    def planned(self, points: int, *, has_baseline: bool = False) -> list[int]:
+        """Return the expected number of points on each rung, from the lowest up.
+
+        The actual number is higher if a later point overtakes one that is already promoted. A baseline is one
+        of the points and is trained on the last rung only.
+        """
+        counts = [points - has_baseline]
+        for _ in range(self.top):
+            counts.append(self.promoted(counts[-1]))
+        counts[-1] += has_baseline
+        return counts
+
+    def promoted(self, ended: int) -> int:
+        """Return how many points continue to the next rung after `ended` have finished this one."""
+        return ended // self.reduction
 
 
 class RaceSettings(PartSettings):

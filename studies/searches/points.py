@@ -165,7 +165,7 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
     lower: dict[PointKey, list[Mapping[str, Any]]] = {}  # rows of rungs below the last
     points: dict[PointKey, dict[str, Level]] = {}
     trained: list[Trial] = []
-    top = 0 if study.fidelity is None else study.fidelity.top
+    top = study.fidelity.top
     for row, rung in zip(tried.iter_rows(named=True), rungs_of(study, tried), strict=True):
         is_whole = rung == top  # only the last rung gives a point its result
         trial = tried_trial(study, row["trial"], json.loads(row["factors"]))

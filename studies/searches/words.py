@@ -42,7 +42,7 @@ class RungCost:
 
 def rung_costs(study: Study) -> tuple[RungCost, ...]:
     """Return the cost of each stage (rung) of a search, in order. Empty if it has only one."""
-    if study.fidelity is None:
+    if not study.fidelity.rungs:
         return ()
     whole = _ends_at(study, study.fidelity.top)
     found: list[RungCost] = []
@@ -64,7 +64,6 @@ def rung_costs(study: Study) -> tuple[RungCost, ...]:
 
 
 def _ends_at(study: Study, rung: int) -> Sequence[Trial]:
-    assert study.fidelity is not None
     return study.boundary_trials(study.fidelity.level(rung))
 
 

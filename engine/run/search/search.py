@@ -34,11 +34,10 @@ from optuna.trial import TrialState
 
 from ....storage import Store
 from ....storage.leases import LeaseState
-from ....studies.expansions.fidelity import Fidelity, promoted_count
 from ....studies.planning.reused_trials import ShorterTrials
 from ....studies.planning.trials_to_run import budget_exhausted
 from ....studies.resolve.trial import Trial
-from ....studies.schema.search_settings import RaceSettings
+from ....studies.schema.search_settings import RaceSettings, Rungs
 from ....studies.schema.settings import Level
 from ....studies.study import Study
 from ...core.events import ClaimedElsewhere, Event, Listener
@@ -55,7 +54,7 @@ LOOKS_FOR_TURN = 10
 class RungBoard:
     """Record of the losses on each rung, which decides promotions."""
 
-    def __init__(self, fidelity: Fidelity) -> None:
+    def __init__(self, fidelity: Rungs) -> None:
         self._fidelity = fidelity
         self._begun: set[tuple[str, int]] = set()
         self._ended: dict[int, list[tuple[float, int, str]]] = {}  # by rung, the best first
@@ -77,7 +76,7 @@ class RungBoard:
         """
         for rung in reversed(range(self._fidelity.top)):
             ended = self._ended.get(rung, [])
-            for loss, _, point in ended[: promoted_count(len(ended), self._fidelity.reduction)]:
+            for loss, _, point in ended[: self._fidelity.promoted(len(ended))]:
                 if math.isfinite(loss) and (point, rung + 1) not in self._begun:
                     return point, rung + 1
         return None
@@ -242,7 +241,7 @@ class Search:
         self._found: tuple[str, list[Job]] | None = None  # a cohort that `has_next` has already found
         self._ask_tell = AskTell(study)
         self._tracked = TrackedPoints()
-        self._rungs = None if study.fidelity is None else RungBoard(study.fidelity)
+        self._rungs = RungBoard(study.fidelity) if study.fidelity.rungs else None
         scheduler = self._settings.scheduler
         is_race = isinstance(scheduler, RaceSettings)
         self._race = SeedRace(study.seeds, scheduler.risk) if is_race else None

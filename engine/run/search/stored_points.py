@@ -92,7 +92,7 @@ class StoredPoints:
         self._metric = self._search.objectives[0].name
         self._alike = len(study.point_levels)  # trials per seed; all seeds have equal costs
         self._learnt = [each for each in self._search.bounds if not is_known_before(each.name)]
-        self._top = 0 if study.fidelity is None else study.fidelity.top
+        self._top = study.fidelity.top
         self._last: SearchPoint | None = None
         needs_devices = self._search.budget is not None and self._search.budget.gpu_hours is not None
         self.attempts = store.follow((*COLUMNS, *(DEVICE_COLUMNS if needs_devices else ())))
@@ -112,10 +112,7 @@ class StoredPoints:
 
         Values outside the search space are skipped.
         """
-        fidelity = self._study.fidelity
-        found = (
-            (self._study.read_point(each), fidelity.rung_of(each) if fidelity else None) for each in levels
-        )
+        found = ((self._study.read_point(each), self._study.fidelity.rung_of(each)) for each in levels)
         points = [self.of_values(values, rung) for values, rung in found if values is not None]
         return list({point.name: point for point in points}.values())
 

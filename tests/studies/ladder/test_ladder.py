@@ -7,7 +7,6 @@ import pytest
 from activemem import StudyError, load_study
 from activemem.reporting.tables import build_table
 from activemem.storage import Store
-from activemem.studies.expansions import format_rungs, planned_rungs
 from activemem.studies.resolve import analysis
 
 TEXT = """
@@ -87,10 +86,11 @@ def test_a_plan_shows_parameters_steps_and_tokens_of_each_size(golden):
         .replace("{mixer}", "lstm")
         .replace('rows = "mixer"\ncolumns', "rows")
     )
-    golden([line for line in format_rungs(study) if line])
-    assert [rung.tokens for rung in planned_rungs(study)] == [44_032, 169_984, 565_248]
-    assert not list(format_rungs(load_study("quickstart")))
-    assert max(map(len, format_rungs(load_study("scaling-small")))) <= 80
+    golden([line for line in study.expansions["ladder"].plan_lines(study, 80) if line])
+    assert [rung.tokens for rung in study.planned_sizes] == [44_032, 169_984, 565_248]
+    assert not load_study("quickstart").planned_sizes
+    wide = load_study("scaling-small")
+    assert max(map(len, wide.expansions["ladder"].plan_lines(wide, 80))) <= 80
 
 
 def test_all_faults_of_a_ladder_are_reported_at_once(golden):

@@ -9,8 +9,7 @@ from activemem import Study, StudyError, load_study
 from activemem.grammar import Analysis, analyse, parse
 from activemem.storage import Store
 from activemem.studies import format_plan, make_plan
-from activemem.studies.expansions import SizeMatch
-from activemem.studies.resolve import sequence_tokens
+from activemem.studies.resolve import SizeMatch, sequence_tokens
 
 from ...golden import GoldenTexts
 from ...study_texts import study_text
