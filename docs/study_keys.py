@@ -15,33 +15,27 @@ from activemem.reporting.curves.cell_figure import CellFigure
 from activemem.reporting.manuscript.paper_file import PaperKeys
 from activemem.studies.catalog.optimisers import OwnOptimizerSettings, OwnScheduleSettings
 from activemem.studies.catalog.tasks import require_task, task_names
-from activemem.studies.claims.comparisons import ClaimSpec
-from activemem.studies.expansions.gate import GateSettings
-from activemem.studies.expansions.ladder import LadderSettings
 from activemem.studies.presentation.kinds import kinds_of
 from activemem.studies.resolve.training_budget import BudgetSettings
 from activemem.studies.schema import search_settings, settings
+from activemem.studies.schema.tables import all_tables
 from activemem.studies.text.strict_model import StrictModel, default_words, key_descriptions, type_words
 
-TABLES: Mapping[str, type[StrictModel]] = {
-    "study": settings.StudySettings,
-    "model": settings.ModelSettings,
+_MODELS: Mapping[str, type[StrictModel]] = {
     "train": settings.TrainSettings,
     "budget": BudgetSettings,
     "optimizer": OwnOptimizerSettings,
     "schedule": OwnScheduleSettings,
-    "ladder": LadderSettings,
-    "gate": GateSettings,
-    "search": search_settings.SearchSettings,
-    "decode": settings.DecodeSettings,
-    "claim": ClaimSpec,
     "settings": MachineSettings,
     "paper": PaperKeys,
     "table": kinds_of("table")["cells"],
     **{f"table_{name}": kind for name, kind in kinds_of("table").items()},
     **{f"curve_{name}": kind for name, kind in kinds_of("curve").items()},
 }
-"""The model of each table of a study file, `activemem.toml` or `paper.toml` with fixed keys."""
+
+TABLES = {name: table.models() for name, table in all_tables().items()}
+TABLES |= {name: (model,) for name, model in _MODELS.items()}
+"""The models of each table of a study file, `activemem.toml` or `paper.toml` with fixed keys."""
 
 
 def keys(table: str) -> str:
@@ -49,7 +43,8 @@ def keys(table: str) -> str:
 
     Keys without descriptions are followed by their models' docstrings.
     """
-    rows, texts = _rows(TABLES[table], ""), [] if _is_described(TABLES[table]) else _docstrings(TABLES[table])
+    rows = [row for model in TABLES[table] for row in _rows(model, "")]
+    texts = (text for model in TABLES[table] if not _is_described(model) for text in _docstrings(model))
     return "\n".join([_markdown_table(rows), *texts])
 
 

@@ -11,7 +11,7 @@ from .catalog.tasks import task_names
 from .presentation.kinds import kinds_of
 from .resolve.template import TRIAL_TABLES
 from .schema.settings import DESIGNS, find_design
-from .schema.tables import TABLES
+from .schema.tables import all_tables
 from .text.strict_model import StrictModel, key_descriptions
 
 _ANY_TABLE = {"type": "object"}
@@ -48,7 +48,7 @@ def study_schema() -> dict[str, Any]:
     """Return the JSON Schema of a study file. [model], [task] and [train] may have placeholders as values."""
     definitions: dict[str, Any] = {}
     properties: dict[str, Any] = {}
-    for name, table in TABLES.items():
+    for name, table in all_tables().items():
         found = [_table(name, model, definitions) for model in table.models()]
         whole = {**found[0], "properties": {}} if found else _ANY_TABLE
         for each in found:

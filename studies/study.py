@@ -53,9 +53,9 @@ from .schema.search import (
     search_dimensions,
 )
 from .schema.search_settings import Rungs, SearchSettings, is_known_before
-from .schema.settings import RECIPE_PATH, DecodeSettings, Level, StudySettings
+from .schema.settings import EXPANSIONS, RECIPE_PATH, DecodeSettings, Level, StudySettings, find_expansion
 from .schema.source_sheet import SourceSheet, read_source_sheet
-from .schema.tables import TABLES
+from .schema.tables import TABLES, all_tables
 from .text.document import Diagnostics, Document, parse_document, read_document
 from .text.errors import StudyError, StudyFault, command_line
 from .text.key_synonyms import FORMER_TABLES, SYNONYMS
@@ -539,15 +539,16 @@ def has_more(further: Study, study: Study) -> bool:
 def _check_tables(diagnostics: Diagnostics) -> None:
     data = diagnostics.data
     for name in data:
-        if name not in TABLES:
-            owner = next((table for table, model in KEY_OWNERS.items() if name in model.model_fields), None)
+        is_feature = name in EXPANSIONS and find_expansion(name).table is not None
+        if name not in TABLES and not is_feature:
+            owner = next((table for table, each in KEY_OWNERS.items() if name in each.keys_of_table()), None)
             is_key = owner is not None and not isinstance(data[name], Mapping | list)
             if name in FORMER_TABLES:
                 place = f"; {FORMER_TABLES[name]}"
             elif is_key:
                 place = f"; [{owner}] has this key: {owner}.{name}"
             else:
-                place = nearest_hint(SYNONYMS.get(name, name), TABLES)
+                place = nearest_hint(SYNONYMS.get(name, name), all_tables())
             message = f"unknown table '{name}'{place}"
             diagnostics.report((name,), message, key=True)
     for name in _NEEDED_TABLES:
@@ -576,10 +577,12 @@ def _read_design(
 
     Faults are reported. The table [study] is None if it is faulty. In the tables, levels have their names.
     """
-    expansions = read_expansions(diagnostics)
+    expansions, own = read_expansions(diagnostics)
     data = expand_tables(diagnostics.data, expansions.values())
-    header = diagnostics.validate(StudySettings, ("study",), data["study"]) if "study" in data else None
-    reader = DesignReader(diagnostics, header or _readable_header(data.get("study")), data)
+    given = data.get("study", {})
+    given = {key: given[key] for key in given if key not in own} if isinstance(given, Mapping) else given
+    header = diagnostics.validate(StudySettings, ("study",), given) if "study" in data else None
+    reader = DesignReader(diagnostics, header or _readable_header(given), data)
     return expansions, header, reader.design(expansions.values()), reader.data
 
 
@@ -587,7 +590,7 @@ def _readable_header(given: object) -> StudySettings:
     """Return a faulty table [study] with only the keys that say which cells there are, if these are valid."""
     unread = {"name": "unread", "title": "unread"}
     table = given if isinstance(given, Mapping) else {}
-    keys = {key: table[key] for key in ("design", "baseline", "around", "labels", "match") if key in table}
+    keys = {key: table[key] for key in ("design", "baseline", "around") if key in table}
     try:
         return validate(StudySettings, {**keys, **unread})
     except InvalidTableError:

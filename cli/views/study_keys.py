@@ -20,7 +20,7 @@ from ...studies.new_study import new_study_text
 from ...studies.own_data.own_corpus import own_data_forms
 from ...studies.presentation.kinds import Role, kinds_of
 from ...studies.schema import search_settings, settings
-from ...studies.schema.tables import TABLES
+from ...studies.schema.tables import all_tables
 from ...studies.text.key_synonyms import ELSEWHERE, SYNONYMS
 from ...studies.text.strict_model import (
     PartSettings,
@@ -129,11 +129,11 @@ def find_keys(name: str) -> list[KeyEntry]:
 def find_table(name: str) -> StudyTableEntry | None:
     """Return the table of study files with this name, such as `claim` or `[[claim]]`, or None."""
     table = _OTHER_NAMES.get(_plain(name), _plain(name))
-    if table not in TABLES:
+    if table not in all_tables():
         return None
     return StudyTableEntry(
         table=_heading(table),
-        summary=TABLES[table].summary,
+        summary=all_tables()[table].summary,
         keys=[each for each in _entries(lambda owner, _: owner == table) if not each.of],
         kinds=_kinds(table),
         examples=_EXAMPLES.get(table, ()),
@@ -151,7 +151,7 @@ def _plain(name: str) -> str:
 
 
 def _heading(table: str) -> str:
-    return f"[[{table}]]" if TABLES[table].is_list else f"[{table}]"
+    return f"[[{table}]]" if all_tables()[table].is_list else f"[{table}]"
 
 
 def _entries(is_wanted: Callable[[str, str], bool]) -> list[KeyEntry]:
@@ -188,7 +188,7 @@ def first_keys() -> list[KeyEntry]:
 
 def key_names() -> set[str]:
     """Return the names of all tables and keys of study files, without the tables of the keys."""
-    return {*TABLES, *(fact.name.rpartition(".")[2] for _, _, fact in _iter_facts())}
+    return {*all_tables(), *(fact.name.rpartition(".")[2] for _, _, fact in _iter_facts())}
 
 
 def unknown_key(name: str) -> str | None:
@@ -207,7 +207,7 @@ def _iter_facts() -> Iterator[tuple[str, str, KeyFact]]:
 
     This is the name of a task, of a kind, or of a part such as an optimizer; "" if all have the key.
     """
-    for name, each in TABLES.items():
+    for name, each in all_tables().items():
         yield from ((name, "", fact) for model in each.models() for fact in iter_keys(model))
     for task in task_names():
         yield from (("task", task, fact) for fact in iter_keys(require_task(task).settings))
@@ -266,10 +266,10 @@ def format_first_keys(entries: Iterable[KeyEntry]) -> Iterator[str]:
             text = each.description.partition("; ")[0]
             yield from wrap(f"  {each.key:<15}   {text}", WIDTH, subsequent_indent=" " * 20)
     yield from ("", "[factors]")
-    yield from wrap(TABLES["factors"].summary, WIDTH, initial_indent="  ", subsequent_indent="  ")
+    yield from wrap(all_tables()["factors"].summary, WIDTH, initial_indent="  ", subsequent_indent="  ")
     yield ""
     yield from wrap(
-        f"all keys of a table: activemem show TABLE, where TABLE is one of {', '.join(TABLES)}", WIDTH
+        f"all keys of a table: activemem show TABLE, where TABLE is one of {', '.join(all_tables())}", WIDTH
     )
 
 

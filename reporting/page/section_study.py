@@ -152,7 +152,7 @@ def _matched_settings(study: Study) -> Iterator[tuple[str, list[str]]]:
         return
     yield "study.match", list(size.costs)
     yield "study.baseline", [f"{name}={level_name(level)}" for name, level in study.header.baseline.items()]
-    yield "study.tolerance", [f"{study.header.tolerance:g}"]
+    yield "study.tolerance", [f"{size.tolerance:g}"]
     solved = {
         tuple((name, level_name(level)) for name, level in trial.levels.items() if name != SEED): match.size
         for trial in study.cells

@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from ...grammar import RecipeError, parse
 from ...grammar.difference import ablations
 from ..schema.design import Expansion
 from ..schema.settings import RECIPE_PATH
 from ..text.document import Diagnostics
-from ..text.strict_model import format_value
+from ..text.strict_model import StrictModel, format_value
 
 RECIPE = "recipe"
 """The factor that `ablate` creates from the model's recipe."""
+
+
+class AblateSettings(StrictModel):
+    """The key of `[study]` that removes parts of the recipe."""
+
+    ablate: Literal["parts"] | None = None
+    """adds a factor `recipe` with the model's recipe, first complete, then without each of its parts"""
 
 
 @dataclass(frozen=True)
@@ -23,6 +30,7 @@ class Ablation(Expansion):
     """Expansion that adds the factor `recipe`: the complete recipe, and recipes that each lack one part."""
 
     recipes: tuple[str, ...]
+    header_keys = AblateSettings
     patch = MappingProxyType({RECIPE_PATH: f"{{{RECIPE}}}"})
 
     @classmethod
@@ -31,8 +39,8 @@ class Ablation(Expansion):
         data = diagnostics.data
         model, factors = data.get("model"), data.get("factors", {})
         text = model.get(RECIPE) if isinstance(model, Mapping) else None
-        if data["study"]["ablate"] != "parts" or "ladder" in data:
-            return None  # [study] and [ladder] report these faults themselves
+        if diagnostics.validate_keys(AblateSettings, ("study",)) is None or "ladder" in data:
+            return None  # [ladder] reports this fault itself
         if not isinstance(text, str) or not isinstance(factors, Mapping):
             return None
         if RECIPE in factors:

@@ -18,6 +18,7 @@ from ..resolve.costs import max_trial_flops
 from ..schema.design import Design, Expansion, HeldTrials
 from ..schema.factors import SEED, NamedLevels, level_key
 from ..schema.settings import Level, Names
+from ..schema.tables import StudyTable
 from ..text.document import Diagnostics
 from ..text.strict_model import StrictModel, format_value
 from ..text.toml_positions import KeyPath
@@ -60,6 +61,9 @@ class Gate:
 class Gates(HeldTrials, Expansion):
     """The gates of a study in file order. A trial trains only after all gates that hold it have opened."""
 
+    table = StudyTable(
+        summary="cells to hold back, and the claims that release them", classes=(GateSettings,), is_list=True
+    )
     tables: tuple[tuple[KeyPath, GateSettings], ...]
     gates: tuple[Gate, ...] = ()
     any_held = True

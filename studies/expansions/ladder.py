@@ -16,6 +16,7 @@ from ..resolve.costs import parameter_count, sequence_tokens
 from ..schema.design import Expansion, PlannedRung
 from ..schema.factors import SEED, level_name, short_level_names
 from ..schema.settings import BUDGET_KEYS, Level, TrialSettings
+from ..schema.tables import StudyTable
 from ..text.document import Diagnostics
 from ..text.strict_model import StrictModel, format_value, part_table
 from ..text.toml_positions import KeyPath
@@ -55,6 +56,7 @@ class Ladder(Expansion):
     `patch` the values of other keys that this needs. `width` names the list that fills d_model, if any.
     """
 
+    table = StudyTable(summary="the sizes of the models, and how long they train", classes=(LadderSettings,))
     sizes: Mapping[str, tuple[int, ...]]
     factors: Mapping[str, list[int]]
     patch: Mapping[KeyPath, Any] = field(repr=False)

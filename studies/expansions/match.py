@@ -7,7 +7,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+from pydantic import BeforeValidator, Field, field_validator
 
 from ...grammar import Recipe, lookup
 from ...grammar.checker import MAX_BLOCKS
@@ -28,9 +30,18 @@ from ..resolve.grid import SIZE_PATHS, factors_of_sizes
 from ..resolve.template import Template, resolve_settings
 from ..schema.design import BASELINE_PATH, Design, DesignReader, Expansion, MatchedSize
 from ..schema.factors import level_key, level_name
-from ..schema.settings import D_MODEL_PATH, RECIPE_PATH, Level, MatchedCost, TrialSettings, read_recipe
+from ..schema.settings import (
+    D_MODEL_PATH,
+    RECIPE_PATH,
+    Level,
+    MatchedCost,
+    TrialSettings,
+    check_each_once,
+    read_recipe,
+    wrap_in_list,
+)
 from ..text.document import Diagnostics
-from ..text.strict_model import InvalidTableError, format_value
+from ..text.strict_model import InvalidTableError, StrictModel, format_value
 from ..text.toml_positions import KeyPath
 
 if TYPE_CHECKING:
@@ -171,18 +182,43 @@ _NOUNS: Mapping[MatchedCost, str] = {
 }
 
 
+class MatchSettings(StrictModel):
+    """Keys of `[study]` that make the costs of all cells equal."""
+
+    match: Annotated[
+        tuple[MatchedCost, ...], Field(strict=False, min_length=1), BeforeValidator(wrap_in_list)
+    ] = ()
+    """solve the size of each cell so that its model costs as much as the baseline's: `"parameters"`,
+    `"flops"` (forward and backward, a token), `"state"` (the bytes that generation keeps), `"memory"` (the
+    bytes of a training step), or a list of these"""
+    tolerance: float = Field(default=0.005, ge=0, lt=1)
+    """the maximum difference between a matched cost and the baseline's, as a fraction of the baseline's"""
+
+    @field_validator("match")
+    @classmethod
+    def _check_costs(cls, costs: tuple[MatchedCost, ...]) -> tuple[MatchedCost, ...]:
+        check_each_once(costs)
+        return costs
+
+
 class Match(Expansion):
     """Expansion that computes a size for each cell, to match the baseline's costs.
 
     `reported` has the cells that no size can match.
     """
 
-    def __init__(self) -> None:
+    header_keys = MatchSettings
+    solves_size = True
+
+    def __init__(self, settings: MatchSettings) -> None:
+        self.settings = settings
         self.reported = set[tuple[KeyPath | None, str]]()
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self:
-        return cls()
+        """Return the expansion. If its keys are invalid, it still knows the size, and matches no cost."""
+        found = diagnostics.validate_keys(MatchSettings, ("study",))
+        return cls(found or MatchSettings())
 
     def read_cells(self, reader: DesignReader) -> Mapping[str, Any]:
         """Return the size to compute, as the field `matched_size` of `Design`.
@@ -190,12 +226,12 @@ class Match(Expansion):
         It is the only name in `[study] baseline` that is not a factor. A fault is reported unless there is
         exactly one such name, with an integer.
         """
-        if not reader.header.match:
-            return {}
         report = reader.diagnostics.report
         match list(reader.sizes().items()):
             case [(name, int(value))]:
-                return {"matched_size": MatchedSize(name=name, size=value, costs=reader.header.match)}
+                costs, tolerance = self.settings.match, self.settings.tolerance
+                found = MatchedSize(name=name, size=value, costs=costs, tolerance=tolerance)
+                return {"matched_size": found}
             case [(name, value)]:
                 message = f"expected a whole number, got {format_value(value)}"
                 report((*BASELINE_PATH, name), message)
@@ -231,7 +267,7 @@ class Match(Expansion):
             for problem in error.problems:
                 report_problem(diagnostics, study.template, problem, levels=baseline, paths={})
             return None
-        if abs(nearest.largest.relative_residual) <= study.header.tolerance:
+        if abs(nearest.largest.relative_residual) <= matched.tolerance:
             size = matched.size if nearest.size is None else nearest.size
             return {matched.name: size}, nearest
         self._report_mismatch(diagnostics, study, matcher, levels=levels, nearest=[nearest, *others])
@@ -259,7 +295,7 @@ class Match(Expansion):
         costs = " and ".join(
             f"{cost_text(each.name, each.target)} {_NOUNS[each.name]}".rstrip() for each in nearest[0].costs
         )
-        target = f"as much as the baseline ({costs}) within {100 * study.header.tolerance:g} %"
+        target = f"as much as the baseline ({costs}) within {100 * matcher.matched.tolerance:g} %"
         solved = f"no value of `{name}` makes this cell cost {target}"
         if nearest[0].size is None:
             message = (

@@ -9,6 +9,7 @@ from ...errors import nearest_hint
 from ..schema.design import DesignReader, Expansion
 from ..schema.factors import SEED, Conditions
 from ..schema.settings import Level
+from ..schema.tables import StudyTable
 from ..text.document import Diagnostics
 from ..text.strict_model import format_value
 from ..text.toml_positions import KeyPath
@@ -18,6 +19,10 @@ TABLE = "when"
 
 class When(Expansion):
     """Expansion that makes factors conditional on the levels of other factors."""
+
+    table = StudyTable(
+        summary="for each factor that not every cell has, the levels of other factors that it needs"
+    )
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self | None:

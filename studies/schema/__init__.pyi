@@ -17,3 +17,4 @@ from .settings import TrialSettings as TrialSettings
 from .source_sheet import Source as Source
 from .source_sheet import SourcedSetting as SourcedSetting
 from .source_sheet import SourceSheet as SourceSheet
+from .tables import all_tables as all_tables

@@ -12,15 +12,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import import_module
-from pkgutil import iter_modules
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ...errors import nearest_hint
 from ..text.document import Diagnostics
-from ..text.strict_model import PartSettings, format_value, part_table
+from ..text.strict_model import PartSettings, StrictModel, format_value, part_table
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
 from .factors import (
@@ -37,7 +34,15 @@ from .factors import (
     read_factors,
     with_values,
 )
-from .settings import Level, MatchedCost, StudySettings, TrialSettings, find_design
+from .settings import (
+    EXPANSIONS,
+    Level,
+    MatchedCost,
+    StudySettings,
+    TrialSettings,
+    find_design,
+    find_expansion,
+)
 
 if TYPE_CHECKING:
     from ...storage import Store
@@ -46,11 +51,12 @@ if TYPE_CHECKING:
     from ..resolve.costs import SizeMatch
     from ..resolve.trial import Trial
     from ..study import Study
+    from .tables import StudyTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRung:
-    """A model at one size, with the length and learning rate of its training.
+    """A model of a ladder at one size, with the length and learning rate of its training.
 
     `size` has the ladder's values, and `others` the levels of all other factors, as text.
     """
@@ -70,6 +76,12 @@ class Expansion:
     has values in place of those in the study file, by path, such as the placeholder of an added factor.
     """
 
+    table: ClassVar[StudyTable | None] = None
+    """The table that turns this feature on, if there is one."""
+    header_keys: ClassVar[type[StrictModel] | None] = None
+    """The class of this feature's keys in [study]. One of them, which turns it on, has the feature's name."""
+    solves_size: ClassVar[bool] = False
+    """Whether the baseline has a number that is no factor: the size that is solved for other cells."""
     patch: Mapping[KeyPath, Any] = MappingProxyType({})
 
     @classmethod
@@ -171,26 +183,35 @@ class HeldTrials:
         yield from ()
 
 
-_EXPANSIONS = "...studies.expansions"
+def read_expansions(diagnostics: Diagnostics) -> tuple[dict[str, Expansion], set[str]]:
+    """Return the optional features that a study file turns on, by key, and their keys in [study].
 
-
-@cache
-def _module_names() -> tuple[str, ...]:
-    return tuple(module.name for module in iter_modules(import_module(_EXPANSIONS, __package__).__path__))
-
-
-def read_expansions(diagnostics: Diagnostics) -> dict[str, Expansion]:
-    """Return the optional features that a study file turns on, by key. Report faults of these keys."""
+    Report faults of these keys.
+    """
     study, search = (diagnostics.data.get(name) for name in ("study", "search"))
     scheduler = part_table(search.get("scheduler")) if isinstance(search, Mapping) else {}
-    keys = {*diagnostics.data, *(study if isinstance(study, Mapping) else ()), *scheduler}
-    found = dict[str, Expansion]()
-    for name in _module_names():
-        if name in keys:
-            kind: type[Expansion] = import_module(f"{_EXPANSIONS}.{name}", __package__).EXPANSION
-            if (expansion := kind.read(diagnostics)) is not None:
-                found[name] = expansion
-    return found
+    header = study if isinstance(study, Mapping) else {}
+    found, own = dict[str, Expansion](), set[str]()
+    for name in EXPANSIONS:
+        if name not in {*diagnostics.data, *header, *scheduler}:
+            continue
+        kind = find_expansion(name)
+        if name not in (header if kind.header_keys else diagnostics.data if kind.table else scheduler):
+            continue
+        own.update(kind.header_keys.model_fields if kind.header_keys else ())
+        if kind.header_keys and diagnostics.has_search:
+            message = f"a search chooses its own points: remove {name}, which is for grids"
+            diagnostics.report(("study", name), message, key=True)
+        elif (expansion := kind.read(diagnostics)) is not None:
+            found[name] = expansion
+    for key in header.keys() - own - StudySettings.model_fields.keys():
+        for name in EXPANSIONS:
+            model = find_expansion(name).header_keys
+            if model and key in model.model_fields:
+                own.add(key)
+                message = f"{key} has no effect without {name}: remove {key}, or set {name}"
+                diagnostics.report(("study", key), message, key=True)
+    return found, own
 
 
 def expand_tables(tables: Mapping[str, Any], expansions: Iterable[Expansion]) -> Mapping[str, Any]:
@@ -213,12 +234,14 @@ MAX_TRIALS = 100_000
 class MatchedSize:
     """A model size, such as `width`, that is computed for each cell.
 
-    It is chosen so that each cell costs as much as the baseline. `size` is the baseline's own size.
+    It is chosen so that each cell costs as much as the baseline. `size` is the baseline's own size, and
+    `tolerance` the maximum difference of a cost, as a fraction of the baseline's.
     """
 
     name: str
     size: int
     costs: tuple[MatchedCost, ...]
+    tolerance: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -497,7 +520,7 @@ class DesignReader:
             for name in self.names
         }
 
-    def design(self, expansions: Iterable[Expansion]) -> Design:
+    def design(self, expansions: Collection[Expansion]) -> Design:
         """Return the design that [study] names; report and drop faulty parts.
 
         If the factors do not fit it, report faults and return a simpler design, so that the rest of the file
@@ -506,7 +529,7 @@ class DesignReader:
         header = self.header
         # the baseline of a search is a point, which is checked once the dimensions are known
         named = {} if self.diagnostics.has_search else header.baseline
-        sizes = self.sizes() if header.match else {}
+        sizes = self.sizes() if any(each.solves_size for each in expansions) else {}
         baseline = {
             name: self.find(name, level)
             for name, level in named.items()
@@ -526,9 +549,6 @@ class DesignReader:
         design = self.kind(settings=header.design, **common)
         self.check_levels(BASELINE_PATH, baseline)
         self._check_max_seeds()
-        if "tolerance" in header.model_fields_set and not header.match:
-            message = "tolerance has no effect without match: remove tolerance, or set match"
-            self.diagnostics.report(("study", "tolerance"), message, key=True)
         faults = list[tuple[KeyPath, str]]()
         if design.conditions and not design.has_conditions:
             faults.append(
@@ -651,7 +671,7 @@ class DesignReader:
                 message = "only the baseline of a search can have its own seeds"
                 self.diagnostics.report(("study", "baseline_seeds"), message, key=True)
             return
-        for key in ("design", "around", "labels", "ablate", "match", "order"):
+        for key in ("design", "around", "order"):
             if key in given:
                 message = f"a search chooses its own points: remove {key}, which is for grids"
                 self.diagnostics.report(("study", key), message, key=True)

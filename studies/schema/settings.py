@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -28,7 +28,7 @@ from ..text.strict_model import (
 from ..text.toml_positions import KeyPath
 
 if TYPE_CHECKING:
-    from .design import Design
+    from .design import Design, Expansion
 
 
 class CurriculumSettings(StrictModel):
@@ -130,7 +130,10 @@ Precision = Literal["float32", "tf32", "bf16"]
 class TrainSettings(StrictModel, table="train"):
     """`[train]`: how the model is trained."""
 
-    other_keys = ("tokens", "flops")
+    @classmethod
+    def keys_of_table(cls) -> Iterable[str]:
+        """Return the keys of [train], with those of `resolve/training_budget.py`."""
+        return *cls.model_fields, "tokens", "flops"
 
     optimizer: Annotated[SerializeAsAny[OptimizerSettings], read_named(OptimizerSettings)]
     """the rule that updates the weights"""
@@ -235,7 +238,7 @@ class TrainSettings(StrictModel, table="train"):
     @field_validator("loss_terms", "callbacks")
     @classmethod
     def _check_names(cls, named: tuple[LossTerm, ...] | tuple[Callback, ...]) -> object:
-        _check_each_once([each.name for each in named])
+        check_each_once([each.name for each in named])
         return named
 
     @model_validator(mode="after")
@@ -252,10 +255,15 @@ class TrainSettings(StrictModel, table="train"):
         return self
 
 
-_DESIGNS_FOLDER = str(Path(__file__).parents[1] / "designs")
+def _module_names(folder: str) -> tuple[str, ...]:
+    return tuple(sorted(module.name for module in iter_modules([str(Path(__file__).parents[1] / folder)])))
 
-DESIGNS = tuple(sorted(module.name for module in iter_modules([_DESIGNS_FOLDER])))
+
+DESIGNS = _module_names("designs")
 """The names of all designs, each of which is a module of `studies/designs/`."""
+
+EXPANSIONS = _module_names("expansions")
+"""The keys that turn on optional features, each of which is a module of `studies/expansions/`."""
 
 
 def find_design(name: str) -> type[Design]:
@@ -267,6 +275,11 @@ def find_design(name: str) -> type[Design]:
     if name not in DESIGNS:
         raise ValueError(f"unknown design '{name}'{nearest_hint(name, DESIGNS)}")
     return import_module(f"...studies.designs.{name}", __package__).DESIGN
+
+
+def find_expansion(name: str) -> type[Expansion]:
+    """Return the class of an optional feature. Only its module is loaded."""
+    return import_module(f"...studies.expansions.{name}", __package__).EXPANSION
 
 
 _DESIGN = PartReader(
@@ -294,7 +307,8 @@ Penalty = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 """The weight of a decoding penalty."""
 
 
-def _wrap_in_list(names: object) -> object:
+def wrap_in_list(names: object) -> object:
+    """Return a single text as a list of it. Raise ValueError for a value that is neither text nor list."""
     if isinstance(names, str):
         return (names,)
     if not isinstance(names, list | tuple):
@@ -302,12 +316,13 @@ def _wrap_in_list(names: object) -> object:
     return names
 
 
-def _check_each_once(names: Sequence[str]) -> None:
+def check_each_once(names: Sequence[str]) -> None:
+    """Raise ValueError if a name occurs twice."""
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"expected each name once, got {', '.join(twice)} twice")
 
 
-Names = Annotated[tuple[str, ...], Field(strict=False), BeforeValidator(_wrap_in_list)]
+Names = Annotated[tuple[str, ...], Field(strict=False), BeforeValidator(wrap_in_list)]
 """One name or several, as a text or a list of them."""
 
 MatchedCost = Literal["parameters", "flops", "state", "memory"]
@@ -338,6 +353,12 @@ def keep_recipe(text: str, recipe: Recipe) -> None:
 class StudySettings(StrictModel, table="study"):
     """`[study]`: the study's name, its cells, and their maximum cost."""
 
+    @classmethod
+    def keys_of_table(cls) -> Iterable[str]:
+        """Return the keys of [study], with those of optional features."""
+        models = filter(None, (find_expansion(name).header_keys for name in EXPANSIONS))
+        return *cls.model_fields, *(key for model in models for key in model.model_fields)
+
     name: Name
     """the study's name in commands and in the store"""
     title: str
@@ -352,8 +373,6 @@ class StudySettings(StrictModel, table="study"):
     (first with first, second with second, …), cumulative (one change after the other), path (the best change
     first), fractional (a fraction of a two-level grid), plackett_burman (few two-level runs), or random and
     latin_hypercube (samples); a name, or a table with the keys below"""
-    ablate: Literal["parts"] | None = None
-    """adds a factor `recipe` with the model's recipe, first complete, then without each of its parts"""
     baseline: dict[str, Any] = Field(default={})
     """levels of factors and, for `match`, a number for the hole whose size is solved; for a search the values
     of its first point, to which others are compared"""
@@ -366,12 +385,6 @@ class StudySettings(StrictModel, table="study"):
     """which trials of a grid start first: seeds_last (every cell with the first seed, then with the second,
     …), decide (those of the claims that take the least compute), file (in the order of the levels in the
     file), or shuffled (random, but the same each time)"""
-    labels: Names = ()
-    """factors of a `zip` or of `[[cells]]` that only label cells and fill no hole"""
-    match: Annotated[tuple[MatchedCost, ...], Field(strict=False), BeforeValidator(_wrap_in_list)] = ()
-    """solve the size of each cell so that its model costs as much as the baseline's: `"parameters"`,
-    `"flops"` (forward and backward, a token), `"state"` (the bytes that generation keeps), `"memory"` (the
-    bytes of a training step), or a list of these"""
     max_seeds: int | None = Field(default=None, ge=2, le=1000)
     """the maximum number of seeds that `study run --until-decided` may add for undecided claims; claims are
     then tested at several looks, with a corrected level"""
@@ -379,19 +392,11 @@ class StudySettings(StrictModel, table="study"):
     """whether the store keeps trained models and their outputs, for later measurements"""
     keep_checkpoints: bool = False
     """whether the store keeps the last state of each training, from which a longer training resumes"""
-    tolerance: float = Field(default=0.005, ge=0, lt=1)
-    """the maximum difference between a matched cost and the baseline's, as a fraction of the baseline's"""
     max_parameters: int | None = Field(default=None, ge=1)
     """the maximum number of parameters; larger cells and search points are not run"""
     max_step_flops: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """the maximum FLOPs of a training step, forward and backward, on a batch of sequences of the task's
     length (40 tokens if it grows); larger cells and search points are not run"""
-
-    @field_validator("match")
-    @classmethod
-    def _check_costs(cls, costs: tuple[MatchedCost, ...]) -> tuple[MatchedCost, ...]:
-        _check_each_once(costs)
-        return costs
 
 
 class RecipeSettings(StrictModel):

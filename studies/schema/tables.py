@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from importlib import import_module
 
 from ..text.strict_model import StrictModel
+from .settings import EXPANSIONS, find_expansion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyTable:
     """A table of study files.
 
-    `classes` are the classes of its keys, each after its module in `studies`; a class is loaded when it is
+    `classes` are the classes of its keys, or their names after their modules, which are loaded when they are
     needed. There are none if the keys depend on the study or on another key. `is_list` is true for an array
     of tables, such as `[[claim]]`.
     """
 
     summary: str
-    classes: tuple[str, ...] = ()
+    classes: tuple[str | type[StrictModel], ...] = ()
     is_list: bool = False
 
     def models(self) -> tuple[type[StrictModel], ...]:
         """Return the classes of this table's keys."""
-        places = (each.split(":") for each in self.classes)
-        return tuple(getattr(import_module(f"...{module}", __package__), name) for module, name in places)
+        return tuple(_load(each) if isinstance(each, str) else each for each in self.classes)
+
+
+def _load(place: str) -> type[StrictModel]:
+    module, _, name = place.partition(":")
+    return getattr(import_module(f"...{module}", __package__), name)
 
 
 TABLES: Mapping[str, StudyTable] = {
@@ -51,9 +57,6 @@ TABLES: Mapping[str, StudyTable] = {
     "recipes": StudyTable(
         summary='fragments of recipes by name, as in `core = "sa >> ff(64)"` for the hole `{core}`'
     ),
-    "when": StudyTable(
-        summary="for each factor that not every cell has, the levels of other factors that it needs"
-    ),
     "cells": StudyTable(summary="a cell that the design lacks, by its level of each factor", is_list=True),
     "source": StudyTable(summary='where each setting is from, as in `train.epochs = "paper: section 3.1"`'),
     "search": StudyTable(
@@ -64,10 +67,6 @@ TABLES: Mapping[str, StudyTable] = {
         summary="decoding settings that `activemem probe run` tries",
         classes=("studies.schema.settings:DecodeSettings",),
     ),
-    "ladder": StudyTable(
-        summary="the sizes of the models, and how long they train",
-        classes=("studies.expansions.ladder:LadderSettings",),
-    ),
     "table": StudyTable(summary="a table of results; the other keys depend on its `kind`", is_list=True),
     "curve": StudyTable(summary="a figure of results; the other keys depend on its `kind`", is_list=True),
     "claim": StudyTable(
@@ -75,10 +74,15 @@ TABLES: Mapping[str, StudyTable] = {
         classes=("studies.claims.comparisons:ClaimSpec",),
         is_list=True,
     ),
-    "gate": StudyTable(
-        summary="cells to hold back, and the claims that release them",
-        classes=("studies.expansions.gate:GateSettings",),
-        is_list=True,
-    ),
 }
-"""Every table of study files by its name."""
+"""The tables of study files by name, without those of optional features."""
+
+
+@cache
+def all_tables() -> Mapping[str, StudyTable]:
+    """Return every table of study files by its name. All optional features are loaded."""
+    features = {name: find_expansion(name) for name in EXPANSIONS}
+    header = tuple(each.header_keys for each in features.values() if each.header_keys)
+    study = replace(TABLES["study"], classes=(*TABLES["study"].classes, *header))
+    own = {name: each.table for name, each in features.items() if each.table}
+    return {**TABLES, "study": study, **own}

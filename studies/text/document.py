@@ -375,6 +375,11 @@ class Diagnostics:
                 self.report((*path, *problem.path), problem.message, key=problem.key)
             return None
 
+    def validate_keys(self, model: type[ModelT], path: KeyPath) -> ModelT | None:
+        """Return the keys of one class in a table that has further keys, as `validate` does."""
+        table = self.table(str(path[0]))
+        return self.validate(model, path, {key: table[key] for key in model.model_fields if key in table})
+
     def already_reported(self, path: KeyPath) -> bool:
         """Return whether a fault is reported for a value, or for a table or list that contains it."""
         return any(path[:depth] in self.invalid for depth in range(1, len(path) + 1))

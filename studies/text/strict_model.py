@@ -34,13 +34,15 @@ from .toml_positions import KeyPath
 class StrictModel(BaseModel):
     """Base class for tables of a study file.
 
-    The docstring below a key is its description, shown in `docs/reference/`. `other_keys` are keys of the
-    same table that another class reads; hints name them, too.
+    The docstring below a key is its description, shown in `docs/reference/`.
     """
 
-    other_keys: ClassVar[tuple[str, ...]] = ()
-
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
+
+    @classmethod
+    def keys_of_table(cls) -> Iterable[str]:
+        """Return the keys of the table, with those that other classes read."""
+        return cls.model_fields
 
     def __init_subclass__(cls, *, table: str = "", **kwargs: Any) -> None:  # noqa: ANN401 -- Pydantic's
         """Register the subclass in KEY_OWNERS under the name `table`, if one is given.
@@ -396,8 +398,7 @@ def _unknown_key_hint(key: str, table: type[BaseModel], value: object) -> str:
     It may be in this table, in its inner tables, or in another table.
     """
     synonym = SYNONYMS.get(key.lower(), key)
-    others = table.other_keys if issubclass(table, StrictModel) else ()
-    fields = (*table.model_fields, *others)
+    fields = (*(table.keys_of_table() if issubclass(table, StrictModel) else table.model_fields),)
     if synonym in fields:
         return f"; nearest: {synonym}"
     if key.lower() not in ELSEWHERE:
@@ -418,7 +419,7 @@ def _unknown_key_hint(key: str, table: type[BaseModel], value: object) -> str:
         return f"; write {what} in {named}, as in {owners[0]} = {{ {synonym} = … }}"
     if key.lower() in ELSEWHERE:
         return f"; {ELSEWHERE[key.lower()]}"
-    tables = [name for name, model in KEY_OWNERS.items() if synonym in model.model_fields]
+    tables = [name for name, model in KEY_OWNERS.items() if synonym in model.keys_of_table()]
     if tables and not near_hint(key, fields):
         return f"; write {'it' if synonym == key else synonym} in [{tables[0]}]"
     return nearest_hint(key, fields)

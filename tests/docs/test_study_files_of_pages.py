@@ -15,7 +15,7 @@ from activemem.storage import Store
 from activemem.studies.catalog import OwnOptimizerSettings, OwnScheduleSettings
 from activemem.studies.catalog.tasks import require_task, task_names
 from activemem.studies.presentation import find_kind, kinds_of
-from activemem.studies.schema import search_settings, settings
+from activemem.studies.schema import all_tables, settings
 from activemem.studies.text import StrictModel
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -124,12 +124,10 @@ def tables_in(kind):
 @pytest.mark.parametrize(
     ("name", "model"),
     [
-        ("study", settings.StudySettings),
-        ("model", settings.ModelSettings),
+        *((name, *all_tables()[name].models()[:1]) for name in ("model", "search", "ladder", "gate")),
         ("train", settings.TrainSettings),
         ("optimizer", OwnOptimizerSettings),
         ("schedule", OwnScheduleSettings),
-        ("search", search_settings.SearchSettings),
         *(
             (f"table_{name}", find_kind("table", name))
             for name in ("effects", "aggregate", "scaling", "points")
@@ -142,6 +140,13 @@ def test_every_key_is_in_the_reference_and_says_what_it_means(name, model):
     meanings = dict(re.findall(r"^\| `(.*?)` \|.*\| ([^|]+) \|$", rows, re.MULTILINE))
     assert list(meanings) == list(keys(model))
     assert not {"", "None"} & set(meanings.values())
+
+
+def test_every_key_of_study_is_in_the_reference():
+    rows = re.search(r"generated: keys_study -->\n(.*?)<!-- end", KEYS, re.DOTALL)[1]
+    told = re.findall(r"^\| `(.*?)` \|", rows, re.MULTILINE)
+    assert told == [key for model in all_tables()["study"].models() for key in keys(model)]
+    assert {"ablate", "labels", "match", "tolerance"} <= set(told)
 
 
 def test_every_task_is_in_the_reference_with_its_own_keys():
