@@ -263,9 +263,11 @@ class TaggingExamplesObjective(GeneratedObjective):
 
     @cached_property
     def _longest_inputs(self) -> Tensor:
-        found = [_longest(self._dev)]
-        found += [_longest(draw_test_set(self._task, name)) for name in self._task.test_sets()]
-        return max(found, key=len)
+        names = list(self._task.test_sets())
+        if all(name.isdecimal() for name in names):  # lengths, or sizes that lengthen the input
+            names = sorted(names, key=int)[-1:]
+        tested = (draw_test_set(self._task, name) for name in names)
+        return max(map(_longest, (self._dev, *tested)), key=len)
 
     def _scored(self, examples: Examples) -> tuple[Tensor, ...]:
         places = find_places(examples.targets != IGNORED)

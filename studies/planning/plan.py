@@ -345,7 +345,7 @@ def make_plan(
         counts = Counter[str](one.status for one in planned if one.status != "missing")
         left = [estimator.estimate(trial) for trial in to_run]
     kinds, groups = first_of_each_kind(trials), group_by_model(study, trials)
-    costly = [] if memory is None else [each for group in groups for each in _with_largest_vocabulary(group)]
+    costly = [] if memory is None else [each for group in groups for each in _costliest(group)]
     steps = {trial.id: memory(trial.settings) for trial in costly} if memory else {}
     label = model_labeller(study)
     labelled = [(label(trial), trial.settings) for trial in kinds]
@@ -377,22 +377,25 @@ def make_plan(
     )
 
 
-def _with_largest_vocabulary(trials: Sequence[Trial]) -> list[Trial]:
+def _costliest(trials: Sequence[Trial]) -> list[Trial]:
     """Return the trials of one model, one of each kind, whose training step may need the most memory.
 
-    Of trials that differ only in the size of the vocabulary, these are the ones with the largest.
+    Of trials that differ only in the length and in the size of the vocabulary, those are left out that
+    another one exceeds in one of them, and equals or exceeds in the other.
     """
-    alike: dict[object, list[Trial]] = {}
+    alike: dict[object, dict[tuple[int, int], Trial]] = {}
     for trial in first_of_each_kind(trials):
         task, others = trial.common.task, (trial.common.model, trial.common.train)
-        model = task.interface.model.model_copy(update={"vocab": None})
-        interface = replace(task.interface, model=model)
-        sizes = (task.spec.kind, interface, longest_tokens(trial.common))
-        is_separate = getattr(task, "separate_documents", False)
-        key = (*(each.model_dump_json() for each in others), *sizes, is_separate)
-        alike.setdefault(key, []).append(trial)
+        interface = task.interface.model.model_copy(update={"vocab": None})
+        sizes = (task.spec.kind, interface, task.interface.past, getattr(task, "separate_documents", False))
+        key = (*(each.model_dump_json() for each in others), *sizes)
+        size = (longest_tokens(trial.common), task.interface.model.vocab or 0)
+        alike.setdefault(key, {})[size] = trial
     return [
-        max(each, key=lambda trial: trial.common.task.interface.model.vocab or 0) for each in alike.values()
+        trial
+        for each in alike.values()
+        for size, trial in each.items()
+        if not any(size != other and size[0] <= other[0] and size[1] <= other[1] for other in each)
     ]
 
 
