@@ -544,9 +544,10 @@ def _other_values(path: KeyPath, own: Any) -> list[object]:  # noqa: ANN401 -- a
     if own is None:
         return []
     if isinstance(own, int):
-        return [max(1, own // 2), 2 * own]
+        return [value for value in (own // 2, 2 * own) if value > 0]
     low, high = own
-    return [[min(low, high // 2), high // 2], [high if low == high else low, 2 * high]]
+    halved = [[min(low, high // 2), high // 2]] if high > 1 else []
+    return [*halved, [high if low == high else low, 2 * high]]
 
 
 def _depth(recipe: Recipe) -> int | None:

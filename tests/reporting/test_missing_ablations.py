@@ -215,3 +215,9 @@ def test_a_search_is_refused_with_what_to_do():
     )
     with pytest.raises(MissingError, match="study promote"):
         find_missing(load_study(text))
+
+
+def test_a_batch_of_one_sequence_is_not_halved():
+    found = missing(factors={"mixer": MIXERS[:1]}, train={"batch_size": 1})
+    asked = [each for each in changes(found, "setting") if each.startswith("batch_size")]
+    assert asked == ["batch_size = 2"]
