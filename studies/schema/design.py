@@ -142,7 +142,10 @@ class Expansion:
 
 
 class HeldTrials:
-    """The trials that wait until claims about other trials are confirmed, in stages; here there are none."""
+    """Base class of the trials that wait until claims about other trials are confirmed, in stages.
+
+    Here there are none.
+    """
 
     any_held: ClassVar[bool] = False
 
@@ -181,6 +184,10 @@ class HeldTrials:
     def open_words(self, opened: Collection[str]) -> Iterator[str]:
         """Yield for each stage how many of its trials are among the open ones."""
         yield from ()
+
+
+class NoneHeld(HeldTrials):
+    """A study without gates: no trial waits."""
 
 
 def read_expansions(diagnostics: Diagnostics) -> tuple[dict[str, Expansion], set[str]]:
