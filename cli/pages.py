@@ -40,7 +40,6 @@ from ..studies.schema.source_sheet import Origin, SourcedSetting
 from ..studies.searches.points import BestPoint
 from ..studies.searches.words import RungCost, rung_costs
 from ..studies.text.errors import StudyFault
-from ..tracking.export import StudyExport
 from .output import SCHEMA
 from .views.blocks import BlockPage
 from .views.catalog import MetricEntry, NameEntry, NameListPage, TaskEntry
@@ -352,7 +351,7 @@ _PAGES: Sequence[tuple[str, Any]] = (
         study=str,
         to=str,
         out=str,
-        exported=StudyExport,
+        exported=Mapping[str, int],
     ),
     _page(
         "study list",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import asdict
 from textwrap import wrap
 from typing import Annotated, Any, Literal
 
@@ -241,7 +242,7 @@ def export(
     else:
         exported = export_study(found, store, open_trackers({to: out})[to])
     if as_json:
-        print_page("study export", study=found.name, to=to, out=out, exported=exported)
+        print_page("study export", study=found.name, to=to, out=out, exported=asdict(exported))
     else:
         print_stdout(format_exported(found.name, to, out, exported))
 
