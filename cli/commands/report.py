@@ -45,10 +45,10 @@ def build(
 ) -> None:
     r"""Write a study and its results as an HTML page or a LaTeX section, and print the file names.
 
-    The page begins with the study's question and the answer: claims, tables and figures. Then come status,
-    failures, recipes, provenance, the commands to reproduce the study, and the settings. The LaTeX section
-    has tables, figures (PDF files next to it), claims and provenance. Include it with \input in a paper that
-    uses the class of NeurIPS, ICML or ACL. Exits with 1 if the store has no results.
+    The page begins with the study's question and the answer: claims, tables and figures. Then come its
+    design, status, failures, recipes, provenance, the commands to reproduce the study, and the settings. The
+    LaTeX section has tables, figures (PDF files next to it), claims and provenance. Include it with \input in
+    a paper that uses the class of NeurIPS, ICML or ACL. Exits with 1 if the store has no results.
     """
     from ..machine_settings import open_results
     from ..missing_results import require_results

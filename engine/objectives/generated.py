@@ -244,8 +244,9 @@ class TaggingExamplesObjective(GeneratedObjective):
     def causal_view(self) -> CausalView | None:
         """Return the longest dev or test example for testing causality.
 
-        Return None if the task is not causal. After a bottleneck every output may depend on the whole input,
-        but the body's output for a token may not.
+        Return None if the task is not causal. If the names of all test sets are numbers, only the set of the
+        largest number is drawn, which has the longest inputs. After a bottleneck every output may depend on
+        the whole input, but the body's output for a token may not.
         """
         if not self.interface.causal:
             return None
@@ -264,7 +265,7 @@ class TaggingExamplesObjective(GeneratedObjective):
     @cached_property
     def _longest_inputs(self) -> Tensor:
         names = list(self._task.test_sets())
-        if all(name.isdecimal() for name in names):  # lengths, or sizes that lengthen the input
+        if all(name.isdecimal() for name in names):  # lengths, or other sizes
             names = sorted(names, key=int)[-1:]
         tested = (draw_test_set(self._task, name) for name in names)
         return max(map(_longest, (self._dev, *tested)), key=len)

@@ -356,5 +356,5 @@ def _repeat_command(study: Study, trial: TrialNow) -> str:
         set=[*study.document.overrides, *([] if again and study.search else overrides)],
         only=only,
         retry_failed=again,
-        results=REPEATED if trial.state in ("done", "pruned") else None,
+        results=REPEATED if trial.state in ("done", "pruned") or (study.search and not again) else None,
     )

@@ -185,9 +185,7 @@ _NOUNS: Mapping[MatchedCost, str] = {
 class MatchSettings(StrictModel):
     """Keys of `[study]` that make the costs of all cells equal."""
 
-    match: Annotated[
-        tuple[MatchedCost, ...], Field(strict=False, min_length=1), BeforeValidator(wrap_in_list)
-    ] = ()
+    match: Annotated[tuple[MatchedCost, ...], Field(strict=False), BeforeValidator(wrap_in_list)] = ()
     """solve the size of each cell so that its model costs as much as the baseline's: `"parameters"`,
     `"flops"` (forward and backward, a token), `"state"` (the bytes that generation keeps), `"memory"` (the
     bytes of a training step), or a list of these"""
@@ -197,6 +195,8 @@ class MatchSettings(StrictModel):
     @field_validator("match")
     @classmethod
     def _check_costs(cls, costs: tuple[MatchedCost, ...]) -> tuple[MatchedCost, ...]:
+        if not costs:
+            raise ValueError('expected a cost, such as "parameters", got an empty list')
         check_each_once(costs)
         return costs
 

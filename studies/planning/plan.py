@@ -380,8 +380,8 @@ def make_plan(
 def _costliest(trials: Sequence[Trial]) -> list[Trial]:
     """Return the trials of one model, one of each kind, whose training step may need the most memory.
 
-    Of trials that differ only in the length and in the size of the vocabulary, those are left out that
-    another one exceeds in one of them, and equals or exceeds in the other.
+    Some trials differ only in the length and in the size of the vocabulary. Such a trial is left out if
+    another one is at least as large in both.
     """
     alike: dict[object, dict[tuple[int, int], Trial]] = {}
     for trial in first_of_each_kind(trials):
