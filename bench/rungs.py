@@ -43,7 +43,7 @@ from activemem.engine.run.search.ask_tell import (
     make_sampler,
 )
 from activemem.engine.run.search.samplers.search_observations import distribution, suggest
-from activemem.engine.run.search.search import RungBoard
+from activemem.engine.run.search.search import next_promoted
 from activemem.engine.run.search.stored_points import PointEnd
 from activemem.storage import Store
 from activemem.studies.planning.final_values import row_value
@@ -102,7 +102,7 @@ class Replay:
             optuna.create_study, sampler=make_sampler(settings, study), pruner=make_pruner(settings)
         )
         self._studies = RungStudies(make, study.fidelity.top + 1, enough=enough_points(study))
-        self._board = RungBoard(study.fidelity) if study.fidelity.rungs else None
+        self._rungs: list[dict[str, float | None]] = [{} for _ in study.fidelity.rungs]
         self._unseen, self._known = UnseenPoints(study, study.search.settings.seed), set[str]()
         self._refused = REJECTED_PROPOSALS.get(study.search.settings.sampler_name, MAX_REJECTED_PROPOSALS)
 
@@ -110,19 +110,19 @@ class Replay:
         """Return the work and the best full loss after each training, until the work reaches this budget."""
         done, best, course = 0.0, math.inf, list[tuple[float, float]]()
         while done < work:
-            promoted = self._board.next_promoted() if self._board is not None else None
+            promoted = next_promoted(self.study.fidelity, self._rungs)
             if promoted is not None:
                 (point, rung), trial = promoted, None
             elif len(self._known) == len(self.losses):
                 break
             else:
                 (point, trial), rung = self._begin(), 0
-            step = rung if self._board is not None else self._pruned_at(point, trial)
+            step = rung if self._rungs else self._pruned_at(point, trial)
             loss = self.losses[point][step]
             done += STEPS[step] / STEPS[-1]
             best = min(best, loss) if STEPS[step] == STEPS[-1] else best
             course.append((done, best))
-            self._end(point, rung, loss, trial, is_pruned=self._board is None and step < len(STEPS) - 1)
+            self._end(point, rung, loss, trial, is_pruned=not self._rungs and step < len(STEPS) - 1)
         return course
 
     def _pruned_at(self, point: str, trial: optuna.Trial | None) -> int:
@@ -158,9 +158,8 @@ class Replay:
         self, point: str, rung: int, loss: float, trial: optuna.Trial | None, *, is_pruned: bool
     ) -> None:
         """Report the loss of a point on a rung."""
-        if self._board is not None:
-            self._board.begin(point, rung)
-            self._board.end(point, rung, loss)
+        if self._rungs:
+            self._rungs[rung][point] = loss
         state = TrialState.PRUNED if is_pruned else TrialState.COMPLETE
         if trial is None or not self._studies.tell(trial, PointEnd(state, 1, (loss,)), rung):
             values = json.loads(point)

@@ -254,10 +254,18 @@ class _RunCounter(Listener):
 
     def __init__(self, stop: Stop, max_failures: int | None, merge: Callable[[], object]) -> None:
         self.stop, self._max_failures, self._merge = stop, max_failures, merge
-        self.planned: set[str] = set()
-        self.ended: dict[str, str] = {}
+        self._trials: dict[str, Ended | ClaimedElsewhere | None] = {}  # None while a trial is planned here
         self.machine_failure: str | None = None
-        self.taken: dict[str, ClaimedElsewhere] = {}
+
+    @property
+    def statuses(self) -> list[str]:
+        """Return the statuses of the trials that have ended in this run."""
+        return [event.status for event in self._trials.values() if isinstance(event, Ended)]
+
+    @property
+    def unended(self) -> set[str]:
+        """Return the trials that this run has planned, and which have not ended."""
+        return {trial for trial, event in self._trials.items() if event is None}
 
     @property
     def has_failed_too_often(self) -> bool:
@@ -265,29 +273,26 @@ class _RunCounter(Listener):
 
         Return False without a limit.
         """
-        failed = list(self.ended.values()).count("failed")
-        return self._max_failures is not None and failed >= self._max_failures
+        return self._max_failures is not None and self.statuses.count("failed") >= self._max_failures
 
     def pop_claimed_elsewhere(self) -> dict[str, ClaimedElsewhere]:
-        """Return and clear the trials that other drivers took."""
-        taken, self.taken = self.taken, {}
+        """Return the trials that other drivers took, and forget them."""
+        taken = {trial: event for trial, event in self._trials.items() if isinstance(event, ClaimedElsewhere)}
+        for trial in taken:
+            del self._trials[trial]
         return taken
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        self.planned.update(trial.id for trial in trials)
+        self._trials |= dict.fromkeys(trial.id for trial in trials)
 
     def on_event(self, event: Event) -> None:
-        if isinstance(event, Ended):
-            self.ended[event.trial] = event.status
-            if len(self.ended) % ENDED_BETWEEN_LOOKS == 0:
-                with suppress(OSError):  # merging can wait for the end of the run
-                    self._merge()
+        if isinstance(event, Ended | ClaimedElsewhere):
+            self._trials[event.trial] = event
+        if isinstance(event, Ended) and len(self.statuses) % ENDED_BETWEEN_LOOKS == 0:
+            with suppress(OSError):  # merging can wait for the end of the run
+                self._merge()
         elif isinstance(event, MachineFailed):
             self.machine_failure = event.reason
-        elif isinstance(event, ClaimedElsewhere):
-            self.taken[event.trial] = event
-            # otherwise a clean stop would be recorded in a checkpoint of the other driver
-            self.planned.discard(event.trial)
         self.stop.requested |= self.machine_failure is not None or self.has_failed_too_often
 
 
@@ -335,7 +340,7 @@ class _RunRounds:
             return self.search(max_trials, retry_failed=retry_failed)
         finally:
             if lost_gpu() is None:  # otherwise the trial with the failed kernel counts as a death
-                record_stops(self._store, self._counter.planned - self._counter.ended.keys())
+                record_stops(self._store, self._counter.unended)
 
     def train_grid(
         self, missing: Sequence[Trial], last: Mapping[str, int], max_trials: int | None
@@ -391,7 +396,7 @@ class _RunRounds:
         given_up: list[str] = []
         gone: dict[str, int] = {}
         while True:
-            left = None if max_trials is None else max_trials - len(self._counter.ended)
+            left = None if max_trials is None else max_trials - len(self._counter.statuses)
             source = Search(
                 self._study,
                 self._store,
@@ -404,7 +409,7 @@ class _RunRounds:
             if source.has_next():  # otherwise no worker starts
                 given_up += self._run(source)
             taken_now = self._counter.pop_claimed_elsewhere()
-            if not taken_now or len(self._counter.ended) == max_trials:
+            if not taken_now or len(self._counter.statuses) == max_trials:
                 return given_up
             gone = self._wait(taken_now)
             if self._counter.stop.requested:
@@ -451,12 +456,12 @@ def _summary(
     else:
         wanted = set(study_outcomes(study, store.trials())["trial"].to_list())
     statuses = [held[trial] for trial in wanted if held.get(trial, "incomplete") != "incomplete"]
-    failed = list(counter.ended.values()).count("failed")
+    failed = counter.statuses.count("failed")
     return Summary(
         done=statuses.count("done"),
         failed=statuses.count("failed"),
         pruned=statuses.count("pruned"),
-        ran=len(counter.ended),
+        ran=len(counter.statuses),
         left=len(wanted) - len(statuses),
         stopped=stopped,
         given_up=tuple(given_up),

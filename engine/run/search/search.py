@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import math
 import time
-from bisect import insort
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -51,35 +51,20 @@ LOOKS_FOR_TURN = 10
 """How often a driver looks for its turn to begin a point, while it would look once for a trial."""
 
 
-class RungBoard:
-    """Record of the losses on each rung, which decides promotions."""
+def next_promoted(fidelity: Rungs, rungs: Sequence[Mapping[str, float | None]]) -> tuple[str, int] | None:
+    """Return the id of the next search point to promote, with its new rung; None if there is none.
 
-    def __init__(self, fidelity: Rungs) -> None:
-        self._fidelity = fidelity
-        self._begun: set[tuple[str, int]] = set()
-        self._ended: dict[int, list[tuple[float, int, str]]] = {}  # by rung, the best first
-
-    def begin(self, point: str, rung: int) -> None:
-        """Record that a search point is trained on a rung."""
-        self._begun.add((point, rung))
-
-    def end(self, point: str, rung: int, loss: float) -> None:
-        """Record the loss of a search point on a rung. A point with an infinite loss is never promoted."""
-        ended = self._ended.setdefault(rung, [])
+    `rungs` maps the id of each point that has begun on a rung to its loss there, in the order in which points
+    ended. The loss is None while the point trains. A point with an infinite loss is never promoted. Points
+    for the highest rung come first.
+    """
+    for rung in reversed(range(fidelity.top)):
+        losses = {point: loss for point, loss in rungs[rung].items() if loss is not None}
         # among equal losses, the point that ended first comes first
-        insort(ended, (loss, len(ended), point))
-
-    def next_promoted(self) -> tuple[str, int] | None:
-        """Return the next search point to promote, with its new rung; None if there is none.
-
-        Points for the highest rung come first.
-        """
-        for rung in reversed(range(self._fidelity.top)):
-            ended = self._ended.get(rung, [])
-            for loss, _, point in ended[: self._fidelity.promoted(len(ended))]:
-                if math.isfinite(loss) and (point, rung + 1) not in self._begun:
-                    return point, rung + 1
-        return None
+        for point in sorted(losses, key=losses.__getitem__)[: fidelity.promoted(len(losses))]:
+            if math.isfinite(losses[point]) and point not in rungs[rung + 1]:
+                return point, rung + 1
+    return None
 
 
 class SeedRace:
@@ -151,10 +136,14 @@ BASELINE = "baseline"
 class PointState(Enum):
     """Stage of a search point, from its proposal to its end."""
 
-    PROPOSED = auto()  # unfinished by an earlier run, submitted by a program, or still in a race
-    RUNNING_HERE = auto()
+    PROPOSED = auto()  # unfinished by an earlier run, or submitted by a program
+    RUNNING_HERE = auto()  # without jobs, it waits for its next seed in a race
     RUNNING_ELSEWHERE = auto()  # another driver trains it, or its workers died too often
     ENDED = auto()
+
+
+BEGUN = PointState.RUNNING_HERE, PointState.RUNNING_ELSEWHERE, PointState.ENDED
+"""The states of points that count against the number of points that a search begins."""
 
 
 @dataclass(slots=True)
@@ -171,6 +160,8 @@ class TrackedPoint:
     jobs: list[Job] = field(default_factory=list[Job])
     judged: int = 0
     """the last epoch reported to the scheduler"""
+    loss: float | None = None
+    """the loss by which an ended point is promoted to the next rung; infinite if it cannot be promoted"""
 
 
 class TrackedPoints:
@@ -181,8 +172,6 @@ class TrackedPoints:
 
     def __init__(self) -> None:
         self._points: dict[str, TrackedPoint] = {}
-        self.begun: dict[str, dict[str, Level]] = {}
-        """the values of the points that a driver has begun on some rung, by `SearchPoint.global_id`"""
 
     def __contains__(self, point: SearchPoint) -> bool:
         return point.name in self._points
@@ -190,25 +179,27 @@ class TrackedPoints:
     def __getitem__(self, name: str) -> TrackedPoint:
         return self._points[name]
 
-    def of(self, state: PointState) -> list[TrackedPoint]:
-        """Return the search points in a state, in the order of entering it."""
-        return [each for each in self._points.values() if each.state is state]
+    def of(self, *states: PointState) -> list[TrackedPoint]:
+        """Return the search points in these states, in the order of entering them."""
+        return [each for each in self._points.values() if each.state in states]
 
     def move(self, tracked: TrackedPoint, state: PointState) -> None:
-        """Change the state of a search point. A point counts as begun once its state is not PROPOSED."""
-        self.drop(tracked)
+        """Change the state of a search point."""
+        self._points.pop(tracked.point.name, None)
         tracked.state = state
         self._points[tracked.point.name] = tracked
-        if state is not PointState.PROPOSED:
-            self.begun[tracked.point.global_id] = tracked.point.values
 
-    def drop(self, tracked: TrackedPoint) -> None:
-        """Remove a search point that cannot be trained."""
-        self._points.pop(tracked.point.name, None)
+    def begun(self) -> set[str]:
+        """Return the ids of the points that a driver has begun, by `SearchPoint.global_id`."""
+        return {each.point.global_id for each in self.of(*BEGUN)}
 
     def count(self) -> int:
         """Return the number of search points. A point on several rungs counts once."""
-        return len(self.begun.keys() | {each.point.global_id for each in self.of(PointState.PROPOSED)})
+        return len({each.point.global_id for each in self._points.values()})
+
+    def trials(self) -> set[str]:
+        """Return the ids of all trials of the search points."""
+        return {trial.id for each in self._points.values() for trial in each.point.trials}
 
 
 class Search:
@@ -236,21 +227,21 @@ class Search:
         assert study.search is not None
         self._study, self._store, self._run = study, store, run
         self._settings = study.search.settings
-        self._listener, self._left, self._retry, self._looks = listener, max_trials, retry_failed, looks
+        self._listener, self._left, self._looks = listener, max_trials, looks
         self._gone = gone or {}
         self._found: tuple[str, list[Job]] | None = None  # a cohort that `has_next` has already found
         self._ask_tell = AskTell(study)
         self._tracked = TrackedPoints()
-        self._rungs = RungBoard(study.fidelity) if study.fidelity.rungs else None
         scheduler = self._settings.scheduler
         is_race = isinstance(scheduler, RaceSettings)
         self._race = SeedRace(study.seeds, scheduler.risk) if is_race else None
-        self._points, self._shorter = StoredPoints(study, store), ShorterTrials(store)
+        self._points = StoredPoints(study, store, retry_failed=retry_failed)
+        self._shorter = ShorterTrials(store)
         self._stored = self._points.attempts
         self._baseline = self._points.of_values(dict(study.baseline)) if study.baseline else None
         self._leases = store.leases(None if looks else run)
         self._turn_id = sha256(f"points of {study.name}".encode()).hexdigest()[:16]
-        self._others = BegunPoints(study, store, self._points, self._missing)
+        self._others = BegunPoints(study, store, self._points)
         self._replay_stored()
 
     def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
@@ -266,10 +257,10 @@ class Search:
                 if (tracked := self._next_point()) is None:
                     return None
                 point, tracked.jobs = tracked.point, self._trials_to_run(tracked.point)
-                is_new = point.global_id not in self._tracked.begun
+                is_new = point.global_id not in self._tracked.begun()
                 may_resume = point in self._tracked
-                self._begin(tracked)
-                self._others.begin(point, [job.trial for job in tracked.jobs], is_new=is_new)
+                self._tracked.move(tracked, PointState.RUNNING_HERE)
+                self._others.begin(point, tracked.jobs[0].trial if is_new and tracked.jobs else None)
             if tracked.jobs and may_resume and self._settings.compares_epochs:
                 self._report(tracked, self._points.begun_course(point))
             if not tracked.jobs:  # trained by another study, or dropped from the race
@@ -288,7 +279,7 @@ class Search:
         do nothing. The turn is a lease, which another driver takes over from a dead one. Raise MachineError
         if it cannot be claimed.
         """
-        if len(self._tracked.begun) >= self._settings.trials:
+        if len(self._tracked.begun()) >= self._settings.trials:
             yield
             return
         with storing():
@@ -310,8 +301,8 @@ class Search:
 
         It may get one more seed or a higher rung.
         """
-        has_more = self._race is not None or self._rungs is not None
-        return has_more and bool(self._tracked.of(PointState.RUNNING_HERE))
+        has_more = self._race is not None or bool(self._study.fidelity.rungs)
+        return has_more and any(each.jobs for each in self._tracked.of(PointState.RUNNING_HERE))
 
     def propose(self) -> tuple[SearchPoint, str] | None:
         """Return the next search point, and who proposed it; None at the end.
@@ -320,8 +311,8 @@ class Search:
         """
         while (proposed := self._ask()) is not None:
             tracked, source = proposed
-            self._begin(tracked)
-            if not self._missing(tracked.point):  # trained by another study
+            self._tracked.move(tracked, PointState.RUNNING_HERE)
+            if not self._points.missing(tracked.point):  # trained by another study
                 self._end(tracked)
             elif source:
                 return tracked.point, source
@@ -334,7 +325,7 @@ class Search:
 
     def missing_trials(self, point: SearchPoint) -> list[Trial]:
         """Return those trials of a search point that a run must still train."""
-        return [job.trial for job in self._missing(point)]
+        return self._points.missing(point)
 
     def outcomes(self, point: SearchPoint) -> tuple[Mapping[str, Any], ...]:
         """Return the stored rows of a search point's trials."""
@@ -371,29 +362,36 @@ class Search:
         self._stored.refresh()
         # the next seed of the point follows, if the race allows it
         if self._race is not None and all(job.trial.id in self._stored for job in jobs):
-            self._tracked.move(tracked, PointState.PROPOSED)
+            tracked.jobs = []
+            self._tracked.move(tracked, PointState.RUNNING_HERE)
         else:
             self._end(tracked)
         return events
 
     def _next_point(self) -> TrackedPoint | None:
-        for tracked in self._tracked.of(PointState.PROPOSED):
-            if tracked.trial is not None:
+        for tracked in self._tracked.of(PointState.RUNNING_HERE):
+            if not tracked.jobs:
                 return tracked
-        if self._rungs is not None:
+        if self._study.fidelity.rungs:
             self._learn_from_others()
             for tracked in self._tracked.of(PointState.PROPOSED):
                 return tracked
-            if not self._is_spent and (found := self._rungs.next_promoted()) is not None:
-                return TrackedPoint(self._points.of_values(self._tracked.begun[found[0]], found[1]))
+            if not self._is_spent and (promoted := self._promoted()) is not None:
+                return promoted
         proposed = self._ask()
         return None if proposed is None else proposed[0]
 
-    def _begin(self, tracked: TrackedPoint, state: PointState = PointState.RUNNING_HERE) -> None:
-        self._tracked.move(tracked, state)
-        point = tracked.point
-        if self._rungs is not None and point.values != self._study.baseline:
-            self._rungs.begin(point.global_id, point.rung)
+    def _promoted(self) -> TrackedPoint | None:
+        """Return the next point to train on a higher rung."""
+        rungs: list[dict[str, TrackedPoint]] = [{} for _ in self._study.fidelity.rungs]
+        for each in self._tracked.of(*BEGUN):
+            if each.point.values != self._study.baseline:
+                rungs[each.point.rung][each.point.global_id] = each
+        losses = [{point: each.loss for point, each in rung.items()} for rung in rungs]
+        if (found := next_promoted(self._study.fidelity, losses)) is None:
+            return None
+        point, rung = found
+        return TrackedPoint(self._points.of_values(rungs[rung - 1][point].point.values, rung))
 
     def _trials_to_run(self, point: SearchPoint) -> list[Job]:
         """Return jobs for the trials of a search point that must be trained now.
@@ -413,7 +411,7 @@ class Search:
 
         In this case, report it to Optuna. Otherwise, wait for the drivers that train the missing trials.
         """
-        if self._missing(tracked.point):
+        if self._points.missing(tracked.point):
             self._tracked.move(tracked, PointState.RUNNING_ELSEWHERE)
             return
         self._tracked.move(tracked, PointState.ENDED)
@@ -431,34 +429,35 @@ class Search:
 
     def _ask(self) -> tuple[TrackedPoint, str] | None:
         self._learn_from_others()
-        waiting = self._tracked.of(PointState.PROPOSED)
-        begun = len(self._tracked.begun)
+        begun = self._tracked.begun()
+        accept = partial(self._accept, begun)
+        # a point whose model exceeds a limit by now is never trained
+        waiting = [each for each in self._tracked.of(PointState.PROPOSED) if accept(each.point.values)]
         if self._is_spent and not waiting:
             return None
-        if self._baseline is not None and (point := self._accept(self._baseline.values)) is not None:
+        if self._baseline is not None and (point := accept(self._baseline.values)) is not None:
             return TrackedPoint(point, trial=self._ask_tell.ask_for(point.values)), BASELINE
-        if begun >= self._settings.trials:
+        if len(begun) >= self._settings.trials:
             return None
-        for tracked in waiting:
-            if self._accept(tracked.point.values) is not None:
-                tracked.trial = self._ask_tell.ask_for(tracked.point.values)
-                return tracked, ""
-            self._tracked.drop(tracked)
-        if (proposed := self._ask_tell.propose(self._accept, begun)) is None:
+        if waiting:
+            waiting[0].trial = self._ask_tell.ask_for(waiting[0].point.values)
+            return waiting[0], ""
+        if (proposed := self._ask_tell.propose(accept, len(begun))) is None:
             return None
         point, trial, source = proposed
-        if self._rungs is not None:
+        if self._study.fidelity.rungs:
             point = self._points.of_values(point.values, rung=0)
         return TrackedPoint(point, trial=trial), source
 
-    def _accept(self, values: dict[str, Level]) -> SearchPoint | None:
+    def _accept(self, begun: Collection[str], values: dict[str, Level]) -> SearchPoint | None:
         """Return the search point with these values, if it can be trained.
 
-        Return None if it has begun or if its model exceeds a limit. Record the values as tried.
+        Return None if it is among the points that have `begun`, or if its model exceeds a limit. Record the
+        values as tried.
         """
         self._ask_tell.unseen.note(values)
         point = self._points.of_values(values)
-        is_new = point.global_id not in self._tracked.begun
+        is_new = point.global_id not in begun
         return point if is_new and self._study.budget.allows(point.trials[0].settings) else None
 
     @property
@@ -467,15 +466,15 @@ class Search:
         return budget_exhausted(self._settings.budget, self._others.spent, running)
 
     def _learn_from_others(self) -> None:
-        for point in self._others.new():
+        for point in self._others.new(self._tracked.trials()):
             if point not in self._tracked:
-                self._begin(TrackedPoint(point), PointState.RUNNING_ELSEWHERE)
+                self._tracked.move(TrackedPoint(point), PointState.RUNNING_ELSEWHERE)
                 for job in self._missing(point):
                     self._listener.on_event(
                         ClaimedElsewhere(trial=job.trial.id, attempt=job.attempt, ended=False)
                     )
         for tracked in self._tracked.of(PointState.RUNNING_ELSEWHERE):
-            if not self._missing(tracked.point):
+            if not self._points.missing(tracked.point):
                 self._end(tracked)
 
     def _replay_stored(self) -> None:
@@ -485,13 +484,13 @@ class Search:
             if not self._looks:
                 self._prune_with_others(point)
             tracked = TrackedPoint(point)
-            if self._missing(point):
+            if self._points.missing(point):
                 self._tracked.move(tracked, PointState.PROPOSED)
             else:
                 ended.append(tracked)
         courses = self._courses([each.point for each in ended])
         for tracked in ended:
-            self._begin(tracked, PointState.ENDED)
+            self._tracked.move(tracked, PointState.ENDED)
             self._ask_tell.unseen.note(tracked.point.values)
             self._tell(tracked, courses)
 
@@ -511,10 +510,9 @@ class Search:
         end = self._points.end(point)
         self._ask_tell.tell(point, end, tracked.trial, tracked.judged)
         tracked.trial, tracked.jobs = None, []
-        if self._rungs is not None and point.values != self._study.baseline:
+        if self._study.fidelity.rungs and point.values != self._study.baseline:
             counts = end.state == TrialState.COMPLETE and end.keeps_limits
-            loss = self._settings.objectives[0].loss(end.values[0]) if counts else math.inf
-            self._rungs.end(point.global_id, point.rung, loss)
+            tracked.loss = self._settings.objectives[0].loss(end.values[0]) if counts else math.inf
             for trial in point.trials if self._study.header.keep_checkpoints else ():
                 self._shorter.add(trial)  # on a rung with more epochs, the training continues from here
         if self._race is not None:
@@ -541,7 +539,6 @@ class Search:
             self._store_pruned([job for job in missing if job.trial.id in begun])
 
     def _missing(self, point: SearchPoint) -> list[Job]:
-        again = {"incomplete", *(["failed"] if self._retry else [])}
         return [
             Job(
                 trial=trial,
@@ -552,6 +549,5 @@ class Search:
                 keep_checkpoint=self._study.header.keep_checkpoints,
                 shorter=self._shorter.find(trial),
             )
-            for trial in point.trials
-            if trial.id not in self._stored or self._stored[trial.id]["status"] in again
+            for trial in self._points.missing(point)
         ]

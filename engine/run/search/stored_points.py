@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from statistics import fmean
@@ -84,15 +84,19 @@ class PointEnd:
 
 
 class StoredPoints:
-    """The points of a search, as last read from the store."""
+    """The points of a search, as last read from the store.
 
-    def __init__(self, study: Study, store: Store) -> None:
+    With `retry_failed`, failed trials count as missing.
+    """
+
+    def __init__(self, study: Study, store: Store, *, retry_failed: bool = False) -> None:
         assert study.search is not None
         self._study, self._store, self._search = study, store, study.search.settings
         self._metric = self._search.objectives[0].name
         self._alike = len(study.point_levels)  # trials per seed; all seeds have equal costs
         self._learnt = [each for each in self._search.bounds if not is_known_before(each.name)]
         self._top = study.fidelity.top
+        self._again = ("incomplete", "failed") if retry_failed else ("incomplete",)
         self._last: SearchPoint | None = None
         needs_devices = self._search.budget is not None and self._search.budget.gpu_hours is not None
         self.attempts = store.follow((*COLUMNS, *(DEVICE_COLUMNS if needs_devices else ())))
@@ -115,6 +119,11 @@ class StoredPoints:
         found = ((self._study.read_point(each), self._study.fidelity.rung_of(each)) for each in levels)
         points = [self.of_values(values, rung) for values, rung in found if values is not None]
         return list({point.name: point for point in points}.values())
+
+    def missing(self, point: SearchPoint) -> list[Trial]:
+        """Return those trials of a search point that a run must still train."""
+        rows = ((trial, self.attempts.get(trial.id)) for trial in point.trials)
+        return [trial for trial, row in rows if row is None or row["status"] in self._again]
 
     def courses(self, points: Sequence[SearchPoint]) -> dict[str, dict[int, float]]:
         """Return the first objective after each epoch, for each trial.
@@ -218,49 +227,41 @@ def mean_course(point: SearchPoint, courses: Mapping[str, Mapping[int, float]]) 
     return {epoch: fmean(course[epoch] for course in found) for epoch in shared}
 
 
-MissingTrials = Callable[[SearchPoint], Sequence[object]]
-"""Returns the trials of a point that have no outcome."""
-
-
 class BegunPoints:
     """The points of a search that any driver has begun.
 
-    The method `new` returns each of them once. A driver is a process that runs the search. `own` are the ids
-    of the trials that this driver trains. `spent` adds up the costs of the study's stored trainings.
+    A driver is a process that runs the search. `spent` adds up the costs of the study's stored trainings.
     """
 
-    def __init__(self, study: Study, store: Store, points: StoredPoints, missing: MissingTrials) -> None:
+    def __init__(self, study: Study, store: Store, points: StoredPoints) -> None:
         assert study.search is not None
-        self._study, self._store, self._points, self._missing = study, store, points, missing
+        self._study, self._store, self._points = study, store, points
         self._fitting = FittingTrials(study) if study.search.settings.warm_start else None
         self._read = 0  # the number of stored rows that were read
-        self._seen: set[str] = set()  # trials that the store holds or others have begun
         taken = store.adopted(study.name).select("trial", "factors", "at").iter_rows()
         self._taken = {trial: (json.loads(factors), at) for trial, factors, at in taken}
-        self.own: set[str] = set()
         self.spent = Spent()
         self._counted: dict[str, Mapping[str, Any]] = {}  # rows by trial
 
-    def new(self) -> list[SearchPoint]:
-        """Return the search points that are new or have changed since the last call.
+    def new(self, known: Collection[str] = ()) -> list[SearchPoint]:
+        """Return the search points that have new rows or checkpoints since the last call.
 
-        They have new rows or checkpoints. A point that is known only from other studies is returned only if
-        none of its trials is missing.
+        Points of which only the `known` trials have any are left out. A point that is known only from other
+        studies is returned only if none of its trials is missing.
         """
         stored, begun = self._points.attempts, dict[str, Mapping[str, Level]]()
         elsewhere: set[str] = set()
-        unfinished = self._unfinished()
+        unfinished = self._unfinished(known)
         stored.refresh()  # only now, because a trial that ends has a row before it loses its checkpoint
         arrived = stored.since(self._read)
         self._read += len(arrived)
         new = dict.fromkeys(arrived)
         ends = {trial: (self._end(trial, stored[trial]), trial) for trial in new}
         for trial in sorted(new, key=ends.__getitem__):  # samplers depend on the order
-            row, is_known = stored[trial], trial in self.own or trial in self._seen
-            self._seen.add(trial)
+            row, is_known = stored[trial], trial in known
             if self._is_taken(trial, row):
                 begun |= {} if is_known else {trial: self._taken[trial][0]}
-            elif trial in self.own or self._is_own(trial, row):
+            elif self._is_own(trial, row):
                 begun |= {} if is_known else {trial: json.loads(row["factors"])}
                 self._count(trial, row)
             elif (
@@ -268,8 +269,7 @@ class BegunPoints:
             ):
                 begun[trial] = found.levels
                 elsewhere.add(trial)
-        begun |= {trial: levels for trial, levels in unfinished.items() if trial not in self._seen}
-        self._seen |= unfinished.keys()
+        begun |= {trial: levels for trial, levels in unfinished.items() if trial not in stored}
         points = self._points.of_levels(begun.values())
         own = begun.keys() - elsewhere
         return [
@@ -277,25 +277,23 @@ class BegunPoints:
             for each in points
             if elsewhere.isdisjoint(ids := {trial.id for trial in each.trials})
             or not own.isdisjoint(ids)
-            or not self._missing(each)
+            or not self._points.missing(each)
         ]
 
-    def begin(self, point: SearchPoint, trials: Sequence[Trial], *, is_new: bool) -> None:
-        """Record that this driver trains these trials of a search point.
+    def begin(self, point: SearchPoint, first: Trial | None) -> None:
+        """Record that this driver trains a search point.
 
-        A new point gets an entry in the store at once, so that other drivers count it. The study adopts the
-        point's other trials if another study has stored them.
+        `first` is the trial that a new point trains first. It gets an entry in the store at once, so that
+        other drivers count the point. The study adopts the point's trials that another study has stored.
         """
-        self.own.update(trial.id for trial in trials)
-        for trial in trials[:1] if is_new else ():  # one is enough for the point
+        if first is not None:
             with storing():
-                checkpoint_of(self._store, trial.id).record_request(trial.to_json())
+                checkpoint_of(self._store, first.id).record_request(first.to_json())
         for trial in point.trials:
             row = self._points.attempts.get(trial.id)
             if row is not None and trial.id not in self._taken and not self._is_own(trial.id, row):
                 self._store.adopt(trial.id, self._study.name, json.dumps(dict(trial.levels)))
                 self._taken[trial.id] = dict(trial.levels), datetime.now(UTC)
-                self._seen.add(trial.id)
 
     def _end(self, trial: str, row: Mapping[str, Any]) -> datetime:
         """Return when a stored trial finished.
@@ -316,12 +314,12 @@ class BegunPoints:
             self.spent.add(row)
             self._counted[trial] = row
 
-    def _unfinished(self) -> dict[str, Mapping[str, Level]]:
+    def _unfinished(self, known: Collection[str]) -> dict[str, Mapping[str, Level]]:
         begun = unfinished_trials(self._store.files.checkpoints_folder(STARTS_FILE), self._study.name)
         return {
             trial.id: dict(trial.levels)
             for trial in (each.trial for each in begun)
-            if trial.id not in self._seen and tried_point(self._study, trial.id, trial.levels) is not None
+            if trial.id not in known and tried_point(self._study, trial.id, trial.levels) is not None
         }
 
     def _is_own(self, trial: str, row: Mapping[str, Any]) -> bool:

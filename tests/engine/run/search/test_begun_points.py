@@ -15,7 +15,7 @@ from activemem.studies.schema import SearchBudget
 def test_the_spent_budget_is_that_of_the_attempts_that_count(tmp_path):
     study, store = load_study(STUDY), Store(tmp_path)
     points = StoredPoints(study, store)
-    begun = BegunPoints(study, store, points, lambda _: ())
+    begun = BegunPoints(study, store, points)
     values = {"mixer": "sa(heads={heads})", "heads": 1, "rate": 1e-3}
 
     def end(heads, attempt, flops, status="done"):
@@ -39,7 +39,7 @@ def test_the_spent_budget_is_that_of_the_attempts_that_count(tmp_path):
 def test_gpu_hours_are_those_of_all_gpus_of_trainings_on_them(tmp_path):
     study, store = load_study(STUDY, ["search.budget={gpu_hours=2.5}"]), Store(tmp_path)
     points = StoredPoints(study, store)
-    begun = BegunPoints(study, store, points, lambda _: ())
+    begun = BegunPoints(study, store, points)
     spent = []
     for heads, (device, cuda) in enumerate(
         [
