@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 class BucketPlace(Place):
     """The location of a store in a bucket. The threads of a process may share this object."""
 
-    poll_s = 2.0
+    poll_s, look_s = 2.0, 10.0  # each look is a request
     # object stores list a new object at once
     lists_are_current = True
 
@@ -51,25 +51,31 @@ class BucketPlace(Place):
     def __reduce__(self) -> tuple[Callable[[str], BucketPlace], tuple[str]]:
         return BucketPlace, (self.bucket.address,)
 
-    def list(self, *folders: Path, contents: bool = False) -> None:
+    def list(self, *folders: Path, contents: bool | str = False) -> None:
         """Give the local files in these folders the names, sizes and times of the bucket's objects.
 
-        Without `contents`, an object without a current local copy becomes a sparse file, which has only its
-        size and time.
+        An object without a current local copy is downloaded if `contents` asks for it. Otherwise it becomes a
+        sparse file, which has only its size and time.
         """
         with self._lock:
             for folder in folders:
-                if contents:
+                if contents is True:
                     self._download_folder(folder)
                     continue
+                named = list[str]()
                 for each in self._list(folder).values():
                     path = self._path(each.key)
-                    if self._held.get(each.key) != _tag(each) and self._make_folder(path):
+                    if self._held.get(each.key) == _tag(each) or not self._make_folder(path):
+                        continue
+                    if path.name == contents:
+                        named.append(each.key)
+                    else:
                         self._held.pop(each.key, None)
                         path.unlink(missing_ok=True)
                         with path.open("wb") as file:
                             file.truncate(each.size)
                         os.utime(path, (each.changed, each.changed))
+                self._download_all(named)
 
     def _download_folder(self, folder: Path) -> None:
         """Download the objects of a folder that have no current local copy.

@@ -53,10 +53,13 @@ class Place(ABC):
     lists_are_current: ClassVar[bool]
     """Whether every machine sees at once what another machine has stored."""
 
-    def list(self, *folders: Path, contents: bool = False) -> None:  # noqa: B027 -- nothing to do in a folder
+    look_s: ClassVar[float]
+    """The interval in seconds at which a view that shows the store looks for changes."""
+
+    def list(self, *folders: Path, contents: bool | str = False) -> None:  # noqa: B027 -- nothing to do in a folder
         """Update the names, sizes and times of the local copies of files in these folders.
 
-        With `contents`, also update what the files contain.
+        With `contents`, also update what the files contain; if it is a name, only the files with this name.
         """
 
     def fetch(self, *files: Path) -> None:  # noqa: B027 -- nothing to do in a folder
@@ -104,7 +107,7 @@ class FolderPlace(Place):
     """The location of a store in a folder, which all machines of a run can see."""
 
     address = None
-    poll_s = 0.5
+    poll_s, look_s = 0.5, 1.0
     # NFS may show an outdated folder for a short time
     lists_are_current = False
 

@@ -189,9 +189,7 @@ class TrialFiles:
     def checkpoints_folder(self, name: str) -> Path:
         """Return the folder of all checkpoints. The local copies of the files called `name` are updated."""
         folder = self._layout.checkpoints_folder
-        self.place.list(folder)
-        if self.place.address is not None:
-            self.place.fetch(*folder.rglob(name))
+        self.place.list(folder, contents=name)
         return folder
 
     def trials_with_checkpoint(self, trials: Iterable[str]) -> set[str]:

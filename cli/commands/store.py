@@ -67,7 +67,7 @@ def _open_store(results: str | None) -> Store:
     from ..machine_settings import load_settings
 
     store = load_settings({"results": results}).store
-    if results is not None and store.address is None and not store.root.is_dir():
+    if results is not None and not store.root.is_dir():
         raise StoreError(f"{store.root}: expected the folder of a store, got none; correct --results")
     return store
 

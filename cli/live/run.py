@@ -370,7 +370,7 @@ def _print_notes(study: Study, store: Store) -> None:
     own = study.own_corpus.summary if study.own_corpus else None
     for text in own.warnings if own else ():
         print_stderr("\n".join(labelled_lines("warning", text, output_width())))
-    if store.address is None and store.place != DEFAULT_RESULTS and not store.root.exists():
+    if store.place != DEFAULT_RESULTS and not store.root.exists():
         print_stderr(f"new store: {store.absolute_place}")
     if note := describe_taken_name(study, store, "from now on"):
         print_stderr(note)

@@ -12,7 +12,7 @@ from rich.console import Console, Group
 
 from ...reporting.results import StudyResults
 from ...reporting.serve.progress import ProgressNow, study_progress
-from ...reporting.serve.store_reader import LOOK_AT_BUCKET_S, LOOK_S, StoreReader, StudyNow
+from ...reporting.serve.store_reader import StoreReader, StudyNow
 from ...storage import Store
 from ...studies.planning.final_values import row_values
 from ...studies.planning.status import count_reasons, outcome_trials, stored_outcomes, study_outcomes
@@ -35,7 +35,7 @@ def watch_study(study: Study, store: Store) -> tuple[StudyNow, bool]:
 
     Return the last state of the study, and whether all trials have ended. Ctrl-C ends only the watching.
     """
-    look_s = LOOK_S if store.address is None else LOOK_AT_BUCKET_S
+    look_s = store.files.place.look_s
     reader = StoreReader(store, look_s)
     now = _read(reader, study) or _not_begun(study, store)
     with _display(now) as show, suppress(KeyboardInterrupt):

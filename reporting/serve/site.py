@@ -20,7 +20,7 @@ from ..page.report import make_environment
 from ..snapshot import Snapshot
 from .progress import study_progress
 from .sections import SECTIONS, Section, View, bar, headline, trial_section
-from .store_reader import LOOK_AT_BUCKET_S, LOOK_S, StoreNow, StoreReader, StudyNow
+from .store_reader import StoreNow, StoreReader, StudyNow
 from .trials import trials_now
 
 _FOLDER = Path(__file__).parent
@@ -68,7 +68,7 @@ class Site:
 
         By default, a store in a bucket is read less often than one in a folder.
         """
-        self.look_s = look_s or (LOOK_S if store.address is None else LOOK_AT_BUCKET_S)
+        self.look_s = look_s or store.files.place.look_s
         self._store, self._reader = store, StoreReader(store, self.look_s)
         self._making = threading.Lock()  # matplotlib draws one figure at a time
         self._kept: dict[Hashable, _Kept] = {}

@@ -26,9 +26,6 @@ from ...studies.resolve.trial import Trial
 from ...studies.study import Study, follow_rounds
 from ...studies.text.errors import StudyError
 
-LOOK_S, LOOK_AT_BUCKET_S = 1.0, 10.0
-"""The seconds between two checks of a store in a folder, and in a bucket, where each check is a request."""
-
 REFRESH_FACTOR, MAX_AGE_S = 5, 10.0
 """The next read waits for this multiple of the last read's time, up to a limit in seconds."""
 
