@@ -32,6 +32,8 @@ from activemem.grammar import (
     resolve,
 )
 
+from ..golden import GoldenTexts
+
 QUICK = settings(
     deadline=None, max_examples=120, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
 )
@@ -168,17 +170,16 @@ def test_architectures_are_counted_whatever_leads_to_them(text: str, count: str)
     assert str(Space(parse(text)).count) == count
 
 
-def test_real_numbers_are_without_end_and_their_forms_are_counted(blend: Callable[[str], Space]):
+def test_real_numbers_are_without_end_and_their_forms_are_counted(
+    blend: Callable[[str], Space], golden: GoldenTexts
+):
     space = blend(
         "choice(sa, blend(rate=real(0, 1)), blend(rate=real(0.25, 0.25), gated=choice(true, false)))"
     )
     assert space.count == Cardinality(forms=4, infinite=True)
     assert space.count.architectures == "infinite"
     assert str(space.count) == "infinitely many architectures of 4 forms"
-    with pytest.raises(
-        SpaceError,
-        match="a space with ranges of real numbers cannot be listed: use sample",
-    ):
+    with golden.raises(SpaceError):
         list(space)
 
 

@@ -86,13 +86,12 @@ def test_the_tokenisation_is_that_which_is_asked_for(store):
     assert found["bleu"][0] == sacrebleu.corpus_bleu(outputs_of(trial), [REFERENCES], tokenize="char").score
 
 
-def test_selections_without_a_baseline_are_reported(store):
+def test_selections_without_a_baseline_are_reported(store, golden):
     with pytest.raises(StatisticsError) as none:
         compare_outputs(STUDY, store, ["mixer=cgru(k=3)"])
     expected = f"study tiny: expected kept outputs of mixer=cgru(k=3) in {store.root}, got none"
     assert str(none.value) == expected
-    with pytest.raises(StatisticsError) as several:
+    with golden.raises(StatisticsError):
         compare_outputs(STUDY, store, ["task=sort"])
-    assert str(several.value) == "expected one baseline with seed 0, got several: add levels to task=sort"
     with pytest.raises(StudyError, match="unknown factor 'model'"):
         compare_outputs(STUDY, store, ["model=sa"])

@@ -53,19 +53,18 @@ def test_metrics_are_read_only_for_queries_that_ask_for_them(store):
 
 
 @pytest.mark.parametrize(
-    ("sql", "message"),
+    "sql",
     [
-        ("SELEC 1", "query: Expected: an SQL statement, found: SELEC at Line: 1, Column: 1"),
-        ("", "query: one (and only one) statement can be parsed at a time"),
-        ("SELECT * FROM trial", "query: there is no table 'trial'; nearest: trials"),
-        ("SELECT mixr FROM trials", "query: there is no column 'mixr'; nearest: mixer"),
-        ("SELECT middle(loss) FROM trials", "query: unsupported function 'middle'"),
+        "SELEC 1",
+        "",
+        "SELECT * FROM trial",
+        "SELECT mixr FROM trials",
+        "SELECT middle(loss) FROM trials",
     ],
 )
-def test_queries_that_cannot_be_answered_are_reported_without_a_query_plan(store, sql, message):
-    with pytest.raises(QueryError) as caught:
+def test_queries_that_cannot_be_answered_are_reported_without_a_query_plan(store, sql, golden):
+    with golden.raises(QueryError):
         query(store, sql)
-    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(
@@ -94,9 +93,9 @@ def test_a_statement_without_bounds_ends_with_what_it_exceeds(store, sql, messag
         query(store, sql, QueryLimits(rows=2, memory_bytes=1 << 29, seconds=600))
 
 
-def test_an_endless_statement_is_stopped(store):
+def test_an_endless_statement_is_stopped(store, golden):
     endless = "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) SELECT count(*) FROM r"
-    with pytest.raises(QueryError, match=r"^query: stopped after 1 s; narrow it"):
+    with golden.raises(QueryError):
         query(store, endless, QueryLimits(seconds=1))
 
 

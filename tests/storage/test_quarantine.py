@@ -204,19 +204,15 @@ def write_without_checksum(frame, path, version=None):
 
 
 @pytest.mark.parametrize("dataset", ["trials", "metrics"])
-def test_an_unknown_schema_version_is_refused_and_left_alone(root, dataset):
+def test_an_unknown_schema_version_is_refused_and_left_alone(root, dataset, golden):
     store = fill_store(root, [1, 2])
     path = uncompacted_path(root, 2, dataset=dataset)
     data = path.read_bytes()
     start = data.index(b"activemem.sealed")
     path.write_bytes(add_checksum(data[:start] + data[start + 52 :], version=3))
     for read in (store.metrics, store.upkeep.compact):
-        with pytest.raises(StoreError) as caught:
+        with golden.raises(StoreError):
             read()
-        assert (
-            str(caught.value)
-            == f"{path}: expected activemem.schema 1 or 2, got 3: a newer activemem wrote it"
-        )
         assert sorted(path.parent.iterdir()) == [
             uncompacted_path(root, number, dataset=dataset) for number in (1, 2)
         ]

@@ -74,14 +74,11 @@ def test_the_latest_attempt_is_the_one_that_counts(store):
         store.upkeep.compact()
 
 
-def test_an_attempt_is_never_written_over(store):
+def test_an_attempt_is_never_written_over(store, golden):
     store.write(make_trial_row(1, host="first"), make_metric_rows(1), make_outputs())
     before = store_contents(store.root)
-    with pytest.raises(StoreError) as caught:
+    with golden.raises(StoreError):
         store.write(make_trial_row(1, host="second"), make_metric_rows(2))
-    assert str(caught.value) == (
-        f"trial {make_trial_id(1)}: expected a new attempt, got 0, which is stored already"
-    )
     assert str(store_contents(store.root)) == str(before)
 
 
@@ -185,11 +182,10 @@ def test_a_name_that_can_be_a_folder_is_taken(store, study):
     assert store.trials()["study"].to_list() == [study]
 
 
-def test_a_file_is_no_store(tmp_path):
+def test_a_file_is_no_store(tmp_path, golden):
     (tmp_path / "rows.parquet").touch()
-    with pytest.raises(StoreError) as caught:
+    with golden.raises(StoreError):
         Store(tmp_path / "rows.parquet")
-    assert str(caught.value) == f"{tmp_path}/rows.parquet: expected the folder of a store, got a file"
 
 
 def test_a_folder_that_cannot_be_listed_is_an_error_and_no_empty_store(root, store):

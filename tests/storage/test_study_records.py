@@ -72,16 +72,15 @@ def test_every_truncation_of_a_record_is_found(root, store):
         assert Store(root).records.load("alpha") is None
 
 
-def test_a_record_of_another_version_is_refused(root, store):
+def test_a_record_of_another_version_is_refused(root, store, golden):
     store.records.save("alpha", RECORD)
     path = root / "studies/alpha.json"
     page = json.loads(path.read_text()) | {"schema": 2}
     del page["checksum"]
     path.write_text(json.dumps(page))
     for call in (store.records.latest, lambda: store.records.load("alpha")):
-        with pytest.raises(StoreError) as caught:
+        with golden.raises(StoreError):
             call()
-        assert str(caught.value) == f"{path}: expected schema 1, got 2"
 
 
 def test_a_flipped_bit_in_any_byte_of_a_record_is_found(root, store):

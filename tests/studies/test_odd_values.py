@@ -78,15 +78,15 @@ def test_a_wrong_key_of_an_optional_table_is_reported_with_the_nearest(override,
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    "name",
     [
-        ("", "[[claim]] name: expected a text that is not empty, got ''"),
-        ("x" * 201, "[[claim]] name: expected at most 200 characters, got 201"),
+        "",
+        "x" * 201,
     ],
     ids=["no name", "a name that is too long"],
 )
-def test_a_claim_has_a_name_of_one_to_200_characters(name, told):
+def test_a_claim_has_a_name_of_one_to_200_characters(name, golden):
     text = (STUDIES / "quickstart.toml").read_text() + f'\n[[claim]]\nname = "{name}"\nholds = "1 > 0"\n'
     with pytest.raises(StudyError) as caught:
         load_study(text)
-    assert told in [fault.message for fault in caught.value.faults]
+    golden([fault.message for fault in caught.value.faults])

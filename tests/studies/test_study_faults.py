@@ -434,21 +434,15 @@ def test_a_study_is_loaded_or_all_its_faults_are_reported_and_nothing_else_happe
 
 
 @pytest.mark.parametrize(
-    ("line", "hint"),
+    "line",
     [
-        ("lr = 1e-3", "unknown key 'lr'; write it in optimizer, as in optimizer = { lr = … }"),
-        (
-            "grow_at = 1.0",
-            "unknown key 'grow_at'; write it in curriculum, as in curriculum = { grow_at = … }",
-        ),
-        ("epoch = 3", "unknown key 'epoch'; nearest: epochs"),
+        "lr = 1e-3",
+        "grow_at = 1.0",
+        "epoch = 3",
     ],
 )
-def test_an_unknown_key_names_the_inner_table_that_has_it(line, hint):
-    text = study_text().replace("[train]\n", f"[train]\n{line}\n", 1)
-    with pytest.raises(StudyError) as refused:
-        load_study(text)
-    assert hint in str(refused.value)
+def test_an_unknown_key_names_the_inner_table_that_has_it(line, golden):
+    golden(message(TEXT.replace("[train]\n", f"[train]\n{line}\n", 1)))
 
 
 def test_a_fault_of_a_part_to_remove_is_shown_in_the_recipe_of_the_file():

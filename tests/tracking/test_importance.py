@@ -30,8 +30,8 @@ def test_an_importance_leaves_optunas_log_level():
     assert optuna.logging.get_verbosity() == optuna.logging.INFO
 
 
-def test_a_search_with_too_few_points_and_a_grid_are_refused(tmp_path):
-    with pytest.raises(TrackingError, match="expected at least 10 finished points, got 0"):
+def test_a_search_with_too_few_points_and_a_grid_are_refused(tmp_path, golden):
+    with golden.raises(TrackingError):
         importances("tune-kernel", tmp_path)
-    with pytest.raises(TrackingError, match="and one objective, got quickstart"):
+    with golden.raises(TrackingError):
         importances("quickstart", tmp_path)

@@ -118,9 +118,7 @@ def test_a_search_for_several_things_has_all_of_them(searched, read, tmp_path):
 def test_a_file_that_is_no_storage_is_refused(searched, tmp_path):
     text = tmp_path / "text.db"
     text.write_text("no database, by any means")
-    with pytest.raises(
-        TrackingError, match=re.escape(f"optuna: expected an Optuna storage in {text}, got: ")
-    ):
+    with pytest.raises(TrackingError, match=rf"optuna: .* in {re.escape(str(text))}, got: "):
         export_search(*searched, str(text))
     gc.collect()
 

@@ -80,7 +80,7 @@ def test_randomised_positions_hide_the_future_and_padding():
     torch.testing.assert_close(padded[1, :4], model(inputs[1:, :4])[0], rtol=1e-10, atol=1e-10)
 
 
-def test_a_stream_continues_learned_positions_and_rejects_randomised_ones():
+def test_a_stream_continues_learned_positions_and_rejects_randomised_ones(golden):
     model, inputs, state, outputs = (
         made("learned", "conv(k=3) >> ff(5)", causal=True),
         tokens(11),
@@ -91,9 +91,9 @@ def test_a_stream_continues_learned_positions_and_rejects_randomised_ones():
         output, state = model.forward_stream(piece, state)
         outputs.append(output)
     torch.testing.assert_close(torch.cat(outputs, 1), model(inputs), rtol=1e-10, atol=1e-10)
-    with pytest.raises(BuildError, match="expected at most 30 positions with learned, got 31"):
+    with golden.raises(BuildError):
         model(tokens(31))
-    with pytest.raises(BuildError, match="expected positions that work in an endless stream, got randomised"):
+    with golden.raises(BuildError):
         made("randomised", "conv(k=3)", causal=True).forward_stream(inputs, StreamState())
-    with pytest.raises(BuildError, match="expected no randomised positions in a transducer"):
+    with golden.raises(BuildError):
         made("randomised", "seq2seq(lstm, lstm)")

@@ -296,8 +296,8 @@ def test_a_second_module_for_a_block_says_who_defines_it(golden):
         register_block("conv")(FeedForward)
 
 
-def test_a_new_block_needs_parameters():
-    with pytest.raises(ValueError, match=r"block 'unheard_of': expected parameters, or parameters=\(\)"):
+def test_a_new_block_needs_parameters(golden):
+    with golden.raises(ValueError):
         register_block("unheard_of")
 
 

@@ -121,8 +121,8 @@ class ByParity(torch.nn.Module):
         return self.table(positions % 2)
 
 
-def test_a_class_that_lacks_something_is_reported_with_all_of_it():
-    with pytest.raises(ValueError, match=r"Bare: expected a definition of build"):
+def test_a_class_that_lacks_something_is_reported_with_all_of_it(golden):
+    with golden.raises(ValueError):
         register_norm("bare", source="here")(type("Bare", (PluginNorm,), {}))
     assert "bare" not in NORMS
 
@@ -133,11 +133,11 @@ def test_a_module_that_cannot_be_built_is_reported_with_its_owner_and_name(monke
         build("ff(8)", d_model=6, vocab=5, norm_kind="test_rms")
 
 
-def test_a_model_of_two_sequences_has_them_in_both_stacks():
+def test_a_model_of_two_sequences_has_them_in_both_stacks(golden):
     text = "seq2seq(sa(heads=2) >> ff(9), sa(heads=2) >> ff(9))"
     settings = {"d_model": 6, "vocab": 5, "norm_kind": "test_rms", "position": "test_learnt"}
     model = build(text, **settings)
     counted = sum(parameter.numel() for parameter in model.parameters())
     assert counted == analyse(text, length=7, **settings).parameters
-    with pytest.raises(BuildError, match="expected at most 64 positions with test_learnt, got 65"):
+    with golden.raises(BuildError):
         model(torch.ones(1, 65, dtype=torch.int64), torch.ones(1, 3, dtype=torch.int64))

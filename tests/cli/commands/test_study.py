@@ -155,30 +155,21 @@ def test_a_wrong_study_file_is_reported_with_all_its_faults(run, tiny, command):
 
 
 @pytest.mark.parametrize(
-    ("added", "told"),
+    "added",
     [
-        ('[[table]]\nname = "t"\nkind = "importance"', "; activemem study importance STUDY prints it"),
-        (
-            '[[curve]]\nname = "t"\nkind = "slices"',
-            "; draw it by Optuna: activemem study export STUDY --to optuna --out FILE.db",
-        ),
-        ("[population]\nsize = 8", "unknown table 'population'; settings do not change between generations"),
-        ('[[table]]\nname = "t"\nrows = "mixer"\nvalue = "loss"\ncenter = "iqm"', 'kind = "aggregate"'),
-        (
-            '[[table]]\nname = "t"\nrows = "mixer"\nvalue = "loss"\ngroups = { rows = { all = ["sa"] } }',
-            "unknown key 'groups'; write a [[table]] for each group, with select",
-        ),
-        (
-            '[[curve]]\nname = "t"\nkind = "effects"\nvalue = "loss"\ninteractions = false',
-            "unknown key 'interactions'; effects always have the interactions",
-        ),
+        '[[table]]\nname = "t"\nkind = "importance"',
+        '[[curve]]\nname = "t"\nkind = "slices"',
+        "[population]\nsize = 8",
+        '[[table]]\nname = "t"\nrows = "mixer"\nvalue = "loss"\ncenter = "iqm"',
+        '[[table]]\nname = "t"\nrows = "mixer"\nvalue = "loss"\ngroups = { rows = { all = ["sa"] } }',
+        '[[curve]]\nname = "t"\nkind = "effects"\nvalue = "loss"\ninteractions = false',
     ],
 )
-def test_what_study_files_no_longer_have_is_refused_with_what_to_do_instead(run, tiny, added, told):
+def test_what_study_files_no_longer_have_is_refused_with_what_to_do_instead(run, tiny, added, golden):
     Path(tiny).write_text(f"{Path(tiny).read_text()}\n{added}\n")
     refused = run("study", "plan", tiny)
     assert refused.exit_code == 2
-    assert told in " ".join(refused.stderr.split())
+    golden(" ".join(refused.stderr.split()))
 
 
 def test_status_counts_and_says_why_trials_failed(run, tiny):

@@ -221,27 +221,19 @@ def test_a_path_is_judged_with_all_rounds_that_the_run_continued_with(run, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("written", "options", "told"),
+    ("written", "options"),
     [
-        (
-            {"header": ""},
-            (),
-            "--until-decided: expected max_seeds in [study], such as max_seeds = 12, got none",
-        ),
-        (
-            {"claim": ""},
-            (),
-            "with [[claim]], or [[table]] with smallest_difference, got none",
-        ),
-        ({"header": "max_seeds = 3\n"}, (), "expected more than the 3 seeds of [factors], got 3"),
-        ({}, ("--shard", "1/2"), "--until-decided: expected the whole study, got --shard"),
-        ({}, ("--budget", "soon"), "--budget: expected a time such as 30s, 5m or 1h, got 'soon'"),
+        ({"header": ""}, ()),
+        ({"claim": ""}, ()),
+        ({"header": "max_seeds = 3\n"}, ()),
+        ({}, ("--shard", "1/2")),
+        ({}, ("--budget", "soon")),
     ],
 )
-def test_impossible_requests_are_reported_before_anything_runs(run, study, written, options, told):
+def test_impossible_requests_are_reported_before_anything_runs(run, study, written, options, golden):
     found = run("study", "run", study(**written), "--local", "--until-decided", *options)
     assert found.exit_code == 2
-    assert told in " ".join(found.stderr.replace("│", " ").split())
+    golden(" ".join(found.stderr.replace("│", " ").split()))
 
 
 def test_a_budget_without_added_seeds_is_reported(run, study):

@@ -42,63 +42,30 @@ def test_as_many_trials_share_a_gpu_as_fit(told, golden):
 
 
 @pytest.mark.parametrize(
-    ("asked", "says"),
+    "asked",
     [
-        (
-            ("auto", {"cpus": 6}),
-            "GPU, NVIDIA H100: 3 such trials at once; 8 fit",
-        ),
-        (
-            ("auto", {"cpus": 12, "count": 2}),
-            "2 GPUs, NVIDIA H100: 3 such trials at once on each; 8 fit",
-        ),
-        (
-            ("auto", {"cpus": 192, "size": 800 * 10**9}),
-            "H100: 48 such trials at once; 83 fit into 800.0 GB",
-        ),
-        (
-            ("auto", {"left": 10, "count": 4}),
-            "4 GPUs, NVIDIA H100: 3 such trials at once on each; 8 fit",
-        ),
-        (
-            ("auto", {"left": 3, "count": 4}),
-            "4 GPUs, NVIDIA H100: 1 such trial at once on each; 8 fit",
-        ),
-        (("auto", {"left": 8}), "GPU, NVIDIA H100: 8 such trials at once; 8 fit into 80.0 GB"),
-        (
-            (0.25, {"left": 1}),
-            "GPU, NVIDIA H100: 4 such trials at once; 8 fit into 80.0 GB",
-        ),
-        ((0.25, {}), "GPU, NVIDIA H100: 4 such trials at once; 8 fit into 80.0 GB"),
-        (
-            (0.25, {"cpus": 4}),
-            "GPU, NVIDIA H100: 2 such trials at once; 8 fit",
-        ),
-        (
-            ("auto", {"cpus": 3, "count": 2}),
-            "2 GPUs, NVIDIA H100: 1 such trial at once on each; 8 fit",
-        ),
-        (
-            (0.25, {"cpus": 7, "count": 4}),
-            "4 GPUs, NVIDIA H100: 1 such trial at once on each; 8 fit",
-        ),
-        ((0.02, {"cpus": 97}), "48 such trials at once; 8 fit into 80.0 GB"),
-        ((0.0208, {"cpus": 192}), "48 such trials at once; 8 fit into 80.0 GB"),
-        (
-            ("auto", {"cpus": 1}),
-            "no trial, because each needs cpus = 2, and this machine has 1 CPU; with --local, one trial",
-        ),
-        ((0.25, {"size": 18 * 10**9}), "4 such trials at once; 1 fits into 18.0 GB"),
-        (
-            ("auto", {"size": 8 * 10**9}),
-            "no such trial fits into 8.0 GB, but one with gradient accumulation over 2 parts",
-        ),
-        (("auto", {"size": 5 * 10**9}), "no such trial fits into 5.0 GB"),
+        ("auto", {"cpus": 6}),
+        ("auto", {"cpus": 12, "count": 2}),
+        ("auto", {"cpus": 192, "size": 800 * 10**9}),
+        ("auto", {"left": 10, "count": 4}),
+        ("auto", {"left": 3, "count": 4}),
+        ("auto", {"left": 8}),
+        (0.25, {"left": 1}),
+        (0.25, {}),
+        (0.25, {"cpus": 4}),
+        ("auto", {"cpus": 3, "count": 2}),
+        (0.25, {"cpus": 7, "count": 4}),
+        (0.02, {"cpus": 97}),
+        (0.0208, {"cpus": 192}),
+        ("auto", {"cpus": 1}),
+        (0.25, {"size": 18 * 10**9}),
+        ("auto", {"size": 8 * 10**9}),
+        ("auto", {"size": 5 * 10**9}),
     ],
 )
-def test_memory_cpus_or_the_setting_limit_the_trials_on_a_gpu(told, asked, says):
+def test_memory_cpus_or_the_setting_limit_the_trials_on_a_gpu(told, asked, golden):
     gpus, machine = asked
-    assert says in told(gpus, **machine)
+    golden(told(gpus, **machine))
 
 
 def test_the_page_on_many_runs_shows_the_text_of_a_plan(told):

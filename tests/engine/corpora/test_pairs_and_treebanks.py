@@ -197,15 +197,11 @@ def test_a_treebank_is_taken_from_a_folder_in_any_of_its_forms(host, tmp_path, w
     assert read_treebank(published(host), tmp_path / "data" / "bank") == list(TREES.items())
 
 
-def test_a_treebank_lacks_what_some_range_has_nothing_of_and_is_taken_only_whole(tmp_path):
+def test_a_treebank_lacks_what_some_range_has_nothing_of_and_is_taken_only_whole(tmp_path, golden):
     loose(tmp_path / "bank")
     (tmp_path / "bank" / "1" / "wsj_0002.mrg").unlink()
-    whole = f"bank: expected some of wsj_0002.mrg to wsj_0003.mrg in {tmp_path / 'bank'}, got nothing"
-    with pytest.raises(DataError) as caught:
+    with golden.raises(DataError):
         copy_from(bank(), tmp_path, tmp_path / "data")
-    assert str(caught.value) == (
-        "bank: expected 3 sentences in train, got 2\n" + whole + "; download it: activemem data fetch bank"
-    )
     assert not (tmp_path / "data").exists()
 
 

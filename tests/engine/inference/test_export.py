@@ -77,16 +77,16 @@ def test_the_documented_list_is_that_of_the_vocabulary():
 
 
 @pytest.mark.parametrize("recipe", ["conv(k=3) >> 2 * (gru + sa(span=8))", "mlstm(heads=2)"])
-def test_models_that_cannot_be_exported_are_rejected_at_once(recipe, tmp_path, monkeypatch):
+def test_models_that_cannot_be_exported_are_rejected_at_once(recipe, tmp_path, monkeypatch, golden):
     monkeypatch.setattr(torch.export, "export", None)
     trained, _ = untrained(recipe, tmp_path)
     for name in ("model.pt2", "model.onnx"):
-        with pytest.raises(ExportError, match=r"valid for every length: (gru|mlstm)\S*"):
+        with golden.raises(ExportError):
             trained.export(tmp_path / name)
     assert [each.name for each in tmp_path.iterdir()] == ["model.safetensors"]
 
 
-def test_a_program_with_lengths_distinguishes_padding_from_positions(tmp_path):
+def test_a_program_with_lengths_distinguishes_padding_from_positions(tmp_path, golden):
     trained, _ = untrained("sa(heads=2, head_width=4) >> persistent_conv(k=4)", tmp_path)
     done = trained.export(tmp_path / "model.pt2", lengths=True)
     program = torch.export.load(done.path).module()
@@ -95,9 +95,7 @@ def test_a_program_with_lengths_distinguishes_padding_from_positions(tmp_path):
     for row, length in enumerate(lengths.tolist()):
         alone = trained.module(inputs[row : row + 1, :length])[0]
         assert torch.allclose(together[row, :length], alone, atol=1e-5)
-    with pytest.raises(
-        ExportError, match=r"with lengths, expected a path that ends in \.pt2 or \.onnx, got a folder"
-    ):
+    with golden.raises(ExportError):
         trained.export(tmp_path / "folder", lengths=True)
 
 

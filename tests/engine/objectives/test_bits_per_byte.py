@@ -164,7 +164,7 @@ def test_tokens_that_lose_text_have_no_bits_per_byte(tmp_path, what):
 
 
 @pytest.mark.parametrize("watched", ["stop", "search"])
-def test_lossy_tokens_cannot_be_followed_by_bits_per_byte(tmp_path, watched):
+def test_lossy_tokens_cannot_be_followed_by_bits_per_byte(tmp_path, watched, golden):
     (tmp_path / "my.txt").write_text(RARE, encoding="utf-8")
     searched = watched == "search"
     stopping = None if searched else {"metric": "dev_bits_per_byte", "patience": 2}
@@ -178,9 +178,7 @@ def test_lossy_tokens_cannot_be_followed_by_bits_per_byte(tmp_path, watched):
     )
     (tmp_path / "study.toml").write_text(text, encoding="utf-8")
     study, store = load_study(tmp_path / "study.toml"), Store(tmp_path / "results")
-    with pytest.raises(
-        DataError, match=r"^dev_bits_per_byte cannot be computed: words lose some text of the dev split"
-    ):
+    with golden.raises(DataError):
         run_study(study, store, Machine(data=tmp_path / "data"), local=True)
     assert store.trials().is_empty()
 

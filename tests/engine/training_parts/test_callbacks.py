@@ -59,15 +59,15 @@ def test_a_training_that_ends_early_calls_the_end_of_its_callbacks(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("flaw", "told"),
+    "flaw",
     [
-        ("unknown", "drift: expected registered metrics, drift, drift_at_end, got drifting"),
-        ("dtype", "drift: expected torch's default dtype unchanged, got a change"),
+        "unknown",
+        "dtype",
     ],
 )
-def test_a_callback_that_is_noticed_fails_its_trial(flaw, told, tmp_path):
+def test_a_callback_that_is_noticed_fails_its_trial(flaw, tmp_path, golden):
     try:
-        with pytest.raises(CallbackError, match=told):
+        with golden.raises(CallbackError):
             Training(trial(callbacks=[{"name": "drift", "flaw": flaw}]), CPU, tmp_path).advance()
     finally:
         torch.set_default_dtype(torch.float32)
@@ -99,11 +99,9 @@ def test_metrics_of_callbacks_do_not_end_a_training_early():
     assert "drift" not in epoch_metrics(trial(callbacks=[{"name": "drift"}]))
 
 
-def test_a_callback_that_does_nothing_cannot_be_registered():
+def test_a_callback_that_does_nothing_cannot_be_registered(golden):
     class Nothing(Callback):
         pass
 
-    with pytest.raises(
-        ValueError, match="Nothing: expected a definition of on_start or on_epoch_end or on_end"
-    ):
+    with golden.raises(ValueError):
         register_callback("nothing", title="Nothing", source="a test")(Nothing)

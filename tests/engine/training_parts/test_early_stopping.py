@@ -116,26 +116,19 @@ def test_metrics_that_are_listed_for_each_epoch_are_measured(kind, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("stopping", "told"),
+    "stopping",
     [
-        (
-            {"metric": "dev_los", "patience": 2},
-            "[train] early_stopping.metric: expected a metric that reverse has after each epoch, and "
-            "for which higher or lower is better (loss, dev_loss, dev_accuracy, dev_exact), got 'dev_los'",
-        ),
-        ({"metric": "test_loss", "patience": 2}, "got 'test_loss'"),
-        ({"metric": "dev_loss"}, "[train] early_stopping: missing key 'patience'"),
-        (
-            {"metric": "dev_loss", "patience": 0},
-            "[train] early_stopping.patience: expected at least 1, got 0",
-        ),
+        {"metric": "dev_los", "patience": 2},
+        {"metric": "test_loss", "patience": 2},
+        {"metric": "dev_loss"},
+        {"metric": "dev_loss", "patience": 0},
     ],
 )
-def test_impossible_early_stopping_is_reported(stopping, told):
+def test_impossible_early_stopping_is_reported(stopping, golden):
     text = TEXT.replace('{ metric = "dev_loss", patience = 2, min_change = 0.02 }', _toml(stopping))
     with pytest.raises(StudyError) as caught:
         load_study(text)
-    assert told in " ".join(str(caught.value).split())
+    golden(" ".join(str(caught.value).split()))
 
 
 def _toml(table):

@@ -117,10 +117,7 @@ def test_milestones_are_the_last_steps_before_each_fall_to_a_tenth():
 
 def test_milestones_belong_to_their_schedule():
     for given in ({"name": "milestones"}, {"name": "linear", "milestones": [5]}):
-        with pytest.raises(
-            ValueError,
-            match=r"the schedule milestones needs the key milestones|only the schedule milestones has",
-        ):
+        with pytest.raises(ValueError, match="the schedule milestones"):
             ScheduleSettings(**given)
 
 

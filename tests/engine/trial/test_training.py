@@ -93,9 +93,9 @@ def test_the_length_of_not_grows_by_one_in_every_epoch(settings):
     assert [each["length"] for each in history] == [5.0, 6.0, 7.0, 8.0, 9.0]
 
 
-def test_a_loss_that_is_not_a_number_names_its_epoch(settings):
+def test_a_loss_that_is_not_a_number_names_its_epoch(settings, golden):
     training = Training(settings(optimizer={"name": "sgd", "lr": 1e30}), CPU)
-    with pytest.raises(NotANumberError, match=r"^not a number at epoch 1$"):
+    with golden.raises(NotANumberError):
         training.advance()
 
 

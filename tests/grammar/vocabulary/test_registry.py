@@ -28,6 +28,8 @@ from activemem.grammar import (
 )
 from activemem.grammar.vocabulary import REQUIRED, builtin_names
 
+from ...golden import GoldenTexts
+
 HEAVY = ("torch", "ray", "optuna", "numpy", "polars", "pyarrow", "pydantic", "rich", "typer")
 
 
@@ -116,25 +118,18 @@ def _parameter(name: str, *, bare: bool = False) -> Parameter:
 
 
 @pytest.mark.parametrize(
-    ("spec", "message"),
+    "spec",
     [
-        (_spec("no name"), "block 'no name': expected letters, digits and '_' as a name, got 'no name'"),
-        (_spec("über"), "block 'über': expected letters, digits and '_' as a name, got 'über'"),
-        (
-            _spec("fine", _parameter("2nd")),
-            "block 'fine': expected letters, digits and '_' as a name, got '2nd'",
-        ),
-        (
-            _spec("fine", _parameter("first"), _parameter("second", bare=True)),
-            "block 'fine': parameters without names must come first",
-        ),
+        _spec("no name"),
+        _spec("über"),
+        _spec("fine", _parameter("2nd")),
+        _spec("fine", _parameter("first"), _parameter("second", bare=True)),
     ],
     ids=["space", "letter", "parameter", "position"],
 )
-def test_a_block_that_could_not_be_written_is_refused(spec: Spec, message: str):
-    with pytest.raises(ValueError) as caught:
+def test_a_block_that_could_not_be_written_is_refused(spec: Spec, golden: GoldenTexts):
+    with golden.raises(ValueError):
         register(spec)
-    assert str(caught.value) == message
     assert lookup(spec.name) is None
 
 

@@ -227,18 +227,18 @@ def test_every_place_that_prints_a_verdict_of_a_small_study_says_so(golden):
 
 
 @pytest.mark.parametrize(
-    ("found", "text"),
+    "found",
     [
-        (pair((14,), (14,)), "n = 1, run more seeds"),
-        (pair((14, 14), (14, 14)), "n = 2, within ±3.7"),
-        (pair((40, 41), (10, 12)), "n = 2"),
+        pair((14,), (14,)),
+        pair((14, 14), (14, 14)),
+        pair((40, 41), (10, 12)),
     ],
     ids=["one seed", "no difference", "decided"],
 )
-def test_an_undecided_claim_says_what_more_seeds_would_do(found, text):
+def test_an_undecided_claim_says_what_more_seeds_would_do(found, golden):
     seeds = list(range(len(next(iter(found.values())))))
     one = checked(SA_BEATS_CONV.format("reverse"), found, overrides=[f"factors.seed={seeds}"])
-    assert format_seeds(one.deciding, one.seeds, one.needed) == text
+    golden(format_seeds(one.deciding, one.seeds, one.needed))
 
 
 def test_a_printed_effect_is_computed_from_the_printed_numbers():

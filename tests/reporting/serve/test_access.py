@@ -50,7 +50,7 @@ def test_a_redirect_stays_here(store):
 
 
 def test_others_are_let_in_with_a_token_alone():
-    with pytest.raises(ServeError, match=r"--host 0\.0\.0\.0: expected 127\.0\.0\.1, or a token"):
+    with pytest.raises(ServeError, match=r"--host 0\.0\.0\.0: .*127\.0\.0\.1.*--token"):
         Access(host="0.0.0.0")
-    with pytest.raises(ServeError, match="token: expected at least 16 characters, got 5; for instance "):
+    with pytest.raises(ServeError, match=r"token: .*16.*got 5; .* \S{24}$"):
         Access(host="0.0.0.0", token="short")

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -60,7 +61,7 @@ def test_a_reader_sees_what_others_write_merge_and_remove(server, address, store
 
 def test_an_attempt_is_never_written_over(address, store):
     store.write(make_trial_row(1), make_metric_rows())
-    with pytest.raises(StoreError, match="expected a new attempt, got 0, which is stored already"):
+    with pytest.raises(StoreError, match="new attempt, got 0"):
         Store(address).write(make_trial_row(1, epochs=7), [])
     assert Store(address).trials()["epochs"].to_list() == [2]
 
@@ -181,6 +182,5 @@ def test_a_folder_for_copies_that_somebody_else_has_made_is_refused(tmp_path, ad
     (tmp_path / "elsewhere").mkdir()
     folder = tmp_path / f"activemem-objects-{os.getuid()}"
     folder.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(StoreError) as caught:
+    with pytest.raises(StoreError, match=rf"^{re.escape(str(folder))}.*TMPDIR"):
         Store(address)
-    assert str(caught.value) == f"{folder} belongs to another user: set TMPDIR to a folder of your own"

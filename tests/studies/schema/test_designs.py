@@ -98,71 +98,38 @@ def test_a_sample_of_a_grid_of_a_billion_cells_is_drawn_quickly(design):
 
 
 @pytest.mark.parametrize(
-    ("keys", "told"),
+    "keys",
     [
-        (
-            {"design": "fractional"},
-            'fractional needs more keys: write { name = "fractional", resolution = … }',
-        ),
-        ({"design": {"name": "random", "seed": 3}}, "[study] design: missing key 'cells'"),
-        (
-            {"design": {"name": "zip", "cells": 3}},
-            "[study] design: unknown key 'cells'; known: name",
-        ),
-        ({"design": {"kind": "fractional"}}, 'write name = "fractional"'),
-        ({"design": "fractoinal"}, "unknown design 'fractoinal'; nearest: fractional"),
-        (
-            {"resolution": "V"},
-            'unknown key \'resolution\': write design = { name = "fractional", resolution = "V" }',
-        ),
-        (
-            {"design": "cumulative", "target": {"norm": "post"}},
-            "unknown key 'target': write design = { name = \"cumulative\", target = … }",
-        ),
-        (
-            {"design_seed": 1},
-            "unknown key 'design_seed': write design = { name = \"latin_hypercube\", seed = 1 }",
-        ),
-        (
-            {"design": {"name": "random", "cells": 17}},
-            "expected at most 16, all cells of the grid, got 17",
-        ),
-        (
-            {"design": {"name": "cumulative", "target": {"norm": "pre"}}},
-            "expected a level of norm other than the baseline's",
-        ),
-        (
-            {"design": {"name": "cumulative", "target": {"norm": "past"}}},
-            "unknown level 'past' of norm; nearest: post",
-        ),
-        (
-            {"design": {"name": "cumulative", "target": {"nor": "pre"}}},
-            "unknown factor 'nor'; nearest: norm",
-        ),
+        {"design": "fractional"},
+        {"design": {"name": "random", "seed": 3}},
+        {"design": {"name": "zip", "cells": 3}},
+        {"design": {"kind": "fractional"}},
+        {"design": "fractoinal"},
+        {"resolution": "V"},
+        {"design": "cumulative", "target": {"norm": "post"}},
+        {"design_seed": 1},
+        {"design": {"name": "random", "cells": 17}},
+        {"design": {"name": "cumulative", "target": {"norm": "pre"}}},
+        {"design": {"name": "cumulative", "target": {"norm": "past"}}},
+        {"design": {"name": "cumulative", "target": {"nor": "pre"}}},
     ],
 )
-def test_keys_that_do_not_fit_a_design_are_reported(keys, told):
+def test_keys_that_do_not_fit_a_design_are_reported(keys, golden):
     (message,) = faults(**keys)
-    assert message.endswith(told)
+    golden(message)
 
 
 @pytest.mark.parametrize(
-    ("design", "told"),
+    "design",
     [
-        (
-            {"design": "cumulative"},
-            "expected two levels, got 3: name the target level, as in target = { mixer = … }",
-        ),
-        ({"design": "plackett_burman"}, "plackett_burman takes factors of two levels, got 3"),
-        (
-            {"design": {"name": "fractional", "resolution": "III"}},
-            "fractional takes factors of two levels, got 3",
-        ),
+        {"design": "cumulative"},
+        {"design": "plackett_burman"},
+        {"design": {"name": "fractional", "resolution": "III"}},
     ],
 )
-def test_factors_that_do_not_fit_a_design_are_reported(design, told):
+def test_factors_that_do_not_fit_a_design_are_reported(design, golden):
     (message,) = faults({"mixer": ["sa", "gru", "conv(k=3)"]}, **design)
-    assert message.endswith(told)
+    golden(message)
 
 
 def test_combinations_that_a_design_does_not_have_are_no_faults():

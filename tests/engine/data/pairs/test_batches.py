@@ -86,13 +86,12 @@ def test_another_seed_gives_another_order():
     assert first.tolist() != second.tolist()
 
 
-def test_pairs_with_a_side_that_is_too_long_are_left_out():
+def test_pairs_with_a_side_that_is_too_long_are_left_out(golden):
     fitting = {pair for pair, sides in enumerate(LENGTHS) if max(sides) <= 9}
     batches = islice(iter_pair_batches(SPLIT, batch_size=1, max_length=9, seed=1), len(fitting))
     assert {int(batch.pairs) for batch in batches} == fitting
-    with pytest.raises(DataError) as fault:
+    with golden.raises(DataError):
         next(iter_pair_batches(SPLIT, batch_size=8, max_length=1, seed=1))
-    assert str(fault.value) == "expected at least 8 pairs of at most 1 tokens, got 1"
 
 
 def test_evaluation_has_each_pair_once_the_short_ones_first():

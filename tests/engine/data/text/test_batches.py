@@ -85,10 +85,9 @@ def test_passes_begin_where_those_of_the_all_attention_program_do():
     assert [(each.inputs[0].tolist(), each.reset) for each in given] == expected
 
 
-def test_a_text_that_is_too_short_for_a_block_of_each_row_is_refused():
-    with pytest.raises(DataError) as caught:
+def test_a_text_that_is_too_short_for_a_block_of_each_row_is_refused(golden):
+    with golden.raises(DataError):
         next(iter_stream_batches(text(12), batch_size=3, context=4))
-    assert str(caught.value) == "expected at least 13 tokens for 3 rows, got 12"
 
 
 @given(length=st.integers(2, 120), batch=SIZES, block=SIZES, warm_up=st.integers(0, 40))
@@ -118,10 +117,9 @@ def test_one_row_of_evaluation_begins_with_the_text_and_scores_all_of_it():
     assert (first.scored.tolist(), second.scored.tolist()) == ([[True] * 4], [[True, True, False, False]])
 
 
-def test_a_text_of_one_token_has_nothing_to_score():
-    with pytest.raises(DataError) as caught:
+def test_a_text_of_one_token_has_nothing_to_score(golden):
+    with golden.raises(DataError):
         next(iter_stream_eval(text(1), batch_size=1, context=4))
-    assert str(caught.value) == "expected at least 2 tokens, got 1"
 
 
 def test_a_line_begins_from_zero_and_ends_in_its_mark():
@@ -169,7 +167,6 @@ def test_lines_that_are_taken_up_at_a_position_resume_as_if_uninterrupted():
         assert torch.equal(one.targets, other.targets)
 
 
-def test_a_text_with_too_few_lines_for_a_batch_is_refused():
-    with pytest.raises(DataError) as caught:
+def test_a_text_with_too_few_lines_for_a_batch_is_refused(golden):
+    with golden.raises(DataError):
         next(iter_line_batches(split(1, 5, 9), batch_size=2, max_length=6, seed=0))
-    assert str(caught.value) == "expected at least 2 lines of 1 to 6 tokens, got 1"

@@ -100,30 +100,23 @@ def test_unfinished_files_of_a_dead_process_are_written_again(tmp_path):
     assert [path for path in (tmp_path / "encoded").iterdir() if path.is_dir()] == [place]
 
 
-def test_a_file_of_tokens_that_was_cut_is_reported(tmp_path):
+def test_a_file_of_tokens_that_was_cut_is_reported(tmp_path, golden):
     open_corpus(task(), tmp_path)
     (file,) = tmp_path.rglob("dev.tokens")
     file.write_bytes(file.read_bytes()[:-1])
-    with pytest.raises(DataError) as caught:
+    with golden.raises(DataError):
         open_corpus(task(), tmp_path)
-    assert str(caught.value) == (
-        f"{file}: expected 40,173 bytes, got 40,172; remove {file.parent} to recreate it"
-    )
 
 
-def test_a_corpus_that_is_not_here_says_how_to_get_it(tmp_path):
-    with pytest.raises(DataError) as caught:
+def test_a_corpus_that_is_not_here_says_how_to_get_it(tmp_path, golden):
+    with golden.raises(DataError):
         open_corpus(task("text8"), tmp_path)
-    assert str(caught.value) == (
-        f"text8: expected text8 (.xz, .gz) or text8.zip in {tmp_path}/text8, got nothing; "
-        "download it: activemem data fetch text8"
-    )
     assert [path.suffix for path in (tmp_path / "encoded").iterdir()] == [".lock"]
 
 
-def test_a_folder_that_is_a_file_cannot_hold_tokens(tmp_path):
+def test_a_folder_that_is_a_file_cannot_hold_tokens(tmp_path, golden):
     (tmp_path / "encoded").touch()
-    with pytest.raises(DataError, match=r"^paradise-lost: its token ids cannot be written: "):
+    with golden.raises(DataError):
         open_corpus(task(), tmp_path)
 
 

@@ -69,14 +69,14 @@ def test_tokens_are_written_once_and_not_again_for_other_weights(folder):
     assert len(found.dev.line_words) > len(open_text(folder, {"documents": "shards"}).dev.line_words)
 
 
-def test_a_file_that_has_changed_is_refused(folder):
+def test_a_file_that_has_changed_is_refused(folder, golden):
     task = language_task(folder, {"documents": "shards"})
     kept = next((folder / "data" / "own").iterdir())
     kept.write_bytes(kept.read_bytes() + b" ")
-    with pytest.raises(DataError, match="has changed since the study was read"):
+    with golden.raises(DataError):
         open_corpus(task, folder / "data")
     kept.unlink()
-    with pytest.raises(DataError, match="copy it there from the data folder"):
+    with golden.raises(DataError):
         open_corpus(task, folder / "data")
 
 
@@ -164,6 +164,6 @@ def test_a_split_is_scored_once_in_pieces(length):
         assert torch.equal(batch.targets[batch.scored], batch.inputs[batch.scored] + 1)
 
 
-def test_a_source_shorter_than_a_piece_is_refused():
-    with pytest.raises(DataError, match="expected at least 11 tokens for 1 row, got 5"):
+def test_a_source_shorter_than_a_piece_is_refused(golden):
+    with golden.raises(DataError):
         next(iter_packed_batches([(1.0, torch.arange(5))], batch_size=2, context=10, seed=0))

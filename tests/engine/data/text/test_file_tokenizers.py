@@ -78,10 +78,10 @@ def test_training_twice_gives_the_same_pieces():
     assert train_byte_bpe(lines, 300) == train_byte_bpe(lines, 300)
 
 
-def test_a_text_that_is_too_small_for_its_pieces_says_how_many_it_yields():
-    with pytest.raises(DataError, match=r'it yields 259; use tokens = "characters"'):
+def test_a_text_that_is_too_small_for_its_pieces_says_how_many_it_yields(golden):
+    with golden.raises(DataError):
         train_byte_bpe(["ab ab"], 999)
-    with pytest.raises(DataError, match=r"set \[task\] pieces to at most"):
+    with golden.raises(DataError):
         train_byte_bpe(TEXT.splitlines(), 99_999)
 
 
@@ -93,9 +93,9 @@ def test_a_text_that_is_too_small_for_its_pieces_says_how_many_it_yields():
         ("tiktoken", {"tokens": "pretrained", "tokenizer": {"path": "my.tiktoken", "pattern": "."}}),
     ],
 )
-def test_a_missing_package_is_named_with_its_extra(folder, monkeypatch, package, task):
+def test_a_missing_package_is_named_with_its_extra(folder, monkeypatch, package, task, golden):
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(DataError, match=rf'package {package}: pip install "activemem\[tokenizers\]"'):
+    with golden.raises(DataError):
         open_text(folder, {"path": "my.txt"}, **task)
 
 

@@ -58,17 +58,15 @@ def test_frequent_words_come_first_and_equally_frequent_ones_by_spelling():
     assert tokenization.build_vocabulary(b"b c a\nc\n") == [b"<eos>", b"c", b"a", b"b"]
 
 
-def test_a_word_that_is_not_in_the_vocabulary_is_the_unknown_word_if_there_is_one():
+def test_a_word_that_is_not_in_the_vocabulary_is_the_unknown_word_if_there_is_one(golden):
     assert tokenization.word_encoder([b"<eos>", b"a", b"<unk>"])(b"a b").tokens.tolist() == [1, 2, 0]
-    with pytest.raises(DataError) as caught:
+    with golden.raises(DataError):
         tokenization.word_encoder([b"<eos>", b"a"])(b"a b")
-    assert str(caught.value) == "b is not in the vocabulary of words"
 
 
-def test_a_byte_that_is_not_in_the_alphabet_is_refused():
-    with pytest.raises(DataError) as caught:
+def test_a_byte_that_is_not_in_the_alphabet_is_refused(golden):
+    with golden.raises(DataError):
         tokenization.character_encoder(b"ab")(b"abacus")
-    assert str(caught.value) == "expected one of 2 characters, got byte 99 (c) at 3"
 
 
 @pytest.mark.parametrize(("vocab", "kind"), [(256, "u1"), (257, "i2"), (32768, "i2"), (32769, "i4")])

@@ -64,22 +64,21 @@ def test_traces_and_functions_are_stripped_and_tags_stay():
 
 
 @pytest.mark.parametrize(
-    ("text", "fault"),
+    "text",
     [
-        ("(S (NN x)", "expected (, got the end after 9 characters"),
-        ("(S (NN x)))", "expected (, got ) after 10 characters"),
-        ("(S (NN x y))", "expected ), got y after 9 characters"),
-        ("(S ((NN x)))", "expected a word, got ( after 4 characters"),
-        ("(S ())", "expected a word, got ) after 4 characters"),
-        ("()", "expected (, got ) after 1 characters"),
-        ("x", "expected (, got x after 0 characters"),
-        ("(NN x)", "expected a tree, got the word (NN x)"),
+        "(S (NN x)",
+        "(S (NN x)))",
+        "(S (NN x y))",
+        "(S ((NN x)))",
+        "(S ())",
+        "()",
+        "x",
+        "(NN x)",
     ],
 )
-def test_text_that_is_no_tree_is_rejected_with_its_position(text, fault):
-    with pytest.raises(DataError) as found:
+def test_text_that_is_no_tree_is_rejected_with_its_position(text, golden):
+    with golden.raises(DataError):
         list(parse_trees(text))
-    assert str(found.value) == fault
 
 
 def test_a_line_has_brackets_with_their_labels_and_tags_for_words():

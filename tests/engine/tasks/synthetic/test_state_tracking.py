@@ -89,14 +89,14 @@ def test_a_test_set_has_its_length_alone():
 
 
 @pytest.mark.parametrize(
-    ("keys", "told"),
+    "keys",
     [
-        ({"lengths": [9, 3]}, "expected lengths = [shortest, longest], got [9, 3]"),
-        ({"lengths": [1, 3]}, "lengths: expected lengths of at least 2, got 1"),
-        ({"test_lengths": [50, 40]}, "must be strictly increasing, but 50 is followed by 40"),
+        {"lengths": [9, 3]},
+        {"lengths": [1, 3]},
+        {"test_lengths": [50, 40]},
     ],
 )
-def test_impossible_lengths_are_rejected(keys, told):
+def test_impossible_lengths_are_rejected(keys, golden):
     with pytest.raises(InvalidTableError) as error:
         read_task_settings({"name": "parity", **keys})
-    assert told in str(error.value.problems)
+    golden(str(error.value.problems))

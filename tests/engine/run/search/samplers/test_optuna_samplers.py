@@ -26,15 +26,15 @@ def loss(values, seed=0):
 
 
 @pytest.mark.parametrize("sampler", ["cmaes", "gp"])
-def test_spaces_that_a_sampler_cannot_search_are_refused(sampler):
+def test_spaces_that_a_sampler_cannot_search_are_refused(sampler, golden):
     conditional = ["model.recipe={mixer}", "search.space.mixer=choice(conv(k={k}), ff({width}))"]
-    with pytest.raises(StudyError, match=f"{sampler} needs the same .* but some lack k, width: tpe, evo"):
+    with golden.raises(StudyError):
         load_study(SEARCH, [*conditional, f"search.sampler={sampler}"])
     choice = ["search.space.k=choice(1, 2)", f"search.sampler={sampler}"]
     if sampler == "gp":
         load_study(SEARCH, choice)
         return
-    with pytest.raises(StudyError, match="cmaes supports only numbers, got choices: k"):
+    with golden.raises(StudyError):
         load_study(SEARCH, choice)
 
 

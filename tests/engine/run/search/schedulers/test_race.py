@@ -113,12 +113,11 @@ def test_the_best_point_is_pruned_no_more_often_than_the_risk():
     assert kept <= 0.5 * 200
 
 
-def test_searches_that_cannot_race_are_reported():
+def test_searches_that_cannot_race_are_reported(golden):
     changes = ["factors.seed=[0]", "search.metric=parameters"]
-    with pytest.raises(StudyError) as told:
+    with golden.raises(StudyError):
         load_study(SEARCH, changes[:1])
-    assert "race needs several seeds, got one in [factors]" in str(told.value)
-    with pytest.raises(StudyError, match="race needs a metric that depends on the seed, got 'parameters'"):
+    with golden.raises(StudyError):
         load_study(SEARCH, changes[1:2])
     with pytest.raises(StudyError, match="write scheduler"):
         load_study(SEARCH, ["search.risk=0.1"])
