@@ -113,7 +113,8 @@ def _default(field: FieldInfo) -> str:
 
 def search_part_keys() -> str:
     """Return a Markdown table of the keys of samplers and schedulers that have their own."""
-    return _part_keys([*search_settings.SAMPLER_KEYS.items(), *search_settings.SCHEDULER_KEYS.items()])
+    schedulers = [(name, search_settings.scheduler_keys(name)) for name in search_settings.SCHEDULERS]
+    return _part_keys([*search_settings.SAMPLER_KEYS.items(), *schedulers])
 
 
 def design_keys() -> str:

@@ -238,7 +238,8 @@ def _parts() -> Iterator[tuple[str, str, type[StrictModel], Mapping[str, type[St
     for part, (base, registry) in registries.items():
         yield "train", part, base, {name: registry[name].settings for name in registry}
     yield "search", "sampler", PartSettings, search_settings.SAMPLER_KEYS
-    yield "search", "scheduler", PartSettings, search_settings.SCHEDULER_KEYS
+    schedulers = {name: search_settings.scheduler_keys(name) for name in search_settings.SCHEDULERS}
+    yield "search", "scheduler", PartSettings, schedulers
     designs = {name: settings.find_design(name).settings_class for name in settings.DESIGNS}
     yield "study", "design", PartSettings, designs
 

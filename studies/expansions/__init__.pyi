@@ -1,2 +1,2 @@
-from .fidelity import Fidelity as Fidelity
+from .asha import Fidelity as Fidelity
 from .match import nearest_sizes as nearest_sizes

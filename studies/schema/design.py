@@ -80,6 +80,8 @@ class Expansion:
     """The table that turns this feature on, if there is one."""
     header_keys: ClassVar[type[StrictModel] | None] = None
     """The class of this feature's keys in [study]. One of them, which turns it on, has the feature's name."""
+    scheduler_keys: ClassVar[type[PartSettings] | None] = None
+    """The class of this feature's keys in [search] scheduler, if the scheduler of this name turns it on."""
     solves_size: ClassVar[bool] = False
     """Whether the baseline has a number that is no factor: the size that is solved for other cells."""
     patch: Mapping[KeyPath, Any] = MappingProxyType({})
@@ -196,14 +198,14 @@ def read_expansions(diagnostics: Diagnostics) -> tuple[dict[str, Expansion], set
     Report faults of these keys.
     """
     study, search = (diagnostics.data.get(name) for name in ("study", "search"))
-    scheduler = part_table(search.get("scheduler")) if isinstance(search, Mapping) else {}
+    scheduler = part_table(search.get("scheduler")).get("name") if isinstance(search, Mapping) else None
     header = study if isinstance(study, Mapping) else {}
     found, own = dict[str, Expansion](), set[str]()
     for name in EXPANSIONS:
-        if name not in {*diagnostics.data, *header, *scheduler}:
+        if name not in (*diagnostics.data, *header, scheduler):
             continue
         kind = find_expansion(name)
-        if name not in (header if kind.header_keys else diagnostics.data if kind.table else scheduler):
+        if name not in (header if kind.header_keys else diagnostics.data if kind.table else [scheduler]):
             continue
         own.update(kind.header_keys.model_fields if kind.header_keys else ())
         if kind.header_keys and diagnostics.has_search:

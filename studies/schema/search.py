@@ -17,14 +17,12 @@ from ..catalog.samplers import NUMBERS_ALONE, ONE_OBJECTIVE, WITHOUT_CONDITIONS,
 from ..text.document import Diagnostics
 from ..text.strict_model import PartSettings, format_value
 from ..text.toml_positions import KeyPath
-from ..text.units import plural
 from .factors import SEED, NamedLevels
 from .reported_metrics import final_metrics, last_metrics, missing_metric
 from .search_settings import (
     EPOCHS,
     NONE,
     RACE,
-    RungSettings,
     SearchSettings,
     TpeSettings,
     is_known_before,
@@ -152,7 +150,7 @@ def check_search_ends(
     """Report objectives and limits without a value at an end of the search space.
 
     `ends` are trials with the first or last values of all dimensions. Also report an objective that is known
-    too late for a scheduler that reads it after each epoch, and a first rung after all trials have ended.
+    too late for a scheduler that reads it after each epoch.
     """
     ends = list(ends)
     for objective in settings.objectives:
@@ -162,11 +160,6 @@ def check_search_ends(
     for limit in settings.bounds:
         if fault := next(filter(None, (missing_metric(limit.name, [each]) for each in ends)), ""):
             diagnostics.report(("search", "limits", limit.name), fault)
-    first = settings.scheduler.min_fidelity if isinstance(settings.scheduler, RungSettings) else None
-    epochs = max((each.train.epochs for each in ends), default=1)
-    if settings.compares_epochs and first is not None and first > (most := max(1, epochs - 1)):
-        text = f"expected at most {most:,}, since the last rung trains all of {plural(epochs, 'epoch')}"
-        diagnostics.report(("search", "scheduler", "min_fidelity"), f"{text}, got {first:,}")
 
 
 def _check_quantities(diagnostics: Diagnostics, settings: SearchSettings) -> None:

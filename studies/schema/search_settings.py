@@ -21,7 +21,7 @@ from ..text.strict_model import (
     format_value,
 )
 from ..text.units import plural
-from .settings import Level, Names
+from .settings import EXPANSIONS, Level, Names, find_expansion
 
 Direction = Literal["max", "min"]
 """Whether the highest or the lowest values of a quantity are the best."""
@@ -118,8 +118,8 @@ EPOCHS, LENGTH, DATA = "epochs", "length", "data"
 NONE, RACE = "none", "race"
 """Schedulers that do not compare points after each epoch."""
 
-ASHA, REDUCTION = "asha", 4
-"""The scheduler with rungs, and one in how many points it promotes by default."""
+REDUCTION = 4
+"""One in how many points is promoted to the next rung by default."""
 
 
 class TpeSettings(PartSettings):
@@ -142,22 +142,6 @@ class EvolutionSettings(PartSettings):
         if self.sample > self.population and "sample" in self.model_fields_set:
             raise ValueError(f"expected sample of at most population = {self.population}, got {self.sample}")
         return self
-
-
-class RungSettings(PartSettings):
-    """The keys of `[search] scheduler` for `asha`.
-
-    It trains points in stages called rungs. Only the best points of a rung continue on the next one.
-    """
-
-    fidelity: str = EPOCHS
-    """what grows from rung to rung: `epochs`; `length`, the longest training length; `data`, the steps of an
-    epoch; or a dimension of whole numbers that fills a hole, such as `{width}`"""
-    min_fidelity: int | None = Field(default=None, ge=1)
-    """the value on the first rung (default: 1 epoch; for `length` and `data` the last rung divided twice by
-    the reduction; for a dimension its lowest value)"""
-    reduction: int = Field(default=REDUCTION, ge=2)
-    """one in `reduction` points is promoted to the next rung, which is `reduction` times as large"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,16 +202,17 @@ class RaceSettings(PartSettings):
 SAMPLER_KEYS: dict[str, type[PartSettings]] = {"tpe": TpeSettings, "evolution": EvolutionSettings}
 """The settings classes of samplers with their own keys."""
 
-SCHEDULER_KEYS: dict[str, type[PartSettings]] = {ASHA: RungSettings, RACE: RaceSettings}
-"""The settings classes of schedulers with their own keys."""
+
+def scheduler_keys(name: str) -> type[PartSettings]:
+    """Return the class of a scheduler's keys, which may be those of an optional feature."""
+    keys = find_expansion(name).scheduler_keys if name in EXPANSIONS else None
+    return keys or (RaceSettings if name == RACE else PartSettings)
 
 
 _SAMPLER = PartReader(
     "sampler", PartSettings, SAMPLERS, lambda name: SAMPLER_KEYS.get(name, PartSettings), is_short=True
 )
-_SCHEDULER = PartReader(
-    "scheduler", PartSettings, SCHEDULERS, lambda name: SCHEDULER_KEYS.get(name, PartSettings), is_short=True
-)
+_SCHEDULER = PartReader("scheduler", PartSettings, SCHEDULERS, scheduler_keys, is_short=True)
 
 
 def _read_dimension(given: object) -> object:
@@ -333,7 +318,7 @@ class SearchSettings(StrictModel, table="search"):
     @property
     def fidelity(self) -> str:
         """The quantity that grows from one rung to the next, such as `epochs`."""
-        return self.scheduler.fidelity if isinstance(self.scheduler, RungSettings) else EPOCHS
+        return getattr(self.scheduler, "fidelity", EPOCHS)
 
     @property
     def compares_epochs(self) -> bool:

@@ -30,7 +30,6 @@ from ....studies.resolve.search_points import enumerate_points, is_enumerable
 from ....studies.schema.search import default_sampler
 from ....studies.schema.search_settings import (
     EvolutionSettings,
-    RungSettings,
     SearchSettings,
     TpeSettings,
 )
@@ -262,9 +261,10 @@ def make_pruner(settings: SearchSettings) -> optuna.pruners.BasePruner:
     if make is not None:
         found = made_by_plugin(SCHEDULERS, scheduler.name, make, optuna.pruners.BasePruner)
         return PluginPruner(scheduler.name, found)
-    if isinstance(scheduler, RungSettings) and settings.compares_epochs:
+    keys = scheduler.model_dump()
+    if "reduction" in keys and settings.compares_epochs:
         return optuna.pruners.SuccessiveHalvingPruner(
-            min_resource=scheduler.min_fidelity or 1, reduction_factor=scheduler.reduction
+            min_resource=keys["min_fidelity"] or 1, reduction_factor=keys["reduction"]
         )
     return optuna.pruners.MedianPruner() if scheduler.name == "median" else optuna.pruners.NopPruner()
 

@@ -1,8 +1,7 @@
-"""Rungs of a search: all points train at a small size, and only the best continue to larger sizes.
+"""`scheduler = "asha"`: all points train at a small size, and only the best continue to larger sizes.
 
-The size is one setting, the fidelity. It becomes a factor with one level for each rung.
-
-Only a training on the last rung gives a point's result.
+The sizes are the rungs of a search. A size is one setting, the fidelity; unless it is the number of epochs,
+it becomes a factor with one level for each rung. Only a training on the last rung gives a point's result.
 """
 
 from __future__ import annotations
@@ -10,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
+
+from pydantic import Field
 
 from ...errors import nearest_hint
 from ...grammar import RecipeError
@@ -18,25 +19,55 @@ from ...grammar.nodes import IntegerDimension
 from ..schema.design import Expansion
 from ..schema.factors import SEED
 from ..schema.search import read_dimension
-from ..schema.search_settings import ASHA, DATA, EPOCHS, LENGTH, REDUCTION, Rungs
+from ..schema.search_settings import DATA, EPOCHS, LENGTH, REDUCTION, Rungs
 from ..schema.settings import BUDGET_KEYS
 from ..text.document import Diagnostics
-from ..text.strict_model import InvalidTableError, ValidationProblem, format_value, part_table
+from ..text.strict_model import (
+    InvalidTableError,
+    PartSettings,
+    ValidationProblem,
+    format_value,
+    part_table,
+)
 from ..text.toml_positions import KeyPath
+from ..text.units import plural
+
+if TYPE_CHECKING:
+    from ..study import Study
+
+NAME = "asha"
+
+
+class RungSettings(PartSettings):
+    """The keys of `[search] scheduler` for `asha`.
+
+    It trains points in stages called rungs. Only the best points of a rung continue on the next one.
+    """
+
+    fidelity: str = EPOCHS
+    """what grows from rung to rung: `epochs`; `length`, the longest training length; `data`, the steps of an
+    epoch; or a dimension of whole numbers that fills a hole, such as `{width}`"""
+    min_fidelity: int | None = Field(default=None, ge=1)
+    """the value on the first rung (default: 1 epoch; for `length` and `data` the last rung divided twice by
+    the reduction; for a dimension its lowest value)"""
+    reduction: int = Field(default=REDUCTION, ge=2)
+    """one in `reduction` points is promoted to the next rung, which is `reduction` times as large"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fidelity(Rungs, Expansion):
     """Expansion that makes a factor of the setting that grows from rung to rung, such as the width.
 
-    `patch` lets each rung set its own value of a key, or removes a dimension that becomes a factor.
+    There are no rungs here if it is the number of epochs, which the scheduler compares as they end. `patch`
+    lets each rung set its own value of a key, or removes a dimension that becomes a factor.
     """
 
+    scheduler_keys = RungSettings
     patch: Mapping[KeyPath, Any] = field(default_factory=dict[KeyPath, Any], repr=False, compare=False)
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self | None:
-        """Return the setting that grows from rung to rung; None if it is epochs (the default) or has a fault.
+        """Return the setting that grows from rung to rung; None if it has a fault.
 
         Faults are reported, except faults of other [search] keys, which `read_search` reports.
         """
@@ -46,13 +77,13 @@ class Fidelity(Rungs, Expansion):
             return None
         table = part_table(search.get("scheduler"))
         name = table.get("fidelity", EPOCHS)
-        if table.get("name") != ASHA or name == EPOCHS or not isinstance(name, str):
-            return None
+        if name == EPOCHS or not isinstance(name, str):
+            return cls()
         reduction = _whole(table.get("reduction"), at_least=2) or REDUCTION
         try:
             rungs, patch = _rungs(data, name, reduction)
             if len(rungs) < 2:
-                message = f"{ASHA} needs at least two rungs, but reduction = {reduction} gives only one"
+                message = f"{NAME} needs at least two rungs, but reduction = {reduction} gives only one"
                 remedy = f"lower reduction, or raise the largest {name}"
                 raise _fault(_PATH, f"{message}, at {name} = {rungs[0]}: {remedy}")
         except RecipeError as error:
@@ -77,7 +108,17 @@ class Fidelity(Rungs, Expansion):
 
     def add_factors(self, factors: Mapping[str, Any]) -> Mapping[str, Any]:
         # the largest value comes first, because a point's result comes from a training with this value
-        return {**factors, self.name: [*self.rungs[::-1]]}
+        return {**factors, self.name: [*self.rungs[::-1]]} if self.rungs else factors
+
+    def complete(self, diagnostics: Diagnostics, study: Study) -> Study:
+        """Return the study. Report a first rung of epochs after which no trial has any left."""
+        assert study.search is not None, "a scheduler belongs to a search"
+        first = getattr(study.search.settings.scheduler, "min_fidelity", None)
+        epochs = max(each.settings.train.epochs for each in study.boundary_trials())
+        if not self.rungs and first is not None and first > (most := max(1, epochs - 1)):
+            text = f"expected at most {most:,}, since the last rung trains all of {plural(epochs, 'epoch')}"
+            diagnostics.report(_FIRST_PATH, f"{text}, got {first:,}")
+        return study
 
     @property
     def least_points(self) -> int:
