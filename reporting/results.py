@@ -97,7 +97,7 @@ class StudyResults:
     @property
     def status(self) -> StudyStatus:
         """Return the status of the study: the progress of its trials."""
-        return self.now.status if self.study.gates.any_held else study_status(self.study, self.store)
+        return self.now.status if self.study.gates.held() else study_status(self.study, self.store)
 
     @property
     def best_points(self) -> list[BestPoint]:
@@ -174,7 +174,7 @@ class StudyResults:
         only = [only] if isinstance(only, str) else only
         check_arguments(texts_fault("only", only, "['task=sort']"))
         selected = select_trials(self.study, only) if only else None
-        confirmed = self.now.confirmed if self.study.gates.any_held else None
+        confirmed = self.now.confirmed if self.study.gates.held() else None
         if machine is None:
             from ..studies.planning.plan import make_plan  # noqa: PLC0415 -- tables do without it
 
@@ -266,7 +266,7 @@ class StudyResults:
         no gate can hold back.
         """
         opened = frozenset(each.id for each in self.study.trials)
-        return opened - self.study.gates.held(self.now.confirmed) if self.study.gates.any_held else opened
+        return opened - self.study.gates.held(self.now.confirmed) if self.study.gates.held() else opened
 
     def next_seeds(self, *, seconds: float | None = None) -> NextSeeds | None:
         """Return the trials with additional seeds that are most worth training.

@@ -68,7 +68,7 @@ class Snapshot:
 
         The trials behind a gate may run once its claim is confirmed. Without gates, the result is empty.
         """
-        if not self.study.gates.any_held:
+        if not self.study.gates.held():
             return ()
         from .claims.verdicts import Verdict  # noqa: PLC0415 -- few studies have gates
 

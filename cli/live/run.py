@@ -278,7 +278,7 @@ def run_stages(request: RunRequest, settings: ResolvedSettings) -> Summary | Non
     one stage. The summary is None if an interrupt ended the run at once.
     """
     gates = request.study.gates
-    if not gates.any_held:
+    if not gates.held():
         return run_and_report(request, settings)
     results, left = StudyResults(request.study, settings.store), request.max_trials
     opened, further = frozenset[str](), results.open_trials()

@@ -129,7 +129,7 @@ def studies_with_status(store: Store) -> dict[str, tuple[str, StudyStatus] | Stu
                 status_before_a_run(study.trials, study.held)
                 if isinstance(study, StudyOutline)
                 else Snapshot.of(study, store).status
-                if study.gates.any_held and len(study_outcomes(study, outcomes))
+                if study.gates.held() and len(study_outcomes(study, outcomes))
                 else study_status(study, store, outcomes)
             ),
         )

@@ -620,7 +620,7 @@ class ComparableCells:
         self.words = (
             "all cells with the same task"
             + (" and the levels that both sides share" if self._is_grid else ", whatever their other levels")
-            + (", without those behind a gate of the claim" if study.gates.any_held else "")
+            + (", without those behind a gate of the claim" if study.gates.held() else "")
         )
         self._pools: dict[tuple[_Group, tuple[int, ...]], Pool | None] = {}
 

@@ -35,8 +35,8 @@ from ..catalog.metrics import (
     metric_family,
     read_target,
 )
-from ..schema.design import MAX_TRIALS, Design, with_absent
-from ..schema.factors import SEED, Conditions, NamedLevels, level_key, level_text, one_line
+from ..schema.design import MAX_TRIALS, Design
+from ..schema.factors import SEED, NamedLevels, level_key, level_text, one_line
 from ..schema.reported_metrics import missing_metric
 from ..schema.settings import Level, TrialSettings, read_recipe
 from ..text.document import Diagnostics
@@ -82,9 +82,9 @@ class Scope:
     metrics: Mapping[str, Metric]
     factors: Mapping[str, tuple[Level, ...]]
     cells: tuple[Cell, ...]
-    baseline_level: Callable[[str], Level] | None  # a factor's level in the baseline; None without a baseline
+    # returns a cell with the named levels and the baseline's other levels; None without a baseline
+    baseline_cell: Callable[[Mapping[str, Level]], Mapping[str, Level]] | None
     ladder: Mapping[str, tuple[Level, ...]] = field(default_factory=dict[str, tuple[Level, ...]])
-    conditions: Conditions = field(default_factory=dict[str, Mapping[str, tuple[Level, ...]]])
     _names: Mapping[str, NamedLevels] = field(init=False, compare=False, repr=False)
     _cells_by_key: Mapping[CellKey, Cell] = field(init=False, compare=False, repr=False)
 
@@ -117,9 +117,8 @@ class Scope:
         if wanted in self._cells_by_key:
             return (self._cells_by_key[wanted],)
         found = tuple(cell for place, cell in self._cells_by_key.items() if wanted <= place)
-        if len(found) > 1 and self.baseline_level is not None:
-            first = {factor: named.get(factor, self.baseline_level(factor)) for factor in self.factors}
-            base = self._cells_by_key.get(cell_key(with_absent(self.conditions, first).items()))
+        if len(found) > 1 and self.baseline_cell is not None:
+            base = self._cells_by_key.get(cell_key(self.baseline_cell(named).items()))
             return (base,) if base in found else found
         return found
 
@@ -155,15 +154,17 @@ class Scope:
 def claim_scope(design: Design, metrics: Mapping[str, Metric]) -> Scope:
     """Return the metrics, factors and cells to which claims of a design may refer."""
     factors = {name: levels for name, levels in design.factors.items() if name != SEED}
+    baseline = {name: design.baseline_level(name) for name in factors}
     return Scope(
         metrics=metrics,
         factors=factors,
         cells=tuple(
             tuple((name, cell[name]) for name in factors) for cell in chain.from_iterable(design.blocks())
         ),
-        baseline_level=design.baseline_level if design.kind == "one_at_a_time" else None,
+        baseline_cell=(lambda named: design.with_absent({**baseline, **named}))
+        if design.kind == "one_at_a_time"
+        else None,
         ladder={name: design.combined_factors[name] for name in design.ladder},
-        conditions=design.conditions,
     )
 
 

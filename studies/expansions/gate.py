@@ -66,7 +66,6 @@ class Gates(HeldTrials, Expansion):
     )
     tables: tuple[tuple[KeyPath, GateSettings], ...]
     gates: tuple[Gate, ...] = ()
-    any_held = True
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self | None:

@@ -38,6 +38,10 @@ class When(Expansion):
             name: {other: tuple(reader.find(other, each) for each in of) for other, of in condition.items()}
             for name, condition in read_conditions(reader.diagnostics, reader.names, reader.around).items()
         }
+        if conditions and not reader.kind.has_conditions:
+            design = reader.header.design.name
+            message = f"in a {design} design every factor is in every cell: remove [when]"
+            reader.diagnostics.report((TABLE,), message)
         for name, condition in conditions.items():
             for other, of in condition.items():
                 for each in of:

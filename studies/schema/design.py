@@ -149,8 +149,6 @@ class HeldTrials:
     Here there are none.
     """
 
-    any_held: ClassVar[bool] = False
-
     def held(self, confirmed: Sequence[str] = ()) -> frozenset[str]:
         """Return the ids of the trials that are still held back once these claims are confirmed."""
         return frozenset()
@@ -558,12 +556,7 @@ class DesignReader:
         design = self.kind(settings=header.design, **common)
         self.check_levels(BASELINE_PATH, baseline)
         self._check_max_seeds()
-        faults = list[tuple[KeyPath, str]]()
-        if design.conditions and not design.has_conditions:
-            faults.append(
-                (("when",), f"in a {design.kind} design every factor is in every cell: remove [when]")
-            )
-        faults += design.faults()
+        faults = list(design.faults())
         for path, message in faults:
             self.diagnostics.report(path, message)
         self._check_search(listed)
