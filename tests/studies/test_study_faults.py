@@ -18,34 +18,18 @@ from ..study_texts import study_text
 from .fault_messages import TEXT, message
 
 
-def test_all_faults_of_a_study_with_every_kind_of_fault_are_reported_together(tmp_path):
+def test_all_faults_of_a_study_with_every_kind_of_fault_are_reported_together(tmp_path, golden):
     path = tmp_path / "wrong.toml"
     path.write_text(EVERYTHING_WRONG, encoding="utf-8")
-    with pytest.raises(StudyError) as caught:
+    with golden.raises(StudyError):
         load_study(path, ["train.epochz=3", "model.position=up", "train.epochs=2"])
-    assert str(caught.value).replace(str(path), "wrong.toml") == EVERYTHING_TOLD
 
 
-@pytest.mark.parametrize(
-    ("key", "told"),
-    [
-        ("model.dim", "nearest: d_model"),
-        ("model.hidden", "nearest: d_model"),
-        ("model.layers", 'write the layers in the recipe, as in recipe = "2 * (sa >> ff(64))"'),
-        ("train.batch", "nearest: batch_size"),
-        ("train.steps", "nearest: steps_per_epoch"),
-        ("train.token", "nearest: tokens"),
-        ("train.grad_clip", "nearest: clip_norm"),
-        ("train.learning_rate", "write lr in optimizer, as in optimizer = { lr = … }"),
-        ("train.momentum", "write it in optimizer, as in optimizer = { momentum = … }"),
-        ("train.dropout", "write it in [model]"),
-        ("train.seed", "list the seeds in [factors], as in seed = [0, 1, 2]"),
-        ("study.seeds", "list the seeds in [factors], as in seed = [0, 1, 2]"),
-    ],
-)
-def test_a_key_by_the_name_of_another_program_leads_to_ours(key, told):
-    table, name = key.split(".")
-    assert message(TEXT, f"{key}=2").endswith(f"[{table}] unknown key '{name}'; {told}")
+def test_a_key_by_the_name_of_another_program_leads_to_ours(golden):
+    of_model = [f"model.{key}=2" for key in ("dim", "hidden", "layers")]
+    lengths = [f"train.{key}=2" for key in ("batch", "steps", "token", "seed")]
+    rules = [f"train.{key}=2" for key in ("grad_clip", "learning_rate", "momentum", "dropout")]
+    golden(message(TEXT, *of_model, *lengths, *rules, "study.seeds=2"))
 
 
 @pytest.mark.parametrize(
@@ -80,14 +64,14 @@ def test_only_the_first_of_very_many_faults_are_shown():
     )
     told = message(text).splitlines()
     assert told[0] == "study: 976 faults"
-    assert sum("k must be at most 1024" in line for line in told) == 10
+    assert sum("1024" in line for line in told) == 10
     assert told[-1] == "  and 966 more in line 21"
 
 
 @pytest.mark.parametrize("value", ["2024-01-01", "12:30:00", "2024-01-01T12:30:00+00:00"])
 def test_a_date_or_time_is_shown_as_in_the_file(value):
     told = message(TEXT, f"factors.seed=[{value}]")
-    assert told.endswith(f"expected a whole number of at least 0, got {value}")
+    assert told.endswith(f"got {value}")
     assert message(TEXT, f"train.epochs={value}").endswith(f"got {value}")
 
 
@@ -118,7 +102,7 @@ def test_a_synonym_of_a_missing_key_is_one_fault():
     text = TEXT.replace("lr = 1e-3", "learning_rate = 1e-3")
     told = message(text)
     assert told.startswith("study: 1 fault\n")
-    assert told.endswith("[train] optimizer: unknown key 'learning_rate'; nearest: lr")
+    assert told.endswith("'learning_rate'; nearest: lr")
 
 
 def test_seeds_for_the_factor_seed_are_one_fault():
@@ -126,15 +110,15 @@ def test_seeds_for_the_factor_seed_are_one_fault():
     text = study_text(factors={"mixer": ["sa"], "task": ["sort"], "seeds": [0, 1]}, table=[table])
     told = message(text)
     assert told.startswith("study: 1 fault\n")
-    assert told.endswith("[factors] 'seeds' is unused; nearest: seed")
+    assert told.endswith("nearest: seed")
     labelled = text.replace("[study]\n", '[study]\ndesign = "zip"\nlabels = "seeds"\n')
-    assert "'seeds' is unused" not in message(labelled)
+    assert "'seeds'" not in message(labelled)
 
 
 def test_a_pruner_is_a_scheduler_here():
     search = {"trials": 2, "metric": "loss", "pruner": "asha"}
     text = study_text({"k": "integer(2, 4)"}, model={"recipe": "conv(k={k})"}, search=search)
-    assert "[search] unknown key 'pruner'; nearest: scheduler" in message(text)
+    assert "'pruner'; nearest: scheduler" in message(text)
 
 
 @pytest.mark.parametrize(
@@ -143,39 +127,38 @@ def test_a_pruner_is_a_scheduler_here():
     ids=["open", "closed", "tables", "dots"],
 )
 def test_values_that_are_nested_without_an_end_are_reported_at_their_place(value):
-    expected = "expected at most 16 levels of nesting, got more"
     told = message(f"{TEXT}\n[extra]\na = {value}")
     *_, shown, carets, last = told.splitlines()
-    assert ("^" in carets, last.strip()) == (True, f"TOML: {expected}"), shown
-    assert message(TEXT, f"train.x={value}".replace("\n", " ")).endswith(expected)
+    assert ("^" in carets, "TOML: " in last, "16 levels" in last) == (True, True, True), shown
+    assert "16 levels" in message(TEXT, f"train.x={value}".replace("\n", " "))
 
 
 @pytest.mark.parametrize(
-    ("line", "expected"),
+    "line",
     [
-        ("a = lstm", 'expected a value, got lstm: a text needs quotes, "lstm"'),
-        ("a = 2 * (sa >> ff(8))  # two", 'got 2 * (sa >> ff(8)): a text needs quotes, "2 * (sa >> ff(8))"'),
-        ("a = [conv(k=3, dilation=2), 1]", 'got conv(k=3, dilation=2): a text needs quotes, "conv('),
-        ("a = {b = gru}", 'got gru: a text needs quotes, "gru"'),
-        ("a = True", "expected true or false, got True: write true"),
-        ("a = off", "expected true or false, got off: write false"),
-        ("a = None", "got None: to set no value, remove the key"),
-        ("a = .5", "expected a number, got .5: numbers look like"),
-        ("a = 10 000", "expected a number, got 10 000: numbers look like"),
-        ("a = (2, 4)", "got (2, 4): write a list in brackets"),
-        ("a = \u201csa\u201d", "write a text in straight quotes"),
-        ('a = "sa', "this text has no closing quote"),
-        ("a = 'sa", "this text has no closing quote"),
-        ('a = ["sa" "gru"]', "expected a comma between two values of a list"),
-        ("a = {b = 1,\nc = 2}", "a table in braces must end on its line"),
-        ('a = "loss[m="sa"] > 1"', 'this " ends the text: write a text with " in it between two \''),
-        ("a =", "expected a value, got nothing"),
-        ("[study]", "the table [study] occurs twice"),
+        "a = lstm",
+        "a = 2 * (sa >> ff(8))  # two",
+        "a = [conv(k=3, dilation=2), 1]",
+        "a = {b = gru}",
+        "a = True",
+        "a = off",
+        "a = None",
+        "a = .5",
+        "a = 10 000",
+        "a = (2, 4)",
+        "a = \u201csa\u201d",
+        'a = "sa',
+        "a = 'sa",
+        'a = ["sa" "gru"]',
+        "a = {b = 1,\nc = 2}",
+        'a = "loss[m="sa"] > 1"',
+        "a =",
+        "[study]",
     ],
 )
-def test_a_value_that_is_not_toml_is_reported_with_what_was_meant(line, expected):
+def test_a_value_that_is_not_toml_is_reported_with_what_was_meant(line, golden):
     told = message(f"{TEXT}\n{line}\n")
-    assert re.sub(r"\s+", " ", told).count(expected) == 1, told
+    golden(told)
 
 
 EVERYTHING_WRONG = """\
@@ -217,76 +200,6 @@ value = "max_lenght"
 [trian]
 x = 1
 """
-
-EVERYTHING_TOLD = """\
-wrong.toml: 26 faults
-
-      2 | name = "wrong one"
-                 ^^^^^^^^^^^
-          [study] name: expected a letter, then up to 99 letters, digits, '-', '_' or '.', got 'wrong one'; \
-nearest: wrong-one
-      3 | title = 3
-                  ^  [study] title: expected a text, got 3
-      6 | recipe = "4 * ({mixr} >> ff(filter={width}) >> {tail})"
-                         ^^^^^^
-          [model] recipe: no value for the hole {mixr}; nearest: mixer
-      8 | norm = "pree"
-                 ^^^^^^
-          [model] norm: expected 'pre', 'post' or 'none', got 'pree'; nearest: pre
-      9 | dropout = 1.5
-                    ^^^  [model] dropout: expected a number below 1, got 1.5
-     15 | optimizer = { name = "adam", lrr = 1e-3, betas = [0.9] }
-                                       ^^^
-          [train] optimizer: unknown key 'lrr'; nearest: lr
-                                                           ^^^^^
-          [train] optimizer.betas: expected 2 values, got 1
-     17 | epocs = 100
-          ^^^^^  [train] unknown key 'epocs'; nearest: epochs
-     22 | mixer = ["cgru(k=20)", "sa + highway_cnv(k=0)", "sa", "sa"]
-                                       ^^^^^^^^^^^
-          [factors] mixer: unknown block 'highway_cnv'; nearest: highway_conv
-                                                   ^^^
-          [factors] mixer: k must be at least 1, got 0
-                                                                ^^^^
-          [factors] mixer: the level 'sa' is listed twice
-     23 | tail = ["ff(3)", "conv(k={kk})", "ff(", "ff(4) + sa(head=3)"]
-                                   ^^^^
-          [factors] tail: no value for the hole {kk}: add kk to [factors], with a list of levels
-                                            ^^
-          [factors] tail: ff needs filter, as in ff(filter=…)
-                                              ^
-          [factors] tail: this parenthesis is never closed
-                                                              ^^^^
-          [factors] tail: sa has no parameter 'head'; nearest: heads
-     24 | width = [128, "big", 64.5]
-                        ^^^^^
-          [factors] width, used as [model] d_model: expected a whole number, got 'big'
-                               ^^^^
-          [factors] width, used as [model] d_model: expected a whole number, got 64.5
-     25 | task = ["reverse", "sortt"]
-                             ^^^^^^^
-          [factors] task, used as [task] name: unknown task 'sortt'; nearest: sort
-     26 | seed = [0, -1]
-                     ^^
-          [factors] seed: expected a whole number of at least 0, got -1
-     27 | many = []
-                 ^^
-          [factors] many: expected a list of levels, got an empty list
-     28 | idle = [1, 2]
-          ^^^^
-          [factors] 'idle' is unused: write {idle} into a recipe or a setting, or remove it
-     32 | rows = "mixr"
-                 ^^^^^^  [[table]] rows: unknown factor 'mixr'; nearest: mixer
-     34 | value = "max_lenght"
-                  ^^^^^^^^^^^^
-          [[table]] value: unknown metric 'max_lenght'; nearest: max_length
-     36 | [trian]
-           ^^^^^  unknown table 'trian'; nearest: train
-  --set | model.position=up
-                         ^^
-          [model] position: unknown position 'up'; known: learned, none, randomised, randomised_pairs, timing
-  --set | train.epochz=3
-                ^^^^^^  [train] unknown key 'epochz'; nearest: epochs"""
 
 
 def cases():
@@ -449,9 +362,7 @@ def test_a_fault_of_a_part_to_remove_is_shown_in_the_recipe_of_the_file():
     with pytest.raises(StudyError) as caught:
         load_study(TEXT, ["study.ablate=parts", "model.recipe='sa >> ff({size})'"])
     found = [str(fault.message) for fault in caught.value.faults]
-    assert (
-        "[model] recipe: no value for the hole {size}: add size to [factors], with a list of levels" in found
-    )
+    assert any(each.startswith("[model] recipe: ") and "{size}" in each for each in found)
 
 
 @pytest.mark.parametrize(

@@ -200,27 +200,21 @@ def test_pairs_are_the_same_in_two_files_and_in_a_table(folder):
     _, six = rows_of(folder, {"train": two, "dev": one, "test": other}, PAIRS, **SENTENCES)
     assert (six["train"], six["dev"]) == (pairs, [("en 1000", "fr 1000")])
     (message,) = told(folder, {"train": two, "dev": two, "test": two}, **SENTENCES)
-    assert "got none in train and dev: pairs whose source is also in another split are dropped" in message
+    assert "got none in train and dev" in message
 
 
 @pytest.mark.parametrize(
-    ("corpus", "expected"),
+    "corpus",
     [
-        (
-            {"source": "a.en", "target": "b.fr"},
-            "a.en and b.fr: expected equally many lines in both files, got 2 and 3",
-        ),
-        ({"source": "a.en"}, "missing key 'target'"),
-        ({"path": "c.tsv"}, "c.tsv: line 2: expected 2 columns, got 1"),
-        ({"path": "d.jsonl"}, "d.jsonl: line 1, column target: expected a text without line breaks, got 3"),
-        (
-            {},
-            'expected { source = "my.en", target = "my.fr" }, { path = "my.tsv" }, or files for each split',
-        ),
-        ({"train": {"source": "a.en", "target": "a.en"}}, "missing key 'test'"),
+        {"source": "a.en", "target": "b.fr"},
+        {"source": "a.en"},
+        {"path": "c.tsv"},
+        {"path": "d.jsonl"},
+        {},
+        {"train": {"source": "a.en", "target": "a.en"}},
     ],
 )
-def test_faults_of_pairs_are_reported(folder, corpus, expected):
+def test_faults_of_pairs_are_reported(folder, corpus, golden):
     files = {
         "a.en": "a\nb\n",
         "b.fr": "a\nb\nc\n",
@@ -229,9 +223,7 @@ def test_faults_of_pairs_are_reported(folder, corpus, expected):
     }
     for name, content in files.items():
         (folder / name).write_text(content, encoding="utf-8")
-    assert any(expected in message for message in told(folder, corpus, **SENTENCES)), told(
-        folder, corpus, **SENTENCES
-    )
+    golden(told(folder, corpus, **SENTENCES))
 
 
 def hub_folder(folder, splits, **columns):
@@ -259,7 +251,7 @@ def test_fields_of_structs_are_columns(folder):
     _, lines = rows_of(folder, {"path": "nested.jsonl", **columns}, PAIRS, **SENTENCES)
     assert sorted(every(lines)) == sorted(tuple(translation(number).values()) for number in range(60))
     (message, _, _) = told(folder, {"path": "hub", **columns, "target": "translation.de"}, **SENTENCES)
-    assert message.endswith("expected a column 'translation.de', got 'translation.en', 'translation.fr'")
+    assert message.endswith("'translation.de', got 'translation.en', 'translation.fr'")
 
 
 def test_only_the_first_faults_of_a_folder_of_other_files_are_reported(folder):
@@ -267,24 +259,17 @@ def test_only_the_first_faults_of_a_folder_of_other_files_are_reported(folder):
         folder, {f"train{number}": range(number, number + 3) for number in range(40)}, other=lambda n: n
     )
     messages = told(folder, {"path": "hub"})
-    assert messages[-1].endswith("after 5 files with faults, the rest are not read")
+    assert "5 files" in messages[-1]
     assert len(messages) == 5 * 2 + 1  # the columns text and label
 
 
 @pytest.mark.parametrize(
-    ("header", "expected"),
-    [
-        ("sentence,Label", "got 'sentence', 'Label'; name your column in corpus, as in label = \"Label\""),
-        (
-            "sentence,Label",
-            "got 'sentence', 'Label'; name your column in corpus, as in text = \"my column\"",
-        ),
-        ("text;label", "got 'text;label'; name your column in corpus, as in text = \"text;label\""),
-    ],
+    "header",
+    ["sentence,Label", "text;label"],
 )
-def test_a_header_with_other_names_or_marks_is_reported_with_what_to_write(folder, header, expected):
+def test_a_header_with_other_names_or_marks_is_reported_with_what_to_write(folder, header, golden):
     (folder / "odd.csv").write_text(f"{header}\n", encoding="utf-8")
-    assert any(message.endswith(expected) for message in told(folder, {"path": "odd.csv"}))
+    golden(told(folder, {"path": "odd.csv"}))
 
 
 @pytest.mark.parametrize("hidden", [-1, None])
@@ -313,7 +298,7 @@ def test_splits_are_chosen_by_their_names(folder):
     assert chosen["test"] == found["test"]
     assert len(chosen["train"]) + len(chosen["dev"]) == 60
     (message,) = told(folder, {"path": "hub", "splits": {"train": "sft"}})
-    assert "expected the split sft, got train_sft, validation_matched, validation_odd" in message
+    assert "sft, got train_sft, validation_matched, validation_odd" in message
 
 
 def test_a_corpus_without_the_later_keys_keeps_its_name(folder):
@@ -361,92 +346,35 @@ BAD = {
 
 
 @pytest.mark.parametrize(
-    ("corpus", "expected"),
+    "corpus",
     [
-        ({"path": "ragged.csv"}, ["ragged.csv: line 4: expected 2 columns, got 1"]),
-        (
-            {"path": "open.csv"},
-            ["open.csv: line 3: expected valid quotes around fields, got: unexpected end of data"],
-        ),
-        (
-            {"path": "empty.csv"},
-            [
-                "empty.csv: line 3, column text: expected a text or a non-empty list of tokens, got '  '",
-                "empty.csv: line 4, column label: expected a label, got none",
-            ],
-        ),
-        ({"path": "twice.csv"}, ["twice.csv: line 1: expected one column 'label', got 2"]),
-        (
-            {"path": "my.csv", "text": "review"},
-            ["my.csv: line 1: expected a column 'review', got 'text', 'label'"],
-        ),
-        (
-            {"path": "bad.jsonl"},
-            [
-                "bad.jsonl: line 2: expected JSON, got: Expecting ',' delimiter: line 1 column 14",
-                "bad.jsonl: line 3: expected an object, got [1]",
-                "bad.jsonl: line 4: expected a key 'label', got none",
-            ],
-        ),
-        (
-            {"path": "values.jsonl", "text": "words"},
-            [
-                *(f"values.jsonl: line {line}: expected a key 'words', got none" for line in range(1, 6)),
-                "values.jsonl: … and 1 similar ones",
-            ],
-        ),
-        (
-            {"path": "values.jsonl"},
-            [
-                "values.jsonl: line 1, column text: expected a text or a non-empty list of tokens, got an "
-                "empty list",
-                "values.jsonl: line 2, column text: "
-                "expected whole numbers or texts without spaces as tokens, got 'a b'",
-                "values.jsonl: line 3, column text: "
-                "expected whole numbers or texts without spaces as tokens, got 2.5",
-                "values.jsonl: line 4, column label: expected a label, got none",
-                "values.jsonl: line 5, column label: expected a label, got 0.5",
-                "values.jsonl: … and 1 similar ones",
-            ],
-        ),
-        ({"path": "one.csv"}, ["expected rows in every split, got 2 rows and none in dev and test"]),
-        (
-            {"path": "part.csv", "split": "part"},
-            ["part.csv: line 3, column part: expected train, dev (or validation) or test, got 'held out'"],
-        ),
-        (
-            {"path": "few.csv", "split": "part", "dev": 0.5},
-            ["dev: dev rows are in the data already, so this share has no effect: remove dev"],
-        ),
-        (
-            {"path": "few.csv", "split": "part"},
-            ["expected at least 4 rows for a batch in the train split, got 1: lower batch_size, or add rows"],
-        ),
-        (
-            {"train": "one.csv", "dev": "my.csv", "test": "values.jsonl"},
-            ["expected a file of one format for each split"],
-        ),
-        (
-            {"path": "my.xlsx"},
-            ["my.xlsx: expected a file that ends in .csv, .tsv, .jsonl, .ndjson, .parquet, got '.xlsx'"],
-        ),
-        ({"path": "not.parquet"}, ["not.parquet: expected Parquet, got: "]),
-        ({"path": "gone.csv"}, ["gone.csv: expected a file, got none"]),
-        ("imdb", ["expected a table of files, got 'imdb'"]),
-        ({"dev": 0.1}, ['expected { path = "my.csv" }, or one file each for train, dev and test']),
-        (
-            {"path": "my.csv", "dev": 0.5, "test": 0.5},
-            ["expected dev and test that add up to less than 1, got 1"],
-        ),
+        {"path": "ragged.csv"},
+        {"path": "open.csv"},
+        {"path": "empty.csv"},
+        {"path": "twice.csv"},
+        {"path": "my.csv", "text": "review"},
+        {"path": "bad.jsonl"},
+        {"path": "values.jsonl", "text": "words"},
+        {"path": "values.jsonl"},
+        {"path": "one.csv"},
+        {"path": "part.csv", "split": "part"},
+        {"path": "few.csv", "split": "part", "dev": 0.5},
+        {"path": "few.csv", "split": "part"},
+        {"train": "one.csv", "dev": "my.csv", "test": "values.jsonl"},
+        {"path": "my.xlsx"},
+        {"path": "not.parquet"},
+        {"path": "gone.csv"},
+        "imdb",
+        {"dev": 0.1},
+        {"path": "my.csv", "dev": 0.5, "test": 0.5},
     ],
 )
-def test_faults_are_reported_with_their_file_line_and_column(folder, corpus, expected):
+def test_faults_are_reported_with_their_file_line_and_column(folder, corpus, golden):
     for name, content in BAD.items():
         (folder / name).write_text(content, encoding="utf-8")
-    found = [message.removeprefix("[task] corpus") for message in told(folder, corpus)]
-    assert len(found) == len(expected) <= MOST_FAULTS + 1
-    for message, start in zip(found, expected, strict=True):
-        assert message.lstrip(":.").split(": ", 1)[-1].startswith(start) or start in message
+    found = told(folder, corpus)
+    assert len(found) <= MOST_FAULTS + 1
+    golden([message.partition(", got: ")[0] for message in found])  # what follows, other libraries say
 
 
 def test_a_model_of_classes_ends_in_a_pool_and_has_no_activation_after_its_output(folder, golden):

@@ -44,26 +44,22 @@ def test_a_dimension_is_read_from_its_text(text, dimension):
 
 
 @pytest.mark.parametrize(
-    ("text", "faults"),
+    "text",
     [
-        *(
-            (
-                text,
-                ["expected integer(lo, hi), real(lo, hi), real(1e-3, 3e-2, log=true) or choice(option, …)"],
-            )
-            for text in ("sa", "choice()", "log(1e-3, 3e-2)")
-        ),
-        ("integer(3)", ["integer needs hi, as in integer(lo=…, hi=…)"]),
-        ("integer(40, 3)", ["lo must not be above hi, got 40 and 3"]),
-        ("real(0, 1, log=true)", ["lo must be above 0 where log=true, got 0.0"]),
-        ("integer(3, 40", ["this parenthesis is never closed"]),
-        ("choice(a=sa, 3)", ["choice takes its options by position, without names, got a="]),
+        "sa",
+        "choice()",
+        "log(1e-3, 3e-2)",
+        "integer(3)",
+        "integer(40, 3)",
+        "real(0, 1, log=true)",
+        "integer(3, 40",
+        "choice(a=sa, 3)",
     ],
 )
-def test_a_text_that_is_no_dimension_is_reported(text, faults):
+def test_a_text_that_is_no_dimension_is_reported(text, golden):
     with pytest.raises(RecipeError) as caught:
         read_dimension(text)
-    assert [fault.message for fault in caught.value.faults] == faults
+    golden([fault.message for fault in caught.value.faults])
 
 
 @pytest.mark.parametrize(
@@ -195,119 +191,45 @@ def test_epochs_may_be_searched():
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    "values",
     [
-        ({"k": 3}, "expected values of dropout, k, got k"),
-        ({"k": 3, "dropout": 0.1, "width": 8}, "expected values of dropout, k, got dropout, k, width"),
-        ({"k": 3, "dropout": 0.1, "conv.k": 8}, "expected values of dropout, k, got conv.k, dropout, k"),
-        ({"k": 0, "dropout": 0.1}, "model.recipe: k must be at least 1, got 0"),
-        ({"k": 3, "dropout": 1.5}, "model.dropout: expected a number below 1, got 1.5"),
+        {"k": 3},
+        {"k": 3, "dropout": 0.1, "width": 8},
+        {"k": 3, "dropout": 0.1, "conv.k": 8},
+        {"k": 0, "dropout": 0.1},
+        {"k": 3, "dropout": 1.5},
     ],
 )
-def test_a_point_that_does_not_fit_is_reported(values, told):
-    with pytest.raises(ValueError, match=told) as caught:
+def test_a_point_that_does_not_fit_is_reported(values, golden):
+    with golden.raises(ValueError):
         load_study(TEXT).trial_for(values)
-    assert str(caught.value) == told
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    "change",
     [
+        ('"tpe"', '"grid"'),
+        ('"tpe"', '"bayes"'),
+        ('"max_length"', '"max_lenght"'),
+        ('sampler = "tpe"', 'sampler = "random"\npopulation = 9'),
+        ('"tpe"', '{ name = "evolution", population = 9, sample = 10 }'),
+        ('"tpe"', '{ name = "tpe", multivariate = true }'),
+        ("integer(3, 40)", "integer(40, 3)"),
+        ("integer(3, 40)", "real(3, 40)"),
+        ("integer(3, 40)", "integer(3, 4000)"),
+        ("real(0.0, 0.5)", "real(0.0, 1.5)"),
+        ("[search.space]", "[search.space]\nwidth = 'integer(8, 16)'"),
+        ("integer(3, 40)", "choice(3, cnv(k=3))"),
         (
-            ('"tpe"', '"grid"'),
-            '  21 | sampler = "grid"\n'
-            "                 ^^^^^^\n"
-            "       [search] sampler: a grid cannot enumerate the real numbers of dropout: write choice(…) "
-            "instead of real(…), or use another sampler",
+            '\n[search.space]\nk = "integer(3, 40)"\ndropout = "real(0.0, 0.5)"',
+            "\n[factors]\nk = [3]\ndropout = [0]",
         ),
-        (
-            ('"tpe"', '"bayes"'),
-            '  21 | sampler = "bayes"\n'
-            "                 ^^^^^^^\n"
-            "       [search] sampler: "
-            "unknown sampler 'bayes'; nearest: cmaes",
-        ),
-        (
-            ('"max_length"', '"max_lenght"'),
-            '  23 | metric = "max_lenght"\n'
-            "                ^^^^^^^^^^^^\n"
-            "       [search] metric: unknown metric 'max_lenght'; nearest: max_length",
-        ),
-        (
-            ('sampler = "tpe"', 'sampler = "random"\npopulation = 9'),
-            "  22 | population = 9\n"
-            "       ^^^^^^^^^^\n"
-            "       [search] unknown key 'population': write "
-            'sampler = { name = "evolution", population = 9 }',
-        ),
-        (
-            ('"tpe"', '{ name = "evolution", population = 9, sample = 10 }'),
-            '  21 | sampler = { name = "evolution", population = 9, sample = 10 }\n'
-            "                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
-            "       [search] sampler: expected sample of at most population = 9, got 10",
-        ),
-        (
-            ('"tpe"', '{ name = "tpe", multivariate = true }'),
-            '  21 | sampler = { name = "tpe", multivariate = true }\n'
-            "                                 ^^^^^^^^^^^^\n"
-            "       [search] sampler: unknown key 'multivariate'; tpe chooses all dimensions jointly",
-        ),
-        (
-            ("integer(3, 40)", "integer(40, 3)"),
-            '  28 | k = "integer(40, 3)"\n'
-            "            ^^^^^^^^^^^^^^\n"
-            "       [search.space] k: lo must not be above hi, got 40 and 3",
-        ),
-        (
-            ("integer(3, 40)", "real(3, 40)"),
-            '  28 | k = "real(3, 40)"\n'
-            "           ^^^^^^^^^^^^^  [search.space] k: k must be a whole number, got 3.0\n"
-            "           ^^^^^^^^^^^^^  [search.space] k: k must be a whole number, got 40.0",
-        ),
-        (
-            ("integer(3, 40)", "integer(3, 4000)"),
-            '  28 | k = "integer(3, 4000)"\n'
-            "           ^^^^^^^^^^^^^^^^^^\n"
-            "       [search.space] k: k must be at most 1024, got 4000",
-        ),
-        (
-            ("real(0.0, 0.5)", "real(0.0, 1.5)"),
-            '  29 | dropout = "real(0.0, 1.5)"\n'
-            "                 ^^^^^^^^^^^^^^^^\n"
-            "       [search.space] dropout, used as [model] dropout: expected a number below 1, got 1.5",
-        ),
-        (
-            ("[search.space]", "[search.space]\nwidth = 'integer(8, 16)'"),
-            "  28 | width = 'integer(8, 16)'\n"
-            "       ^^^^^\n       [search.space] 'width' is unused: write {width} into a recipe "
-            "or a setting, or remove it",
-        ),
-        (
-            ("integer(3, 40)", "choice(3, cnv(k=3))"),
-            '  28 | k = "choice(3, cnv(k=3))"\n'
-            "           ^^^^^^^^^^^^^^^^^^^^^\n"
-            "       [search.space] k: k must be a whole number, got cnv(k=3)",
-        ),
-        (
-            (
-                '\n[search.space]\nk = "integer(3, 40)"\ndropout = "real(0.0, 0.5)"',
-                "\n[factors]\nk = [3]\ndropout = [0]",
-            ),
-            "  20 | [search]\n"
-            "       ^^^^^^^^\n"
-            "       [search] nothing to search: add a dimension to [search.space] or to the recipe",
-        ),
-        (
-            ("[search.space]", "[factors]\nk = [3]\n\n[search.space]"),
-            "  31 | k = \"integer(3, 40)\"\n       ^  [search.space] 'k' is already a factor: "
-            "rename one of the two",
-        ),
+        ("[search.space]", "[factors]\nk = [3]\n\n[search.space]"),
     ],
-    ids=lambda value: value[1] if isinstance(value, tuple) else "",
+    ids=lambda value: value[1],
 )
-def test_an_impossible_search_is_reported(change, told):
-    count = told.count("^\n") + told.count("^  ")
-    assert message(replaced(TEXT, change)) == f"study: {count} fault{'s' if count > 1 else ''}\n\n{told}"
+def test_an_impossible_search_is_reported(change, golden):
+    golden(message(replaced(TEXT, change)))
 
 
 def test_names_and_dimensions_are_looked_at_where_something_else_of_a_search_is_wrong():
@@ -317,11 +239,8 @@ def test_names_and_dimensions_are_looked_at_where_something_else_of_a_search_is_
     ]
     with pytest.raises(StudyError) as caught:
         load_study(TEXT, overrides)
-    found = [fault.message for fault in caught.value.faults]
-    assert {each.partition(";")[0] for each in found} == {
-        "[search] trials: expected at least 1, got -3",
-        "[search] metric: unknown metric 'nonsense'",
-        "[search] limits: unknown metric 'bleuu'",
-        "[search.space] k: lo must not be above hi, got 9 and 3",
-    }
-    assert not any("parameters, parameters" in each for each in found)
+    found = dict(fault.message.split(": ", 1) for fault in caught.value.faults)
+    assert found.keys() == {"[search] trials", "[search] metric", "[search] limits", "[search.space] k"}
+    assert "'nonsense'" in found["[search] metric"]
+    assert "'bleuu'" in found["[search] limits"]
+    assert not any("parameters, parameters" in each for each in found.values())
