@@ -29,7 +29,7 @@ from activemem.reporting.statistics.pooled_differences import (
     Difference,
     differences_between,
 )
-from activemem.studies.claims.comparisons import looks
+from activemem.studies.claims.interim_tests import looks
 
 LEVEL = 0.05
 SEEDS = (2, 3, 5, 10)

@@ -18,7 +18,7 @@ import numpy as np
 from activemem.reporting.claims.hypothesis_test import PairedTest
 from activemem.reporting.statistics.decided_differences import look_level
 from activemem.reporting.statistics.pooled_differences import Values, pooled_variance
-from activemem.studies.claims.comparisons import looks
+from activemem.studies.claims.interim_tests import looks
 
 MIXERS, STAGES = 4, 2
 ALPHA = 0.05

@@ -68,7 +68,7 @@ def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies:
     tasks = {
         trial.id: trial.common.task
         for study in studies
-        for trial in (outcome_trials(study, completed).values() if study.search else study.trials)
+        for trial in outcome_trials(study, completed).values()
     }
     is_own = has_trial(tasks)
     outcomes = with_bits_per_byte(outcomes, named, tasks)

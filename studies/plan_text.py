@@ -8,7 +8,7 @@ from itertools import chain
 from textwrap import wrap
 
 from ..grammar.vocabulary.spec import uncounted_kernels
-from .claims.comparisons import looks
+from .claims.interim_tests import looks
 from .planning.memory_estimates import StepMemory
 from .planning.plan import ModelCost, Plan
 from .planning.reused_trials import ShorterTrial, describe_stale

@@ -507,7 +507,8 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
         check_search_space(diagnostics, search, dimensions, study.choose)
         check_search_ends(diagnostics, search, [each.settings for each in study.boundary_trials()])
     if not diagnostics.faults:
-        trials = study.boundary_trials() if study.search else [*study.cells, *study.source.over_budget]
+        every, first = [*study.cells, *study.source.over_budget], study.seeds[0]
+        trials = study.boundary_trials() if study.search else [each for each in every if each.seed == first]
         _check_metrics(diagnostics, design, shown, trials)
     return study
 
@@ -674,7 +675,7 @@ def _check_metrics(diagnostics: Diagnostics, design: Design, shown: Shown, trial
     """Report each shown or claimed metric that no trial will have.
 
     The message names the key that would add it. A table or a figure needs one selected trial that can have
-    it, a claim each cell that it names, a path each of its cells.
+    it, a claim each cell that it names, a path each of its cells. One trial of each cell is enough.
     """
     check_shown_metrics(diagnostics, "table", shown.tables, trials)
     check_shown_metrics(diagnostics, "curve", shown.curves, trials)

@@ -31,8 +31,8 @@ from ...studies.claims.comparisons import (
     cell_label,
     iter_quantities,
     number_parts,
-    seeds_at_looks,
 )
+from ...studies.claims.interim_tests import seeds_at_looks
 from ...studies.claims.reader import cell_key
 from ...studies.planning.final_values import ValueStatus, cost_per_epoch, smallest_step, trial_values
 from ...studies.planning.reused_trials import find_stale_trials

@@ -18,14 +18,14 @@ from ...studies.catalog.metrics import (
     with_sign,
 )
 from ...studies.catalog.published import PublishedNumber, published_tables
-from ...studies.claims.comparisons import seeds_at_looks
+from ...studies.claims.interim_tests import seeds_at_looks
 from ...studies.presentation.changes import CHANGES, Changes, read_changes
 from ...studies.presentation.kinds import Spread, TableExtras, is_selected, selected_levels
 from ...studies.presentation.metric_words import with_true_title
 from ...studies.resolve.trial import CellKey as TrialCell
 from ...studies.resolve.trial import Trial, first_of_each_kind
 from ...studies.schema.factors import SEED, level_names, level_text, one_line
-from ...studies.schema.settings import Level
+from ...studies.schema.settings import Level, TrialSettings
 from ...studies.study import Study
 from ..outcomes import provenance
 from ..statistics.estimates import Estimate
@@ -75,7 +75,7 @@ class TableCells:
             columns=tuple(column.head for column in self.columns),
             cells=cells,
             footnotes=self.footnotes.as_tuple(),
-            provenance=provenance(list(dict.fromkeys(trial.id for trial in shown)), self.outcomes),
+            provenance=provenance({trial.id for trial in shown}, self.outcomes),
             keys=tuple(
                 ColumnKey(metric=column.metric.name, level=column.head if column.level else "")
                 for column in self.columns
@@ -85,7 +85,7 @@ class TableCells:
             groups=tuple(row.group for row in self.rows) if any(row.group for row in self.rows) else (),
             spread=spec.spread,
         )
-        table = note_unsolved(table, [trial.common for trial in shown])
+        table = note_unsolved(table, self.settings)
         table = note_chance(table, self)
         if match and self.extras.paper_only:
             table = add_paper_only(table, match, self.rows, self.columns)
@@ -137,12 +137,22 @@ class TableCells:
 
         These are the trials of the study's seeds. A trial of an added seed belongs to them once it has ended.
         """
-        seeds = set(self.study.seeds)
-        added = {trial.id for trial in self.trials if trial.levels[SEED] not in seeds}
-        if not added:
+        if len(self.looks) == 1:
             return self.trials
-        ended = added.intersection(self.outcomes["trial"])
-        return [trial for trial in self.trials if trial.levels[SEED] in seeds or trial.id in ended]
+        seeds = set(self.study.seeds)
+        ended = {trial.id for trial in self.trials if trial.seed not in seeds}
+        ended.intersection_update(self.outcomes["trial"])
+        return [trial for trial in self.trials if trial.seed in seeds or trial.id in ended]
+
+    @cached_property
+    def trial_of_each_cell(self) -> list[Trial]:
+        """Return one of the shown trials of each cell, whose seeds share an object of settings."""
+        return list({id(trial.common): trial for trial in self.shown_trials}.values())
+
+    @cached_property
+    def settings(self) -> list[TrialSettings]:
+        """Return the settings of the shown trials, once for trials that differ only in the seed."""
+        return [trial.settings for trial in first_of_each_kind(self.trial_of_each_cell)]
 
     def _in_rows(self, trials: Iterable[Trial]) -> list[Trial]:
         """Return the selected trials that belong to a row of the table.
@@ -175,8 +185,8 @@ class TableCells:
     @cached_property
     def columns(self) -> tuple[TableColumn, ...]:
         """Return the columns of the table."""
-        settings = [trial.settings for trial in first_of_each_kind(self.trials)]
-        metrics = [with_true_title(find_metric(name, self.spec.digits), settings) for name in self.spec.value]
+        found = (find_metric(name, self.spec.digits) for name in self.spec.value)
+        metrics = [with_true_title(metric, self.settings) for metric in found]
         if self.spec.columns is None:
             return tuple(
                 TableColumn(metric=metric, level="", head=metric_head(metric, words))
@@ -208,10 +218,8 @@ class TableCells:
         if spec.pick is not None:
             best, remarks = pick_best(spec, tally(self.trials))
             return {place: (each,) for place, each in best.items()}, remarks
-        by_look = [
-            tally([each for each in self.trials if each.levels[SEED] in seeds])
-            for seeds in map(frozenset, self.looks)
-        ]
+        looks = map(frozenset, self.looks)
+        by_look = [tally([each for each in self.trials if each.seed in seeds]) for seeds in looks]
         first, *later = ({place: each for place, (each,) in found.items()} for found in by_look)
         return tallies_by_look(first, later), {}
 

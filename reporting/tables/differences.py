@@ -22,7 +22,6 @@ from ...studies.presentation.metric_words import (
     in_sentence,
     with_true_title,
 )
-from ...studies.resolve.trial import first_of_each_kind
 from ...studies.schema.factors import SEED, level_name, one_line
 from ...studies.schema.settings import Level, TrialSettings
 from ...studies.text.units import degrees_of_freedom, number_range, plural
@@ -304,8 +303,7 @@ SPREADS = {"sd": "± s.d.", "se": "± s.e.", "ci": "[95 % interval]"}
 def caption_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[str, ...]:
     """Return the sentences of the caption of a table with these cells."""
     spec, columns, counts, match = made.spec, made.columns, made.counts, made.published_match
-    settings = [trial.settings for trial in first_of_each_kind(made.shown_trials)]
-    tallies = made.tallies.values()
+    settings, tallies = made.settings, made.tallies.values()
     subject = caption_start(spec.caption, [column.metric for column in columns])
     shown = [SEED, *filter(None, (spec.rows, spec.columns, *spec.over))]
     fixed = fixed_levels([trial.levels for trial in made.shown_trials], shown, made.study.design)
@@ -425,8 +423,7 @@ def note_chance(table: Table, made: TableCells) -> Table:
     guessing accuracy is unknown, or that mix tasks, have no such footnote.
     """
     tasks: dict[tuple[str, str], dict[str, TrialSettings]] = {}
-    # trials of a cell share their common settings
-    for trial in {id(each.common): each for each in made.shown_trials}.values():
+    for trial in made.trial_of_each_cell:
         task = trial.common.task.model_dump_json()
         tasks.setdefault(made.place(trial.levels), {})[task] = trial.common
     groups: dict[tuple[str, str, float], set[tuple[int, int]]] = {}

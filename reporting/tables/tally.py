@@ -168,10 +168,11 @@ def tally_trials(
         if metric in COSTS:
             valued = _with_counted(valued, trials, metric)
         known, per_epoch = find_metric(metric), cost_per_epoch(metric, outcomes)
-        steps = (smallest_step(known, trial.common, per_epoch.get(trial.id)) for trial in trials)
-        valued = valued.with_columns(
-            step=pl.Series(0.0 if metric in ANALYTIC_COSTS else each for each in steps)
-        )
+        step = pl.lit(0.0 if metric in ANALYTIC_COSTS else smallest_step(known, None))
+        if per_epoch or known.steps_with_curriculum:
+            steps = (smallest_step(known, trial.common, per_epoch.get(trial.id)) for trial in trials)
+            step = pl.Series(steps, dtype=pl.Float64)
+        valued = valued.with_columns(step=step)
         if spec.pick:  # cells of different levels are still paired by their seeds
             valued = valued.with_columns(unit="seed")
         for row, column, tally in _tallies(valued, separate=spec.pick is not None):
@@ -206,7 +207,6 @@ def tallies_by_look(
 def _locate_trials(
     trials: Sequence[Trial], rows: str, columns: str | None, over: Sequence[str]
 ) -> pl.DataFrame:
-    units: dict[object, int] = {}
     # typed, because 1, 1.0 and True are different levels but equal keys
     text = lru_cache(maxsize=None, typed=True)(level_text)
     names = {factor: _names(trials, factor) for factor in over}
@@ -216,15 +216,16 @@ def _locate_trials(
         return ", ".join(f"{factor} {names[factor][text(levels[factor])]}" for factor in named)
 
     located = [trial.levels for trial in trials]
-    labels = [label(levels) if over else "" for levels in located]
+    none = [""] * len(trials)
+    labels = [label(levels) for levels in located] if over else none
+    units = [levels[SEED] for levels in located]
+    units = [*zip(units, labels, strict=True)] if over else units
+    numbers = {unit: number for number, unit in enumerate(dict.fromkeys(units))}
     data = {
         "row": [text(levels[rows]) for levels in located],
-        "column": ["" if columns is None else text(levels[columns]) for levels in located],
+        "column": none if columns is None else [text(levels[columns]) for levels in located],
         "over": labels,
-        "unit": [
-            units.setdefault((levels[SEED], name), len(units))
-            for levels, name in zip(located, labels, strict=True)
-        ],
+        "unit": [numbers[unit] for unit in units],
     }
     return pl.DataFrame(data, schema=_LOCATED_SCHEMA)
 

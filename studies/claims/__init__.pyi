@@ -2,7 +2,7 @@ from .comparisons import AllOf as AllOf
 from .comparisons import AnyOf as AnyOf
 from .comparisons import NotOf as NotOf
 from .comparisons import iter_comparisons as iter_comparisons
-from .comparisons import looks as looks
+from .interim_tests import looks as looks
 from .parser import FUNCTIONS as FUNCTIONS
 from .parser import SIGNS as SIGNS
 from .parser import parse_claim as parse_claim

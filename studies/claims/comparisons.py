@@ -6,7 +6,7 @@ AllOf, AnyOf and NotOf combine comparisons.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Literal
@@ -282,27 +282,3 @@ class Claim:
         """The different quantities that the claim compares, in text order."""
         found = (each for comparison in self.comparisons for each in iter_quantities(comparison))
         return list(dict.fromkeys(found))
-
-
-GROWTH = 1.5
-"""The number of seed pairs at one look (interim analysis), divided by the number at the previous look."""
-
-
-def looks(first: int, most: int) -> tuple[int, ...]:
-    """Return the growing seed counts at which a claim is tested, from `first` to `most`.
-
-    Each number is GROWTH times the previous one, rounded up.
-    """
-    found = [first]
-    while found[-1] < most:
-        found.append(min(most, math.ceil(GROWTH * found[-1])))
-    return tuple(found)
-
-
-def seeds_at_looks(seeds: Sequence[int], later: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Return the seeds that each look (interim test of a claim) uses.
-
-    A study has `seeds`, and may get the `later` seeds as well.
-    """
-    every = (*seeds, *later)
-    return tuple(every[:count] for count in looks(len(seeds), len(every)))

@@ -145,7 +145,9 @@ def study_status(
     rows = study_outcomes(study, outcomes)
     statuses = dict(zip(rows["trial"].to_list(), rows["status"].to_list(), strict=True))
     of_added_seeds = {trial.id for trial in study.source.added}
-    in_file = {trial: status for trial, status in statuses.items() if trial not in of_added_seeds}
+    in_file = statuses
+    if of_added_seeds:
+        in_file = {trial: status for trial, status in statuses.items() if trial not in of_added_seeds}
     unfinished = _unfinished(study, store, statuses)
     within_budget = None
     if study.search is not None:

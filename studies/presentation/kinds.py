@@ -414,10 +414,10 @@ def check_shown_metrics(
 ) -> None:
     """Report each metric of a table or figure that none of its trials can have.
 
-    The message names the key that would add the metric.
+    The message names the key that would add the metric. `trials` has one of each cell, with any seed.
     """
     for index, spec in enumerate(specs):
-        select = getattr(spec, "select", {})
+        select = {factor: kept for factor, kept in getattr(spec, "select", {}).items() if factor != SEED}
         selected = [each.common for each in trials if is_selected(select, each.levels)]
         axis = getattr(spec, "x", "") if spec.kind == "line" else ""
         for key, name in spec.named_metrics():

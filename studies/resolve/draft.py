@@ -88,7 +88,7 @@ class Draft:
         """
         places: dict[tuple[str, str], KeyPath] = {}
         for name, levels in self.design.combined_factors.items():
-            for index, level in enumerate(levels):
+            for index, level in enumerate(levels) if name != SEED else ():
                 places.setdefault((name, level_key(level)), ("factors", name, index))
         tables = self.data.get("cells", [])
         for index, cell in self.design.listed_cells.items():

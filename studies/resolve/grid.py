@@ -117,7 +117,7 @@ def build_grid(diagnostics: Diagnostics, study: Study) -> TrialSource:
     Cells with invalid combinations of levels are reported. A budget that excludes every cell is a fault, too:
     there would be nothing to run.
     """
-    design, name = study.design, study.name
+    design, seeds = study.design, study.seeds
     count = design.count()
     if count > MAX_TRIALS:
         where = "cells" if design.listed_cells and "factors" not in diagnostics.data else "factors"
@@ -127,15 +127,18 @@ def build_grid(diagnostics: Diagnostics, study: Study) -> TrialSource:
     over_budget: list[Trial] = []
     size_matches: dict[str, SizeMatch] = {}
     for block in design.blocks():
-        resolved = [(levels, _resolve_cell(diagnostics, study, levels)) for levels in block]
-        for seed, (levels, cell) in itertools.product(design.factors[SEED], resolved):
-            if cell is None:
+        allowed: list[list[Trial]] = []
+        refused: list[list[Trial]] = []
+        for levels in block:
+            if (cell := _resolve_cell(diagnostics, study, levels)) is None:
                 continue
-            kind, match, allowed = cell
-            trial = Trial(study=name, levels={**levels, SEED: seed}, settings=kind, seed=int(seed))
-            (cells if allowed else over_budget).append(trial)
+            kind, match, is_allowed = cell
+            trials = kind.trials(study.name, levels, seeds)
+            (allowed if is_allowed else refused).append(trials)
             if match is not None:
-                size_matches.setdefault(trial.id, match)
+                size_matches = {trial.id: match for trial in trials} | size_matches
+        cells += itertools.chain.from_iterable(zip(*allowed, strict=True))  # by seed
+        over_budget += itertools.chain.from_iterable(zip(*refused, strict=True))
     if over_budget and not cells and not diagnostics.faults:
         _report_over_budget(diagnostics, study.budget, over_budget)
     return TrialSource(cells=tuple(cells), over_budget=tuple(over_budget), size_matches=size_matches)
