@@ -172,20 +172,20 @@ def test_a_chosen_sum_joins_the_sum_around_it():
 
 
 @pytest.mark.parametrize(
-    ("values", "message"),
+    "values",
     [
-        ({"cont": 2}, "there is no dimension 'cont'; nearest: count"),
-        ({"count": 5}, "count must be a value of integer(1, 4), got 5"),
-        ({"count": 2.5}, "count must be a value of integer(1, 4), got 2.5"),
-        ({"count": True}, "count must be a value of integer(1, 4), got True"),
-        ({"choice": "cgru"}, "choice must be one of sa, conv(k=integer(3, 40)), got cgru"),
-        ({"conv.k.2": 4}, "conv.k.2 must be one of 3, 5, got 4"),
+        {"cont": 2},
+        {"count": 5},
+        {"count": 2.5},
+        {"count": True},
+        {"choice": "cgru"},
+        {"conv.k.2": 4},
     ],
 )
-def test_a_value_outside_of_its_dimension_is_refused(values: dict[str, nodes.Scalar], message: str):
+def test_a_value_outside_of_its_dimension_is_refused(values: dict[str, nodes.Scalar], golden: GoldenTexts):
     with pytest.raises(RecipeError) as caught:
         parse(SPACE).choose(values)
-    assert [fault.message for fault in caught.value.faults] == [message]
+    golden([fault.message for fault in caught.value.faults])
 
 
 def test_a_step_is_kept_to():
@@ -213,23 +213,23 @@ def test_a_dimension_can_be_written_by_itself(text: str, dimension: nodes.Dimens
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    "text",
     [
-        ("sa", "expected integer(…), real(…) or choice(…), got sa"),
-        ("3", "expected integer(…), real(…) or choice(…), got 3"),
-        ("{k}", "expected integer(…), real(…) or choice(…), got {k}"),
-        ("sa >> ff(8)", "expected integer(…), real(…) or choice(…), got sa >> ff(8)"),
-        ("integer(1, 2.5)", "a value must be a whole number, got 2.5"),
-        ("real(2, 1)", "lo must not be above hi, got 2.0 and 1.0"),
-        ("choice(sa, conv(k=0))", "k must be at least 1, got 0"),
-        ("choice(relu, relu)", "this option is listed twice"),
-        ("choice(sa", "this parenthesis is never closed"),
+        "sa",
+        "3",
+        "{k}",
+        "sa >> ff(8)",
+        "integer(1, 2.5)",
+        "real(2, 1)",
+        "choice(sa, conv(k=0))",
+        "choice(relu, relu)",
+        "choice(sa",
     ],
 )
-def test_a_wrong_dimension_says_why(text: str, message: str):
+def test_a_wrong_dimension_says_why(text: str, golden: GoldenTexts):
     with pytest.raises(RecipeError) as caught:
         parse_dimension(text)
-    assert [fault.message for fault in caught.value.faults] == [message]
+    golden([fault.message for fault in caught.value.faults])
 
 
 def test_a_recipe_is_made_of_its_tree_alone():

@@ -2,6 +2,7 @@ import io
 import itertools
 import logging
 import os
+import re
 from datetime import UTC, datetime, timedelta
 
 import polars as pl
@@ -34,8 +35,7 @@ TRIAL = encode(trial_frame(make_trial_row()))
 METRICS = encode(metric_frame(make_trial_row(), make_metric_rows()))
 MERGED = encode(pl.concat([trial_frame(make_trial_row(number)) for number in range(3)]))
 FILES = {"trial": TRIAL, "metrics": METRICS, "merged": MERGED}
-CHECKSUM_REASON = "its bytes do not match its checksum"
-END_REASON = "it is truncated or its end was changed"
+END_REASON = "truncated"
 
 
 @pytest.fixture(autouse=True)
@@ -109,7 +109,7 @@ def test_a_flipped_byte_anywhere_quarantines_the_file_and_leaves_the_others(root
     assert str(store_contents(root)) == str(before)
 
 
-def test_quarantined_files_are_named_listed_logged_and_recorded(root, caplog):
+def test_quarantined_files_are_named_listed_logged_and_recorded(root, caplog, golden):
     fill_store(root, [1])
     path = uncompacted_path(root, 1)
     data = path.read_bytes()
@@ -119,10 +119,9 @@ def test_quarantined_files_are_named_listed_logged_and_recorded(root, caplog):
     assert store.trials().is_empty()
     assert store.damaged == (aside,)
     assert aside.read_bytes() == data[:-1]
-    line = f"trials/alpha/{path.name}"
-    assert caplog.messages == [f"{line} is quarantined: {END_REASON}; its contents count as missing"]
+    golden(caplog.messages)
     time, note = (root / "quarantine/notes.txt").read_text().split("  ")
-    assert note == f"{line}: {END_REASON}\n"
+    golden(note)
     assert abs(datetime.now(UTC) - datetime.fromisoformat(time)) < timedelta(minutes=2)
     assert Store(root).damaged == ()
 
@@ -167,9 +166,8 @@ def test_a_damaged_merged_file_is_quarantined_and_its_trials_are_missing(root, c
     merged.write_bytes(data)
     assert store.latest_attempts() == {make_trial_id(3): ("done", 0)}
     assert store.damaged == (root / "quarantine/trials/alpha" / merged.name,)
-    assert caplog.messages == [
-        f"trials/alpha/{merged.name} is quarantined: {CHECKSUM_REASON}; its contents count as missing"
-    ]
+    (message,) = caplog.messages
+    assert re.match(f"trials/alpha/{merged.name} .*checksum", message)
 
 
 def test_compaction_quarantines_damaged_files_and_merges_the_rest(root):
@@ -180,7 +178,7 @@ def test_compaction_quarantines_damaged_files_and_merges_the_rest(root):
     assert [path.name for path in store.damaged] == [f"{make_trial_id(2)}-0.parquet"]
 
 
-def test_a_damaged_file_that_cannot_be_moved_is_left_out_where_it_is(root, caplog):
+def test_a_damaged_file_that_cannot_be_moved_is_left_out_where_it_is(root, caplog, golden):
     store = fill_store(root, [1, 2])
     path = uncompacted_path(root, 2)
     path.write_bytes(b"PAR1")
@@ -189,10 +187,7 @@ def test_a_damaged_file_that_cannot_be_moved_is_left_out_where_it_is(root, caplo
         assert store.latest_attempts() == {make_trial_id(1): ("done", 0)}
     assert store.damaged == (path,)
     assert path.read_bytes() == b"PAR1"
-    assert caplog.messages[0] == (
-        f"trials/alpha/{path.name} is quarantined: {END_REASON}; it could not be moved (Not a directory); "
-        "its contents count as missing"
-    )
+    golden(caplog.messages[0])
 
 
 def write_without_checksum(frame, path, version=None):
@@ -219,23 +214,22 @@ def test_an_unknown_schema_version_is_refused_and_left_alone(root, dataset, gold
     assert store.damaged == ()
 
 
-@pytest.mark.parametrize(("version", "found"), [("3", "3: a newer activemem wrote it"), ("1.1", "1.1")])
-def test_parquet_of_another_version_is_refused(root, version, found):
+@pytest.mark.parametrize("version", ["3", "1.1"])
+def test_parquet_of_another_version_is_refused(root, version, golden):
     path = uncompacted_path(root, 1)
     write_without_checksum(trial_frame(make_trial_row(1)), path, version)
-    with pytest.raises(StoreError) as caught:
+    with golden.raises(StoreError):
         Store(root).latest_attempts()
-    assert str(caught.value) == f"{path}: expected activemem.schema 1 or 2, got {found}"
     assert path.exists()
 
 
-def test_parquet_that_no_store_wrote_is_left_out_and_where_it_is(root, caplog):
+def test_parquet_that_no_store_wrote_is_left_out_and_where_it_is(root, caplog, golden):
     store = fill_store(root, [1])
     path = uncompacted_path(root, 2)
     write_without_checksum(trial_frame(make_trial_row(2)), path)
     for _ in range(2):
         assert list(store.latest_attempts()) == [make_trial_id(1)]
-    assert caplog.messages == [f"trials/alpha/{path.name} is skipped: it was not written by activemem"]
+    golden(caplog.messages)
     assert store.damaged == (path,)
     assert path.exists()
 
@@ -263,16 +257,11 @@ def test_an_irregular_file_does_not_stop_other_reads(root, caplog, kind):
     assert store.records.load("beta") is None
     assert store.upkeep.compact() == 4
     assert str(store_contents(root)) == str(before)
-    assert all(
-        message.endswith("is skipped: expected a file, got a folder, a pipe, a broken link or the like")
-        for message in caplog.messages
-    )
+    assert all(message.endswith("a pipe, a broken link or the like") for message in caplog.messages)
 
 
-def test_a_file_of_our_version_without_its_seal_is_damaged(root, caplog):
+def test_a_file_of_our_version_without_its_seal_is_damaged(root, caplog, golden):
     path = uncompacted_path(root, 1)
     write_without_checksum(trial_frame(make_trial_row(1)), path, "1")
     assert Store(root).latest_attempts() == {}
-    assert caplog.messages == [
-        f"trials/alpha/{path.name} is quarantined: its checksum is missing; its contents count as missing"
-    ]
+    golden(caplog.messages)

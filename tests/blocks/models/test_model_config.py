@@ -349,8 +349,8 @@ def test_weights_that_are_loaded_are_noted_by_every_block():
     assert made("ff(5)", vocab=VOCAB).penalty() is None
 
 
-def test_impossible_values_are_reported_together():
-    with pytest.raises(BuildError) as caught:
+def test_impossible_values_are_reported_together(golden):
+    with golden.raises(BuildError):
         build(
             "ff(8)",
             d_model=3,
@@ -370,29 +370,10 @@ def test_impossible_values_are_reported_together():
             bias_init="ones",
             output_act="sine",
         )
-    assert str(caught.value) == "\n".join(
-        [
-            "recipe 'ff(8)' cannot be built",
-            "  norm: expected 'pre', 'post' or 'none', got 'off'",
-            "  position: unknown position 'learnt'; nearest: learned",
-            "  attention_dropout: expected at least 0, got -0.5",
-            "  embedding_dropout: expected a number below 1, got 1.0",
-            "  norm_eps: expected a number above 0, got 0.0",
-            "  embedding: expected 'scaled', 'unit', 'unit_scaled', 'uniform' or 'unit_uniform', got 'large'",
-            "  init: expected 'glorot', 'he', 'lecun' or 'uniform', got 'zero'",
-            "  attention_std: expected a number above 0, got -1.0",
-            "  bias_init: expected 'zero', 'glorot' or 'uniform', got 'ones'",
-            "  residual_init: expected 'plain', 'depth' or 'zero', got 'deep'; nearest: depth",
-            "  output_act: expected 'none', 'relu', 'gelu', 'gelu_tanh', 'tanh' or 'leaky_relu', got 'sine'",
-            "  logit_cap: expected a number above 0, got 0.0",
-            "  columns: expected at least 1, got 0",
-            "  targets: expected at least 1, got 0",
-        ]
-    )
 
 
-def test_contradictory_settings_are_reported_together():
-    with pytest.raises(BuildError) as caught:
+def test_contradictory_settings_are_reported_together(golden):
+    with golden.raises(BuildError):
         build(
             "ff(8)",
             d_model=3,
@@ -404,17 +385,6 @@ def test_contradictory_settings_are_reported_together():
             logit_cap=1.0,
             cutoffs=(10, 10),
         )
-    assert str(caught.value) == "\n".join(
-        [
-            "recipe 'ff(8)' cannot be built",
-            "  residual_init zero needs residual connections, got none",
-            "  logit_cap needs logits as outputs, got clusters",
-            "  tied weights need symbols as inputs and outputs, got numbers",
-            "  cutoffs need symbols as inputs and outputs, got numbers",
-            "  expected increasing cutoffs below 20, the size of the vocabulary, got 10, 10",
-            "  expected d_model of at least 16 for 2 cut-offs, got 3",
-        ]
-    )
 
 
 @pytest.mark.parametrize(("inside", "around"), [(0.4, 0.0), (0.0, 0.4), (None, 0.4), (0.3, 0.4)])

@@ -1,7 +1,5 @@
 """Weights of the adaptive-span program in our models: equal outputs, and rejected checkpoints."""
 
-import re
-
 import pytest
 import torch
 
@@ -109,7 +107,7 @@ def test_weights_that_do_not_fit_are_reported_together_and_leave_the_model_uncha
     assert all(ours.equal(kept) for ours, kept in zip(model.parameters(), before, strict=True))
 
 
-def test_a_model_that_the_program_does_not_have_is_refused_with_all_reasons():
+def test_a_model_that_the_program_does_not_have_is_refused_with_all_reasons(golden):
     other = "sa(pos=relative, span=12, heads=2, head_width=4, self=true, pos_values=true)"
     model = build(
         f"{other} >> ff(4, act=gelu) >> ff(4) >> attn_split(N=2) >> all_attn(N=0)",
@@ -117,29 +115,8 @@ def test_a_model_that_the_program_does_not_have_is_refused_with_all_reasons():
         vocab=9,
         output_bias=False,
     )
-    with pytest.raises(WeightsError) as caught:
+    with golden.raises(WeightsError):
         load_adaptive_span_weights(model, "nothing.pt")
-    assert str(caught.value) == "\n".join(
-        [
-            f"the released program cannot build {model.recipe.text}",
-            "  expected causal=True, got False",
-            "  expected norm=post, got pre",
-            "  expected position=none, got timing",
-            "  expected zero_past=True, got False",
-            "  expected embedding=unit, got scaled",
-            "  expected output_bias=True, got False",
-            "  sub-layer 1: expected self=false, got true",
-            "  sub-layer 1: expected pos_values=false, got true",
-            "  sub-layer 1: expected heads × head_width of 16, the width of the model, got 8",
-            "  sub-layer 2: expected act=relu, got another activation",
-            "  sub-layer 3: expected ff only after sa, got ff in another place",
-            "  sub-layer 4: expected all_attn, or sa with a span and ff, got AttentionSplit",
-            "  sub-layer 5: expected the span and head_width of the first sub-layer, got positions of "
-            "span=1024, head_width=64",
-            "  sub-layer 5: expected heads × head_width of 16, the width of the model, got 512",
-            "  sub-layer 5: expected N of at least 1, got 0",
-        ]
-    )
 
 
 def test_a_file_that_holds_no_weights_is_reported(tmp_path):
@@ -147,13 +124,12 @@ def test_a_file_that_holds_no_weights_is_reported(tmp_path):
     torch.save([1, 2], tmp_path / "list.pt")
     (tmp_path / "text.pt").write_text("weights")
     for name, told in (
-        ("list.pt", ".*list.pt: expected a dict of tensors, or a checkpoint with such a dict as `model`"),
-        ("text.pt", ".*text.pt cannot be read: "),
-        ("none.pt", ".*none.pt cannot be read: .*No such file"),
+        ("list.pt", "dict of tensors"),
+        ("text.pt", "cannot be read"),
+        ("none.pt", "No such file"),
     ):
-        with pytest.raises(WeightsError) as caught:
+        with pytest.raises(WeightsError, match=f"{name}.* {told}"):
             load_adaptive_span_weights(model, tmp_path / name)
-        assert re.match(told, str(caught.value))
 
 
 LINES = ["b a c", "a b", "d b"]

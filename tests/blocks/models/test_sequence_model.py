@@ -248,24 +248,11 @@ def without_module():
     SPECS.unregister(name)
 
 
-def test_models_that_cannot_be_built_are_reported_with_all_reasons(without_module):
+def test_models_that_cannot_be_built_are_reported_with_all_reasons(without_module, golden):
     recipe = f"{{mixer}} + conv(k=integer(1, 3)) >> {without_module}"
-    with pytest.raises(BuildError) as caught:
+    with golden.raises(BuildError):
         build(recipe, d_model=0, vocab=0, norm="both", position="learnt", dropout=1.0)
     assert without_module not in BLOCKS
-    assert str(caught.value) == "\n".join(
-        [
-            f"recipe '{recipe}' cannot be built",
-            "  hole {mixer} is not filled",
-            "  search dimension conv.k has no value",
-            "  block 'only_said' has no registered module",
-            "  d_model: expected at least 1, got 0",
-            "  norm: expected 'pre', 'post' or 'none', got 'both'",
-            "  position: unknown position 'learnt'; nearest: learned",
-            "  dropout: expected a number below 1, got 1.0",
-            "  vocab: expected at least 1, got 0",
-        ]
-    )
 
 
 def test_a_model_over_the_limit_is_refused_before_anything_is_allocated(golden):

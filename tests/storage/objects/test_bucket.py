@@ -6,49 +6,39 @@ import pytest
 
 from activemem.storage import Bucket, BucketError, Store, StoreError
 
-EXPECTED = "expected a folder, or s3://, gs:// or az:// with a bucket"
-
 
 def puts(method, _):
     return method == "PUT"
 
 
 @pytest.mark.parametrize(
-    ("address", "expected"),
+    "address",
     [
-        ("ftp://bucket/x", f"{EXPECTED}, got 'ftp://bucket/x'"),
-        ("s3://", f"{EXPECTED}, got 's3://'"),
-        ("s3:/bucket", f"{EXPECTED}, got 's3:/bucket'"),
-        ("s3://bucket/../x", f"{EXPECTED}, without . or .. in its path, got 's3://bucket/../x'"),
-        ("s3://other/x", "s3://other/x: expected a bucket, got: NoSuchBucket (404 Not Found) from {server}"),
-        ("az://box/x", "az://box/x: expected a bucket, got: Account must be specified"),
+        "ftp://bucket/x",
+        "s3://",
+        "s3:/bucket",
+        "s3://bucket/../x",
+        "s3://other/x",
+        "az://box/x",
     ],
 )
-def test_an_address_that_will_not_do_is_reported_in_one_line(server, monkeypatch, address, expected):
+def test_an_address_that_will_not_do_is_reported_in_one_line(server, monkeypatch, address, golden):
     monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
     with pytest.raises(StoreError) as caught:
         Store(address)
-    assert str(caught.value) == expected.format(server=server.environment["AWS_ENDPOINT_URL"])
+    golden(str(caught.value).replace(server.environment["AWS_ENDPOINT_URL"], "SERVER"))
 
 
 @pytest.mark.parametrize(
-    ("variable", "value", "expected"),
+    ("variable", "value"),
     [
-        (
-            "AWS_ACCESS_KEY_ID",
-            "other",
-            "expected a bucket, got: InvalidAccessKeyId (403 Forbidden) from {server}",
-        ),
-        ("AWS_ACCESS_KEY_ID", None, "expected a bucket, got: no credentials (Missing AccessKeyId)"),
-        (
-            "AWS_ENDPOINT_URL",
-            "http://127.0.0.1:9",
-            "expected a bucket, got: no answer from http://127.0.0.1:9",
-        ),
+        ("AWS_ACCESS_KEY_ID", "other"),
+        ("AWS_ACCESS_KEY_ID", None),
+        ("AWS_ENDPOINT_URL", "http://127.0.0.1:9"),
     ],
 )
 def test_wrong_credentials_and_no_network_are_reported_in_one_line(
-    server, monkeypatch, variable, value, expected
+    server, monkeypatch, variable, value, golden
 ):
     if value is None:
         monkeypatch.delenv(variable)
@@ -56,8 +46,7 @@ def test_wrong_credentials_and_no_network_are_reported_in_one_line(
         monkeypatch.setenv(variable, value)
     with pytest.raises(StoreError) as caught:
         Store("s3://bucket")
-    told = expected.format(server=server.environment["AWS_ENDPOINT_URL"])
-    assert str(caught.value) == f"s3://bucket: {told}"
+    golden(str(caught.value).replace(server.environment["AWS_ENDPOINT_URL"], "SERVER"))
 
 
 def test_missing_credentials_are_reported(server, monkeypatch):
@@ -66,8 +55,8 @@ def test_missing_credentials_are_reported(server, monkeypatch):
     monkeypatch.setenv("AWS_METADATA_ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(StoreError) as caught:
         Store("s3://bucket")
-    told = "expected a bucket, got: no credentials (no answer) from http://127.0.0.1:9"
-    assert str(caught.value) == f"s3://bucket: {told}"
+    assert "no credentials" in str(caught.value)
+    assert str(caught.value).endswith("http://127.0.0.1:9")
 
 
 def test_without_the_extra_the_command_that_installs_it_is_reported(monkeypatch, golden):

@@ -40,36 +40,33 @@ def test_a_rung_is_a_training_with_settings_of_its_own(changes, rungs, settings)
         assert tuple(settings(trial.settings) for trial in trials) == rungs
 
 
-WRONG = {
-    "search.scheduler.fidelity=widht": "expected epochs, length, data, a factor or a dimension, "
-    "got 'widht'; nearest: width",
-    "search.scheduler.min_fidelity=4": "min_fidelity has no effect, since the first rung is width = 8: "
-    "remove min_fidelity",
-    "search.scheduler={name='none', fidelity='data'}": "scheduler: unknown key 'fidelity'",
-    "search.fidelity=data": 'write scheduler = { name = "asha", fidelity = "data" }',
-    "search.scheduler.fidelity=length": 'fidelity = "length" raises the longest training length: expected',
-    "search.metric=parameters": "asha needs a metric that training changes, got 'parameters'",
-    "search.space.width='choice(8, 72)'": 'fidelity = "width" needs integer(lo, hi), got',
-    "search.space.width='integer(60, 72)'": "two rungs, but reduction = 3 gives only one, at width = 72",
-    "search.space.width='real(8, 72)'": "needs integer(lo, hi)",
-    "search.space.width=3": "needs integer(lo, hi), got 3: write integer",
-    "search.trials=8": "expected at least 9 points, so that one reaches the last of 3 rungs, got 8",
-    "search.trials=1000000000000": "expected at most 100000, got 1000000000000",
-    "search.scheduler=['asha']": "scheduler: expected a text or a table, got a list of 1",
-    "search.scheduler.reduction=1": "reduction: expected at least 2, got 1",
-    "train.curriculum.start=99999999": "expected at most 1048576, got 99999999",
-    "train.lengths=[1, 99999999]": "expected at most 1048576, got 99999999",
-    "factors.width=[true, false]": "expected whole numbers, one per rung, got true",
-    "factors.data=[1]": "'data' is a built-in fidelity: give the factor or dimension another name",
-}
+WRONG = [
+    "search.scheduler.fidelity=widht",
+    "search.scheduler.min_fidelity=4",
+    "search.scheduler={name='none', fidelity='data'}",
+    "search.fidelity=data",
+    "search.scheduler.fidelity=length",
+    "search.metric=parameters",
+    "search.space.width='choice(8, 72)'",
+    "search.space.width='integer(60, 72)'",
+    "search.space.width='real(8, 72)'",
+    "search.space.width=3",
+    "search.trials=8",
+    "search.trials=1000000000000",
+    "search.scheduler=['asha']",
+    "search.scheduler.reduction=1",
+    "train.curriculum.start=99999999",
+    "train.lengths=[1, 99999999]",
+    "factors.width=[true, false]",
+    "factors.data=[1]",
+]
 
 
 @pytest.mark.parametrize("change", WRONG)
-def test_impossible_fidelities_are_reported_together(change):
+def test_impossible_fidelities_are_reported_together(change, golden):
     more = ["search.scheduler.fidelity=data"] if change.startswith("factors.data") else []
-    with pytest.raises(StudyError) as told:
+    with golden.raises(StudyError):
         load_study(SEARCH, [change, *more])
-    assert WRONG[change] in str(told.value)
 
 
 @pytest.mark.parametrize("change", ["train.steps_per_epoch=2", "search.scheduler.min_fidelity=27"])

@@ -91,51 +91,38 @@ def test_splits_may_have_files_of_their_own(folder):
     assert trial.settings.task.corpus.rows.model_dump() == {"train": 200, "dev": 2, "test": 1}
 
 
-def test_faults_name_the_file_and_the_column(folder):
+def test_faults_name_the_file_and_the_column(folder, golden):
     write(folder / "body.parquet", DOCUMENTS, column="body")
     pq.write_table(pa.table({"text": [1, 2]}), folder / "numbers.parquet")
     (folder / "broken.parquet").write_bytes(b"PAR1 and no more")
     (folder / "empty").mkdir()
-    (message,) = told(folder, {"documents": "body.parquet"})
-    assert message.startswith(
-        "body.parquet: expected a column 'text', got 'body', 'url'; name your column in corpus"
-    )
-    assert told(folder, {"documents": "numbers.parquet"}) == [
-        "numbers.parquet: column text: expected texts, got int64"
-    ]
+    for path in ("body.parquet", "numbers.parquet", "empty", "none.txt", "none.parquet"):
+        golden(told(folder, {"documents": path}))
     (message,) = told(folder, {"documents": "broken.parquet"})
     assert message.startswith("broken.parquet: expected Parquet, got: ")
-    for path in ("empty", "none.txt"):
-        (message,) = told(folder, {"documents": path})
-        assert "expected a file that ends in .parquet, or a folder with such files" in message
-    (message,) = told(folder, {"documents": "none.parquet"})
-    assert message.startswith("none.parquet: expected a file, got none in ")
 
 
 @pytest.mark.parametrize(
-    ("task", "message"),
+    "task",
     [
-        (
-            {"tokens": "words"},
-            'tokens = "words" would lose the line breaks of documents: use "characters", "byte_bpe"',
-        ),
-        ({"tokens": "bpe"}, 'tokens = "bpe" would lose the line breaks of documents'),
-        ({"batching": "sentences"}, 'and this corpus has none: use "stream" or "lines"'),
-        ({"separate_documents": True}, 'separate_documents needs batching = "packed", got "stream"'),
-        ({"separate_documents": True, "batching": "lines"}, 'batching = "lines" already separates the lines'),
-        ({"context": 100_000}, "expected at least 200,000 bytes for 2 rows of 100000 tokens"),
-        ({"context": 100_000, "batching": "packed"}, "expected at least 100,000 bytes for 1 row of 100000"),
+        {"tokens": "words"},
+        {"tokens": "bpe"},
+        {"batching": "sentences"},
+        {"separate_documents": True},
+        {"separate_documents": True, "batching": "lines"},
+        {"context": 100_000},
+        {"context": 100_000, "batching": "packed"},
     ],
 )
-def test_invalid_documents_are_rejected(folder, task, message):
-    assert any(message in each for each in told(folder, {"documents": "shards"}, **task))
+def test_invalid_documents_are_rejected(folder, task, golden):
+    golden(told(folder, {"documents": "shards"}, **task))
 
 
 def test_a_mixture_is_packed_and_each_weight_is_above_zero(folder, golden):
     mixture = {"documents": [{"path": "shards"}, {"path": "shards", "weight": 2}]}
     golden(told(folder, mixture))
     (message,) = told(folder, {"documents": [{"path": "shards", "weight": 0.0}]}, batching="packed")
-    assert "expected a number above 0" in message
+    assert "above 0" in message
 
 
 def test_a_text_of_lines_has_no_documents_to_separate(folder, golden):
@@ -152,7 +139,7 @@ def test_a_plan_shows_the_padding_of_separate_documents(folder, tokens, golden):
     )
     shown = [make_plan(each, Store(folder / "results")).data.facts for each in (joined, separate)]
     (text,) = set(shown[1]) - set(shown[0])
-    found = re.fullmatch(r"rows are cut at document ends; about (\d+) % of a step is padding(.*)", text)
+    found = re.fullmatch(r".*\b(\d+) % .* padding(.*)", text)
     assert found is not None
     assert 0 < int(found[1]) < 50
     golden(found[2])
@@ -170,7 +157,7 @@ def test_documents_that_unpack_to_more_than_the_limit_are_refused_in_one_clear_s
     pq.write_table(pa.table({"text": ["x" * 1000] * 30_000}), folder / "bomb.parquet")
     monkeypatch.setenv("ACTIVEMEM_MAX_DATA_GB", "0.002")
     (message,) = told(folder, {"documents": "bomb.parquet"})
-    assert message.startswith("bomb.parquet: expected at most 0.002 GB of texts, got more")
+    assert re.match(r"bomb.parquet: .* 0\.002 GB", message)
     (folder / "large.txt").write_text("a line\n" * 500_000)
     (message,) = told(folder, {"path": "large.txt"})
-    assert message.startswith("large.txt: expected at most 0.002 GB of data, got more")
+    assert re.match(r"large.txt: .* 0\.002 GB", message)
