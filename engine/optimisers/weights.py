@@ -18,6 +18,7 @@ from torch._dynamo.exc import TorchDynamoException  # the compiler's error, unde
 
 from ...blocks import Model
 from ...blocks.core.initialisation import find_weights
+from ...blocks.core.residual_stack import SideInputs
 from ...blocks.models.seq2seq_model import TransductionModel
 from ...errors import ActivememError
 from ...studies.schema.settings import Compile, TrainSettings, TrialSettings
@@ -79,6 +80,7 @@ class _CompiledBody:
 
     def __init__(self, body: nn.Module, mode: str | None) -> None:
         call = body._call_impl  # a public call would call the compiled body again
+        self._uses_graphs = mode is not None
         self._ways: tuple[Callable[..., Any], ...] = (
             torch.compile(call, mode=mode),
             torch.compile(call, mode=mode, dynamic=False),
@@ -94,7 +96,8 @@ class _CompiledBody:
             try:
                 # also compile the backward pass now, since it could fail in the middle of a step
                 with autograd_settings.patch(force_non_lazy_backward_lowering=True):
-                    return self._ways[way](*args, **kwargs)
+                    y = self._ways[way](*args, **kwargs)
+                break
             except Exception as error:
                 raise_if_stopped()  # Ctrl-C also reaches compilers and torch's processes
                 is_last = way == len(self._ways) - 1 or any(text in str(error) for text in NO_COMPILER)
@@ -107,6 +110,11 @@ class _CompiledBody:
                         "compile: this length is compiled separately or not at all, because torch fails: %s"
                     )
                     _log.warning(message, str(error).strip().splitlines()[0])
+        # the next piece of a stream reads these states when CUDA graphs already write to their outputs again
+        for side in args if self._uses_graphs else ():
+            if isinstance(side, SideInputs) and side.chunk is not None:
+                side.chunk.copy_states()
+        return y
 
 
 @torch.no_grad()

@@ -6,8 +6,9 @@ from pydantic import ValidationError
 from torch import nn
 from torch._dynamo.exc import TorchDynamoException
 
+from activemem.blocks.core import StreamState
 from activemem.engine import Machine
-from activemem.engine.core import StoppedMidway, forget_stop, stop_soon
+from activemem.engine.core import StoppedMidway, build_model, forget_stop, stop_soon
 from activemem.engine.optimisers import NO_COMPILER, CompileModeError, compile_body
 from activemem.engine.run import check_device
 from activemem.engine.trial import Training
@@ -90,6 +91,32 @@ def test_the_mode_is_handed_to_torch(monkeypatch):
     compile_body(nn.Linear(3, 3), "reduce-overhead")
     compile_body(nn.Linear(3, 3), True)
     assert modes == ["reduce-overhead", "reduce-overhead", None, None]
+
+
+def test_states_that_a_stream_carries_over_survive_the_next_replay_of_cuda_graphs(settings, monkeypatch):
+    def compiled(call, mode=None, dynamic=None):
+        outputs = []
+
+        def replay(x, side):  # a graph writes to the memory of its last outputs
+            for each in outputs:
+                each.fill_(torch.nan)
+            y = call(x, side)
+            outputs[:] = [each for each in side.chunk.next_states() if each is not None]
+            return y
+
+        return replay
+
+    monkeypatch.setattr(torch, "compile", compiled)
+    generator = torch.Generator().manual_seed(0)
+    model = build_model(settings("1 * (gru >> ff(8))", "parity"), generator).eval()
+    inputs = torch.zeros(1, 12, dtype=torch.int64)
+    whole = model(inputs)
+    compile_body(model.body, "reduce-overhead")
+    pieces, state = [], StreamState()
+    for piece in inputs.split(4, dim=1):
+        outputs, state = model.forward_stream(piece, state)
+        pieces.append(outputs)
+    assert torch.allclose(torch.cat(pieces, dim=1), whole, atol=1e-6)
 
 
 @pytest.mark.slow  # torch's compiler runs for a minute
