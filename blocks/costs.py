@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial
 from traceback import walk_tb
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -24,7 +24,6 @@ from torch.autograd.function import FunctionCtx
 from torch.autograd.graph import saved_tensors_hooks
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode  # torch has it under no public name
 from torch.utils.flop_counter import flop_registry
 
 from ..grammar.model_config import ModelConfig, configure
@@ -33,7 +32,7 @@ from ..grammar.positions import RandomisedPairs
 from ..grammar.recipe import Recipe, parse
 from ..grammar.vocabulary.spec import CostContext, Role, Spec, spec_of
 from ..plugins import plugin_errors
-from .core.block import BLOCKS, Block, Context, StreamChunk, StreamState, build_block
+from .core.block import BLOCKS, Block, BuildError, Context, StreamChunk, StreamState, build_block
 from .core.residual_stack import SideInputs, build_norm, outermost_stacks
 from .core.triton_kernels import kernels_left_out
 from .layers.other_packages import FlaLayer
@@ -496,6 +495,22 @@ class _KeptBytes:
         return found
 
 
+try:
+    from torch.utils._python_dispatch import TorchDispatchMode  # torch has it under no public name
+except ImportError:
+    if TYPE_CHECKING:
+        raise
+
+    class TorchDispatchMode:
+        """A stand-in for torch's class, which raises BuildError where costs are measured."""
+
+        def __init__(self) -> None:
+            raise BuildError(
+                "costs cannot be measured: expected a torch with TorchDispatchMode, got torch "
+                f"{torch.__version__} without it; install another version of torch"
+            )
+
+
 class _ShapeCache(TorchDispatchMode):
     """A torch mode that caches the shapes of results.
 
@@ -563,7 +578,9 @@ def _call_once(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
 @cache
 def _makes_new_tensors(func: Any) -> bool:  # noqa: ANN401 -- an operator
     """Return whether a function's results never share memory with its arguments."""
-    schema = func._schema  # under no public name: `is_view` does not tell functions that write
+    # under no public name: `is_view` does not tell functions that write
+    if (schema := getattr(func, "_schema", None)) is None:  # then no result is cached
+        return False
     values = (*schema.arguments, *schema.returns)
     tensors = all(str(each.type) == "Tensor" for each in schema.returns)
     return tensors and all(each.alias_info is None for each in values) and "view" not in schema.name

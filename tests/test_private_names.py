@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from functools import cache
 from types import FunctionType
 
+import pytest
 from torch import nn
 
 from .product_classes import ROOT, own_classes, syntax_trees
 
 KNOWN = {
     "blocks/costs.py: from torch.utils._python_dispatch import TorchDispatchMode",
-    "blocks/costs.py: func._schema",
-    "blocks/core/positional_encoding.py: from torch._C import _DisableFuncTorch",
-    "blocks/core/operations.py: from torch._C import _are_functorch_transforms_active",
-    "blocks/layers/recurrent.py: from torch._C._functorch import is_batchedtensor",
+    "blocks/costs.py: getattr(func, '_schema', None)",
+    "blocks/core/positional_encoding.py: getattr(torch._C, '_DisableFuncTorch', None)",
+    "blocks/core/positional_encoding.py: torch._C",
+    "blocks/core/operations.py: getattr(torch._C, '_are_functorch_transforms_active', None)",
+    "blocks/core/operations.py: torch._C",
     "engine/optimisers/weights.py: from torch._dynamo.exc import TorchDynamoException",
     "engine/optimisers/weights.py: torch._dynamo",
-    "engine/optimisers/weights.py: import torch._functorch.config as autograd_settings",
+    "engine/optimisers/weights.py: import torch._functorch.config as settings",
     "engine/optimisers/weights.py: body._compiled_call_impl",
     "engine/optimisers/weights.py: body._call_impl",
-    "engine/core/resources.py: from torch._C import _cuda_getDeviceCount",
-    "engine/probes/conformance.py: module._forward_hooks",
+    "engine/core/resources.py: getattr(torch._C, '_cuda_getDeviceCount', torch.cuda.device_count)",
+    "engine/core/resources.py: torch._C",
+    "engine/probes/conformance.py: getattr(module, '_forward_hooks', ())",
+    "engine/run/search/ask_tell.py: hasattr(optuna.samplers.QMCSampler, '_find_sample_id')",
     "engine/run/search/samplers/search_observations.py: getattr(study, '_study', study)",
     "engine/run/ray_actor.py: from ray._private.state import state",
     "engine/run/ray_actor.py: from ray.experimental.internal_kv import _internal_kv_exists",
@@ -148,3 +154,72 @@ named_tuple._replace
         "module._parameters",
         "self._of_a_base",
     }
+
+
+WITHOUT = """
+import torch, torch._dynamo, torch._functorch.config
+names = ("_are_functorch_transforms_active", "_DisableFuncTorch")
+kept = {name: vars(torch._C).pop(name) for name in names}
+error = vars(torch._dynamo.exc).pop("TorchDynamoException")
+import activemem.engine.trial
+torch._dynamo.exc.TorchDynamoException = error
+vars(torch._C).update(kept)  # torch itself needs them
+del torch._dynamo.config
+torch._functorch.config._config.pop("force_non_lazy_backward_lowering")
+"""
+"""Lines that take private names from torch for which there is a fallback."""
+
+TRAINED = """
+from activemem.engine.trial import Training
+from activemem.studies.schema import TrialSettings
+torch.set_num_threads(1)
+torch.compile = lambda call, **_: call
+model = {"recipe": "lstm >> ff(8)", "d_model": 8}
+train = {"optimizer": {"name": "adam", "lr": 1e-2}, "batch_size": 4, "epochs": 1, "steps_per_epoch": 3,
+    "curriculum": {"start": 5}}
+settings = {"model": model, "task": {"name": "not"}, "train": {**train, "compile": True}, "seed": 0}
+print(Training(TrialSettings.model_validate(settings), torch.device("cpu")).advance()["loss"])
+"""
+
+
+def _printed(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def test_a_torch_without_private_names_trains_the_same():
+    with_names, without = float(_printed("import torch" + TRAINED)), float(_printed(WITHOUT + TRAINED))
+    assert without == pytest.approx(with_names, rel=1e-5)
+
+
+NEEDED = """
+import torch, optuna, torch.utils.flop_counter
+import torch.utils._python_dispatch as dispatch
+del dispatch.TorchDispatchMode, optuna.samplers.QMCSampler._find_sample_id
+del torch.nn.Module._compiled_call_impl
+from activemem import ActivememError, load_study
+from activemem.engine import Machine
+from activemem.engine.run import check_device
+from activemem.engine.run.search import STUDY, make_sampler
+from activemem.grammar import parse
+from activemem.studies.resolve import model_cost
+study = load_study(STUDY, ["search.sampler=quasi_random", "train.compile=true", "model.d_model=37"])
+settings = study.boundary_trials()[0].settings
+for call in (
+    lambda: model_cost("parameters", settings),
+    lambda: check_device([settings], Machine(gpus=0.0)),
+    lambda: make_sampler(study.search.settings, study),
+):
+    try:
+        print("no error", call())
+    except ActivememError as error:
+        print(error)
+"""
+
+
+def test_a_torch_or_optuna_without_a_name_that_is_needed_says_so_and_what_to_do():
+    costs, compiled, sampler = _printed(NEEDED).splitlines()
+    assert re.fullmatch(r"costs cannot.*TorchDispatchMode, got torch .* install another version.*", costs)
+    assert re.fullmatch(
+        r"expected a torch .*_compiled_call_impl.*, got .*set compile = false, or.*", compiled
+    )
+    assert re.fullmatch(r"sampler quasi_random: expected an Optuna .*choose another sampler or.*", sampler)

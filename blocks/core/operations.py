@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch._C import _are_functorch_transforms_active  # torch has no public test for an active transform
 from torch.nn import functional
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -30,6 +29,9 @@ def saturating_sigmoid(x: Tensor) -> Tensor:
     return (1.2 * torch.sigmoid(x) - 0.1).clamp(0.0, 1.0)
 
 
+# torch has no public test for an active transform
+_transforms_active: Callable[[], bool] | None = getattr(torch._C, "_are_functorch_transforms_active", None)
+
 SavedContext = Any
 """The context of a `torch.autograd.Function`: its saved tensors and attributes."""
 
@@ -43,8 +45,11 @@ def without_autocast(device: torch.device) -> AbstractContextManager[object]:
 
 
 def is_transformed() -> bool:
-    """Return whether a transform such as `torch.vmap` is active, as in a pack of trials."""
-    return _are_functorch_transforms_active()
+    """Return whether a transform such as `torch.vmap` is active, as in a pack of trials.
+
+    Without torch's test for it, return True: operations are then slower, but as exact.
+    """
+    return _transforms_active is None or _transforms_active()
 
 
 def are_operations_rewritten() -> bool:

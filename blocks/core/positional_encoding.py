@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch._C import _DisableFuncTorch  # torch has no public way to leave a transform for a while
 from torch.nn import functional
 
 from ...grammar.model_config import ModelConfig
@@ -71,9 +71,14 @@ def sinusoidal_encoding(length: int, width: int, *, like: Tensor, start: int = 0
 
     They have the type and the device of `like`.
     """
-    if start or not like.is_cpu or type(like) is not Tensor or torch.compiler.is_compiling():
+    is_plain = like.is_cpu and type(like) is Tensor and not torch.compiler.is_compiling()
+    if start or not is_plain or _outside_transforms is None:
         return sinusoids(torch.arange(start, start + length, device=like.device), width, like.dtype)
     return _whole_encoding(length, width, like.dtype)
+
+
+# torch has no public way to leave a transform for a while; without it, nothing is cached
+_outside_transforms: Any = getattr(torch._C, "_DisableFuncTorch", None)
 
 
 @lru_cache(maxsize=8)
@@ -83,7 +88,7 @@ def _whole_encoding(length: int, width: int, dtype: torch.dtype) -> Tensor:
     They are cached, since computing them takes 6 % of a step of a small model.
     """
     # training rejects tensors that were made in inference mode or in a transform, and these serve all
-    with torch.inference_mode(False), _DisableFuncTorch():
+    with torch.inference_mode(False), _outside_transforms():
         return sinusoids(torch.arange(length), width, dtype)
 
 

@@ -12,14 +12,13 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch._C._functorch import is_batchedtensor  # torch has no public test for a tensor within a vmap
 from torch.nn import functional
 
 from ...grammar.vocabulary.spec import Settings, as_int
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, WeightRole, glorot, roles
-from ..core.operations import linear, without_autocast
+from ..core.operations import are_operations_rewritten, linear, without_autocast
 from ..core.transducer import State
 
 HELD = 1e9
@@ -278,7 +277,7 @@ class Recurrent(Block):
         self, layer: RecurrentLayer, x: Tensor, start: tuple[Tensor, ...], mask: Tensor | None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Run one layer: return its outputs, and the states after each row's last valid position."""
-        has_kernels = self.use_fused and _has_kernels(x, layer.weight_x)
+        has_kernels = self.use_fused and _has_kernels(x)
         if has_kernels and _needs_single_precision(x):
             with without_autocast(x.device):
                 return self._run(layer, x.float(), tuple(part.float() for part in start), mask)
@@ -332,16 +331,13 @@ def _is_one_step_of_cudnn(x: Tensor) -> bool:
     return x.is_cuda and x.shape[1] == 1
 
 
-def _has_kernels(*tensors: Tensor) -> bool:
-    """Return whether fused kernels support these tensors on their device.
+def _has_kernels(x: Tensor) -> bool:
+    """Return whether fused kernels support x on its device.
 
     They support neither torch.compile nor vmap. On the meta device a training step is that of a CPU.
     """
-    kind = tensors[0].device.type
     fused = ("cpu", "cuda", "meta") if torch.is_grad_enabled() else ("cpu", "cuda")
-    if torch.compiler.is_compiling() or kind not in fused:
-        return False
-    return not any(is_batchedtensor(tensor) for tensor in tensors)
+    return x.device.type in fused and not are_operations_rewritten()
 
 
 @register_block("lstm")

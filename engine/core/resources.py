@@ -64,9 +64,8 @@ def count_gpus() -> int:
 
     if not torch.cuda.is_available():
         return 0
-    from torch._C import _cuda_getDeviceCount  # noqa: PLC0415 -- torch.cuda.device_count asks NVML, not CUDA
-
-    return _cuda_getDeviceCount()
+    # torch.cuda.device_count asks NVML, not CUDA
+    return getattr(torch._C, "_cuda_getDeviceCount", torch.cuda.device_count)()
 
 
 def count_gpus_of_processes() -> int:

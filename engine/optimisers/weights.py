@@ -1,20 +1,17 @@
 """A model in training, with its optimiser, gradient clipping, and the average of its weights.
 
-`tests/engine/optimisers/test_compiled_body.py` and the tests against the oldest and newest torch guard the
-private names of torch's compiler.
+A torch without the private names of its compiler still trains, compiled as far as possible or not at all.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
 
 import torch
-import torch._functorch.config as autograd_settings  # the only way to compile a backward pass at once
 from torch import Tensor, nn
-from torch._dynamo.exc import TorchDynamoException  # the compiler's error, under no public name
 
 from ...blocks import Model
 from ...blocks.core.initialisation import find_weights
@@ -34,6 +31,12 @@ NO_COMPILER = (
 )
 """Messages of torch if it finds no C compiler for [train] compile, or does not support this GPU."""
 
+_COMPILER_ERRORS: tuple[type[Exception], ...] = ()
+with suppress(ImportError):  # without the error, a trial fails whose sequences torch cannot compile
+    from torch._dynamo.exc import TorchDynamoException  # under no public name
+
+    _COMPILER_ERRORS = (TorchDynamoException,)
+
 _MOST_PROGRAMS = 10_000
 """The largest number of compiled programs of a model: one for each length, in training and evaluation."""
 
@@ -45,10 +48,17 @@ class CompileModeError(ActivememError):
 
 
 def check_compile(mode: Compile, device: torch.device) -> None:
-    """Raise CompileModeError if a device does not support a compile mode.
+    """Raise CompileModeError if a device or this version of torch does not support a compile mode.
 
     Torch would silently ignore the mode.
     """
+    # `Module.compile` uses these, but offers no way back if compiling fails
+    missing = [name for name in ("_compiled_call_impl", "_call_impl") if not hasattr(nn.Module, name)]
+    if mode and missing:
+        raise CompileModeError(
+            f"expected a torch with nn.Module.{missing[0]} for [train] compile, got torch "
+            f"{torch.__version__} without it; set compile = false, or install another version of torch"
+        )
     if mode == "reduce-overhead" and device.type != "cuda":
         raise CompileModeError(
             'compile = "reduce-overhead" needs a GPU, because it records CUDA '
@@ -64,9 +74,10 @@ def compile_body(body: nn.Module, mode: Compile = True) -> None:
     """
     # a worker trains many trials: drop the programs of its earlier models
     torch.compiler.reset()
-    limits = torch._dynamo.config  # torch has no public setting for the number of programs
-    limits.recompile_limit = limits.accumulated_recompile_limit = _MOST_PROGRAMS
-    # `Module.compile` sets it, but offers no way back if compiling fails
+    with suppress(AttributeError):  # without these settings, torch's default limit stays
+        limits = torch._dynamo.config  # torch has no public setting for the number of programs
+        limits.recompile_limit = limits.accumulated_recompile_limit = _MOST_PROGRAMS
+    # as `check_compile` says
     body._compiled_call_impl = _CompiledBody(body, mode if isinstance(mode, str) else None)
 
 
@@ -94,14 +105,13 @@ class _CompiledBody:
         while True:
             way = self._way_of.get(key, 0)
             try:
-                # also compile the backward pass now, since it could fail in the middle of a step
-                with autograd_settings.patch(force_non_lazy_backward_lowering=True):
+                with _backward_compiled_now():
                     y = self._ways[way](*args, **kwargs)
                 break
             except Exception as error:
                 raise_if_stopped()  # Ctrl-C also reaches compilers and torch's processes
                 is_last = way == len(self._ways) - 1 or any(text in str(error) for text in NO_COMPILER)
-                if is_last or not isinstance(error, TorchDynamoException):
+                if is_last or not isinstance(error, _COMPILER_ERRORS):
                     raise
                 self._way_of[key] = way + 1
                 if not self._has_warned:
@@ -115,6 +125,19 @@ class _CompiledBody:
             if isinstance(side, SideInputs) and side.chunk is not None:
                 side.chunk.copy_states()
         return y
+
+
+def _backward_compiled_now() -> AbstractContextManager[object]:
+    """Return a context in which torch compiles a backward pass at once.
+
+    Otherwise it could fail in the middle of a step. Without torch's setting for it, the context does nothing.
+    """
+    with suppress(ImportError):
+        import torch._functorch.config as settings  # noqa: PLC0415 -- under no public name, so guarded
+
+        if hasattr(settings, "force_non_lazy_backward_lowering"):
+            return settings.patch(force_non_lazy_backward_lowering=True)
+    return nullcontext()
 
 
 @torch.no_grad()

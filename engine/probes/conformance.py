@@ -64,7 +64,8 @@ def model_is_left_alone(name: str) -> None:
         assert not changed, f"expected unchanged weights, got changes in {', '.join(changed)}"
         assert not model.training, "the model is in training mode"
         # torch has no public list of a module's hooks
-        assert not any(module._forward_hooks for module in model.modules()), "a hook was not removed"
+        hooks = [getattr(module, "_forward_hooks", ()) for module in model.modules()]
+        assert not any(hooks), "a hook was not removed"
 
 
 CHECKS: tuple[Callable[[str], None], ...] = (

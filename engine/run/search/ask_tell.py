@@ -35,6 +35,7 @@ from ....studies.schema.search_settings import (
 )
 from ....studies.schema.settings import Level
 from ....studies.study import Study
+from ...trial.failures import MachineError
 from .samplers.evolution import EvolutionSampler
 from .samplers.search_observations import (
     ELSEWHERE,
@@ -55,6 +56,11 @@ class SobolSampler(optuna.samplers.QMCSampler):
     """Sampler for one element of Optuna's scrambled Sobol sequence. `place` is the element's number."""
 
     def __init__(self, seed: int, place: int, *, draw_seed: int) -> None:
+        if not hasattr(optuna.samplers.QMCSampler, "_find_sample_id"):  # as that method says, we replace it
+            raise MachineError(
+                "sampler quasi_random: expected an Optuna with QMCSampler._find_sample_id, got "
+                f"Optuna {optuna.__version__} without it; choose another sampler or version of Optuna"
+            )
         drawn = optuna.samplers.RandomSampler(seed=draw_seed)
         super().__init__(scramble=True, seed=seed, independent_sampler=drawn, warn_independent_sampling=False)
         self._place = place
