@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from ...blocks.plugin_checks import ROUNDING
 from ...errors import ActivememError
+from ...plugins import OWN
 from ...studies.catalog.metrics import METRICS
 from ...studies.schema.settings import EarlyStoppingSettings, TrainSettings
 from ..core.models import AnyModel, float32_products
@@ -41,6 +42,11 @@ class LeakError(ActivememError):
 
     The message names the model or the block.
     """
+
+
+def has_modules_of_others(model: nn.Module) -> bool:
+    """Return whether a model has modules of plug-ins or other packages. Tests cover those of this package."""
+    return any(type(each).__module__.partition(".")[0] not in (OWN, "torch") for each in model.modules())
 
 
 @torch.no_grad()

@@ -20,7 +20,14 @@ from ..core.process import DeviceStream, Interruption, derive_seed
 from ..objectives import build_objective
 from ..objectives.base import Metrics, StepShape
 from ..optimisers.weights import make_weights
-from .evaluation import LeakError, Stopping, ends_training, evaluate_epoch
+from .evaluation import (
+    LeakError,
+    Stopping,
+    check_future_is_hidden,
+    ends_training,
+    evaluate_epoch,
+    has_modules_of_others,
+)
 from .training_parts import Callbacks, LossTerms, Schedule, to_device
 
 
@@ -163,10 +170,15 @@ class Training:
 
         Return the metrics of the training and of the evaluation. Raise NotANumberError if the mean loss of
         the epoch or of one of its terms is not finite. Raise LeakError if the task is causal and the model
-        sees later inputs, and whatever `between_steps` raises.
+        sees later inputs, and whatever `between_steps` raises. A model with modules of plug-ins or of other
+        packages is also checked for that before its first step.
         """
         train = self.settings.train
         with self.work.timed():
+            is_unchecked = not self.step and has_modules_of_others(self.model)
+            if is_unchecked and (view := self.objective.causal_view()) is not None:
+                with float32_products(train.precision):
+                    check_future_is_hidden(self.model, view)
             if self.callbacks and not self.callbacks.started:
                 with self.trained.evaluated() as model, float32_products(train.precision):
                     self.callbacks.start(model)

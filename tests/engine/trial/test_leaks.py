@@ -110,6 +110,14 @@ def test_a_model_that_looks_ahead_is_found_once_it_is_trained(recipe, task, tmp_
         Training(settings(recipe, task), CPU, tmp_path).advance()
 
 
+@pytest.mark.parametrize(("block", "steps"), [("twelve", 0), ("gated", 2)])
+def test_a_block_of_others_that_looks_ahead_at_once_is_found_before_the_first_step(block, steps, tmp_path):
+    trained = Training(settings(f"conv(k=3) >> {block}(k=1)", TEXT), CPU, tmp_path)
+    with pytest.raises(LeakError):
+        trained.advance()
+    assert trained.step == steps
+
+
 @pytest.mark.parametrize("block", ["twelve", "gated"])
 def test_a_decoder_that_looks_ahead_is_found(few, block, tmp_path):
     asked = settings(f"seq2seq(conv(k=3), conv(k=3) >> {block}(k=1))", {"name": "reverse_copy"})
