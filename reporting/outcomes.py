@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ..storage import Store
-from ..storage.rows import has_trial
+from ..storage.rows import KEY_COLUMNS, has_trial
 from ..studies.catalog.metrics import METRICS_AND_COSTS, PROBED_METRIC, TUNED_METRIC, is_target, metric_family
 from ..studies.catalog.tasks import GeneratedTask
 from ..studies.planning.final_values import (
@@ -31,7 +31,13 @@ from ..studies.planning.final_values import (
     without_whole_dev,
 )
 from ..studies.planning.reused_trials import describe_stale, find_stale_trials
-from ..studies.planning.status import count_devices, outcome_trials, stored_outcomes, timed_devices
+from ..studies.planning.status import (
+    count_devices,
+    outcome_trials,
+    stored_outcomes,
+    study_outcomes,
+    timed_devices,
+)
 from ..studies.resolve.trial import Trial
 from ..studies.schema.factors import one_line
 from ..studies.study import Study
@@ -40,7 +46,7 @@ from ..studies.text.units import number_range, plural
 
 if TYPE_CHECKING:
     from ..studies.presentation.kinds import TableKind
-    from ..studies.schema.settings import TrialSettings
+    from ..studies.schema.settings import TaskSettings, TrialSettings
 
 
 def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
@@ -62,28 +68,29 @@ def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies:
     so do bits per byte where a row was stored without them.
     """
     named = named_metrics(*studies)
-    targets = sorted(name for name in named if is_target(name))
-    doubtful = outcomes.filter(may_diverge())
-    completed = outcomes if targets or named & BITS_PER_BYTE else doubtful
-    tasks = {
-        trial.id: trial.common.task
-        for study in studies
-        for trial in outcome_trials(study, completed).values()
-    }
-    is_own = has_trial(tasks)
-    outcomes = with_bits_per_byte(outcomes, named, tasks)
-    if targets:
+    targets = [name for name in named if is_target(name)]
+
+    def find_tasks(rows: pl.DataFrame) -> dict[str, TaskSettings]:
+        found = (outcome_trials(study, rows).values() for study in studies)
+        return {trial.id: trial.common.task for trials in found for trial in trials}
+
+    if targets or named & BITS_PER_BYTE:
+        tasks = find_tasks(outcomes)
         outcomes = with_targets(
-            outcomes,
-            targets,
-            lambda name, rows: without_whole_dev(find_course(name, rows.filter(is_own)), rows, tasks),
+            with_bits_per_byte(outcomes, named, tasks),
+            sorted(targets),
+            lambda name, rows: without_whole_dev(
+                find_course(name, rows.filter(has_trial(tasks))), rows, tasks
+            ),
         )
-    doubtful = doubtful.filter(is_own).select("trial", "attempt", "study")
+    doubtful = outcomes.filter(may_diverge())
+    own = (study_outcomes(study, doubtful).select(*KEY_COLUMNS) for study in studies)
+    doubtful = pl.concat([doubtful.select(*KEY_COLUMNS).clear(), *own]).unique()
     if doubtful.is_empty():
         return outcomes.with_columns(pl.lit(None, dtype=pl.String).alias(DIVERGED))
     losses = find_course("loss", doubtful)
-    judged = losses["trial"].unique()
-    return describe_divergence(outcomes, losses, uniform_losses({trial: tasks[trial] for trial in judged}))
+    judged = outcomes.filter(has_trial(losses["trial"].unique()))
+    return describe_divergence(outcomes, losses, uniform_losses(find_tasks(judged)))
 
 
 def named_metrics(*studies: Study) -> set[str]:

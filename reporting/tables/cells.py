@@ -159,7 +159,8 @@ class TableCells:
 
         If the rows are changes of a baseline, each trial gets the label of its row as a level.
         """
-        chosen = [trial for trial in trials if is_selected(self.spec.select, trial.levels)]
+        select = self.spec.select
+        chosen = [each for each in trials if is_selected(select, each.levels)] if select else list(trials)
         if (changes := self.changes) is None:
             return chosen
         return [

@@ -441,7 +441,8 @@ class Design(ABC):
         seed, seen = next(iter(self.factors[SEED]), 0), set[object]()
         listed = ([cell] for cell in self.listed_cells.values())
         for block in itertools.chain(self._combined_blocks(), listed):
-            cells = [{name: {**cell, SEED: seed}[name] for name in self.factors} for cell in block]
+            seeded = ({**cell, SEED: seed} for cell in block)
+            cells = [{name: cell[name] for name in self.factors} for cell in seeded]
             keys = [tuple(map(level_key, cell.values())) for cell in cells]
             new = {key: cell for key, cell in zip(keys, cells, strict=True) if key not in seen}
             yield list(new.values())
