@@ -1,6 +1,7 @@
 """A layer of another package is compared with a block: weights, outputs, gradients, initial weights."""
 
 import os
+import re
 
 import pytest
 
@@ -96,7 +97,7 @@ def test_a_wrong_initialisation_is_found_although_outputs_are_equal(compare):
     assert compare(compare_with_layer, "gated_program.Gated(std=0.02)")[0]
     passed, finding = compare(compare_initial_weights, "gated_program.Gated(std=0.02)")
     assert not passed
-    assert "these weights have another distribution: inner (" in finding
+    assert "another distribution: inner (" in finding
 
 
 def test_a_layer_that_computes_something_else_fails(compare):
@@ -109,15 +110,15 @@ def test_lengths_that_a_layer_does_not_run_at_are_named_once_with_their_reason(c
     passed, finding = compare(compare_with_layer, "gated_program.Short")
     assert passed
     assert finding.startswith("outputs at lengths 1, 7, 33, 64 within ")
-    assert "; outputs not run at 65, 130 (ValueError: at most 64); gradients at lengths 7 within " in finding
-    assert finding.endswith("; gradients not run at 65 (ValueError: at most 64)")
+    left_out = [rf" not run at {lengths} \(ValueError: at most 64\)" for lengths in ("65, 130", "65")]
+    assert re.search(f"; outputs{left_out[0]}; gradients at lengths 7 .*; gradients{left_out[1]}$", finding)
 
 
 def test_a_layer_without_a_counterpart_of_its_weights_is_not_called_wrong(compare):
     passport = verify_block(BLOCK, against="gated_program.More", width=8)
     assert [check.name for check in passport.checks][-2:] == ["in training", "weights as theirs"]
     assert (passport.passed, passport.comparable, passport.checks[-1].passed) == (True, False, None)
-    assert passport.checks[-1].finding.startswith("cannot be compared: the weights have no counterparts: ")
+    assert passport.checks[-1].finding.startswith("cannot be compared: ")
 
 
 def test_a_layer_that_runs_at_no_length_is_not_called_wrong(compare):

@@ -68,32 +68,24 @@ def test_the_numbers_of_a_figure_are_available_as_data(run, drawn):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    "arguments",
     [
-        (("--curve", "fell"), "study tiny has no curve 'fell'; nearest: fall"),
-        (("--out", "one.svg"), "--out: expected a folder such as one.svg/ for 2 figures: reached, fall"),
-        (
-            ("--curve", "fall", "--out", "figs"),
-            "--out: expected a name in .svg, .png or .pdf, --format, or a folder such as figs/, got 'figs'",
-        ),
-        (
-            ("--curve", "fall", "--out", "a.png", "--format", "svg"),
-            "--out: expected a name in .svg, as --format says, got 'a.png'",
-        ),
-        (
-            ("--curve", "fall", "--out", "one.gif"),
-            "--out: expected a name in .svg, .png or .pdf, or --format, got 'one.gif'",
-        ),
+        ("--curve", "fell"),
+        ("--out", "one.svg"),
+        ("--curve", "fall", "--out", "figs"),
+        ("--curve", "fall", "--out", "a.png", "--format", "svg"),
+        ("--curve", "fall", "--out", "one.gif"),
     ],
 )
-def test_requests_that_cannot_be_drawn_are_reported(run, drawn, arguments, told):
+def test_requests_that_cannot_be_drawn_are_reported(run, drawn, arguments, golden):
     result = run("curve", "render", "tiny", *arguments)
-    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"{told}\n")
+    assert (result.exit_code, result.stdout) == (2, "")
+    golden(result.stderr)
 
 
 def test_a_study_without_figures_says_so(run, tiny):
     result = run("curve", "render", tiny)
-    assert (result.exit_code, result.stderr) == (2, "study tiny has no curve: it has no [[curve]]\n")
+    assert (result.exit_code, "no [[curve]]" in result.stderr) == (2, True)
 
 
 def test_a_study_that_lacked_its_curves_when_it_ran_names_the_command_for_its_file(run, tiny, golden):

@@ -48,7 +48,8 @@ def test_a_corpus_of_which_only_a_part_is_here_says_so(run):
     (PLACE / "wikitext-2").mkdir(parents=True)
     (PLACE / "wikitext-2" / "wiki.test.tokens").touch()
     lines = run("data", "list", "--data", str(PLACE)).stdout.splitlines()
-    assert "wikitext-2             13.2 MB   incomplete: activemem data fetch wikitext-2" in lines
+    (line,) = [line for line in lines if line.startswith("wikitext-2 ")]
+    assert line.endswith("incomplete: activemem data fetch wikitext-2")
 
 
 def test_the_list_as_json_has_every_corpus(run, monkeypatch, golden):
@@ -100,18 +101,17 @@ def test_a_corpus_without_an_address_says_where_to_get_it_and_where_to_put_it(ru
     assert not PLACE.exists()
 
 
-def test_check_reports_the_missing_files_of_partial_corpora_also_as_json(run):
+def test_check_reports_the_missing_files_of_partial_corpora_also_as_json(run, golden):
     (PLACE / "wsj" / "02").mkdir(parents=True)
     (PLACE / "wsj" / "02" / "wsj_0201.mrg").write_text("( (NP (NN x)))\n( (NP (NN y)))\n")
     result = run("data", "check", "--data", str(PLACE))
     told = result.stdout.splitlines()
     assert (result.exit_code, told[0], len(told)) == (1, "paradise-lost: as published", 25)
-    assert told[1] == "wsj: expected 39,832 sentences in train, got 2"
-    assert told[4] == "wsj: expected some of wsj_0300.mrg to wsj_0399.mrg in texts/wsj, got nothing"
+    golden(told[1:6])
     result = run("data", "check", "wsj", "--json", "--data", str(PLACE))
     (page,) = json.loads(result.stdout)["datasets"]
     assert (result.exit_code, page["here"], len(page["missing"])) == (1, False, 21)
-    assert page["faults"][2] == "wsj: expected 2,416 sentences in test, got 0"
+    assert page["faults"] == told[1:4]
 
 
 def test_a_file_that_is_only_shared_does_not_make_another_corpus_be_here(run):
@@ -125,12 +125,13 @@ def test_a_file_that_is_only_shared_does_not_make_another_corpus_be_here(run):
     assert result.exit_code == 0
     (PLACE / "ptb-sample" / "wsj_0001-0199.index.tsv").write_text("name\nnothing\n")
     lines = run("data", "list", "--data", str(PLACE)).stdout.splitlines()
-    assert "wsj-sample         3,914 trees   damaged: activemem data check wsj-sample" in lines
+    assert any(re.match("wsj-sample .* damaged: activemem data check wsj-sample", line) for line in lines)
 
 
 def test_a_corpus_of_the_package_need_not_be_fetched(run):
     result = run("data", "fetch", "paradise-lost", "--data", str(PLACE))
-    assert (result.exit_code, result.stderr) == (0, "paradise-lost is part of activemem\n")
+    assert result.exit_code == 0
+    assert result.stderr.startswith("paradise-lost is part of ")
     assert not PLACE.exists()
 
 
@@ -176,9 +177,9 @@ def test_a_corpus_that_cannot_be_fetched_ends_with_status_two(run, hosted_text):
     hosted_text.files.clear()
     result = run("data", "fetch", "verses", "--data", str(PLACE))
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == (
-        f"verses.txt could not be fetched\n  {hosted_text.address}/verses.txt: HTTP Error 404: Not Found\n"
-    )
+    first, last = result.stderr.splitlines()
+    assert first.startswith("verses.txt ")
+    assert last.startswith(f"  {hosted_text.address}/verses.txt: ")
 
 
 def test_on_a_terminal_a_bar_says_how_far_each_file_is(monkeypatch):

@@ -56,7 +56,7 @@ def test_a_study_that_keeps_nothing_says_so(run, tiny, golden):
 def test_a_model_is_shown_and_answers_by_the_first_digits_of_its_trial(run, kept):
     shown = run("model", "show", kept[0][:8]).stdout
     assert f"  trial        {kept[0]} of " in shown
-    assert "  use          activemem model predict, export\n" in shown
+    assert "model predict, export\n" in shown
     told = json.loads(run("model", "show", kept[0], "--json").stdout)
     assert (told["trial"], told["symbols"], told["uses"]) == (kept[0], None, ["predict", "export"])
     answered = CliRunner().invoke(command_line, ["model", "predict", kept[0]], input="0 1 1\n1\n")
@@ -95,7 +95,7 @@ def test_a_language_model_continues_a_text_and_scores_a_text(run, language_model
     lines = run("model", "score", language_model, "new.txt").stdout.splitlines()
     assert lines[0] == "12 tokens, 3 words"
     scored = json.loads(run("model", "score", language_model, "new.txt", "--json").stdout)
-    assert lines[1] == f"  loss              {scored['loss']:.4f} nats per token"
+    assert lines[1].split()[:2] == ["loss", f"{scored['loss']:.4f}"]
     golden(run("model", "predict", language_model).stderr)
     golden(run("model", "generate", language_model, "--length", "0").stderr)
 
@@ -174,17 +174,14 @@ def test_answers_are_printed_line_by_line_next_to_the_inputs(
         assert max(first["probabilities"], key=first["probabilities"].get) == first["output"]
 
 
-def test_bytes_that_are_no_text_are_named_by_file_and_place(run, language_model, tmp_path):
+def test_bytes_that_are_no_text_are_named_by_file_and_place(run, language_model, tmp_path, golden):
     (tmp_path / "latin.txt").write_bytes(b"the dog\nsees caf\xe9\n")
     scored = run("model", "score", language_model, "latin.txt")
-    assert (scored.exit_code, scored.stderr.splitlines()[-1]) == (
-        2,
-        "latin.txt, line 2, byte 17: expected UTF-8, got 0xe9",
-    )
+    assert scored.exit_code == 2
+    golden(scored.stderr)
     piped = CliRunner().invoke(command_line, ["model", "score", language_model, "-"], input=b"\xff")
-    assert (piped.exit_code, piped.stderr.splitlines()[-1]) == (
-        2,
-        "standard input, byte 1: expected UTF-8, got 0xff",
-    )
+    assert piped.exit_code == 2
+    golden(piped.stderr)
     begun = run("model", "generate", language_model, "the \udce9")
-    assert (begun.exit_code, begun.stderr.splitlines()[-1]) == (2, "TEXT, byte 5: expected UTF-8, got 0xe9")
+    assert begun.exit_code == 2
+    golden(begun.stderr)

@@ -1,6 +1,7 @@
 """A plug-in block that fails or violates its statements is reported with its file."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -63,15 +64,15 @@ COMMANDS = (
             "reverse",
             "1",
             PAST,
-            "sees 2 to the left and 0 to the right, but its stated reach is 1 to the left",
+            "2 to the left and 0 to the right, but .* 1 to the left",
         ),
         (
             "reverse",
             "0",
             "(0, self.weight.shape[-1] - 1)",
-            "sees 0 to the left and 2 to the right, but its stated reach is 0",
+            "0 to the left and 2 to the right, but .* 0",
         ),
-        ("parity", REACH, "(self.weight.shape[-1] - 2, 1)", "sees 1 to the left and 1 to the right, "),
+        ("parity", REACH, "(self.weight.shape[-1] - 2, 1)", "1 to the left and 1 to the right, but "),
     ],
 )
 def test_a_block_that_sees_further_than_it_states_is_refused_with_what_was_measured(
@@ -80,16 +81,17 @@ def test_a_block_that_sees_further_than_it_states_is_refused_with_what_was_measu
     plugin(reach, padding)
     write_study(task)
     result = run(*command.split(), "--plugin", "mine.py")
-    assert (result.exit_code, told in result.stderr) == (2, True)
+    assert result.exit_code == 2
+    assert re.search(told, result.stderr)
     assert not list(Path().glob("results/trials/*"))
 
 
 @pytest.mark.parametrize(
     ("extra", "told"),
     [
-        ("y - y.mean(0)", "mine.py: smoothing gives a sequence other outputs in a batch than alone"),
-        ("self.__dict__.setdefault('last', []).append(y) or y + len(self.last)", "must keep no state"),
-        ("y.detach()", "has parameters that get no gradient: weight"),
+        ("y - y.mean(0)", "in a batch"),
+        ("self.__dict__.setdefault('last', []).append(y) or y + len(self.last)", "no state"),
+        ("y.detach()", "no gradient: weight"),
     ],
 )
 def test_a_block_that_mixes_a_batch_keeps_a_state_or_has_an_idle_weight_is_refused(run, plugin, extra, told):
@@ -115,7 +117,7 @@ def test_a_parameter_that_the_constructor_lacks_is_refused_with_the_nearest_argu
     text = Path("mine.py").read_text(encoding="utf-8").replace("causal, taps", "causal, tap")
     Path("mine.py").write_text(text, encoding="utf-8")
     result = run(*COMMANDS[0].split(), "--plugin", "mine.py")
-    told = "Smoothing.__init__: expected an argument 'taps' for block 'smoothing'; nearest: tap"
+    told = "'taps' for block 'smoothing'; nearest: tap"
     assert (result.exit_code, told in result.stderr) == (2, True), result.stderr
 
 
@@ -170,9 +172,9 @@ def failed_checks(run, plugin):
 
 def test_a_wrong_shape_is_the_one_finding_of_a_passport(failed_checks):
     ((name, finding),) = failed_checks(".mT\n", ".mT[:, :-1]\n").items()
-    assert (name, "expected an output of shape (1, 1, 6), got (1, 0, 6)" in finding) == ("outputs", True)
+    assert (name, "got (1, 0, 6)" in finding) == ("outputs", True)
 
 
 def test_a_weight_used_without_its_gradient_is_named_before_gradients_are_compared(failed_checks):
     found = failed_checks("self.weight, groups", "self.weight.detach(), groups")
-    assert "parameters that get no gradient: weight" in found["in training"]
+    assert "no gradient: weight" in found["in training"]

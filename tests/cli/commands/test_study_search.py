@@ -32,11 +32,11 @@ def test_the_best_points_are_a_table_or_data(run):
 def test_a_promotion_is_a_study_that_can_run(run, golden):
     told = run("study", "promote", "found", "--best", "2", "--out", "winners.toml")
     golden(told.stdout.splitlines())
-    assert "the first point of the search" in Path("winners.toml").read_text(encoding="utf-8")
+    assert "first point" in Path("winners.toml").read_text(encoding="utf-8")
     run("study", "promote", "found", "--path", "--out", "path.toml")
     assert load_study("path.toml").design.kind == "path"
     again = run("study", "promote", "found", "--out", "path.toml")
-    assert (again.exit_code, "expected a new file, got path.toml" in again.stderr) == (2, True)
+    assert (again.exit_code, "got path.toml" in again.stderr) == (2, True)
 
 
 @pytest.mark.usefixtures("searched")
@@ -46,15 +46,15 @@ def test_fewer_points_than_asked_for_are_counted(run):
     assert run("study", "promote", "found", "--best", "4", "--out", "all.toml").stderr == ""
 
 
-def test_a_promotion_says_that_the_baseline_is_ahead_of_the_best_point(run):
+def test_a_promotion_says_that_the_baseline_is_ahead_of_the_best_point(run, golden):
     study, store = load_study(WITH_BASELINE), Store("results")
     fill_search(store, study, [(POINTS[0][0], (20.0, 22.0, 21.0, 19.0), 3000), *POINTS[1:]])
     store.records.save(study.name, {"text": study.document.text, "overrides": []})
     told = run("study", "promote", "found", "--out", "winners.toml")
-    lead = "has a better max_length than its baseline: best_1 has 17.5, the baseline 20.5"
-    assert (told.exit_code, told.stderr) == (0, f"no point of the search found {lead}\n")
+    assert told.exit_code == 0
+    golden(told.stderr)
     text = Path("winners.toml").read_text(encoding="utf-8").replace("\n# ", " ")
-    assert f"No point of the search found {lead}." in text
+    assert f"{told.stderr[1:-1]}." in text
 
 
 @pytest.mark.usefixtures("searched")
@@ -81,7 +81,7 @@ def test_a_new_study_is_valid_and_overwrites_nothing(run, golden):
     study = load_study("mine.toml")
     assert (study.name, study.total, len(study.claims)) == ("mine", 6, 1)
     again = run("study", "new", "mine.toml")
-    assert (again.exit_code, "expected a new file" in again.stderr) == (2, True)
+    assert (again.exit_code, "mine.toml" in again.stderr) == (2, True)
     named = run("study", "new", "no name.toml")
     assert (named.exit_code, "got 'no name'" in named.stderr) == (2, True)
     assert not Path("no name.toml").exists()
@@ -96,5 +96,5 @@ def test_the_file_of_a_shipped_study_is_printed_as_it_is(run):
 def test_importances_say_how_many_points_they_rest_on(run):
     shipped = find_study_file("tune-kernel").with_name("results")
     command = ("study", "importance", "tune-kernel", "--results", str(shipped))
-    assert run(*command).stdout.endswith("over 22 finished points\n")
+    assert run(*command).stdout.endswith("22 finished points\n")
     assert json.loads(run(*command, "--json").stdout)["points"] == 22

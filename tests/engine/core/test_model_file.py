@@ -101,32 +101,29 @@ def test_every_flipped_bit_is_found(path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "reason"),
+    "changes",
     [
-        ({"format": 2}, "expected a file of format 1, got 2"),
-        ({"trial": {"study": "x"}}, "expected a trained model, got other values: 'settings'"),
-        ({"trial": []}, "expected a trained model, got other values"),
-        ({"aliases": {"a": "b"}}, "expected a trained model, got other values: 'b'"),
-        ({"aliases": None}, "expected a trained model, got other values"),
+        {"format": 2},
+        {"trial": {"study": "x"}},
+        {"trial": []},
+        {"aliases": {"a": "b"}},
+        {"aliases": None},
     ],
 )
-def test_a_file_of_somebody_else_is_refused_with_a_reason(path, file, changes, reason):
+def test_a_file_of_somebody_else_is_refused_with_a_reason(path, file, changes, golden):
     rewrite(path, dict(file.weights), **changes)
-    with pytest.raises(ModelFileError) as raised:
+    with golden.raises(ModelFileError):
         read_model_file(path)
-    assert str(raised.value).startswith(f"{path}: {reason}")
 
 
-def test_a_model_of_plug_ins_that_are_not_loaded_names_them(path, file):
+def test_a_model_of_plug_ins_that_are_not_loaded_names_them(path, file, golden):
     trial = json.loads(file.trial.to_json())
     settings = json.loads(trial["settings"])
     settings["train"]["loss_terms"] = [{"name": "gone", "weight": 1.0}]
     settings["code"] = {"loss term gone": "gone.py 0123456789abcdef"}
     rewrite(path, dict(file.weights), trial={**trial, "settings": json.dumps(settings)})
-    with pytest.raises(ModelFileError) as raised:
+    with golden.raises(ModelFileError):
         read_model_file(path)
-    told = "this model needs the plug-ins of its training: loss term gone of gone.py 01234567"
-    assert str(raised.value) == f"{path}: {told}"
 
 
 def test_a_recipe_that_needs_more_weights_than_there_are_builds_nothing(path, file):

@@ -73,15 +73,12 @@ def test_a_corpus_is_fetched_once_and_its_progress_reported(host, tmp_path):
     assert read_source(asked, asked.splits["train"].source, dataset_folder(asked, tmp_path)) == TEXT
 
 
-def test_a_download_that_broke_off_continues_where_it_stopped(host, tmp_path):
+def test_a_download_that_broke_off_continues_where_it_stopped(host, tmp_path, golden):
     asked = corpus(f"{host.address}/text.zip")
     host.byte_limit = 300_000
     with pytest.raises(DataError) as caught:
         fetch(asked, tmp_path, silent)
-    assert str(caught.value) == (
-        "text.zip could not be fetched\n"
-        f"  {host.address}/text.zip: expected {len(PUBLISHED):,} bytes, got 300,000"
-    )
+    golden(str(caught.value).replace(host.address, "HOST"))
     assert not check_availability(asked, tmp_path).here
     host.byte_limit = None
     (file,) = fetch(asked, tmp_path, silent)
@@ -116,16 +113,12 @@ def test_the_next_address_is_asked_where_one_has_not_the_file(host, tmp_path):
     assert [path for path, _ in host.requests] == ["/none.zip", "/wrong.zip", "/text.zip"]
 
 
-def test_a_file_that_is_not_the_published_one_is_not_kept(host, tmp_path):
+def test_a_file_that_is_not_the_published_one_is_not_kept(host, tmp_path, golden):
     host.files["/text.zip"] = b"another"
     asked = corpus(f"{host.address}/text.zip", f"{host.address}/none.zip")
     with pytest.raises(DataError) as caught:
         fetch(asked, tmp_path, silent)
-    assert str(caught.value) == (
-        "text.zip could not be fetched\n"
-        f"  {host.address}/text.zip: expected {digest(PUBLISHED)}, got {digest(b'another')}\n"
-        f"  {host.address}/none.zip: HTTP Error 404: Not Found"
-    )
+    golden(str(caught.value).replace(host.address, "HOST"))
     assert [path.suffix for path in (tmp_path / "verses").iterdir()] == [".lock"]
 
 
@@ -153,7 +146,7 @@ def test_a_body_without_an_end_is_abandoned_for_the_next_address(host, tmp_path,
         with pytest.raises(DataError) as caught:
             fetch(corpus(f"{endless.address}/text.zip", size=size), tmp_path / "other", silent)
     most = size or 2 * len(PUBLISHED)
-    assert str(caught.value).endswith(f"/text.zip: expected at most {most:,} bytes, got more")
+    assert str(caught.value).endswith(f"{most:,} bytes, got more")
     assert (tmp_path / "other" / "verses" / ".text.zip.part").stat().st_size == 0
 
 

@@ -164,15 +164,15 @@ def test_an_exception_in_a_pack_is_the_failure_of_one_trial(study, store, notes,
     row = next(row for row in store.trials().to_dicts() if row["status"] == "failed")
     assert row["seed"] == 1
     assert row["reason"].splitlines()[0] == "ValueError: no such thing at epoch 2"
-    assert "trials train one by one, because together they fail: ValueError: no such thing" in caplog.text
+    assert "together they fail: ValueError: no such thing" in caplog.text
 
 
 @pytest.mark.parametrize(
     ("trials", "room", "sizes", "ways", "packed"),
     [
-        (4, 2, [4, *[2] * 6], ["in packs of at most 2"], [21] * 4),
-        (4, 1, [4, 2], ["in packs of at most 2", "one by one"], [0] * 4),
-        pytest.param(*(3, 2, [3, 2, 2, 2], ["in packs of at most 2"], [0, 21, 21]), marks=pytest.mark.heavy),
+        (4, 2, [4, *[2] * 6], ["packs of at most 2"], [21] * 4),
+        (4, 1, [4, 2], ["packs of at most 2", "one by one"], [0] * 4),
+        pytest.param(*(3, 2, [3, 2, 2, 2], ["packs of at most 2"], [0, 21, 21]), marks=pytest.mark.heavy),
     ],
 )
 def test_a_pack_that_memory_is_too_short_for_is_halved_until_each_trains_separately(
@@ -198,9 +198,8 @@ def test_a_pack_that_memory_is_too_short_for_is_halved_until_each_trains_separat
     assert tried == sizes
     assert_equal(final_metrics(together), final_metrics(alone))
     assert sorted(packed_steps(together).values()) == packed
-    told = [record.getMessage().partition(": ")[2] for record in caplog.records]
-    why = "because together they fail: OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB."
-    assert [each for each in told if why in each] == [f"trials train {way}, {why}" for way in ways]
+    told = [line for line in caplog.messages if "together they fail: OutOfMemoryError: " in line]
+    assert all(way in line for way, line in zip(ways, told, strict=True))
 
 
 def test_a_trial_that_a_process_died_in_continues_separately(study, tmp_path, notes):
@@ -215,9 +214,7 @@ def test_a_trial_that_a_process_died_in_continues_separately(study, tmp_path, no
 def test_a_time_limit_ends_trials_and_not_the_study(study, store, notes):
     summary = run(study, store, notes, time_limit_s=1e-9)
     assert summary.failed == 3
-    assert {reason.partition(" at")[0] for reason in store.trials()["reason"]} == {
-        "time limit of 1e-09 s passed"
-    }
+    assert all(reason.startswith("time limit of 1e-09 s ") for reason in store.trials()["reason"])
 
 
 def test_trials_are_saved_within_an_epoch(study, store, notes):

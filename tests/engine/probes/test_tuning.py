@@ -171,17 +171,13 @@ def test_without_candidates_the_search_of_the_task_stays(store):
     assert tuned.metrics["bleu_tuned"] == tuned.metrics["bleu_tokenized[intl]"]
 
 
-def test_models_that_cannot_be_tuned_are_reported_and_the_others_are_tuned(store):
+def test_models_that_cannot_be_tuned_are_reported_and_the_others_are_tuned(store, golden):
     study = make_study(SEQ2SEQ, PLAIN, MARKOV)
     store.files.weights_file(study.trials[0].id).unlink()
     store.files.weights_file(study.trials[1].id).write_bytes(b"no weights")
-    reasons = [each.reason for each in tune(study, store)]
-    damaged = (
-        f"its weights cannot be read: {store.files.weights_file(study.trials[1].id)}: "
-        "expected a model's file; this file is damaged, or another program wrote it; "
-        "activemem store repair, then activemem study run, trains a model of a store again"
-    )
-    assert reasons == ["its weights were not kept", damaged, None]
+    *reasons, tuned = [each.reason for each in tune(study, store)]
+    golden(reasons)
+    assert tuned is None
 
 
 def test_decoding_that_does_not_end_is_left_soon_after_the_time_limit(store, monkeypatch):
@@ -189,7 +185,7 @@ def test_decoding_that_does_not_end_is_left_soon_after_the_time_limit(store, mon
     monkeypatch.setattr(process, "GRACE_S", 0.1)
     monkeypatch.setattr(tuning, "generate", lambda *_, **__: [time.sleep(0.01) for _ in iter(int, 1)])
     (left,) = tune_study(study, store, machine)
-    assert (left.reason, left.metrics) == ("time limit of 0.1 s passed", {})
+    assert ("0.1 s" in left.reason, left.metrics) == (True, {})
 
 
 @pytest.mark.usefixtures("store")

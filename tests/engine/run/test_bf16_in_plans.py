@@ -25,23 +25,21 @@ def _takes(tiny, tmp_path, monkeypatch):
 
 
 def test_what_bf16_would_take_is_said_where_it_gains(takes):
-    assert "bf16 would take 0.66 of the time here" in takes(0.66, *WIDE)
+    assert "bf16 would take 0.66 " in takes(0.66, *WIDE)
     assert "bf16" not in takes(0.95, *WIDE)
 
 
 def test_a_study_that_sets_bf16_is_always_told(takes):
-    assert "bf16 takes 0.66 of the time of float32 here" in takes(0.66, "train.precision=bf16", *WIDE)
+    assert "bf16 takes 0.66 " in takes(0.66, "train.precision=bf16", *WIDE)
     assert "faster" not in takes(1.0, "train.precision=bf16", *WIDE)
     told = takes(1.36, "train.precision=bf16", *WIDE)
-    assert "bf16 takes 1.36 of the time of float32 here" in told
-    assert '`precision = "float32"` is faster on this CPU' in told
+    assert "bf16 takes 1.36 " in told
+    assert '`precision = "float32"` is faster' in told
 
 
 def test_steps_that_are_computed_in_float32_are_not_measured(takes):
     assert "bf16" not in takes(0.5)
-    assert "bf16 most of its steps are so small that they are computed in float32" in takes(
-        0.5, "train.precision=bf16"
-    )
+    assert "computed in float32" in takes(0.5, "train.precision=bf16")
 
 
 def test_large_steps_are_compared_at_a_shorter_length_with_their_whole_batch(tmp_path, monkeypatch, golden):
@@ -63,13 +61,13 @@ def test_nothing_is_said_of_clusters(takes):
 def test_a_cpu_that_only_emulates_bf16_is_told_to_a_study_that_sets_it(takes, monkeypatch):
     monkeypatch.setattr(planning, "cpu_has_bf16", lambda: False)
     assert "bf16" not in takes(0.5, *WIDE)
-    assert "bf16 this CPU only emulates it" in takes(0.5, "train.precision=bf16", *WIDE)
+    assert "only emulates it" in takes(0.5, "train.precision=bf16", *WIDE)
 
 
 def test_both_precisions_are_measured_once_and_then_remembered(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(planning, "cpu_has_bf16", lambda: True)
     study = load_study(tiny, ["train.precision=bf16", *WIDE])
     first = plan_study(study, Store(tmp_path), CPU).machine.bf16
-    assert "of the time of float32 here" in first
+    assert "of float32" in first
     monkeypatch.setattr(step_times, "measure_bf16", lambda *_: (1.0, 9.0))
     assert plan_study(study, Store(tmp_path), CPU).machine.bf16 == first

@@ -66,14 +66,11 @@ def test_a_node_reports_its_versions_its_access_to_the_store_and_problems(tmp_pa
     place = StorePlace(root=str(tmp_path), marker=str(tmp_path))
     assert look(place) == ""
     golden(look(StorePlace(root="/home/me/results", marker=str(tmp_path / "elsewhere"))))
-    assert look(place, torch_version="1.0") == f"expected torch 1.0, got {torch.__version__}"
+    assert look(place, torch_version="1.0").endswith(f" 1.0, got {torch.__version__}")
     edited = {**look_at_code(), "digest": "0" * 16}
-    assert look(place, code=edited).startswith(
-        f"expected the code of activemem in {edited['folder']} (00000000), got the code in "
-    )
+    assert f" in {edited['folder']} (00000000), got " in look(place, code=edited)
     if not torch.cuda.is_available():
-        told = "expected the GPU that Ray reports, but torch finds none"
-        assert look(place, Machine(gpus=1.0)) == told
+        assert "torch finds none" in look(place, Machine(gpus=1.0))
         monkeypatch.setattr(cluster_nodes, "gpu_fault", lambda: "Error 805")
         golden(look(place, Machine(gpus=1.0)))
     assert look(place, settings=b"") == "EOFError: Ran out of input"
@@ -116,8 +113,8 @@ def test_nodes_without_the_store_or_of_another_version_are_named(tmp_path, tiny)
         run = {"cwd": work, "env": ENVIRONMENT, "capture_output": True, "text": True, "check": False}
         refused = subprocess.run(command, **run)
     assert refused.returncode == 2
-    assert "(127.0.0.3): expected the code of activemem in " in refused.stderr
-    assert "(127.0.0.2): this node cannot see the folder of the results" in refused.stderr
+    assert "(127.0.0.3): expected the code " in refused.stderr
+    assert "(127.0.0.2): this node cannot " in refused.stderr
     assert not any((work / "results" / "unfinished").glob("*"))
 
 

@@ -102,26 +102,18 @@ def test_all_faults_of_a_ladder_are_reported_at_once(golden):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new"),
     [
-        ("depth = [2, 2, 3]", "depth = 2", "sizes.depth: expected a list, got 2"),
-        ("[16, 32, 48]", '[16, "x", 48]', "sizes.width: expected a whole number, got 'x'"),
-        ("[16, 32, 48]", "[16, -32, 48]", "sizes.width: expected at least 1, got -32"),
-        ("_parameter = 5", "_parameter = 1e99", "tokens_per_parameter: expected at most 1000000, got 1e+99"),
-        (
-            'd_model = "{width}"',
-            'd_model = "{width}"\nmup = 16\nembedding = "unit"',
-            "lr_exponent: expected 0, because [model] mup already scales rates by width; got -0.5",
-        ),
-        (
-            "[study]",
-            '[study]\nablate = "parts"',
-            "[study] ablate: a [ladder] has its own cells: remove ablate",
-        ),
+        ("depth = [2, 2, 3]", "depth = 2"),
+        ("[16, 32, 48]", '[16, "x", 48]'),
+        ("[16, 32, 48]", "[16, -32, 48]"),
+        ("_parameter = 5", "_parameter = 1e99"),
+        ('d_model = "{width}"', 'd_model = "{width}"\nmup = 16\nembedding = "unit"'),
+        ("[study]", '[study]\nablate = "parts"'),
     ],
 )
-def test_a_fault_of_a_ladder_is_reported_once_and_nothing_that_follows_from_it(old, new, told):
-    assert faults(TEXT.replace(old, new)) == [told]
+def test_a_fault_of_a_ladder_is_reported_once_and_nothing_that_follows_from_it(old, new, golden):
+    golden(faults(TEXT.replace(old, new)))
 
 
 def test_levels_that_are_sizes_are_refused_where_the_sizes_stand():

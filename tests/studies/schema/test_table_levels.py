@@ -6,6 +6,8 @@ import pytest
 
 from activemem.studies import Study, StudyError, load_study, select_trials
 
+from ...golden import GoldenTexts
+
 HEAD = """
 [study]
 name = "own-keys"
@@ -120,33 +122,21 @@ def test_listed_cells_may_have_tables_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "faults"),
+    ("old", "new"),
     [
-        (
-            'label = "fast", ',
-            "",
-            ["optimizer: two levels are called adam: give one table another label, for example "],
-        ),
-        (
-            'label = "slow", name = "adam"',
-            'label = "sgd", name = "adam"',
-            ["optimizer: two levels are called sgd"],
-        ),
-        ('name = "mqar", pairs', "pairs", ["task: expected a label or a name for this table, as in "]),
-        (
-            "pairs = 4",
-            "pears = 4",
-            ["task, used as [task] pears: unknown key 'pears' of mqar; nearest: pairs"],
-        ),
-        ("lr = 1e-4", "lr = -1", ["optimizer, used as [train] optimizer.lr: "]),
-        ('lr = "{lr}"', 'lr = "{rate}"', ["optimizer: no value for the hole {rate}"]),
+        ('label = "fast", ', ""),
+        ('label = "slow", name = "adam"', 'label = "sgd", name = "adam"'),
+        ('name = "mqar", pairs', "pairs"),
+        ("pairs = 4", "pears = 4"),
+        ("lr = 1e-4", "lr = -1"),
+        ('lr = "{lr}"', 'lr = "{rate}"'),
     ],
 )
-def test_a_fault_in_a_table_is_reported_at_its_level(old: str, new: str, faults: list[str]) -> None:
+def test_a_fault_in_a_table_is_reported_at_its_level(old: str, new: str, golden: GoldenTexts) -> None:
     text = STUDY.replace(old, new)
     if old == 'label = "fast", ':
         text = text.replace('label = "slow", ', "").replace('optimizer = "fast"', 'optimizer = "adam"')
     with pytest.raises(StudyError) as error:
         load_study(text)
     messages = [fault.message for fault in error.value.faults]
-    assert all(any(each.startswith(f"[factors] {fault}") for each in messages) for fault in faults), messages
+    golden(messages)

@@ -100,17 +100,17 @@ def test_a_missing_package_is_named_with_its_extra(folder, monkeypatch, package,
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "asked", "message"),
+    ("name", "content", "asked"),
     [
-        ("a.json", b"{}", "a.json", "expected a tokenizer.json with a vocabulary, got: KeyError: 'model'"),
-        ("a.json", JSON, {"path": "a.json", "pattern": "."}, "remove pattern"),
-        ("a.tiktoken", ranks_of(JSON), "a.tiktoken", "add the regular expression of its encoding"),
-        ("a.tiktoken", b"IQ== 0\n", {"path": "a.tiktoken", "pattern": "."}, "got none for 255"),
-        ("a.txt", b"IQ== 0\na b\n", {"path": "a.txt", "pattern": "."}, "got 'a b' in line 2"),
-        ("a.json", JSON, "b.json", "expected a file, got none"),
+        ("a.json", b"{}", "a.json"),
+        ("a.json", JSON, {"path": "a.json", "pattern": "."}),
+        ("a.tiktoken", ranks_of(JSON), "a.tiktoken"),
+        ("a.tiktoken", b"IQ== 0\n", {"path": "a.tiktoken", "pattern": "."}),
+        ("a.txt", b"IQ== 0\na b\n", {"path": "a.txt", "pattern": "."}),
+        ("a.json", JSON, "b.json"),
     ],
 )
-def test_faults_of_a_file_are_reported_where_it_is_named(tmp_path, name, content, asked, message):
+def test_faults_of_a_file_are_reported_where_it_is_named(tmp_path, name, content, asked, golden):
     (tmp_path / name).write_bytes(content)
     text = study_text(
         model={"recipe": "conv(k=3)"},
@@ -125,24 +125,24 @@ def test_faults_of_a_file_are_reported_where_it_is_named(tmp_path, name, content
     (tmp_path / "study.toml").write_text(text, encoding="utf-8")
     with pytest.raises(StudyError) as caught:
         load_study(tmp_path / "study.toml")
-    assert any(message in fault.message for fault in caught.value.faults)
+    golden([fault.message for fault in caught.value.faults])
 
 
 @pytest.mark.parametrize(
-    ("task", "message"),
+    "task",
     [
-        ({"tokens": "pretrained"}, 'need the file of a tokenizer: tokenizer = "tokenizer.json"'),
-        ({"tokenizer": "tokenizer.json"}, 'no effect with tokens = "characters": set tokens = "pretrained"'),
+        {"tokens": "pretrained"},
+        {"tokenizer": "tokenizer.json"},
     ],
 )
-def test_a_tokenizer_and_its_tokens_go_together(folder, task, message):
+def test_a_tokenizer_and_its_tokens_go_together(folder, task, golden):
     text = study_text(
         model={"recipe": "conv(k=3)"},
         task={"name": "language_model", "corpus": {"path": "my.txt"}, **task},
         train={"curriculum": None},
     )
     (folder / "study.toml").write_text(text, encoding="utf-8")
-    with pytest.raises(StudyError, match=message.split(":")[0]):
+    with golden.raises(StudyError):
         load_study(folder / "study.toml")
 
 
