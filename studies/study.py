@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ..errors import argument_fault, check_arguments, hint, nearest, nearest_hint, texts_fault
 from ..grammar import Recipe, registered_names
@@ -19,7 +19,6 @@ from .presentation.kinds import (
     CurveKind,
     TableKind,
     check_shown_metrics,
-    check_tuned_metrics,
     read_curves,
     read_tables,
 )
@@ -38,7 +37,7 @@ from .schema.design import (
     expand_tables,
     read_expansions,
 )
-from .schema.factors import SEED
+from .schema.factors import SEED, TableLevels, name_table_levels
 from .schema.search import (
     Suggest,
     check_across,
@@ -452,11 +451,11 @@ def _study_of(diagnostics: Diagnostics, corpus: OwnCorpus | None) -> Study:
 
 def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study | None:
     _check_tables(diagnostics)
-    expansions, header, design, data = _read_design(diagnostics)
+    expansions, header, design, data, table_levels = _read_design(diagnostics)
     written_data = data
     if diagnostics.document.as_written is not None:  # the file without its overrides
         written = Diagnostics(diagnostics.document.as_written)
-        _, _, as_written, written_data = _read_design(written)
+        _, _, as_written, written_data, _ = _read_design(written)
         if not written.invalid:  # otherwise its levels have faults
             design = replace(design, as_written=as_written)
     paper = header.paper if header else None
@@ -465,15 +464,13 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
     source_sheet = read_source_sheet(diagnostics, data, written_data)
     search, space = read_search(diagnostics, data["search"]) if diagnostics.has_search else (None, {})
     decode = _read_decode(diagnostics)
-    check_tuned_metrics(diagnostics, tables, curves)
-    template = _read_template(diagnostics, data, design, own_corpus)
+    template = _read_template(diagnostics, data, table_levels, own_corpus)
     draft = Draft(diagnostics=diagnostics, data=data, template=template, design=design, space=space)
     dimensions, tried = _check_draft(draft, search)
-    shown = Shown(tables, curves, claims)
     if header is None or diagnostics.faults:
         # the other faults may change which metrics exist
         if tried is not None and not diagnostics.has_search and not diagnostics.invalid:
-            _check_metrics(diagnostics, design, shown, tried)
+            _check_metrics(diagnostics, design, tables=tables, curves=curves, claims=claims, trials=tried)
         for expansion in expansions.values():
             expansion.check(diagnostics, design, claims)
         return None
@@ -509,7 +506,7 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
     if not diagnostics.faults:
         every, first = [*study.cells, *study.source.over_budget], study.seeds[0]
         trials = study.boundary_trials() if study.search else [each for each in every if each.seed == first]
-        _check_metrics(diagnostics, design, shown, trials)
+        _check_metrics(diagnostics, design, tables=tables, curves=curves, claims=claims, trials=trials)
     return study
 
 
@@ -563,7 +560,7 @@ def read_size(diagnostics: Diagnostics) -> tuple[StudySettings | None, int, int]
 
     Report faults. The number of trials is the number of cells times the number of seeds.
     """
-    expansions, header, design, _ = _read_design(diagnostics)
+    expansions, header, design, *_ = _read_design(diagnostics)
     trials = sum(map(len, design.blocks())) * len(design.factors[SEED])
     return header, trials, _held_trials(expansions).count_held(diagnostics, design)
 
@@ -574,18 +571,19 @@ def _held_trials(expansions: Mapping[str, Expansion]) -> HeldTrials:
 
 def _read_design(
     diagnostics: Diagnostics,
-) -> tuple[dict[str, Expansion], StudySettings | None, Design, Mapping[str, Any]]:
+) -> tuple[dict[str, Expansion], StudySettings | None, Design, Mapping[str, Any], TableLevels]:
     """Return the expansions, the table [study], the design, and all tables with what expansions add to them.
 
-    Faults are reported. The table [study] is None if it is faulty. In the tables, levels have their names.
+    Faults are reported. The table [study] is None if it is faulty. In the tables, levels have their names;
+    the last item has the levels that are tables themselves.
     """
     expansions, own = read_expansions(diagnostics)
-    data = expand_tables(diagnostics.data, expansions.values())
+    data, table_levels = name_table_levels(diagnostics, expand_tables(diagnostics.data, expansions.values()))
     given = data.get("study", {})
     given = {key: given[key] for key in given if key not in own} if isinstance(given, Mapping) else given
     header = diagnostics.validate(StudySettings, ("study",), given) if "study" in data else None
     reader = DesignReader(diagnostics, header or _readable_header(given), data)
-    return expansions, header, reader.design(expansions.values()), reader.data
+    return expansions, header, reader.design(expansions.values()), data, table_levels
 
 
 def _readable_header(given: object) -> StudySettings:
@@ -615,13 +613,16 @@ def _read_decode(diagnostics: Diagnostics) -> DecodeSettings | None:
 
 
 def _read_template(
-    diagnostics: Diagnostics, data: Mapping[str, Any], design: Design, own_corpus: OwnCorpus | None
+    diagnostics: Diagnostics,
+    data: Mapping[str, Any],
+    table_levels: TableLevels,
+    own_corpus: OwnCorpus | None,
 ) -> Template:
     tables = {name: data[name] for name in TRIAL_TABLES if name in data}
     if own_corpus is not None:
         tables["task"] = own_corpus.complete_task(tables["task"])
     fragments = read_fragments(diagnostics, data)
-    return Template(tables=tables, fragments=fragments, table_levels=design.table_levels)
+    return Template(tables=tables, fragments=fragments, table_levels=table_levels)
 
 
 def _check_draft(
@@ -663,28 +664,28 @@ def _check_data(diagnostics: Diagnostics, study: Study) -> None:
                 diagnostics.report(CORPUS, fault)
 
 
-class Shown(NamedTuple):
-    """The valid tables, figures and claims of a study."""
-
-    tables: Sequence[TableKind]
-    curves: Sequence[CurveKind]
-    claims: Sequence[Claim]
-
-
-def _check_metrics(diagnostics: Diagnostics, design: Design, shown: Shown, trials: Sequence[Trial]) -> None:
+def _check_metrics(
+    diagnostics: Diagnostics,
+    design: Design,
+    *,
+    tables: Sequence[TableKind],
+    curves: Sequence[CurveKind],
+    claims: Sequence[Claim],
+    trials: Sequence[Trial],
+) -> None:
     """Report each shown or claimed metric that no trial will have.
 
     The message names the key that would add it. A table or a figure needs one selected trial that can have
     it, a claim each cell that it names, a path each of its cells. One trial of each cell is enough.
     """
-    check_shown_metrics(diagnostics, "table", shown.tables, trials)
-    check_shown_metrics(diagnostics, "curve", shown.curves, trials)
+    check_shown_metrics(diagnostics, "table", tables, trials)
+    check_shown_metrics(diagnostics, "curve", curves, trials)
     for path, message in design.trial_faults(trials):
         diagnostics.report(path, message)
-    if shown.claims:
+    if claims:
         from .claims.reader import check_claimed_metrics  # noqa: PLC0415 -- as above
 
-        check_claimed_metrics(diagnostics, shown.claims, trials)
+        check_claimed_metrics(diagnostics, claims, trials)
 
 
 MAX_BESIDE = 1000

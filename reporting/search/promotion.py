@@ -230,7 +230,7 @@ def _cell(study: Study, name: str, at: Mapping[str, Level], *, values: Mapping[s
     trial = study.trial_for(values, study.seeds[0], at)
     others = {key: _filled(value, values) for key, value in values.items() if key in needed}
     own = {
-        key: study.design.written_level(key, level)
+        key: study.template.written_level(key, level)
         for key, level in ({**_fixed(study), **at} | others).items()
     }
     cell = {POINT: name, RECIPE: trial.settings.model.recipe, **own}
@@ -351,7 +351,7 @@ def path_text(study: Study, found: SearchPoints, *, seeds: int = FRESH_SEEDS) ->
     sources[SEED] = f"ours: fresh, not used by the search {study.name}"
     what = f"from its baseline to its best point in {plural(len(levels), 'step')}"
     written = {
-        name: [study.design.written_level(name, level) for level in each] for name, each in factors.items()
+        name: [study.template.written_level(name, level) for level in each] for name, each in factors.items()
     }
     return "\n".join(
         [

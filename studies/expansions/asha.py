@@ -35,8 +35,6 @@ from ..text.units import plural
 if TYPE_CHECKING:
     from ..study import Study
 
-NAME = "asha"
-
 
 class RungSettings(PartSettings):
     """The keys of `[search] scheduler` for `asha`.
@@ -83,7 +81,7 @@ class Fidelity(Rungs, Expansion):
         try:
             rungs, patch = _rungs(data, name, reduction)
             if len(rungs) < 2:
-                message = f"{NAME} needs at least two rungs, but reduction = {reduction} gives only one"
+                message = f"asha needs at least two rungs, but reduction = {reduction} gives only one"
                 remedy = f"lower reduction, or raise the largest {name}"
                 raise _fault(_PATH, f"{message}, at {name} = {rungs[0]}: {remedy}")
         except RecipeError as error:

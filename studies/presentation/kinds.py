@@ -288,19 +288,6 @@ def read_curves(diagnostics: Diagnostics, design: Design, paper: str | None) -> 
     return cast("tuple[CurveKind, ...]", tuple(_read(diagnostics, "curve", design, paper)))
 
 
-def check_tuned_metrics(
-    diagnostics: Diagnostics, tables: Sequence[TableKind], curves: Sequence[CurveKind]
-) -> None:
-    """Report tables and figures of tuned metrics in a study without `[decode]`."""
-    for role, specs in (("table", tables), ("curve", curves)):
-        for index, spec in enumerate(specs):
-            for path, name in spec.named_metrics():
-                is_tuned = path[0] == "value" and metric_family(name) in TUNED_METRICS
-                if is_tuned and "decode" not in diagnostics.data:
-                    message = f"{name} comes from tuning the decoder: set the values to try in [decode]"
-                    diagnostics.report((role, index, "value"), message)
-
-
 def _read(diagnostics: Diagnostics, role: Role, design: Design, paper: str | None) -> list[ResultKeys]:
     specs: list[ResultKeys] = []
     names = set[str]()
@@ -331,6 +318,10 @@ def _read(diagnostics: Diagnostics, role: Role, design: Design, paper: str | Non
         spec = spec.with_levels(design)
         for key, message in spec.faults(design, paper):
             diagnostics.report((*path, *key), message)
+        for key, name in spec.named_metrics() if "decode" not in diagnostics.data else ():
+            if key[0] == "value" and metric_family(name) in TUNED_METRICS:
+                message = f"{name} comes from tuning the decoder: set the values to try in [decode]"
+                diagnostics.report((*path, "value"), message)
         specs.append(spec)
     return specs
 

@@ -62,6 +62,16 @@ class Template:
         inside = (name for _, text in iter_texts(self.table_levels) for name in HOLE_PATTERN.findall(text))
         return {*inside, *(name for names in self.holes.values() for name in names)}
 
+    def written_level(self, name: str, level: Level) -> Any:  # noqa: ANN401 -- TOML holds anything
+        """Return a level as the study file writes it.
+
+        A level that is a table in the file is stored by its name; return this table.
+        """
+        table = self.table_levels.get(name, {}).get(level)
+        if table is None:
+            return level
+        return dict(table) if table.get("name") == level else {"label": level, **table}
+
     def names_in(self, text: str) -> list[str]:
         """Return the names of the placeholders in a text and its fragments."""
         names = _with_inner_names(

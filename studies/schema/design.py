@@ -25,12 +25,10 @@ from .factors import (
     SEED,
     Conditions,
     NamedLevels,
-    TableLevels,
     has_level,
     is_name,
     level_fault,
     level_key,
-    name_table_levels,
     read_factors,
     with_values,
 )
@@ -263,9 +261,8 @@ class Design(ABC):
     is not a factor: the size to compute. Every combination of the factors in `around` is combined with a
     complete design of the others. `labels` fill no placeholders, and factors with `conditions` have the level
     ABSENT in some cells. `ladder` has the size factors of [ladder], from the smallest size on. `as_written`
-    is the design of the file without its overrides, if there are any. `table_levels` has the tables behind
-    level names. `factors` has every factor with all its levels: the levels of [factors], then the levels that
-    only listed cells have.
+    is the design of the file without its overrides, if there are any. `factors` has every factor with all its
+    levels: the levels of [factors], then the levels that only listed cells have.
     """
 
     settings: PartSettings
@@ -278,7 +275,6 @@ class Design(ABC):
     conditions: Conditions = field(default_factory=dict[str, Mapping[str, tuple[Level, ...]]])
     ladder: tuple[str, ...] = ()
     as_written: Design | None = None
-    table_levels: TableLevels = field(default_factory=dict[str, Mapping[Level, Mapping[str, Any]]])
     factors: Mapping[str, tuple[Level, ...]] = field(init=False, compare=False)
 
     title: ClassVar[str]
@@ -371,16 +367,6 @@ class Design(ABC):
     def crossed(self) -> dict[str, tuple[Level, ...]]:
         """The factors in the table [factors], except `seed`, with their levels."""
         return {name: levels for name, levels in self.combined_factors.items() if name != SEED}
-
-    def written_level(self, name: str, level: Level) -> Any:  # noqa: ANN401 -- TOML holds anything
-        """Return a level as the study file writes it.
-
-        A level that is a table in the file is stored by its name; return this table.
-        """
-        table = self.table_levels.get(name, {}).get(level)
-        if table is None:
-            return level
-        return dict(table) if table.get("name") == level else {"label": level, **table}
 
     def baseline_level(self, name: str) -> Level:
         """Return a factor's level in the baseline. It is the level that [study] names, else the first one."""
@@ -500,20 +486,19 @@ class DesignReader:
 
     A study without factors gets the factors of its cells, in order of appearance. A cell has the baseline's
     level of each factor that it does not name. Whether the levels fit their placeholders is checked later.
-    `data` are the tables of the study with what its expansions add.
+    `data` are the tables of the study with what its expansions add, and with the names of levels.
     """
 
     def __init__(self, diagnostics: Diagnostics, header: StudySettings, data: Mapping[str, Any]) -> None:
         self.diagnostics, self.header = diagnostics, header
         self.kind = find_design(header.design.name)
-        self.data, self.table_levels = name_table_levels(diagnostics, data)
-        factors = self.data.get(FACTORS)
+        factors = data.get(FACTORS)
         table = factors if isinstance(factors, Mapping) else diagnostics.table(FACTORS)
         self.factors = read_factors(
             diagnostics, table, lambda name: self.kind.repeats_levels and name not in (SEED, *header.around)
         )
         self.crossed = {name: levels for name, levels in self.factors.items() if name != SEED}
-        tables = self.data.get(CELLS, [])
+        tables = data.get(CELLS, [])
         if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
             diagnostics.report((CELLS,), f"expected [[cells]], got {format_value(tables)}")
             tables = []
@@ -548,7 +533,6 @@ class DesignReader:
         listed = self._listed_cells(baseline, added.get("conditions", {}), added.get("labels", ()))
         common = {
             "combined_factors": self.factors,
-            "table_levels": self.table_levels,
             "listed_cells": listed,
             "baseline": baseline,
             "around": self.around,

@@ -332,9 +332,12 @@ def contains(dimension: Dimension, value: object) -> bool:
     if isinstance(dimension, ChoiceDimension):
         # in Python True == 1, but `true` and `1` are different options
         return any(
-            value == each and _is_truth(value) == _is_truth(each) for each in representative_values(dimension)
+            value == each and isinstance(value, bool) == isinstance(each, bool)
+            for each in representative_values(dimension)
         )
-    if not isinstance(value, int | float) or _is_truth(value) or not dimension.low <= value <= dimension.high:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    if not dimension.low <= value <= dimension.high:
         return False
     if isinstance(dimension, RealDimension):
         return True
@@ -374,7 +377,3 @@ def _option(text: str, argument: ArgumentSyntax, faults: FaultCollector) -> Leve
             return word == "true"
         case _:
             return text[argument.start : argument.end]
-
-
-def _is_truth(value: object) -> bool:
-    return isinstance(value, bool)
