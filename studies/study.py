@@ -259,7 +259,8 @@ class Study:
 
     def _trials_by_rung(self, points: int) -> list[int]:
         more = len(self.point_seeds(self.baseline)) - len(self.seeds) if self.baseline else 0
-        *lower, last = (each * len(self.seeds) for each in self._points_by_rung(points))
+        found = self.fidelity.planned(points, has_baseline=bool(self.baseline))
+        *lower, last = (each * len(self.seeds) for each in found)
         return [trials * len(self.point_levels) for trials in (*lower, last + more)]
 
     @cached_property
@@ -271,16 +272,12 @@ class Study:
         """
         if self.search is None:
             return 0
-        most = self.search.settings.trials
-        return count_points(self.choose, self.dimensions, self._identify_point, most)
 
-    def _identify_point(self, values: Mapping[str, Level]) -> str | None:
-        """Return an id that is equal for equal points; None if the model exceeds the limits.
+        def identify(values: Mapping[str, Level]) -> str | None:
+            trial = self._trial_at(values, self.seeds[0], self.point_levels[0])
+            return trial.id if self.budget.allows(trial.settings) else None
 
-        It is the id of the point's first trial.
-        """
-        trial = self._trial_at(values, self.seeds[0], self.point_levels[0])
-        return trial.id if self.budget.allows(trial.settings) else None
+        return count_points(self.choose, self.dimensions, identify, self.search.settings.trials)
 
     @property
     def points_by_rung(self) -> list[int]:
@@ -288,10 +285,7 @@ class Study:
 
         The baseline is only trained on the last rung.
         """
-        return self._points_by_rung(self.num_points)
-
-    def _points_by_rung(self, points: int) -> list[int]:
-        return self.fidelity.planned(points, has_baseline=bool(self.baseline))
+        return self.fidelity.planned(self.num_points, has_baseline=bool(self.baseline))
 
     def boundary_trials(self, level: Mapping[str, Level] | None = None) -> list[Trial]:
         """Return the trials at both ends of a search's space.
@@ -464,7 +458,11 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
     source_sheet = read_source_sheet(diagnostics, data, written_data)
     search, space = read_search(diagnostics, data["search"]) if diagnostics.has_search else (None, {})
     decode = _read_decode(diagnostics)
-    template = _read_template(diagnostics, data, table_levels, own_corpus)
+    trial_tables = {name: data[name] for name in TRIAL_TABLES if name in data}
+    if own_corpus is not None:
+        trial_tables["task"] = own_corpus.complete_task(data["task"])
+    fragments = read_fragments(diagnostics, data)
+    template = Template(tables=trial_tables, fragments=fragments, table_levels=table_levels)
     draft = Draft(diagnostics=diagnostics, data=data, template=template, design=design, space=space)
     dimensions, tried = _check_draft(draft, search)
     if header is None or diagnostics.faults:
@@ -610,19 +608,6 @@ def _read_decode(diagnostics: Diagnostics) -> DecodeSettings | None:
     if "decode" in data and not diagnostics.table("study").get("keep_weights"):
         diagnostics.report(("decode",), "decoding needs trained models: set keep_weights = true in [study]")
     return diagnostics.validate(DecodeSettings, ("decode",), data["decode"]) if "decode" in data else None
-
-
-def _read_template(
-    diagnostics: Diagnostics,
-    data: Mapping[str, Any],
-    table_levels: TableLevels,
-    own_corpus: OwnCorpus | None,
-) -> Template:
-    tables = {name: data[name] for name in TRIAL_TABLES if name in data}
-    if own_corpus is not None:
-        tables["task"] = own_corpus.complete_task(tables["task"])
-    fragments = read_fragments(diagnostics, data)
-    return Template(tables=tables, fragments=fragments, table_levels=table_levels)
 
 
 def _check_draft(

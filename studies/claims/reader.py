@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain, permutations
+from itertools import chain, permutations, product
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from ...errors import FaultCollector, nearest, nearest_hint
@@ -214,8 +214,11 @@ def _different_units(comparison: Comparison, metrics: Mapping[str, Metric]) -> s
             if metric.is_share and not 0 <= other.value <= 1:
                 return f"{metric.name} is a share, from 0 to 1, and never reaches {other.value:g}"
     left, right = ([metrics[name] for name in _measured(side)] for side in number_parts(comparison))
-    if not left or not right or any(_comparable(one, other) for one in left for other in right):
+    if not left or not right:
         return ""
+    for one, other in product(left, right):
+        if _unit(one) == _unit(other) and {one.higher_is_better, other.higher_is_better} != {True, False}:
+            return ""
     sides = (left[0], right[0])
     if _unit(left[0]) != _unit(right[0]):
         return f"expected both sides in one unit, got {' and '.join(map(_with_unit, sides))}"
@@ -239,10 +242,6 @@ def _measured(number: Number) -> list[str]:
             return []
         case _:
             return [name for part in number_parts(number) for name in _measured(part)]
-
-
-def _comparable(one: Metric, other: Metric) -> bool:
-    return _unit(one) == _unit(other) and {one.higher_is_better, other.higher_is_better} != {True, False}
 
 
 def _unit(metric: Metric) -> str:

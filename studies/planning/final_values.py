@@ -288,13 +288,14 @@ def _why(study: str, metric: str) -> pl.Expr:
     named = pl.col("status").is_in([ValueStatus.DIVERGED, ValueStatus.CENSORED])
     number = pl.when(named).then("value").map_elements(find_metric(metric).format, return_dtype=pl.String)
     strayed = pl.format("diverged: the loss of seed {} {}; it has {}", "seed", "diverged", number)
+    lossy = ", because its tokens lose text" if metric.endswith(_FAMILY) else ""
     words = {
         ValueStatus.DONE: "",
         ValueStatus.INFINITE: f"ended with an infinite {metric}",
         ValueStatus.CENSORED: "ended before the target",
         ValueStatus.BEGUN: "begun, but not ended",
         ValueStatus.PENDING: f"not probed yet ({probe_command(study)})",
-        ValueStatus.NO_VALUE: f"ended without a finite {metric}{_lossy(metric)}",
+        ValueStatus.NO_VALUE: f"ended without a finite {metric}{lossy}",
         ValueStatus.MISSING: ValueStatus.MISSING.text,
     }
     failure = pl.format("{}: {}", "status", reason)
@@ -306,10 +307,6 @@ def _why(study: str, metric: str) -> pl.Expr:
             censored = pl.lit(f"did not reach {target}")
         why = pl.when(pl.col("status") == ValueStatus.CENSORED).then(censored).otherwise(why)
     return pl.when(pl.col("status") == ValueStatus.DIVERGED).then(strayed).otherwise(why)
-
-
-def _lossy(metric: str) -> str:
-    return ", because its tokens lose text" if metric.endswith("_bits_per_byte") else ""
 
 
 def _awaits_probe(wanted: pl.DataFrame, outcomes: pl.DataFrame, metric: str) -> pl.Expr:

@@ -5,6 +5,7 @@ It also says which models cannot learn their task.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -41,7 +42,7 @@ from ..study import Study
 from ..text.units import plural
 from .data_facts import DataFacts, Locate, find_data_facts
 from .memory_estimates import StepMemory, step_memory
-from .reused_trials import ShorterTrial, ShorterTrials, StaleTrial, count_points, find_stale_trials
+from .reused_trials import ShorterTrial, ShorterTrials, StaleTrial, find_stale_trials
 from .status import (
     left_when_spent,
     outcomes_elsewhere,
@@ -352,6 +353,7 @@ def make_plan(
     measured = [trial for trial in kinds if trial.id in steps]
     largest = max(measured, key=lambda trial: steps[trial.id].total, default=None)
     stale = find_stale_trials(study, outcomes)
+    elsewhere = [json.loads(levels) for levels in outcomes_elsewhere(study, outcomes)["factors"]]
     return Plan(
         study=study,
         trials=planned,
@@ -368,7 +370,7 @@ def make_plan(
         reach_limits=predict_reach_limits(labelled),
         insufficient_reach=_find_insufficient_reach(labelled),
         over_budget=model_costs(study, group_by_model(study, study.source.over_budget), estimator, {}),
-        elsewhere=count_points(study, outcomes_elsewhere(study, outcomes)),
+        elsewhere=len({tuple(map(each.get, study.dimensions)) for each in elsewhere}),
         stale={trial: each for trial, each in stale.items() if only is None or trial in only},
         max_seeds_note=describe_max_seeds(study, store),
         timed_devices=timed_devices(study, outcomes),

@@ -357,9 +357,3 @@ class RecipeSpace:
                 for text in texts:
                     if isinstance(text, str) and HOLE_PATTERN.search(text):
                         yield from self._names(self._study.template.expand(text).root, iter(()))
-
-
-def count_points(study: Study, rows: pl.DataFrame) -> int:
-    """Return the number of different search points among these rows of the store."""
-    levels = [json.loads(text) for text in rows["factors"]]
-    return len({tuple(each.get(name) for name in study.dimensions) for each in levels})

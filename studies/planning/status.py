@@ -301,8 +301,17 @@ def _taken(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def _tried(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool) -> pl.DataFrame:
-    rows = outcomes.select("trial", "factors").iter_rows()
-    return outcomes.filter([_is_tried(study, *row, all_seeds=all_seeds) for row in rows])
+    """Return the outcomes of this search's points, each trained with one of the point's seeds.
+
+    The baseline may have more seeds than other points. With `all_seeds`, trials of any other seed of a point
+    count, too.
+    """
+    kept = list[bool]()
+    for trial, factors in outcomes.select("trial", "factors").iter_rows():
+        levels = json.loads(factors)
+        point = tried_point(study, trial, levels)
+        kept.append(point is not None and (all_seeds or levels.get(SEED) in study.point_seeds(point)))
+    return outcomes.filter(kept)
 
 
 def _elsewhere(study: Study, outcomes: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:
@@ -356,17 +365,6 @@ def rungs_of(study: Study, outcomes: pl.DataFrame) -> list[int]:
         return [0] * len(outcomes)
     found = (study.fidelity.rung_of(json.loads(factors)) for factors in outcomes["factors"])
     return [study.fidelity.top if rung is None else rung for rung in found]
-
-
-def _is_tried(study: Study, trial: str, factors: str, *, all_seeds: bool) -> bool:
-    """Return whether a stored trial is a point of this search, trained with one of the point's seeds.
-
-    The baseline may have more seeds than other points. With `all_seeds`, trials of any other seed of the
-    point count, too.
-    """
-    levels = json.loads(factors)
-    point = tried_point(study, trial, levels)
-    return point is not None and (all_seeds or levels.get(SEED) in study.point_seeds(point))
 
 
 def _unfinished(study: Study, store: Store, stored: Collection[str]) -> list[UnfinishedTrial]:

@@ -108,14 +108,13 @@ def _sizes(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 def _causality(settings: TrialSettings) -> Iterator[ValidationProblem]:
     task, root = settings.task, read_recipe(settings.model.recipe).root
-    if task.spec.kind.causal and output_kind(root) == SEQUENCE:
-        yield from _causality_problems(task, settings.model.d_model, root)
-
-
-def _causality_problems(task: TaskSettings, d_model: int, root: Node) -> Iterator[ValidationProblem]:
+    if not task.spec.kind.causal or output_kind(root) != SEQUENCE:
+        return
     streams = _streams(task)
     verb = "predicts" if isinstance(task, LanguageModelSettings) else "hides"
-    surroundings = CostContext(config=configure(d_model=d_model, causal=True, dropout=0.0), length=1)
+    surroundings = CostContext(
+        config=configure(d_model=settings.model.d_model, causal=True, dropout=0.0), length=1
+    )
     for name, block in {render(node): node for node in walk(root) if isinstance(node, BlockNode)}.items():
         spec = spec_of(block.name)
         values = spec.settings(block)

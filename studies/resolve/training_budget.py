@@ -51,10 +51,10 @@ class TrainingBudget:
         """The path of the budget's key in the study file."""
         return ("train", self.key)
 
-    def steps_of(self, settings: TrialSettings) -> int:
-        """Return how many steps an epoch may have within the budget.
+    def spend(self, settings: TrialSettings) -> TrialSettings:
+        """Return the settings with `steps_per_epoch` set by the budget.
 
-        Raise ValueError if the number is unknown, or if the budget is less than half a step in each epoch.
+        Raise ValueError if that number is unknown, or if the budget is less than half a step in each epoch.
         """
         if has_many_lengths(settings):
             raise ValueError(
@@ -71,14 +71,7 @@ class TrainingBudget:
             raise ValueError(
                 f"expected at least {half:,}, which is half a step in each epoch, got {self.amount:,.0f}"
             )
-        return max(1, round(self.amount / least))
-
-    def spend(self, settings: TrialSettings) -> TrialSettings:
-        """Return the settings with `steps_per_epoch` set by the budget.
-
-        Raise ValueError if that number is unknown or too small.
-        """
-        train = settings.train.model_copy(update={_STEPS: self.steps_of(settings)})
+        train = settings.train.model_copy(update={_STEPS: max(1, round(self.amount / least))})
         return settings.model_copy(update={"train": train})
 
 
