@@ -64,7 +64,7 @@ def test_only_the_first_of_very_many_faults_are_shown():
     )
     told = message(text).splitlines()
     assert told[0] == "study: 976 faults"
-    assert sum("1024" in line for line in told) == 10
+    assert sum("at most 1024, got" in line for line in told) == 10
     assert told[-1] == "  and 966 more in line 21"
 
 
