@@ -177,13 +177,8 @@ MAX_DEPTH = 16
 """The maximum nesting of values; study files need less than a third of it."""
 
 _TOO_DEEP = f"expected at most {MAX_DEPTH} levels of nesting, got more"
-_NESTING = re.compile(rf"{STRING.pattern}|#[^\n]*|[\[\]{{}}.=,\n]", re.DOTALL)
-
-
-def _is_nested(value: object, depth: int) -> bool:
-    """Return whether tables and lists are nested at least `depth` times in a table or list."""
-    inside = value.values() if isinstance(value, dict) else cast("list[object]", value)
-    return depth == 0 or any(_is_nested(each, depth - 1) for each in inside if isinstance(each, dict | list))
+# whatever follows a comma is one match, up to the next sign that counts, because lists of levels are long
+_NESTING = re.compile(rf"""{STRING.pattern}|#[^\n]*|[\[\]{{}}.]|[=,\n][^"'#\[\]{{}}.]*""", re.DOTALL)
 
 
 def _find_too_deep(text: str) -> Span | None:
@@ -207,16 +202,12 @@ def parse_document(
     `MAX_DEPTH` is invalid, too.
     """
     text = text.replace("\r\n", "\n")  # as tomllib does, so that its positions are those of this text
+    if (deep := _find_too_deep(text)) is not None:
+        raise StudyError(source, [fault_at(text, deep, f"TOML: {_TOO_DEEP}")])
     try:
         data = tomllib.loads(text)
-        # the search for a place takes longer than this look, and nearly all texts are shallow
-        deep = _find_too_deep(text) if _is_nested(data, MAX_DEPTH) else None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        if (deep := _find_too_deep(text)) is None:
-            raise StudyError(source, [_syntax_fault(text, str(error))]) from error
-        data = {}
-    if deep is not None:
-        raise StudyError(source, [fault_at(text, deep, f"TOML: {_TOO_DEEP}")])
+    except tomllib.TOMLDecodeError as error:
+        raise StudyError(source, [_syntax_fault(text, str(error))]) from error
     if not overrides:
         return Document(source=source, text=text, data=data, path=path)
     places = {path: (text, place) for path, place in locate(text).items()}
