@@ -33,15 +33,18 @@ from ..grammar.recipe import Recipe, parse
 from ..grammar.vocabulary.spec import CostContext, Role, Spec, spec_of
 from ..plugins import plugin_errors
 from .core.block import BLOCKS, Block, BuildError, Context, StreamChunk, StreamState, build_block
+from .core.operations import avoid_compiler_import
 from .core.residual_stack import SideInputs, build_norm, outermost_stacks
 from .core.triton_kernels import kernels_left_out
 from .layers.other_packages import FlaLayer
-from .layers.recurrent import LSTM
+from .layers.recurrent import LSTM, Recurrent
 from .layers.window_attention import WindowedBlock
 from .models.seq2seq_model import TransductionModel
 from .models.sequence_model import Model, build_on_meta
 from .plugin_checks import check_plugin_block
 from .transducers.seq2seq import RecurrentDecoder, Seq2Seq
+
+avoid_compiler_import()
 
 Numbers = dict[str, int]
 
@@ -141,6 +144,12 @@ def measure_transducer(root: Node, config: ModelConfig, *, length: int, scored: 
     """
     model = _build_model(root, config)
     assert isinstance(model, TransductionModel)
+    parts = list(model.body.children())
+    if not isinstance(model.body, Seq2Seq) or all(map(_is_recurrent, parts)):
+        # outputs at only some positions are not a parabola at so short lengths
+        lengths = _SHORT_LENGTHS if scored == length else _LONG_LENGTHS
+    else:
+        lengths = _LONG_LENGTHS if any(map(_is_recurrent, parts)) else ()
     found: Counter[str] = Counter({"outputs": model.body.output_width})
     for name, module in model.named_modules():
         found[f"parameters {name}"] = sum(each.numel() for each in module.parameters(recurse=False))
@@ -150,7 +159,7 @@ def measure_transducer(root: Node, config: ModelConfig, *, length: int, scored: 
         small, large = (_flops_by_module(model, batch, at, once) for batch in (2, 3))
         return {f"flops {name}": count - small[name] for name, count in large.items()}
 
-    return {**found, **_at_length(flops, length, _LONG_LENGTHS)}
+    return {**found, **_at_length(flops, length, lengths)}
 
 
 def measure_step(
@@ -175,10 +184,11 @@ def measure_step(
         stack.checkpoints = checkpoints
 
     def measure(at: int) -> Numbers:
-        found: Numbers = {}
-        for _ in range(1 + accumulates):  # the first step creates the gradients to which the second one adds
-            found = _run_step(model, batch=batch, length=at, past=past, scored=-(-scored * at // length))
-        return found
+        return _run_step(model, batch=batch, length=at, past=past, scored=-(-scored * at // length))
+
+    if accumulates:  # a short step creates the gradients to which the measured one adds
+        short = min(length, _SHORT_LENGTHS[0])
+        _run_step(model, batch=1, length=short, past=past, scored=min(scored, short))
 
     return _at_length(measure, length, _LONG_LENGTHS if _trains_in_loops(model) else ())
 
@@ -329,6 +339,10 @@ def _numbers(module: nn.Module | None) -> int:
 
 def _loops(module: nn.Module) -> bool:
     return any(isinstance(each, Block) and each.loops_over_positions for each in module.modules())
+
+
+def _is_recurrent(part: nn.Module) -> bool:
+    return isinstance(part, Recurrent | RecurrentDecoder)
 
 
 def _trains_in_loops(model: Model | TransductionModel) -> bool:
@@ -511,7 +525,16 @@ except ImportError:
             )
 
 
-class _ShapeCache(TorchDispatchMode):
+class _MeasuringMode(TorchDispatchMode):
+    """Base class of torch modes that measure modules on the meta device."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Return False, because nothing is compiled here, and torch would import its compiler."""
+        return False
+
+
+class _ShapeCache(_MeasuringMode):
     """A torch mode that caches the shapes of results.
 
     The key is a function and the shapes of its arguments. Many of torch's functions take 0.1 to 1 ms on the
@@ -528,7 +551,7 @@ class _ShapeCache(TorchDispatchMode):
         return _call_once(func, args, kwargs or {})
 
 
-class _FlopCounter(TorchDispatchMode):
+class _FlopCounter(_MeasuringMode):
     """A torch mode that counts FLOPs (`total`) by torch's formulas.
 
     It caches shapes like `_ShapeCache`. Torch's FlopCounterMode also tries to decompose each operation, and
@@ -558,8 +581,12 @@ _layouts: dict[object, Any] = {}
 
 
 def _call_once(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
-    """Call a function, or return empty tensors if the shapes of its results are known."""
-    if not _makes_new_tensors(func):
+    """Call a function, or return empty tensors if the shapes of its results are known.
+
+    A function that only changes one of its arguments is not called again with the same shapes, either.
+    """
+    changed = _changed_argument(func)
+    if changed is None and not _makes_new_tensors(func):
         return func(*args, **kwargs)
     try:
         key = (func, torch.get_default_dtype(), _layout(args), _layout(tuple(kwargs.items())))
@@ -567,11 +594,13 @@ def _call_once(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     except TypeError:  # an argument without a hash
         return func(*args, **kwargs)
     if known is not None:
-        return _empty(known)
+        return _empty(known) if changed is None else kwargs[changed] if changed in kwargs else args[0]
+    given = changed and _layout(kwargs.get(changed, args[0]))
     found = func(*args, **kwargs)
     if len(_layouts) >= _MAX_LAYOUTS:
         _layouts.clear()
-    _layouts[key] = _layout(found)
+    if changed is None or _layout(found) == given:  # `out` may get another shape
+        _layouts[key] = _layout(found)
     return found
 
 
@@ -584,6 +613,20 @@ def _makes_new_tensors(func: Any) -> bool:  # noqa: ANN401 -- an operator
     values = (*schema.arguments, *schema.returns)
     tensors = all(str(each.type) == "Tensor" for each in schema.returns)
     return tensors and all(each.alias_info is None for each in values) and "view" not in schema.name
+
+
+@cache
+def _changed_argument(func: Any) -> str | None:  # noqa: ANN401 -- an operator
+    """Return the name of the argument that a function writes to and returns, such as "self" of `add_`.
+
+    Return None if the function does anything else, such as changing the shape of the argument.
+    """
+    schema = func._schema  # under no public name
+    if torch.Tag.inplace_view in func.tags or len(schema.returns) != 1:
+        return None
+    aliased = [each for each in schema.arguments if each.alias_info is not None]
+    written = [each.name for each in aliased if each.alias_info.is_write and str(each.type) == "Tensor"]
+    return written[0] if len(aliased) == 1 and written and written[0] in ("self", "out") else None
 
 
 class _Layout(NamedTuple):
@@ -613,7 +656,7 @@ def _empty(layout: Any) -> Any:  # noqa: ANN401 -- as `_layout` returns it
     return None if layout is None else tuple(map(_empty, layout))
 
 
-class _AllocationMode(TorchDispatchMode):
+class _AllocationMode(_MeasuringMode):
     """A torch mode that counts the bytes of tensors in use (`live`) and their maximum (`peak`).
 
     It caches shapes like `_ShapeCache`.

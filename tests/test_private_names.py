@@ -42,6 +42,7 @@ DOCUMENTED = {"_asdict", "_fields", "_replace", "_exit"}
 """Names of Python's named tuples and of `os` that are public in spite of the underscore."""
 
 OVERRIDDEN = {
+    "_MeasuringMode._should_skip_dynamo",  # torch would import its compiler, to leave the mode uncompiled
     "SobolSampler._find_sample_id",  # Optuna counts points in the study, which does not hold all of ours
 }
 """Private methods of foreign classes that a class of ours overrides, each with its reason."""

@@ -5,9 +5,11 @@ The operations are activations, and linear maps and cross-entropy that are faste
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from types import FunctionType
 from typing import Any, Literal
 
 import torch
@@ -22,6 +24,22 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "leaky_relu": functional.leaky_relu,
     "relu2": lambda x: functional.relu(x).square(),  # So et al. 2021, Primer, section 4.2
 }
+
+
+def avoid_compiler_import() -> None:
+    """Keep torch from importing its compiler before something is compiled.
+
+    Torch hides its optimisers and the shape functions of the meta device from its compiler. It does so when
+    they are first called, and then imports the compiler, which takes as long as importing torch. Here they
+    count as hidden, since nothing compiles them.
+    """
+    modules = [module for name, module in sys.modules.items() if name.startswith("torch._refs")]
+    functions = [each for one in (torch.optim.Optimizer, *modules) for each in vars(one).values()]
+    while functions:
+        function = functions.pop()
+        if isinstance(function, FunctionType) and not hasattr(function, "__dynamo_disable"):
+            setattr(function, "__dynamo_disable", function)
+            functions += [cell.cell_contents for cell in function.__closure__ or ()]
 
 
 def saturating_sigmoid(x: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ learning rate (Liu et al. 2025, section 2.2).
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -23,12 +24,15 @@ from torch import Tensor, nn
 from torch.optim.adam import adam
 
 from ...blocks.core.initialisation import Weight, WeightRole, find_weights
+from ...blocks.core.operations import avoid_compiler_import
 from ...blocks.models.base_model import BaseModel
 from ...errors import ActivememError
 from ...studies.catalog.optimisers import OptimizerSettings, OwnOptimizerSettings, PluginOptimizer
 from ...studies.planning.memory_estimates import NUMBER, WeightState
 from ...studies.schema.settings import ParameterGroupSettings, TrialSettings
 from ..core.models import meta_model
+
+avoid_compiler_import()
 
 
 class Lion(torch.optim.Optimizer):
@@ -76,7 +80,8 @@ class Adam(torch.optim.Adam):
         groups = [[each for each in group["params"] if each.grad is not None] for group in self.param_groups]
         states = [[self.state.get(weight, {}) for weight in weights] for weights in groups]
         if not all(map(all, states)):
-            self.step()  # creates the states
+            # this creates the states; the wrappers around the function would import torch's compiler
+            inspect.unwrap(torch.optim.Adam.step)(self)
             return
         for group, weights, kept in zip(self.param_groups, groups, states, strict=True):
             first, second = group["betas"]

@@ -109,6 +109,9 @@ class _CompiledBody:
                     y = self._ways[way](*args, **kwargs)
                 break
             except Exception as error:
+                # the compiler's error, under no public name; only a compiled model loads the compiler
+                from torch._dynamo.exc import TorchDynamoException  # noqa: PLC0415
+
                 raise_if_stopped()  # Ctrl-C also reaches compilers and torch's processes
                 is_last = way == len(self._ways) - 1 or any(text in str(error) for text in NO_COMPILER)
                 if is_last or not isinstance(error, _COMPILER_ERRORS):

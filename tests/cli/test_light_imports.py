@@ -11,6 +11,7 @@ PROBE = """\
 import json, sys
 from activemem.__main__ import main
 heavy = ("torch", "ray", "optuna", "polars", "pyarrow", "pydantic", "rich", "numpy", "matplotlib")
+heavy += ("torch._dynamo",)  # torch's compiler
 loaded = []
 for arguments in json.loads(sys.argv[1]):
     sys.argv[1:] = arguments
@@ -78,6 +79,13 @@ def test_costs_that_are_remembered_load_no_torch(process, run_python, tiny, tmp_
     for command in commands:
         assert process(*command).returncode == 0
     assert not any("torch" in names for names in loaded(run_python, *commands).values())
+
+
+def test_a_first_plan_loads_torch_without_its_compiler(run_python, tiny, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    names = loaded(run_python, ("study", "plan", "tiny.toml"))["study plan tiny.toml"]
+    assert "torch" in names
+    assert "torch._dynamo" not in names
 
 
 @pytest.mark.heavy
