@@ -621,8 +621,8 @@ def _changed_argument(func: Any) -> str | None:  # noqa: ANN401 -- an operator
 
     Return None if the function does anything else, such as changing the shape of the argument.
     """
-    schema = func._schema  # under no public name
-    if torch.Tag.inplace_view in func.tags or len(schema.returns) != 1:
+    schema = getattr(func, "_schema", None)  # under no public name
+    if schema is None or torch.Tag.inplace_view in func.tags or len(schema.returns) != 1:
         return None
     aliased = [each for each in schema.arguments if each.alias_info is not None]
     written = [each.name for each in aliased if each.alias_info.is_write and str(each.type) == "Tensor"]

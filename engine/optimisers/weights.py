@@ -31,12 +31,6 @@ NO_COMPILER = (
 )
 """Messages of torch if it finds no C compiler for [train] compile, or does not support this GPU."""
 
-_COMPILER_ERRORS: tuple[type[Exception], ...] = ()
-with suppress(ImportError):  # without the error, a trial fails whose sequences torch cannot compile
-    from torch._dynamo.exc import TorchDynamoException  # under no public name
-
-    _COMPILER_ERRORS = (TorchDynamoException,)
-
 _MOST_PROGRAMS = 10_000
 """The largest number of compiled programs of a model: one for each length, in training and evaluation."""
 
@@ -109,12 +103,9 @@ class _CompiledBody:
                     y = self._ways[way](*args, **kwargs)
                 break
             except Exception as error:
-                # the compiler's error, under no public name; only a compiled model loads the compiler
-                from torch._dynamo.exc import TorchDynamoException  # noqa: PLC0415
-
                 raise_if_stopped()  # Ctrl-C also reaches compilers and torch's processes
                 is_last = way == len(self._ways) - 1 or any(text in str(error) for text in NO_COMPILER)
-                if is_last or not isinstance(error, _COMPILER_ERRORS):
+                if is_last or not _is_compiler_error(error):
                     raise
                 self._way_of[key] = way + 1
                 if not self._has_warned:
@@ -128,6 +119,19 @@ class _CompiledBody:
             if isinstance(side, SideInputs) and side.chunk is not None:
                 side.chunk.copy_states()
         return y
+
+
+def _is_compiler_error(error: Exception) -> bool:
+    """Return whether torch's compiler raised an error.
+
+    Without the error's class, a trial fails whose sequences torch cannot compile.
+    """
+    with suppress(ImportError):
+        # under no public name; only a compiled model loads the compiler
+        from torch._dynamo.exc import TorchDynamoException  # noqa: PLC0415
+
+        return isinstance(error, TorchDynamoException)
+    return False
 
 
 def _backward_compiled_now() -> AbstractContextManager[object]:
