@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeVar, cast
 
 import torch
 
+from ...blocks.layers.recurrent import LSTM
 from ...studies.catalog.tasks import GeneratedTask
 from ...studies.planning.memory_estimates import step_memory, trials_together
 from ...studies.schema.settings import TrialSettings
@@ -123,6 +124,9 @@ MOST_NUMBERS = 2**15
 With more, computing takes longer than calling operations, and a pack gains less than a twentieth.
 """
 
+MOST_NUMBERS_OF_LSTM = 2**13
+"""The same for models with an LSTM, which has a fused kernel on a CPU. A pack cannot use it."""
+
 _State = TypeVar("_State")
 
 _log = logging.getLogger(__name__)
@@ -209,7 +213,9 @@ class Packer:
             return self._most
         shape, width = training.objective.step_shape, training.settings.model.d_model
         if training.device.type == "cpu":
-            return self._most if shape.sequences * shape.tokens * width <= MOST_NUMBERS else 1
+            has_lstm = any(isinstance(each, LSTM) for each in training.model.modules())
+            most = MOST_NUMBERS_OF_LSTM if has_lstm else MOST_NUMBERS
+            return self._most if shape.sequences * shape.tokens * width <= most else 1
         if self._device_bytes is None:
             return self._most
         held = step_memory(training.settings, shape.tokens)

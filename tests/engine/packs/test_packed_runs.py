@@ -233,6 +233,20 @@ def test_by_itself_a_pack_on_a_cpu_has_small_trials(study, tmp_path, notes, monk
     assert set(packed_steps(small).values()) == {0}
 
 
+@pytest.mark.parametrize(
+    ("recipe", "width", "most"),
+    [("sa", 64, 16), ("sa", 256, 1), ("lstm", 16, 16), ("lstm", 64, 1), ("2 * (gru + lstm)", 64, 1)],
+)
+def test_an_lstm_whose_own_kernel_is_faster_than_a_pack_trains_alone(study, recipe, width, most):
+    settings = study.trials[0].settings
+    model = settings.model.model_copy(update={"recipe": recipe, "d_model": width})
+    start = settings.train.curriculum.model_copy(update={"start": 10})
+    train = settings.train.model_copy(update={"batch_size": 32, "curriculum": start})
+    training = Training(settings.model_copy(update={"model": model, "train": train}), torch.device("cpu"))
+    assert training.objective.step_shape == StepShape(sequences=32, tokens=10)
+    assert Packer(16, fitting=True).most_at_once(training) == most
+
+
 def test_each_event_is_reported_once_and_in_order(study, store, notes):
     run(study, store, notes)
     for trial in study.trials:
