@@ -78,32 +78,23 @@ def test_a_trial_has_a_share_of_one_gpu_or_takes_one_where_it_is(given, value):
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    "given",
     [
-        (
-            "2.5",
-            "expected auto, 0, or a share of one GPU up to 1, got 2.5; a trial trains on one GPU",
-        ),
-        (
-            "-1",
-            "expected auto, 0, or a share of one GPU up to 1, got -1; a trial trains on one GPU",
-        ),
-        ("all", "expected auto or a number, got 'all'"),
+        "2.5",
+        "-1",
+        "all",
     ],
 )
-def test_more_than_one_gpu_is_refused_with_the_reason(given, told):
-    with pytest.raises(SettingsError) as caught:
+def test_more_than_one_gpu_is_refused_with_the_reason(given, golden):
+    with golden.raises(SettingsError):
         load_settings(environment={"ACTIVEMEM_GPUS": given})
-    assert str(caught.value) == f"environment: 1 fault\n\n  ACTIVEMEM_GPUS: {told}"
 
 
-def test_a_truth_value_is_read_from_the_environment():
+def test_a_truth_value_is_read_from_the_environment(golden):
     environment = {"ACTIVEMEM_ACTIVATION_CHECKPOINTING": "true"}
     assert load_settings(environment=environment).values.activation_checkpointing
-    with pytest.raises(SettingsError) as caught:
+    with golden.raises(SettingsError):
         load_settings(environment={"ACTIVEMEM_ACTIVATION_CHECKPOINTING": "yes"})
-    told = "ACTIVEMEM_ACTIVATION_CHECKPOINTING: expected true or false, got 'yes'"
-    assert str(caught.value) == f"environment: 1 fault\n\n  {told}"
 
 
 def test_a_file_that_is_no_toml_is_shown_where_it_breaks(tmp_path, golden):

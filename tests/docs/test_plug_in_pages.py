@@ -64,7 +64,7 @@ def test_a_block_that_cannot_be_is_a_fault_of_its_file(folder):
     path = folder / "smoothing.py"
     text = path.read_text(encoding="utf-8")
     for wrong, fault in (
-        (text.replace('"smoothing"', '"conv"'), "'conv' is already defined"),
+        (text.replace('"smoothing"', '"conv"'), "'conv' is already"),
         (
             text.replace('"smoothing"', '"two words"'),
             "got 'two words'",

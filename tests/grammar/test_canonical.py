@@ -92,5 +92,5 @@ def test_a_text_beyond_any_use_is_not_read(golden):
 def test_a_text_that_grows_too_long_in_canonical_form_is_refused():
     with pytest.raises(RecipeError) as caught:
         parse("+".join(["sa"] * 3300))
-    message = "expected at most 10000 characters in canonical form, got 16497"
-    assert [fault.message for fault in caught.value.faults] == [message]
+    (fault,) = caught.value.faults
+    assert fault.message.endswith(", got 16497")

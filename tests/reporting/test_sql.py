@@ -83,13 +83,13 @@ def test_no_statement_reads_a_file_that_is_not_of_the_store(store, tmp_path, tab
 @pytest.mark.parametrize(
     ("sql", "message"),
     [
-        ("SELECT lpad(mixer, 100000000000, 'x') FROM trials", "needs more than 536.9 MB of memory"),
-        ("SELECT * FROM generate_series(1, 100000000000)", "needs more than 536.9 MB of memory"),
-        ("SELECT a.trial FROM trials a CROSS JOIN trials b", "has more than 2 rows"),
+        ("SELECT lpad(mixer, 100000000000, 'x') FROM trials", "536.9 MB"),
+        ("SELECT * FROM generate_series(1, 100000000000)", "536.9 MB"),
+        ("SELECT a.trial FROM trials a CROSS JOIN trials b", "than 2 rows"),
     ],
 )
 def test_a_statement_without_bounds_ends_with_what_it_exceeds(store, sql, message):
-    with pytest.raises(QueryError, match=f"^query: it.* {message}; narrow it"):
+    with pytest.raises(QueryError, match=f"^query: it.* {message}.*; narrow it"):
         query(store, sql, QueryLimits(rows=2, memory_bytes=1 << 29, seconds=600))
 
 

@@ -257,7 +257,7 @@ def test_an_irregular_file_does_not_stop_other_reads(root, caplog, kind):
     assert store.records.load("beta") is None
     assert store.upkeep.compact() == 4
     assert str(store_contents(root)) == str(before)
-    assert all(message.endswith("a pipe, a broken link or the like") for message in caplog.messages)
+    assert all("a broken link" in message for message in caplog.messages)
 
 
 def test_a_file_of_our_version_without_its_seal_is_damaged(root, caplog, golden):

@@ -61,7 +61,7 @@ def test_nothing_is_forgotten_or_renamed_while_somebody_trains_it(full, root):
         lambda: full.upkeep.forget("alpha", {ONE, TWO}),
         lambda: full.upkeep.rename("alpha", "beta"),
     ):
-        with pytest.raises(StoreError, match=f"trial {TWO} is still training: process"):
+        with pytest.raises(StoreError, match=f"{TWO} is still training: process"):
             change()
     assert (full.metrics().rows(), set(full.trials()["study"])) == before
     assert full.records.load("beta") is None

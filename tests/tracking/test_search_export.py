@@ -133,18 +133,18 @@ def test_a_grid_an_invalid_file_and_another_study_are_rejected(searched, trained
     elsewhere = Store(tmp_path / "elsewhere")
     run_study(wider, elsewhere, local=True, max_trials=2)
     for given, place, message in (
-        (trained, own, "optuna: expected a study with [search], got tiny, which is a grid"),
-        (searched, "mysql://here", "optuna: expected an SQLite file such as search.db, got 'mysql://here'"),
+        (trained, own, "tiny, which is a grid"),
+        (searched, "mysql://here", "got 'mysql://here'"),
         (
             searched,
             str(other),
-            f"optuna: {other} already has another study search, not an export of this search by loss",
+            f"{other} already has another",
         ),
-        ((wider, elsewhere), own, f"optuna: {own} has search with another search space; give another file: "),
+        ((wider, elsewhere), own, f"{own} has search with another"),
     ):
         with pytest.raises(TrackingError) as caught:
             export_search(*given, place)
-        assert str(caught.value).startswith(message)
+        assert message in str(caught.value)
 
 
 class Quiet(WSGIRequestHandler):

@@ -229,5 +229,5 @@ def test_a_layer_that_has_only_certain_widths_is_trained(tmp_path):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU needs no interpreter")
 def test_a_kernel_that_the_interpreter_cannot_run_is_told(tmp_path):
     study = small_study("fla(layer=GatedDeltaNet, num_heads=2, head_dim=8)")
-    with pytest.raises(BuildError, match="Triton's interpreter cannot run this kernel: use a GPU"):
+    with pytest.raises(BuildError, match=r"interpreter cannot run .*GPU"):
         run_study(study, tmp_path, local=True)

@@ -45,10 +45,9 @@ def test_the_examples_of_the_paper_are_shown(run):
     }
 
 
-def test_a_drawn_example_has_each_target_below_its_token(run):
+def test_a_drawn_example_has_each_target_below_its_token(run, golden):
     lines = run("show", "mqar").stdout.splitlines()
-    assert "  symbols  keys are below half of vocab, values above; 0 is filler" in lines
-    assert "           each target is below its token; · marks a token without a target" in lines
+    golden([line for line in lines if line.startswith(("  symbols ", "           each "))])
     rows = {label: [line[11:] for line in lines if line[2:8] == label] for label in ("input ", "target")}
     assert max(map(len, lines)) <= 80
     values, answers = {}, {}

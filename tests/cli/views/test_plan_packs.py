@@ -63,14 +63,13 @@ def plan_search(run, monkeypatch, pack, *changes):
 
 def test_the_seeds_of_a_point_of_a_search_train_together(run, monkeypatch, golden):
     seeds = ("seed = [0]", "seed = [0, 1, 2]")
-    together = "packs the 3 seeds of a point train together, where its model allows it"
-    assert plan_search(run, monkeypatch, "3", seeds) == together
+    golden(plan_search(run, monkeypatch, "3", seeds))
     golden(plan_search(run, monkeypatch, "auto", seeds))
 
 
-def test_the_trials_of_a_search_of_one_seed_or_of_a_race_train_separately(run, monkeypatch):
-    alone = "packs the trials of a search train alone, because they start one after the other"
-    assert plan_search(run, monkeypatch, "auto") == alone
+def test_the_trials_of_a_search_of_one_seed_or_of_a_race_train_separately(run, monkeypatch, golden):
+    alone = plan_search(run, monkeypatch, "auto")
+    golden(alone)
     race = [
         ("seed = [0]", "seed = [0, 1, 2]"),
         ('scheduler = { name = "asha", fidelity = "width", reduction = 3 }', 'scheduler = "race"'),

@@ -214,25 +214,21 @@ def test_a_treebank_with_other_files_is_reported(host, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "fault"),
+    ("name", "content"),
     [
-        (
-            "all.index.tsv",
-            b"file\nwsj_1.mrg\t3\n",
-            "HERE/all.index.tsv: expected a name such as wsj_0001.mrg and its number of bytes, got ",
-        ),
-        ("all.mrg.xz", b"no archive", "HERE/all.mrg.xz cannot be read: "),
-        ("bank.zip", b"no archive", "HERE/bank.zip cannot be read: File is not a zip file"),
+        ("all.index.tsv", b"file\nwsj_1.mrg\t3\n"),
+        ("all.mrg.xz", b"no archive"),
+        ("bank.zip", b"no archive"),
     ],
 )
-def test_a_treebank_that_is_damaged_is_reported_with_its_file(host, tmp_path, name, content, fault):
+def test_a_treebank_that_is_damaged_is_reported_with_its_file(host, tmp_path, name, content, golden):
     place = tmp_path / "bank"
     place.mkdir()
     if name != "bank.zip":
         joined(place)
     (place / name).write_bytes(content)
     (told,) = check_availability(published(host), tmp_path, verify=True).faults
-    assert told.replace(str(place), "HERE").startswith(f"bank: {fault}")
+    golden(told.partition(", got ")[0])
     fetched = fetch(published(host), tmp_path, silent) if name == "bank.zip" else None
     assert fetched is None or check_availability(published(host), tmp_path, verify=True).faults == ()
 

@@ -157,7 +157,7 @@ def test_lm_eval_gives_the_bits_per_byte_of_the_score_both_ways(exported, tmp_pa
         ends = exported.trained.score(marked + long).nats - nats
         bits = probed.metrics["lm_eval[long,bits_per_byte]"] * math.log(2) * len(long.encode())
         assert nats * 0.999 < bits < (nats + ends) * 1.001
-    with pytest.raises(EvaluationError, match="unknown task of lm_eval: nosuch; known: "):
+    with pytest.raises(EvaluationError, match="lm_eval: nosuch; known: "):
         next(evaluate_study(study, store, ["nosuch"], tmp_path))
 
 

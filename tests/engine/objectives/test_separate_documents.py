@@ -166,7 +166,7 @@ def test_the_padding_that_a_plan_shows_is_that_of_the_steps(folder):
     computed = [sum(each.inputs.numel() for each in iter_pieces(rows[0], 0)) for rows in seen]
     share = 100 * (1 - 60 * 16 * 24 / sum(computed))
     facts = make_plan(load_study(folder / "study.toml"), Store(folder / "results")).data.facts
-    (found,) = (re.search(r"about (\d+) % of a step is padding$", each) for each in facts[1:])
+    (found,) = (re.search(r"(\d+) % .* padding$", each) for each in facts[1:])
     assert int(found[1]) == pytest.approx(share, abs=1.5)
     assert share > 5
 

@@ -170,9 +170,9 @@ def test_an_exception_in_a_pack_is_the_failure_of_one_trial(study, store, notes,
 @pytest.mark.parametrize(
     ("trials", "room", "sizes", "ways", "packed"),
     [
-        (4, 2, [4, *[2] * 6], ["packs of at most 2"], [21] * 4),
-        (4, 1, [4, 2], ["packs of at most 2", "one by one"], [0] * 4),
-        pytest.param(*(3, 2, [3, 2, 2, 2], ["packs of at most 2"], [0, 21, 21]), marks=pytest.mark.heavy),
+        (4, 2, [4, *[2] * 6], ["at most 2"], [21] * 4),
+        (4, 1, [4, 2], ["at most 2", "one by one"], [0] * 4),
+        pytest.param(*(3, 2, [3, 2, 2, 2], ["at most 2"], [0, 21, 21]), marks=pytest.mark.heavy),
     ],
 )
 def test_a_pack_that_memory_is_too_short_for_is_halved_until_each_trains_separately(
@@ -214,7 +214,7 @@ def test_a_trial_that_a_process_died_in_continues_separately(study, tmp_path, no
 def test_a_time_limit_ends_trials_and_not_the_study(study, store, notes):
     summary = run(study, store, notes, time_limit_s=1e-9)
     assert summary.failed == 3
-    assert all(reason.startswith("time limit of 1e-09 s ") for reason in store.trials()["reason"])
+    assert all(reason.startswith("time limit of 1e-09") for reason in store.trials()["reason"])
 
 
 def test_trials_are_saved_within_an_epoch(study, store, notes):

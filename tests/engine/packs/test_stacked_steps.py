@@ -244,7 +244,7 @@ def test_batches_of_other_shapes_are_refused(make, golden):
 
 def test_blocks_that_take_note_of_their_weights_train_separately(make):
     told = stacking_fault(make(0, "sa(heads=2, span=4, adaptive=true, ramp=2)").model)
-    assert told == "AdaptiveSpans records its weights"
+    assert told.startswith("AdaptiveSpans ")
 
 
 def test_trials_of_one_form_differ_in_what_no_shape_depends_on(settings):
@@ -256,9 +256,7 @@ def test_trials_of_one_form_differ_in_what_no_shape_depends_on(settings):
     for other in (settings(**{"task": "addition"} | each) for each in changed):
         assert form_of(other) != form
     assert form_of(settings(accumulate=2)) is None
-    assert alone_reason(settings(accumulate=2)) == (
-        "gradients are accumulated over parts of a batch ([train] accumulate)"
-    )
+    assert alone_reason(settings(accumulate=2)).endswith("([train] accumulate)")
 
 
 def storages(training):

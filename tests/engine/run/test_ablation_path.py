@@ -64,7 +64,7 @@ def test_each_round_keeps_the_best_of_what_is_left(tmp_path, golden):
     assert table.rows == ("baseline", "+ tied", "+ norm = post", "+ p = 0.1")
     assert [row[0].difference for row in table.cells[1:]] == pytest.approx([-3.0, -2.0, -1.0], abs=0.01)
     assert [row.choices for row in read_changes(found.tables[0], found.design).rows] == [1, 3, 6, 2]
-    assert any(each.startswith("Rows were selected with these seeds as the best") for each in table.caption)
+    assert any(each.startswith("Rows were selected ") for each in table.caption)
     golden(found.design.explain().split("; ")[1:3])
 
 

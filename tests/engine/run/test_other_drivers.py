@@ -195,7 +195,7 @@ def test_a_point_of_a_search_that_cannot_begin_on_a_full_disk_is_the_machines_fa
 
 
 @pytest.mark.parametrize(("run", "gone"), [("later", 0), ("other", -1)], ids=["another run", "its own run"])
-def test_a_late_writer_whose_trial_was_taken_over_stores_nothing(tiny, store, caplog, run, gone):
+def test_a_late_writer_whose_trial_was_taken_over_stores_nothing(tiny, store, caplog, run, gone, golden):
     study = load_study(tiny)
     late = claim_first(study, store)
     later = Attempt(Job(trial=study.trials[0], attempt=0, run=run, gone=gone), store, CPU)
@@ -203,10 +203,7 @@ def test_a_late_writer_whose_trial_was_taken_over_stores_nothing(tiny, store, ca
         later.advance()
     event = late.advance()
     assert (event, late.ended) == (ClaimedElsewhere(trial=study.trials[0].id, attempt=1, ended=False), True)
-    assert caplog.messages == [
-        f"trial {study.trials[0].id}: another process has taken it over from attempt 0, "
-        "whose result is dropped"
-    ]
+    golden(caplog.messages)
     assert pl.read_parquet(store.root / "trials")["attempt"].to_list() == [1]
     assert not store.files.checkpoint_dir(study.trials[0].id).exists()
 

@@ -43,9 +43,9 @@ def test_workers_import_the_drivers_package_whatever_the_working_folder_holds(tm
     with connected(HERE, NOBODY):
         mine = look_at_code()
         check_workers_here(mine)
-        with pytest.raises(MachineError, match=r"the code that runs here: expected .* \(00000000\), got "):
+        with pytest.raises(MachineError, match=r"expected .* \(00000000\), got "):
             check_workers_here({**mine, "digest": "0" * 16})
-        with pytest.raises(MachineError, match="expected activemem in /elsewhere, got a copy of it in "):
+        with pytest.raises(MachineError, match="activemem in /elsewhere, got "):
             check_workers_here({**mine, "folder": "/elsewhere"})
     assert mine["folder"] == str(Path(activemem.__file__).parent)
 

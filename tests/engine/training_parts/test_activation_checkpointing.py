@@ -91,18 +91,17 @@ def test_loss_terms_see_what_layers_give_once():
     assert plain.state()["terms"] == found.state()["terms"]
 
 
-def test_the_reason_why_all_is_kept_is_reported_once(caplog):
+def test_the_reason_why_all_is_kept_is_reported_once(caplog, golden):
     begin, task = partial(Training, recomputes=True), {"name": "reverse_copy"}
     recipe = "seq2seq(gru, gru)"
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
             training = begin(settings_of(recipe, task, dropout=0.0), CPU, Path("data"))
     take(training, 1)
-    told = f"activation checkpointing is off: {recipe} has no residual stack"
-    assert [record.getMessage() for record in caplog.records] == [told]
+    golden(caplog.messages)
     compiled = settings_of("ff(8)", {"name": "reverse"}, compile=True)
     fault = checkpointing_fault(compiled, build("ff(8)", d_model=8, vocab=5))
-    assert fault == "its model is compiled ([train] compile)"
+    assert "([train] compile)" in fault
 
 
 def test_activation_checkpointing_is_refused_with_packs(golden):

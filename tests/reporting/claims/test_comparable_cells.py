@@ -64,7 +64,7 @@ def test_an_open_claim_says_that_other_cells_widen_its_interval():
     assert np.sqrt(2 * residual(table)[0]) > 3 * own
     assert one.verdict is Verdict.UNDECIDED
     (note,) = one.deciding.notes
-    assert str(note).startswith("spread: other cells vary over 3 times as much as the compared cells")
+    assert str(note).startswith("spread: other cells vary")
     alone = decided(BEATS.format("reverse"), cells(table), test="t")
     assert (alone.verdict, alone.deciding.notes) == (Verdict.CONFIRMED, ())
     endless = table.copy()
@@ -136,7 +136,7 @@ def test_the_legend_names_the_degrees_of_freedom_of_the_pooled_tests_alone():
     table = drawn()
     pooled = decided(BEATS.format("reverse"), cells(table))
     alone = decided(BEATS.format("reverse"), cells(table), test="t")
-    assert "the levels that both sides share (6 degrees of freedom)" in " ".join(legend([pooled, alone]))
+    assert "(6 degrees of freedom)" in " ".join(legend([pooled, alone]))
     assert "degrees" not in " ".join(legend([alone]))
 
 

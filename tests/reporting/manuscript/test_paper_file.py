@@ -127,7 +127,7 @@ def test_a_counted_number_has_no_seeds_and_no_interval(read):
     numbers = read().numbers
     assert [name for name in numbers if name.startswith("size")] == ["size"]
     assert numbers["size"].text
-    assert numbers["size"].source.endswith("counted from the settings)")
+    assert numbers["size"].source.endswith("the settings)")
 
 
 def test_all_faults_are_reported_at_once_with_the_nearest_names(read, golden):

@@ -106,12 +106,12 @@ def test_landmarks_headings_and_words_for_pictures_are_there(read):
 
 def test_a_page_says_how_far_the_study_is(read):
     assert "19 of 36 trials done · 5 failed · 3 pruned · 9 left." in read.texts["status"]
-    assert "Training took 40 s, one trial after the other." in read.texts["status"]
+    assert "Training took 40 s" in read.texts["status"]
 
 
 def test_recipes_have_costs_and_a_diagram_each(read):
     assert "Every model is 2 * ({mixer} >> ff(8))." in read.texts["recipes"]
-    assert "conv(k=20): 2 layers reach 18 to the left, so" not in read.texts["recipes"]
+    assert "conv(k=20): 2 layers" not in read.texts["recipes"]
     assert "parametersMFLOPs/stepreachdonetime/trialpeak memory" in read.texts["recipes"]
     assert [each["alt"] for each in read.all("img")] == [
         "Diagram of 2 * (sa >> ff(8))",
@@ -223,7 +223,7 @@ def test_trials_of_another_study_are_reported(everything, kept, tmp_path):
     [first, *_] = kept.trials().drop("metrics").filter(study="everything").iter_rows(named=True)
     store = Store(tmp_path)
     store.write(TrialRow(metrics=(), **{**first, "study": "before"}), [])
-    assert "1 trial trained for the study before." in Reader(report(everything, store)).texts["provenance"]
+    assert "1 trial trained" in Reader(report(everything, store)).texts["provenance"]
 
 
 def test_the_text_of_a_file_is_shown_and_never_interpreted(everything, tmp_path):

@@ -46,8 +46,8 @@ def test_noise_is_pooled_over_points_with_several_seeds(tmp_path):
 
 def test_a_lead_within_the_noise_is_called_so_and_a_larger_one_is_not(tmp_path):
     caption = " ".join(searched(tmp_path / "small", 12.0).best_table().caption)
-    assert re.search("leads the baseline by 1.00; of 11 points .* may be noise", caption)
-    assert re.search(r"of 12 points are indistinguishable .* point \d+ in the order", caption)
+    assert re.search("baseline by 1.00; of 11 .* may be noise", caption)
+    assert re.search(r"of 12 points .* point \d+ in the", caption)
     caption = " ".join(searched(tmp_path / "large", 20.0).best_table().caption)
     assert "is not chance" in caption
     assert "cannot be told" not in caption

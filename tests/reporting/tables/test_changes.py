@@ -89,7 +89,7 @@ def test_a_design_is_repeated_around_each_level_of_a_factor_with_its_own_baselin
     assert table.rows == ("baseline", "norm = post", "p = 0.1") * 3
     starred = [number for number, row in enumerate(table.cells) if row[0].is_significant]
     assert starred == [7]
-    assert "difference from the baseline of each mixer (norm = pre, p = 0.0)" in table.caption[1]
+    assert "of each mixer (norm = pre, p = 0.0)" in table.caption[1]
     for form in own_format_names():
         assert render(table, form)
 
@@ -132,31 +132,21 @@ def test_another_baseline_can_be_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    "changes",
     [
-        (
-            {"table": TABLE | {"baseline": "post"}},
-            "expected levels of factors, such as { norm = \"pre\" }, got 'post'",
-        ),
-        ({"table": TABLE | {"baseline": {"norm": "past"}}}, "unknown level 'past' of norm; nearest: post"),
-        ({"table": TABLE | {"baseline": {"nor": "post"}}}, "unknown factor 'nor'; nearest: norm"),
-        ({"table": TABLE | {"rows": "change"}}, "unknown factor 'change'; nearest: changes"),
-        (
-            {"table": TABLE | {"select": {"p": 0.1}}},
-            "expected a baseline cell, norm = pre, p = 0.0, mixer = sa + conv(k=3);"
-            " none is among the selected cells",
-        ),
-        ({"around": "mixes"}, "unknown factor 'mixes'; nearest: mixer"),
-        (
-            {"around": "mixer", "design": "grid"},
-            'design = "grid" crosses all factors already: remove around, or set another design',
-        ),
+        {"table": TABLE | {"baseline": "post"}},
+        {"table": TABLE | {"baseline": {"norm": "past"}}},
+        {"table": TABLE | {"baseline": {"nor": "post"}}},
+        {"table": TABLE | {"rows": "change"}},
+        {"table": TABLE | {"select": {"p": 0.1}}},
+        {"around": "mixes"},
+        {"around": "mixer", "design": "grid"},
     ],
 )
-def test_settings_that_do_not_fit_are_reported(changes, message):
+def test_settings_that_do_not_fit_are_reported(changes, golden):
     with pytest.raises(StudyError) as caught:
         ablation(**changes)
-    assert any(fault.message.endswith(message) for fault in caught.value.faults), caught.value
+    golden([fault.message for fault in caught.value.faults])
 
 
 def test_parts_of_a_recipe_are_taken_away_one_by_one(tmp_path):
@@ -173,15 +163,15 @@ def test_parts_of_a_recipe_are_taken_away_one_by_one(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("recipe", "factors", "message"),
+    ("recipe", "factors"),
     [
-        ("sa", {}, "expected a recipe with removable parts, got 'sa'"),
-        ("sa + gru", {"recipe": ["sa"]}, "ablate creates a factor with this name: rename your factor"),
-        ("sa + grue", {}, "unknown block 'grue'; nearest: gru"),
+        ("sa", {}),
+        ("sa + gru", {"recipe": ["sa"]}),
+        ("sa + grue", {}),
     ],
 )
-def test_recipes_that_cannot_be_broken_down_are_reported(recipe, factors, message):
+def test_recipes_that_cannot_be_broken_down_are_reported(recipe, factors, golden):
     factors = {"task": ["sort"], **factors}
     with pytest.raises(StudyError) as caught:
         load_study(study_text(study={"ablate": "parts"}, model={"recipe": recipe}, factors=factors))
-    assert any(message in fault.message for fault in caught.value.faults), caught.value
+    golden([fault.message for fault in caught.value.faults])

@@ -7,6 +7,8 @@ import pytest
 from activemem.studies import StudyError, load_study, select_trials
 from activemem.studies.schema import NamedLevels
 
+from ...golden import GoldenTexts
+
 MIXERS = [
     "sa(heads=4, head_width=16)",
     "sa(heads=4, head_width=16) + conv(k=9)",
@@ -85,17 +87,20 @@ def test_arguments_inside_of_arguments_can_be_left_out_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
+    "name",
     [
-        ("cgru", "'cgru' stands for several levels of mixer: cgru(k=3) and cgru(k=5); write one in full"),
-        ("cgru(k=33)", "unknown level 'cgru(k=33)' of mixer; nearest: cgru(k=3)"),
+        "cgru",
+        "cgru(k=33)",
     ],
 )
-def test_an_ambiguous_name_lists_the_levels_and_an_unknown_one_the_nearest(name: str, message: str) -> None:
+def test_an_ambiguous_name_lists_the_levels_and_an_unknown_one_the_nearest(
+    name: str, golden: GoldenTexts
+) -> None:
     study = load_study(STUDY.replace("BASELINE", "sa").replace("NAME", "conv"))
     with pytest.raises(StudyError) as error:
         select_trials(study, [f"mixer={name}"])
-    assert [fault.message for fault in error.value.faults] == [message]
+    (message,) = (fault.message for fault in error.value.faults)
+    golden(message)
     with pytest.raises(StudyError) as error:
         load_study(STUDY.replace("BASELINE", "sa").replace("NAME", name))
     faults = [fault.message for fault in error.value.faults]

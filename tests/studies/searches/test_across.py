@@ -54,7 +54,7 @@ def test_a_point_is_trained_on_each_task_with_each_seed(study):
 
 
 def test_a_plan_says_how_many_seeds_the_baseline_has(study, store):
-    counts = "8 points × 2 tasks × 2 seeds (3 of the baseline) = 34 trials"
+    counts = "2 seeds (3 of the baseline) = 34"
     assert counts in str(open_study(study, store).plan())
 
 
@@ -88,17 +88,14 @@ def test_a_baseline_of_5_0_is_the_point_of_5(study):
 
 
 @pytest.mark.parametrize(
-    ("override", "told"),
+    "override",
     [
-        ("study.baseline.k=[5]", "[study] baseline.k: expected 3 to 9 in steps of 2, got a list of 1"),
-        ("study.baseline.k=4", "[study] baseline.k: expected 3 to 9 in steps of 2, got 4"),
-        (
-            "search.budget={}",
-            "[search] budget: expected at least one of trainings, flops, hours and gpu_hours, got none",
-        ),
+        "study.baseline.k=[5]",
+        "study.baseline.k=4",
+        "search.budget={}",
     ],
 )
-def test_lists_steps_that_miss_and_empty_budgets_are_refused(override, told):
+def test_lists_steps_that_miss_and_empty_budgets_are_refused(override, golden):
     with pytest.raises(StudyError) as caught:
         load_study(replaced(SEARCH, ("integer(2, 9)", "integer(3, 9, step=2)")), [override])
-    assert [fault.message for fault in caught.value.faults] == [told]
+    golden([fault.message for fault in caught.value.faults])

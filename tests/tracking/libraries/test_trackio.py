@@ -66,9 +66,7 @@ def test_a_failure_has_its_reason_and_another_folder_is_refused(trained, folder,
     tracker.log(other, 1, {"loss": math.nan}, 1e9)
     tracker.end(other, TrackedEnd(status="failed", reason="not a number", metrics={}, at=1e9))
     assert tracker.known(other) == Known(epochs=frozenset({1}), status="failed")
-    with pytest.raises(
-        TrackingError, match=f"trackio: expected {folder}, the folder that this process already uses, got"
-    ):
+    with pytest.raises(TrackingError, match=f"trackio: expected {folder}, .*, got"):
         open_trackers({"trackio": str(tmp_path)})
-    with pytest.raises(TrackingError, match="trackio: expected a folder, got 'https://here'"):
+    with pytest.raises(TrackingError, match=r"trackio: .* got 'https://here'"):
         open_trackers({"trackio": "https://here"})

@@ -121,8 +121,8 @@ def test_a_failure_is_one_there_and_a_server_is_no_place(trained, tmp_path):
     assert (summary["status"], summary["reason"]) == ("failed", "not a number")
     assert summary["final/loss"] is None  # as W&B has what is not a number
     assert [each.exit_code for each in found["exit"]] == [1]
-    with pytest.raises(TrackingError, match="wandb: expected a folder for `wandb sync`, got"):
+    with pytest.raises(TrackingError, match=r"wandb: .*`wandb sync`, got"):
         open_trackers({"wandb": "https://api.wandb.ai"})
     (tmp_path / "file").touch()
-    with pytest.raises(TrackingError, match="wandb: expected a folder that can be written, got: "):
+    with pytest.raises(TrackingError, match=r"wandb: .* can be written, got: "):
         open_trackers({"wandb": f"{tmp_path}/file"})

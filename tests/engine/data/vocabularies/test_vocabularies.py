@@ -115,20 +115,13 @@ def test_symbols_are_a_closed_set():
     assert symbols.decode(symbols.encode("(NP DT )NP")) == "(NP DT )NP"
 
 
-def test_a_vocabulary_without_room_is_refused():
-    with pytest.raises(DataError) as fault:
+def test_a_vocabulary_without_room_is_refused(golden):
+    with golden.raises(DataError):
         learn_vocabulary("spelled", ["abc"], 263)
-    assert (
-        str(fault.value)
-        == "expected at least 264 symbols, because the characters alone need as many, got 263"
-    )
-    with pytest.raises(DataError) as fault:
+    with golden.raises(DataError):
         learn_vocabulary("symbols", ["a b c"], 6)
-    assert str(fault.value) == "expected at most 2 symbols, got 3"
-    with pytest.raises(DataError) as fault:
+    with golden.raises(DataError):
         learn_vocabulary("bpe", ["abc"], 5000)
-    expected = "no vocabulary of 5,000 pieces can be learnt from this text: it yields at most "
-    assert str(fault.value).startswith(expected)
 
 
 HOMES = ("tatoeba", "multi30k", "wmt-enfr", "europarl-it")

