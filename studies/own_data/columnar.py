@@ -21,10 +21,10 @@ BATCH_ROWS = 256
 
 
 @contextmanager
-def damage_as_fault(form: str, what: str) -> Iterator[None]:
-    """Raise RowsError in place of any exception that a damaged or too large file causes.
+def damage_as_fault(what: str) -> Iterator[None]:
+    """Raise RowsError in place of any exception that a damaged or too large Parquet file causes.
 
-    `form` is the expected format, and `what` says what the file contains.
+    `what` says what the file contains.
     """
     try:
         yield
@@ -33,7 +33,7 @@ def damage_as_fault(form: str, what: str) -> Iterator[None]:
     except MemoryError as error:
         raise RowsError([too_large(what)]) from error
     except Exception as error:  # a damaged file can raise anything
-        raise RowsError([f"expected {form}, got: {type(error).__name__}: {error}"[:200]]) from error
+        raise RowsError([f"expected Parquet, got: {type(error).__name__}: {error}"[:200]]) from error
 
 
 def read_parquet(data: bytes, columns: Sequence[str]) -> Cells:
@@ -44,7 +44,7 @@ def read_parquet(data: bytes, columns: Sequence[str]) -> Cells:
     Raise RowsError for an invalid file, and for rows that exceed the size limit in memory.
     """
     values, size = [list[Any]() for _ in columns], 0
-    with damage_as_fault("Parquet", "rows"):
+    with damage_as_fault("rows"):
         file = pq.ParquetFile(io.BytesIO(data))
         schema = file.schema_arrow
         if faults := column_faults(columns, _flat(schema.empty_table()).schema.names):

@@ -261,7 +261,7 @@ def iter_documents(path: Path, column: str) -> Iterator[str]:
     from .columnar import BATCH_ROWS, damage_as_fault  # noqa: PLC0415
 
     size, limit = 0, max_bytes()
-    with damage_as_fault("Parquet", "texts"):
+    with damage_as_fault("texts"):
         most = max(limit, _MAX_EXPANSION * path.stat().st_size)
         with pq.ParquetFile(path) as file:
             schema = file.schema_arrow

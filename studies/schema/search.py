@@ -122,26 +122,17 @@ def check_search_space(
     choices = [name for name, each in dimensions.items() if isinstance(each, ChoiceDimension)]
     if choices and sampler in NUMBERS_ALONE:
         diagnostics.report(path, f"{sampler} supports only numbers, got choices: {', '.join(choices)}")
-    absent = conditional_dimensions(dimensions, choose) if sampler in WITHOUT_CONDITIONS else []
+    # a dimension of one block is absent from points that choose another block; random points show such ones
+    absent, rng = set[str](), Random(0)
+    for _ in range(_PROBES if sampler in WITHOUT_CONDITIONS else 0):
+        absent |= dimensions.keys() - choose(lambda _, each: rng.choice(representative_values(each))).keys()
     if absent:
+        lacking = ", ".join(name for name in dimensions if name in absent)
         diagnostics.report(
             path,
-            f"{sampler} needs the same dimensions in all points, but some lack {', '.join(absent)}: "
+            f"{sampler} needs the same dimensions in all points, but some lack {lacking}: "
             "tpe, evolution and gp_trees support conditional dimensions",
         )
-
-
-def conditional_dimensions(dimensions: Mapping[str, Dimension], choose: ChoosePoint) -> list[str]:
-    """Return the names of the dimensions that only some points of a search have.
-
-    For example, a dimension of one block is absent from points that choose another block. Such dimensions are
-    found by drawing points at random.
-    """
-    absent: set[str] = set()
-    rng = Random(0)
-    for _ in range(_PROBES):
-        absent |= dimensions.keys() - choose(lambda _, each: rng.choice(representative_values(each))).keys()
-    return [name for name in dimensions if name in absent]
 
 
 def check_search_ends(

@@ -263,7 +263,7 @@ DESIGNS = _module_names("designs")
 """The names of all designs, each of which is a module of `studies/designs/`."""
 
 EXPANSIONS = _module_names("expansions")
-"""The keys that turn on optional features, each of which is a module of `studies/expansions/`."""
+"""The keys, and the scheduler, that turn on optional features; each is a module of `studies/expansions/`."""
 
 
 def find_design(name: str) -> type[Design]:
