@@ -178,8 +178,11 @@ class Model(BaseModel[ResidualStack]):
     ) -> tuple[Tensor, Tensor | None]:
         """Return the body's input (batch, length, width), and position vectors or None.
 
-        The body adds these vectors again. The first position is `start`.
+        The body adds these vectors again. The first position is `start`. Raise BuildError for sequences
+        without positions, for which few blocks are defined.
         """
+        if not inputs.shape[1]:
+            raise BuildError(f"expected sequences of at least 1 position, got {tuple(inputs.shape)}")
         x = self.embedding(inputs)
         if self.scale != 1.0:
             x = x * self.scale

@@ -335,6 +335,12 @@ def test_an_empty_batch_passes_forward_and_backward(text, length):
     assert y.shape[:2] == (0, length)
 
 
+@pytest.mark.parametrize("text", ["lstm", "conv(k=3)", "mamba", "sa(heads=2)", "lstm >> last"])
+def test_sequences_without_positions_are_refused_whatever_reads_them(text):
+    with pytest.raises(BuildError, match=r"at least 1 position, got \(2, 0\)"):
+        build(text, **SIZES, causal=True)(torch.zeros(2, 0, dtype=torch.int64))
+
+
 def test_a_dropout_that_would_keep_nothing_cannot_be(golden):
     assert (
         build("ff(4)", **SIZES, dropout=0.9999).train()(torch.zeros(1, 3, dtype=torch.int64)).isfinite().all()
