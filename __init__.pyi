@@ -49,6 +49,7 @@ from .studies.catalog.optimisers import PluginOptimizer as PluginOptimizer
 from .studies.catalog.optimisers import PluginSchedule as PluginSchedule
 from .studies.catalog.optimisers import register_optimizer as register_optimizer
 from .studies.catalog.optimisers import register_schedule as register_schedule
+from .studies.catalog.samplers import PluginSampler as PluginSampler
 from .studies.catalog.samplers import register_sampler as register_sampler
 from .studies.catalog.samplers import register_scheduler as register_scheduler
 from .studies.catalog.tasks import IGNORED as IGNORED

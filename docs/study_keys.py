@@ -14,6 +14,7 @@ from activemem.cli.views.study_keys import iter_keys
 from activemem.reporting.curves.cell_figure import CellFigure
 from activemem.reporting.manuscript.paper_file import PaperKeys
 from activemem.studies.catalog.optimisers import OwnOptimizerSettings, OwnScheduleSettings
+from activemem.studies.catalog.samplers import SAMPLERS
 from activemem.studies.catalog.tasks import require_task, task_names
 from activemem.studies.presentation.kinds import kinds_of
 from activemem.studies.resolve.training_budget import BudgetSettings
@@ -114,7 +115,8 @@ def _default(field: FieldInfo) -> str:
 def search_part_keys() -> str:
     """Return a Markdown table of the keys of samplers and schedulers that have their own."""
     schedulers = [(name, search_settings.scheduler_keys(name)) for name in search_settings.SCHEDULERS]
-    return _part_keys([*search_settings.SAMPLER_KEYS.items(), *schedulers])
+    samplers = [(name, SAMPLERS[name].settings) for name in SAMPLERS]
+    return _part_keys([*samplers, *schedulers])
 
 
 def design_keys() -> str:

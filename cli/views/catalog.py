@@ -24,7 +24,7 @@ from ...studies.catalog.tasks.synthetic import SyntheticSpec
 from ...studies.catalog.train_parts import CALLBACKS, LOSS_TERMS
 from ...studies.presentation.kinds import Role, find_kind, kinds_of
 from ...studies.schema.reported_metrics import task_metrics
-from ...studies.schema.search_settings import SAMPLER_KEYS, scheduler_keys
+from ...studies.schema.search_settings import scheduler_keys
 from ...studies.schema.settings import DESIGNS, find_design
 from ...studies.text.strict_model import default_words, key_descriptions, type_words
 from ...studies.text.units import WIDTH
@@ -123,8 +123,6 @@ _ROLES: Mapping[str, Role] = {"tables": "table", "curves": "curve"}
 
 _LABEL_WIDTH = 11
 """The width of the labels before the facts about a name."""
-
-_SEARCH_KEYS = {"samplers": SAMPLER_KEYS.get, "schedulers": scheduler_keys}
 
 
 def _names(kind: str) -> Iterable[str]:
@@ -284,8 +282,8 @@ def format_name(entry: blocks.BlockPage | TaskEntry | MetricEntry | NameEntry) -
         settings, table = find_kind(_ROLES[kind], name), f"[[{_ROLES[kind]}]]"
     else:
         registry = REGISTRIES[kind][1]
-        find = _SEARCH_KEYS.get(kind)
-        settings = find(name) if find else getattr(registry[name], "settings", None)
+        has_keys = getattr(registry[name], "settings", None)
+        settings = scheduler_keys(name) if kind == "schedulers" else has_keys
         rows += _origin(registry, name)
     return _format(f"{name}: {entry.title}" if entry.title else name, rows, table, settings)
 

@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 
 from ...errors import nearest_hint
 from ...studies.catalog.optimisers import OPTIMIZERS, SCHEDULES, OptimizerSettings, ScheduleSettings
+from ...studies.catalog.samplers import SAMPLERS
 from ...studies.catalog.tasks import require_task, task_names
 from ...studies.catalog.train_parts import CALLBACKS, LOSS_TERMS, Callback, LossTerm
 from ...studies.new_study import new_study_text
@@ -237,7 +238,8 @@ def _parts() -> Iterator[tuple[str, str, type[StrictModel], Mapping[str, type[St
     }
     for part, (base, registry) in registries.items():
         yield "train", part, base, {name: registry[name].settings for name in registry}
-    yield "search", "sampler", PartSettings, search_settings.SAMPLER_KEYS
+    samplers = {name: SAMPLERS[name].settings for name in SAMPLERS}
+    yield "search", "sampler", PartSettings, samplers
     schedulers = {name: search_settings.scheduler_keys(name) for name in search_settings.SCHEDULERS}
     yield "search", "scheduler", PartSettings, schedulers
     designs = {name: settings.find_design(name).settings_class for name in settings.DESIGNS}

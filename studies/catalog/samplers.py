@@ -2,14 +2,49 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from pydantic import Field, model_validator
+
 from ...plugins import Registry
+from ..text.strict_model import PartSettings, class_faults
 
 if TYPE_CHECKING:
     import optuna
+
+
+class TpeSettings(PartSettings):
+    """The keys of `[search] sampler` for `tpe`."""
+
+    n_startup_trials: int = Field(default=10, ge=0)
+    """the number of random points before the sampler proposes any"""
+
+
+class EvolutionSettings(PartSettings):
+    """The keys of `[search] sampler` for `evolution`."""
+
+    population: int = Field(default=20, ge=2)
+    """how many of the latest points form the population"""
+    sample: int = Field(default=10, ge=1)
+    """the size of the random sample whose best member is mutated"""
+
+    @model_validator(mode="after")
+    def _check_sample(self) -> EvolutionSettings:
+        if self.sample > self.population and "sample" in self.model_fields_set:
+            raise ValueError(f"expected sample of at most population = {self.population}, got {self.sample}")
+        return self
+
+
+class PluginSampler(PartSettings, ABC):
+    """Base class of a plug-in's sampler with keys of its own; its fields are keys of `[search] sampler`."""
+
+    @abstractmethod
+    def build(self, seed: int) -> optuna.samplers.BaseSampler:
+        """Build the sampler. A search builds it anew for each point, with another seed."""
+
 
 PartT = TypeVar("PartT")
 
@@ -26,21 +61,27 @@ class SearchPart(Generic[PartT]):
 
     `source` names the publication that describes it. `startup` is the number of points that a sampler draws
     at random before it learns from results, or the sampler's key that sets this number. `make` is the
-    function of a plug-in that builds it; None for built-in samplers and schedulers.
+    function of a plug-in that builds it; None for built-in samplers and schedulers. `settings` is the class
+    of a sampler's keys.
     """
 
     source: str
     startup: int | str = 0
     make: PartT | None = None
+    settings: type[PartSettings] = PartSettings
 
 
 SAMPLERS: Registry[SearchPart[MakeSampler]] = Registry(
     "sampler",
     {
+        "tpe": SearchPart(
+            source="Bergstra et al. 2011; Watanabe 2023", startup="n_startup_trials", settings=TpeSettings
+        ),
+        "evolution": SearchPart(source="Real et al. 2019", startup="population", settings=EvolutionSettings),
+    }
+    | {
         name: SearchPart(source=source, startup=startup)
         for name, (source, startup) in {
-            "tpe": ("Bergstra et al. 2011; Watanabe 2023", "n_startup_trials"),
-            "evolution": ("Real et al. 2019", "population"),
             "random": ("Bergstra and Bengio 2012", 0),
             "quasi_random": ("Sobol 1967; Owen 1998", 0),
             "cmaes": ("Hansen and Ostermeier 2001", 10),
@@ -82,10 +123,21 @@ MakeT = TypeVar("MakeT", bound=Callable[..., Any])
 def register_sampler(name: str, *, source: str) -> Callable[[MakeT], MakeT]:
     """Return a decorator that registers a function as a sampler with this name.
 
-    The function takes a seed and returns an `optuna.samplers.BaseSampler`. Raises ValueError for a taken
-    name.
+    The function takes a seed and returns an `optuna.samplers.BaseSampler`. A sampler with keys of its own is
+    a subclass of PluginSampler instead. Raises ValueError for a taken name, and for keys without a meaning or
+    a default.
     """
-    return _register(SAMPLERS, name, source)
+
+    def register(make: MakeT) -> MakeT:
+        keys: object = make
+        if not (isinstance(keys, type) and issubclass(keys, PluginSampler)):
+            return _register(SAMPLERS, name, source)(make)
+        if faults := class_faults(keys, PluginSampler):
+            raise ValueError("; ".join(faults))
+        SAMPLERS.register(name, SearchPart(source=source, settings=keys))
+        return make
+
+    return register
 
 
 def register_scheduler(name: str, *, source: str) -> Callable[[MakeT], MakeT]:

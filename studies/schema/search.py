@@ -13,7 +13,13 @@ from ...grammar.dimensions import option_label
 from ...grammar.nodes import ChoiceDimension, Dimension, IntegerDimension, RealDimension
 from ...grammar.parser import ArgumentSyntax, CallSyntax, NumberSyntax, parse_syntax
 from ..catalog.metrics import COSTS, MODEL_COSTS
-from ..catalog.samplers import NUMBERS_ALONE, ONE_OBJECTIVE, WITHOUT_CONDITIONS, WITHOUT_LIMITS
+from ..catalog.samplers import (
+    NUMBERS_ALONE,
+    ONE_OBJECTIVE,
+    WITHOUT_CONDITIONS,
+    WITHOUT_LIMITS,
+    TpeSettings,
+)
 from ..text.document import Diagnostics
 from ..text.strict_model import PartSettings, format_value
 from ..text.toml_positions import KeyPath
@@ -24,7 +30,6 @@ from .search_settings import (
     NONE,
     RACE,
     SearchSettings,
-    TpeSettings,
     is_known_before,
     usual_direction,
 )

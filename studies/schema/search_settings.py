@@ -122,28 +122,6 @@ REDUCTION = 4
 """One in how many points is promoted to the next rung by default."""
 
 
-class TpeSettings(PartSettings):
-    """The keys of `[search] sampler` for `tpe`."""
-
-    n_startup_trials: int = Field(default=10, ge=0)
-    """the number of random points before the sampler proposes any"""
-
-
-class EvolutionSettings(PartSettings):
-    """The keys of `[search] sampler` for `evolution`."""
-
-    population: int = Field(default=20, ge=2)
-    """how many of the latest points form the population"""
-    sample: int = Field(default=10, ge=1)
-    """the size of the random sample whose best member is mutated"""
-
-    @model_validator(mode="after")
-    def _check_sample(self) -> EvolutionSettings:
-        if self.sample > self.population and "sample" in self.model_fields_set:
-            raise ValueError(f"expected sample of at most population = {self.population}, got {self.sample}")
-        return self
-
-
 @dataclass(frozen=True, kw_only=True)
 class Rungs:
     """The rungs of a search, and the setting that grows from rung to rung, such as the width.
@@ -199,19 +177,13 @@ class RaceSettings(PartSettings):
     """the maximum probability that the best point is pruned"""
 
 
-SAMPLER_KEYS: dict[str, type[PartSettings]] = {"tpe": TpeSettings, "evolution": EvolutionSettings}
-"""The settings classes of samplers with their own keys."""
-
-
 def scheduler_keys(name: str) -> type[PartSettings]:
     """Return the class of a scheduler's keys, which may be those of an optional feature."""
     keys = find_expansion(name).scheduler_keys if name in EXPANSIONS else None
     return keys or (RaceSettings if name == RACE else PartSettings)
 
 
-_SAMPLER = PartReader(
-    "sampler", PartSettings, SAMPLERS, lambda name: SAMPLER_KEYS.get(name, PartSettings), is_short=True
-)
+_SAMPLER = PartReader("sampler", PartSettings, SAMPLERS, lambda name: SAMPLERS[name].settings, is_short=True)
 _SCHEDULER = PartReader("scheduler", PartSettings, SCHEDULERS, scheduler_keys, is_short=True)
 
 

@@ -25,13 +25,17 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from ....blocks.core.block import plugin_named_in_errors
 from ....grammar.nodes import Dimension
 from ....plugins import PluginError, Registry
-from ....studies.catalog.samplers import SAMPLERS, SCHEDULERS
+from ....studies.catalog.samplers import (
+    SAMPLERS,
+    SCHEDULERS,
+    EvolutionSettings,
+    PluginSampler,
+    TpeSettings,
+)
 from ....studies.resolve.search_points import enumerate_points, is_enumerable
 from ....studies.schema.search import default_sampler
 from ....studies.schema.search_settings import (
-    EvolutionSettings,
     SearchSettings,
-    TpeSettings,
 )
 from ....studies.schema.settings import Level
 from ....studies.study import Study
@@ -206,7 +210,8 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
     A "grid" search never uses this sampler.
     """
     sampler, seed = settings.sampler or default_sampler(settings), settings.seed
-    if (make := SAMPLERS[sampler.name].make) is not None:
+    make = sampler.build if isinstance(sampler, PluginSampler) else SAMPLERS[sampler.name].make
+    if make is not None:
         return RestartableSampler(
             lambda seed, _: made_by_plugin(
                 SAMPLERS, sampler.name, lambda: make(seed), optuna.samplers.BaseSampler

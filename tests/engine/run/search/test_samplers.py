@@ -5,7 +5,16 @@ import re
 import optuna
 import pytest
 
-from activemem import PluginError, Store, load_plugin, load_study, register_sampler, register_scheduler
+from activemem import (
+    PluginError,
+    PluginSampler,
+    Store,
+    StudyError,
+    load_plugin,
+    load_study,
+    register_sampler,
+    register_scheduler,
+)
 from activemem.engine.run.search import conformance, make_pruner, make_sampler
 from activemem.studies import format_plan, make_plan
 from activemem.studies.catalog import SAMPLERS, SCHEDULERS
@@ -107,6 +116,46 @@ def broken_sampler(seed):
 def broken_scheduler():
     raise RuntimeError("no such scheduler")
 """
+
+
+class WithoutDefault(PluginSampler):
+    size: int
+    """a number"""
+
+    def build(self, seed):
+        return optuna.samplers.RandomSampler(seed=seed)
+
+
+KEYED = """
+from typing import Annotated
+from activemem import PluginSampler, register_sampler
+from pydantic import Field
+
+@register_sampler("keyed", source="here")
+class Keyed(PluginSampler):
+    population: Annotated[int, Field(ge=2)] = 20
+    '''how many points form a generation'''
+
+    def build(self, seed):
+        from optuna.samplers import NSGAIISampler
+        return NSGAIISampler(population_size=self.population, seed=seed)
+"""
+
+
+def test_the_keys_of_a_plug_in_s_sampler_are_checked_by_its_class_and_reach_it(tmp_path, golden):
+    path = tmp_path / "keyed_searching.py"
+    path.write_text(KEYED, encoding="utf-8")
+    load_plugin(path)
+    for keys in ("population=1", "populations=9", 'population="many"'):
+        with golden.raises(StudyError):
+            load_study(conformance.STUDY, [f'search.sampler={{name="keyed", {keys}}}'])
+    for given, population in (('"keyed"', 20), ('{name="keyed", population=4}', 4)):
+        study = load_study(conformance.STUDY, [f"search.sampler={given}"])
+        assert make_sampler(study.search.settings, study).genetic.population_size == population
+    for check in conformance.SAMPLER_CHECKS:
+        check("keyed")
+    with pytest.raises(ValueError, match="size: expected a default"):
+        register_sampler("bare", source="here")(WithoutDefault)
 
 
 def test_exceptions_of_a_plug_in_are_reported_with_its_name(tmp_path, golden):
