@@ -112,8 +112,9 @@ def test_shards_are_disjoint_and_together_all_of_it_whatever_the_order_of_the_st
 def test_a_shard_that_does_not_exist_is_refused(study: Study, text: str) -> None:
     with pytest.raises(StudyError) as error:
         select_shard(study, text)
-    expected = f"--shard: expected I/N with I from 1 to N, such as 3/16, got {text!r}"
-    assert [fault.message for fault in error.value.faults] == [expected]
+    (fault,) = error.value.faults
+    assert fault.message.startswith("--shard: ")
+    assert fault.message.endswith(f", got {text!r}")
 
 
 def test_a_search_has_no_shards(golden: GoldenTexts) -> None:
