@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...grammar.analysis.measured_costs import remember
@@ -20,6 +21,7 @@ from ...studies.catalog.tasks import (
 )
 from ...studies.planning.memory_estimates import (
     StepMemory,
+    WeightState,
     fits,
     step_memory,
     trials_per_gpu,
@@ -34,7 +36,7 @@ from ...studies.planning.time_estimates import (
     trial_seconds,
 )
 from ...studies.resolve.costs import gains_from_bf16, sequence_tokens
-from ...studies.resolve.trial import first_of_each_kind, settings_to_json
+from ...studies.resolve.trial import code_here, first_of_each_kind, settings_to_json
 from ...studies.schema.search_settings import RACE
 from ...studies.study import Study
 from ...studies.text.units import format_bytes, format_core_hours, format_duration, plural, si_prefix
@@ -53,7 +55,6 @@ from ..core.resources import (
 from ..corpora.availability import check_availability
 
 if TYPE_CHECKING:
-    from ...studies.planning.memory_estimates import WeightState
     from ...studies.planning.time_estimates import MeasureSteps
     from ...studies.schema.settings import TrialSettings
 
@@ -201,13 +202,20 @@ def _check_groups(study: Study) -> None:
 def count_state(settings: TrialSettings) -> WeightState | None:
     """Count a trial's frozen weights, and the bytes of its optimiser's state.
 
-    Return None if the number of weights alone determines it, so that torch need not be loaded.
+    Return None if the number of weights alone determines it. The result is cached, so that only the first
+    plan of a study loads torch.
     """
     if not (settings.train.groups or settings.train.optimizer.state_depends_on_shapes):
         return None
-    from ..optimisers.build import weight_state  # noqa: PLC0415 -- loads torch
 
-    return weight_state(settings)
+    def count() -> dict[str, int]:
+        from ..optimisers.build import weight_state  # noqa: PLC0415 -- loads torch
+
+        return asdict(weight_state(settings))
+
+    rules = Path(__file__).parents[1] / "optimisers" / "build.py"
+    key = (settings_to_json(settings), code_here(settings), rules.read_text(encoding="utf-8"))
+    return WeightState(**remember("state", key, count))
 
 
 def describe_device(plan: Plan, machine: Machine, at_once: int | None = None) -> str:

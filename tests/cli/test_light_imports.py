@@ -75,7 +75,8 @@ def test_a_second_list_of_studies_loads_no_torch(run_python):
 
 def test_costs_that_are_remembered_load_no_torch(process, run_python, tiny, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    commands = (("recipe", "show", "sa", *SIZES), ("show", "sa"), ("study", "plan", "tiny.toml"))
+    plans = ("study", "plan", "tiny.toml"), ("study", "plan", "muon-small")
+    commands = (("recipe", "show", "sa", *SIZES), ("show", "sa"), *plans)
     for command in commands:
         assert process(*command).returncode == 0
     assert not any("torch" in names for names in loaded(run_python, *commands).values())
