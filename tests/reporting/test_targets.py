@@ -261,4 +261,5 @@ def test_ratios_of_costs_to_different_targets_are_compared():
         f"steps_to[dev_loss <= {loss}, mixer=sa] / steps_to[dev_loss <= {loss}, mixer=conv(k=3)]"
         for loss in (2.0, 1.5)
     )
-    study(claim=[{"name": "the lead grows", "holds": f"{late} < {early}"}])
+    (claim,) = study(claim=[{"name": "the lead grows", "holds": f"{late} < {early}"}]).claims
+    assert len(claim.comparisons) == 1

@@ -82,7 +82,9 @@ def test_a_metric_that_its_place_never_has_is_refused_with_the_key_that_brings_i
 
 
 def test_a_metric_that_some_selected_tasks_have_is_shown() -> None:
-    load_study(STUDY + TABLE + 'value = ["test_accuracy", "parameters", "gamma"]')
+    shown = ("test_accuracy", "parameters", "gamma")
+    (table,) = load_study(STUDY + TABLE + f"value = {list(shown)}").tables
+    assert table.value == shown
 
 
 def test_a_metric_that_other_keys_bring_names_them(golden: GoldenTexts) -> None:
