@@ -245,9 +245,6 @@ def max_seconds_in_process(workers: int) -> float:
 MEASURED_FLOPS = 1e10
 """The largest steps that are measured, in FLOPs; a slow core takes about a second for one."""
 
-_MEASURED_PART_FLOPS = 2.5e9
-"""The FLOPs of a part of a batch that is measured instead of a larger batch."""
-
 
 def steps_to_measure(all_settings: Sequence[TrialSettings]) -> dict[float, TrialSettings]:
     """Return the settings of the trials whose training step is measured, by the FLOPs of that step.
@@ -258,7 +255,7 @@ def steps_to_measure(all_settings: Sequence[TrialSettings]) -> dict[float, Trial
     """
     kinds = sorted(all_settings, key=max_training_flops)
     tried = [_short(kinds[0], 0.0), _short(kinds[-1], 0.0), _short(kinds[-1], 1.0)]
-    steps = [_with_part_of_batch(each, _MEASURED_PART_FLOPS / _flops_of_step(each)) for each in tried]
+    steps = [_with_part_of_batch(each, MEASURED_FLOPS / _flops_of_step(each)) for each in tried]
     return {flops: each for each in steps if (flops := _flops_of_step(each)) <= MEASURED_FLOPS}
 
 
