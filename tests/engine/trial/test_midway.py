@@ -181,10 +181,10 @@ def test_a_training_left_in_its_evaluation_is_evaluated_again(kind, folder, monk
 def test_a_training_left_within_a_step_cannot_be_saved(folder, monkeypatch):
     training = make_training("tagging", folder)
 
-    def interrupted():
+    def interrupted(_):
         raise StoppedMidway
 
-    monkeypatch.setattr(training.optimizer, "step", interrupted)
+    monkeypatch.setattr(torch.optim.Adam, "step", interrupted)
     with pytest.raises(StoppedMidway):
         training.advance()
     assert not training.can_be_saved
