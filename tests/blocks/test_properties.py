@@ -48,11 +48,29 @@ def assert_parameters_and_operations(recipe, length, sizes):
 
 
 @torch.no_grad()
-def operations(model, batch, length):
-    """Return the FLOPs of a forward pass."""
+def operations(model, batch, length, *, sides=1):
+    """Return the FLOPs of a forward pass of a batch of sequences, or of two for a model with two sides."""
     with FlopCounterMode(display=False) as counter:
-        model(torch.zeros(batch, length, dtype=torch.int64, device="meta"))
+        model(*[torch.zeros(batch, length, dtype=torch.int64, device="meta")] * sides)
     return counter.get_total_flops()
+
+
+@pytest.mark.parametrize("length", [5, 13])
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        "seq2seq(lstm, lstm)",
+        "seq2seq(gru, gru, attention=bahdanau)",
+        "seq2seq(gru(layers=2), gru(layers=2), attention=bahdanau, feed=true, units=12)",
+        "seq2seq(conv(k=3), lstm, attention=luong)",
+        "neural_gpu(layers=2)",
+    ],
+)
+def test_the_operations_of_a_long_loop_follow_from_short_ones(recipe, length):
+    model = shape(recipe, d_model=8, vocab=20).eval()
+    stated = analyse(recipe, length=length, d_model=8, vocab=20)
+    few, twice = (operations(model, batch, length, sides=2) for batch in (10, 20))
+    assert twice - few == 10 * stated.flops
 
 
 @FEW
