@@ -6,6 +6,7 @@ They train in this process or on Ray.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -254,18 +255,15 @@ class _RunCounter(Listener):
 
     def __init__(self, stop: Stop, max_failures: int | None, merge: Callable[[], object]) -> None:
         self.stop, self._max_failures, self._merge = stop, max_failures, merge
-        self._trials: dict[str, Ended | ClaimedElsewhere | None] = {}  # None while a trial is planned here
+        self.ended = Counter[str]()
+        """The number of trials that have ended in this run, by status."""
+        self._open: dict[str, ClaimedElsewhere | None] = {}  # None for a trial that is planned here
         self.machine_failure: str | None = None
-
-    @property
-    def statuses(self) -> list[str]:
-        """Return the statuses of the trials that have ended in this run."""
-        return [event.status for event in self._trials.values() if isinstance(event, Ended)]
 
     @property
     def unended(self) -> set[str]:
         """Return the trials that this run has planned, and which have not ended."""
-        return {trial for trial, event in self._trials.items() if event is None}
+        return {trial for trial, event in self._open.items() if event is None}
 
     @property
     def has_failed_too_often(self) -> bool:
@@ -273,24 +271,27 @@ class _RunCounter(Listener):
 
         Return False without a limit.
         """
-        return self._max_failures is not None and self.statuses.count("failed") >= self._max_failures
+        return self._max_failures is not None and self.ended["failed"] >= self._max_failures
 
     def pop_claimed_elsewhere(self) -> dict[str, ClaimedElsewhere]:
         """Return the trials that other drivers took, and forget them."""
-        taken = {trial: event for trial, event in self._trials.items() if isinstance(event, ClaimedElsewhere)}
+        taken = {trial: event for trial, event in self._open.items() if event is not None}
         for trial in taken:
-            del self._trials[trial]
+            del self._open[trial]
         return taken
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        self._trials |= dict.fromkeys(trial.id for trial in trials)
+        self._open |= dict.fromkeys(trial.id for trial in trials)
 
     def on_event(self, event: Event) -> None:
-        if isinstance(event, Ended | ClaimedElsewhere):
-            self._trials[event.trial] = event
-        if isinstance(event, Ended) and len(self.statuses) % ENDED_BETWEEN_LOOKS == 0:
-            with suppress(OSError):  # merging can wait for the end of the run
-                self._merge()
+        if isinstance(event, Ended):
+            self._open.pop(event.trial, None)
+            self.ended[event.status] += 1
+            if self.ended.total() % ENDED_BETWEEN_LOOKS == 0:
+                with suppress(OSError):  # merging can wait for the end of the run
+                    self._merge()
+        elif isinstance(event, ClaimedElsewhere):
+            self._open[event.trial] = event
         elif isinstance(event, MachineFailed):
             self.machine_failure = event.reason
         self.stop.requested |= self.machine_failure is not None or self.has_failed_too_often
@@ -396,7 +397,7 @@ class _RunRounds:
         given_up: list[str] = []
         gone: dict[str, int] = {}
         while True:
-            left = None if max_trials is None else max_trials - len(self._counter.statuses)
+            left = None if max_trials is None else max_trials - self._counter.ended.total()
             source = Search(
                 self._study,
                 self._store,
@@ -409,7 +410,7 @@ class _RunRounds:
             if source.has_next():  # otherwise no worker starts
                 given_up += self._run(source)
             taken_now = self._counter.pop_claimed_elsewhere()
-            if not taken_now or len(self._counter.statuses) == max_trials:
+            if not taken_now or self._counter.ended.total() == max_trials:
                 return given_up
             gone = self._wait(taken_now)
             if self._counter.stop.requested:
@@ -456,12 +457,12 @@ def _summary(
     else:
         wanted = set(study_outcomes(study, store.trials())["trial"].to_list())
     statuses = [held[trial] for trial in wanted if held.get(trial, "incomplete") != "incomplete"]
-    failed = counter.statuses.count("failed")
+    failed = counter.ended["failed"]
     return Summary(
         done=statuses.count("done"),
         failed=statuses.count("failed"),
         pruned=statuses.count("pruned"),
-        ran=len(counter.statuses),
+        ran=counter.ended.total(),
         left=len(wanted) - len(statuses),
         stopped=stopped,
         given_up=tuple(given_up),
