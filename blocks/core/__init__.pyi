@@ -18,6 +18,7 @@ from .initialisation import initialise as initialise
 from .operations import cross_entropy as cross_entropy
 from .operations import linear as linear
 from .operations import saturating_sigmoid as saturating_sigmoid
+from .operations import softmax as softmax
 from .positional_encoding import PositionalEncoding as PositionalEncoding
 from .positional_encoding import choose_positions as choose_positions
 from .positional_encoding import sinusoidal_encoding as sinusoidal_encoding

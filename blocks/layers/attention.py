@@ -18,7 +18,7 @@ from ...grammar.vocabulary.spec import Settings, as_float, as_int, as_word
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Linear
-from ..core.operations import are_operations_rewritten, without_autocast
+from ..core.operations import are_operations_rewritten, softmax, without_autocast
 from .head_parts import HeadNorm, turn
 from .pair_positions import PairPositions, build_distance_bias
 from .window_attention import (
@@ -305,7 +305,7 @@ def attend_unfused(
         if visible is not None:
             scores = scores.masked_fill(~visible, -torch.inf)
         scores = scores.flatten(0, 1)
-    weights = scores.softmax(-1)
+    weights = softmax(scores)
     return torch.bmm(dropout(weights) if dropout.rate else weights, v).view(
         batch, heads, queries, v.shape[-1]
     )
