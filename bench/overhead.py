@@ -10,8 +10,9 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -20,14 +21,15 @@ import ray
 import torch
 from ray import tune
 
-from activemem.engine.core.events import Event, Listener
+from activemem.engine.core.events import Ended, Event, Listener
 from activemem.engine.core.process import Stop
 from activemem.engine.core.resources import Machine
 from activemem.engine.run.cohorts import GridCohorts, Worker
 from activemem.engine.run.ray_cluster import run_cohorts
 from activemem.engine.run.ray_connection import RAY_ENVIRONMENT
 from activemem.engine.trial.outcome import Job, Totals, trial_row
-from activemem.engine.trial.training import BetweenSteps
+from activemem.engine.trial.resumable_attempt import Attempt
+from activemem.engine.trial.training import BetweenSteps, Work
 from activemem.storage import Store
 from activemem.storage.leases import BEATS_PER_LEASE, LEASE_S, Lease
 from activemem.studies.resolve.trial import Trial
@@ -49,17 +51,28 @@ SETTINGS = {
 }
 
 
+class NoObjective:
+    """The objective of a task without vocabulary and without outputs."""
+
+    def symbols(self) -> None:
+        """Return None: this task has no vocabulary."""
+
+    def outputs(self) -> None:
+        """Return no outputs."""
+
+
 class NoOpTraining:
     """A training that ends immediately."""
 
     parameters = epoch = step = packed_steps = 0
     devices = 1
-    seconds = flops = peak_elsewhere_mib = 0.0
+    peak_elsewhere_mib = 0.0
     finished = can_be_saved = True
     lacks_last_evaluation = False
 
     def __init__(self, settings: TrialSettings, device: torch.device, data: Path) -> None:
         del settings, device, data
+        self.work, self.objective = Work(), NoObjective()
 
     def advance(self, between_steps: BetweenSteps) -> dict[str, float]:
         """Return no metrics."""
@@ -80,12 +93,6 @@ class NoOpTraining:
     def weights(self) -> dict[str, Any]:
         """Return no weights."""
         return {}
-
-    def symbols(self) -> None:
-        """Return None: this task has no vocabulary."""
-
-    def outputs(self) -> None:
-        """Return no outputs."""
 
 
 class EventClock(Listener):
@@ -140,6 +147,10 @@ class FreeWorker(Worker):
         return NoClaims()
 
 
+def _run(worker: Worker, attempts: Sequence[Attempt], events: list[Event]) -> None:
+    events.extend(worker.events(attempts))
+
+
 def in_process(folder: Path, count: int) -> tuple[float, float, float]:
     """Return the median milliseconds per trial: of a worker, without leases, and for only writing rows.
 
@@ -154,11 +165,11 @@ def in_process(folder: Path, count: int) -> tuple[float, float, float]:
     jobs = make_jobs(count)
     for turn in (jobs[start : start + TURN] for start in range(0, count, TURN)):
         for worker, taken in zip(workers, times, strict=False):
-            attempts = worker.attempts(turn)
-            taken.append(
-                _milliseconds(lambda worker=worker, attempts=attempts: list(worker.events(attempts)))
-                / len(turn)
-            )
+            events = list[Event]()
+            run = partial(_run, worker, worker.attempts(turn), events)
+            taken.append(_milliseconds(run) / len(turn))
+            ended = [each.status for each in events if isinstance(each, Ended)]
+            assert ended == ["done"] * len(turn), "an empty trial has failed"
         now = datetime.now(UTC)
         rows = [trial_row(job, Totals(), {}, status="done", reason=None, started=now) for job in turn]
         times[2].append(_milliseconds(lambda rows=rows: [store.write(row, []) for row in rows]) / len(turn))
