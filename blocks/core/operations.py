@@ -110,8 +110,10 @@ def softmax(scores: Tensor) -> Tensor:
     On a CPU, torch computes rows that are shorter than a vector one number at a time. In a pack, such rows
     are padded to a vector, which saves a quarter of a step of `sa` at length 10.
     """
-    count = scores.shape[-1]
-    if scores.is_cuda or count >= VECTOR or torch.compiler.is_compiling() or not is_transformed():
+    # the compiler comes first: a compiled or exported program must not depend on sizes
+    if torch.compiler.is_compiling() or not is_transformed() or scores.is_cuda:
+        return scores.softmax(-1)
+    if (count := scores.shape[-1]) >= VECTOR:
         return scores.softmax(-1)
     return functional.pad(scores, (0, VECTOR - count), value=-torch.inf).softmax(-1)[..., :count]
 
