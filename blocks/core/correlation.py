@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from .operations import SavedContext, are_plain, is_transformed
+from .operations import SavedContext, are_on_cpu, is_transformed
 
 GAIN = 1.25
 """The frequency domain is used if it has fewer products by this factor, because its smaller products move
@@ -65,6 +65,8 @@ def correlate(
     if tile is None:
         return _by_positions(x, weight, bias, left, right)
     bias = weight.new_zeros(len(weight)) if bias is None else bias
+    if is_transformed():
+        return _composed(x, weight, bias, left, right)
     if tile == WHOLE:
         return _ByFrequencies.apply(x, weight, bias, (left, right))  # pyright: ignore -- torch has no type
     return _ByTiles.apply(x, weight, bias, (left, right, tile))  # pyright: ignore -- as above
@@ -95,8 +97,9 @@ def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
     (sequences, length, width), (outputs, taps, _) = x.shape, weight.shape
     positions = left + length + right - taps + 1
     slid = sequences * positions * taps * width * outputs
-    if slid < LEAST_PRODUCTS or x.dtype not in _DTYPES or not are_plain(x, weight):
+    if slid < LEAST_PRODUCTS or x.dtype not in _DTYPES or not are_on_cpu(x, weight):
         return None
+    tiles = () if is_transformed() else TILES
     fast_convolutions = x.dtype == torch.bfloat16 or onednn_has_wider_vectors()
     gain = GAIN_BESIDE_FASTER_CONVOLUTIONS if fast_convolutions else GAIN
 
@@ -119,7 +122,7 @@ def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
 
     gain_of_tiles = GAIN_OF_TILES_BY_ONEDNN if _uses_onednn(x) else GAIN_OF_TILES * gain
     needed = {WHOLE: gain * products_of(WHOLE)}
-    needed |= {tile: gain_of_tiles * products_of(tile) for tile in TILES if taps <= tile < positions}
+    needed |= {tile: gain_of_tiles * products_of(tile) for tile in tiles if taps <= tile < positions}
     best = min(needed, key=needed.__getitem__)
     return best if slid >= needed[best] else None
 
@@ -146,6 +149,14 @@ def _by_positions(x: Tensor, weight: Tensor, bias: Tensor | None, left: int, rig
     else:
         y = functional.conv2d(functional.pad(x, (0, 0, left, right)).transpose(1, 2).unsqueeze(2), taps, bias)
     return y.squeeze(2).transpose(1, 2)
+
+
+def _composed(x: Tensor, weight: Tensor, bias: Tensor, left: int, right: int) -> Tensor:
+    """Correlate whole sequences in the frequency domain, by operations that `torch.vmap` supports."""
+    of_inputs, of_weights, of_products = _transforms(x.shape[1], weight.shape[1], left, right, x.dtype)
+    inputs = _mapped(of_inputs, x.transpose(0, 1))  # (products, batch, width)
+    slid = _mapped(of_weights, weight.transpose(0, 1))  # (products, outputs, width)
+    return _mapped(of_products, torch.bmm(inputs, slid.mT)).transpose(0, 1) + bias
 
 
 class _ByFrequencies(torch.autograd.Function):

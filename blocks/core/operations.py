@@ -76,19 +76,16 @@ def are_operations_rewritten() -> bool:
     return torch.compiler.is_compiling() or is_transformed()
 
 
-def are_plain(x: Tensor, weight: Tensor) -> bool:
-    """Return whether the CPU operations of this package support these two tensors.
+def are_on_cpu(x: Tensor, weight: Tensor) -> bool:
+    """Return whether these are plain CPU tensors of the same precision, which autocast does not change.
 
-    Both must be plain CPU tensors of the same precision, and no compiler, transform or autocast may change
-    operations on them. Transforms such as `torch.vmap` do not support custom operations, and autocast lowers
-    float32 to bf16.
+    Autocast lowers float32 to bf16.
     """
     return (
         x.device.type == weight.device.type == "cpu"
         and x.dtype == weight.dtype
         and type(x) is Tensor
         and type(weight) in (Tensor, nn.Parameter)
-        and not are_operations_rewritten()
         and (x.dtype == torch.bfloat16 or not torch.is_autocast_enabled("cpu"))
     )
 

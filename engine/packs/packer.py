@@ -118,10 +118,10 @@ def foresee_packs(every: Iterable[TrialSettings]) -> PackOutlook:
     return PackOutlook(together=sum(shared), largest=max(shared, default=0), alone=alone)
 
 
-MOST_NUMBERS = 2**15
+MOST_NUMBERS = 20 * 2**10
 """The largest number of values in the outputs of a trial's layer for a pack on a CPU.
 
-With more, computing takes longer than calling operations, and a pack gains less than a twentieth.
+With more, computing takes longer than calling operations, and some packs are slower than their trials alone.
 """
 
 MOST_NUMBERS_OF_LSTM = 2**13
