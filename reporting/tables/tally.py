@@ -9,7 +9,6 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -26,7 +25,7 @@ from ...studies.planning.final_values import (
 from ...studies.presentation.kinds import Spread
 from ...studies.resolve.costs import counted_cost
 from ...studies.resolve.trial import Trial
-from ...studies.schema.factors import ABSENT, SEED, level_names, level_text
+from ...studies.schema.factors import ABSENT, level_names, level_text
 from ...studies.schema.settings import Level
 from ..statistics.estimates import Estimate, estimate, mean
 from .table import NOT_RUN, CellStatus
@@ -40,7 +39,7 @@ CellKey = tuple[str, str, str]
 TalliesByLook = Mapping[CellKey, tuple["Tally", ...]]
 """The tallies of each cell at the looks that it has reached; only one if no seed may be added."""
 
-_LOCATED_SCHEMA = {**dict.fromkeys(("row", "column", "over"), pl.String), "unit": pl.Int64}
+_CELL_SCHEMA = dict.fromkeys(("row", "column", "over"), pl.String)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,27 +206,28 @@ def tallies_by_look(
 def _locate_trials(
     trials: Sequence[Trial], rows: str, columns: str | None, over: Sequence[str]
 ) -> pl.DataFrame:
-    # typed, because 1, 1.0 and True are different levels but equal keys
-    text = lru_cache(maxsize=None, typed=True)(level_text)
+    of_cell = {id(trial.common): trial.levels for trial in trials}  # a cell's seeds share their settings
+    numbers = {cell: number for number, cell in enumerate(of_cell)}
     names = {factor: _names(trials, factor) for factor in over}
 
     def label(levels: Mapping[str, Level]) -> str:
         named = [factor for factor in over if levels[factor] != ABSENT] or over
-        return ", ".join(f"{factor} {names[factor][text(levels[factor])]}" for factor in named)
+        return ", ".join(f"{factor} {names[factor][level_text(levels[factor])]}" for factor in named)
 
-    located = [trial.levels for trial in trials]
-    none = [""] * len(trials)
-    labels = [label(levels) for levels in located] if over else none
-    units = [levels[SEED] for levels in located]
-    units = [*zip(units, labels, strict=True)] if over else units
-    numbers = {unit: number for number, unit in enumerate(dict.fromkeys(units))}
-    data = {
-        "row": [text(levels[rows]) for levels in located],
-        "column": none if columns is None else [text(levels[columns]) for levels in located],
-        "over": labels,
-        "unit": [numbers[unit] for unit in units],
-    }
-    return pl.DataFrame(data, schema=_LOCATED_SCHEMA)
+    cells = pl.DataFrame(
+        {
+            "row": [level_text(levels[rows]) for levels in of_cell.values()],
+            "column": ["" if columns is None else level_text(levels[columns]) for levels in of_cell.values()],
+            "over": [label(levels) if over else "" for levels in of_cell.values()],
+        },
+        schema=_CELL_SCHEMA,
+    )
+    located = cells[[numbers[id(trial.common)] for trial in trials]]
+    units = [trial.seed for trial in trials]
+    units = [*zip(units, located["over"], strict=True)] if over else units
+    unit_numbers = {unit: number for number, unit in enumerate(dict.fromkeys(units))}
+    unit = pl.Series("unit", [unit_numbers[unit] for unit in units], dtype=pl.Int64)
+    return located.with_columns(unit)
 
 
 def _with_counted(valued: pl.DataFrame, trials: Sequence[Trial], cost: str) -> pl.DataFrame:

@@ -133,7 +133,7 @@ def build_grid(diagnostics: Diagnostics, study: Study) -> TrialSource:
             if (cell := _resolve_cell(diagnostics, study, levels)) is None:
                 continue
             kind, match, is_allowed = cell
-            trials = kind.trials(study.name, levels, seeds)
+            trials = Trial.of_seeds(study.name, levels, kind, seeds)
             (allowed if is_allowed else refused).append(trials)
             if match is not None:
                 size_matches = {trial.id: match for trial in trials} | size_matches

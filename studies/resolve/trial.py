@@ -8,9 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, Self
 
 from ...grammar.nodes import BlockNode, walk
 from ...grammar.norms import NORMS
@@ -135,20 +134,21 @@ order of rounding do not raise it. All of these are listed under "Results change
 """
 
 
-@dataclass(slots=True, init=False)
 class Trial:
     """One training: a cell of a study, or a point of a search, with one seed.
 
-    `levels` are the factors' levels, or a search point's values, as written in the study file. `common` has
-    the settings with any seed; the trials of a cell share it, which saves memory in large grids. No field is
-    ever changed; a frozen class would take longer to make.
+    `common` has the settings with any seed. The trials of a cell share it and their levels, which saves
+    memory in large grids. No field is ever changed; a frozen class would take longer to make.
     """
 
+    __slots__ = ("_shared_levels", "common", "id", "seed", "study")
+    __hash__ = None  # pyright: ignore -- two trials may be equal
+
     study: str
-    levels: Mapping[str, Level]
-    common: TrialSettings = field(compare=False)  # the id compares them
+    common: TrialSettings
     seed: int
     id: str  # 16 hex digits
+    _shared_levels: Mapping[str, Level]
 
     def __init__(
         self,
@@ -165,10 +165,33 @@ class Trial:
         """
         kind = settings if isinstance(settings, Kind) else Kind(settings)
         self.study = study
-        self.levels = levels
+        self._shared_levels = levels
         self.common = common = kind.settings
         self.seed = seed = common.seed if seed is None else seed
         self.id = kind.id_with(seed)
+
+    @classmethod
+    def of_seeds(
+        cls, study: str, levels: Mapping[str, Level], kind: Kind, seeds: Iterable[int]
+    ) -> list[Self]:
+        """Return the trials of a cell with each of these seeds. It is faster than making each by itself."""
+        found: list[Self] = []
+        for seed, trial_id in kind.ids(seeds):
+            trial = cls.__new__(cls)
+            trial.study, trial._shared_levels, trial.common = study, levels, kind.settings
+            trial.seed, trial.id = seed, trial_id
+            found.append(trial)
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Trial):
+            return NotImplemented
+        return (self.id, self.study, self.levels) == (other.id, other.study, other.levels)
+
+    @property
+    def levels(self) -> dict[str, Level]:
+        """The levels of the factors, or a search point's values, as in the study file; with the seed."""
+        return {**self._shared_levels, SEED: self.seed}
 
     @property
     def settings(self) -> TrialSettings:
@@ -186,7 +209,7 @@ class Trial:
 
     def to_json(self) -> str:
         """Return the trial as text for `from_json`."""
-        record = {"study": self.study, "levels": dict(self.levels)}
+        record = {"study": self.study, "levels": self.levels}
         return json.dumps({**record, "settings": settings_to_json(self.settings)})
 
     @classmethod
@@ -265,24 +288,12 @@ class Kind(tuple[int, ...]):
         kind.settings = settings
         return kind
 
-    def trials(self, study: str, levels: Mapping[str, Level], seeds: Iterable[int]) -> list[Trial]:
-        """Return the trials with these settings and each of these seeds.
-
-        For many seeds this is faster than to make each trial by itself.
-        """
-        found: list[Trial] = []
-        for seed, trial_id in self._ids(seeds):
-            trial = Trial.__new__(Trial)
-            trial.study, trial.levels, trial.common = study, {**levels, SEED: seed}, self.settings
-            trial.seed, trial.id = seed, trial_id
-            found.append(trial)
-        return found
-
     def id_with(self, seed: int) -> str:
         """Return the id of the trial with this seed."""
-        return next(self._ids([seed]))[1]
+        return next(self.ids([seed]))[1]
 
-    def _ids(self, seeds: Iterable[int]) -> Iterator[tuple[int, str]]:
+    def ids(self, seeds: Iterable[int]) -> Iterator[tuple[int, str]]:
+        """Yield each seed with the id of its trial."""
         begun, after = self._hashed
         for seed in seeds:
             whole = begun.copy()
