@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -271,6 +272,7 @@ def _key(column: str) -> ColumnKey:
     return ColumnKey(metric=metric, level=level) if colon else ColumnKey(metric="", level=column)
 
 
+@lru_cache(maxsize=256)
 def _paper_of(text: str) -> str | None:
     """Return the paper that a study file names, without building the study's trials."""
     try:
