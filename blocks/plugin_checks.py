@@ -27,12 +27,15 @@ LENGTH, MAX_LENGTH = 40, 128
 reach."""
 
 
-def check_plugin_block(node: BlockNode, *, causal: bool, width: int = WIDTH) -> None:
+def check_plugin_block(
+    node: BlockNode, *, causal: bool, width: int = WIDTH, has_padding: bool = False
+) -> None:
     """Raise PluginError with the faults of a plug-in's block.
 
     It must see no more positions than its specification states, and none later in a causal model. It must
-    keep no state between batches, treat each sequence of a batch alone, and use all of its parameters. A
-    block is not checked if it cannot run on the CPU in double precision, or has random outputs.
+    keep no state between batches, treat each sequence of a batch alone, and use all of its parameters. If
+    batches have padding, its content must not change an output. A block is not checked if it cannot run on
+    the CPU in double precision, or has random outputs.
     """
     spec, code = spec_of(node.name), block_code(node.name)
     if code is None:
@@ -51,6 +54,7 @@ def check_plugin_block(node: BlockNode, *, causal: bool, width: int = WIDTH) -> 
             moved = None if spec.role is Role.POOL else _moved_outputs(block, x[:1])
             faults = [*_batch_faults(block, x), *_gradient_faults(block, x)]
             faults += [] if moved is None else _reach_faults(moved, stated, causal=causal)
+            faults += _padding_faults(block, x) if has_padding else []
         else:
             faults = [fault]
     except Exception:  # noqa: BLE001 -- it may need a GPU; training reports its own error
@@ -77,6 +81,20 @@ def _state_fault(block: Block, x: Tensor) -> str | None:
 def _batch_faults(block: Block, x: Tensor) -> Iterator[str]:
     if (together := block(x)[:1]).isfinite().all() and _differ(together, block(x[:1])).any():
         yield "gives a sequence other outputs in a batch than alone: it must not mix the sequences of a batch"
+
+
+@torch.no_grad()
+def _padding_faults(block: Block, x: Tensor) -> Iterator[str]:
+    valid = x.shape[1] // 2
+    mask = (torch.arange(x.shape[1]) < valid).expand(x.shape[:2])
+    filled = torch.where(mask.unsqueeze(-1), x, x.flip(0) + 1.0)
+    y, other = (block(each, mask) for each in (x, filled))
+    y, other = (each[:, :valid] if each.dim() > 2 else each for each in (y, other))  # a pool gives vectors
+    if y.isfinite().all() and _differ(y, other).any():
+        yield (
+            "gives other outputs if the padding has another content: it must not see positions where `mask` "
+            "is false, for example by x = x.masked_fill(~mask.unsqueeze(-1), 0.0)"
+        )
 
 
 def _gradient_faults(block: Block, x: Tensor) -> Iterator[str]:

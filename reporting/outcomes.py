@@ -38,6 +38,7 @@ from ..studies.planning.status import (
     study_outcomes,
     timed_devices,
 )
+from ..studies.resolve.costs import has_many_lengths, sequence_tokens
 from ..studies.resolve.trial import Trial
 from ..studies.schema.factors import one_line
 from ..studies.study import Study
@@ -194,6 +195,9 @@ def match_sentence(study: Study) -> str:
     if study.design.matched_size is None or not study.source.size_matches:
         return ""
     costs = " and ".join(_MATCHED[name] for name in study.design.matched_size.costs)
+    if "flops" in study.design.matched_size.costs:
+        varied = {sequence_tokens(each.common) for each in study.trials if has_many_lengths(each.common)}
+        costs += f" (counted at {number_range(sorted(varied))} tokens)" if varied else ""
     worst = max(abs(match.largest.relative_residual) for match in study.source.size_matches.values())
     # nine digits first, so that an error in the last bit is not rounded up
     bound = Context(prec=2, rounding=ROUND_CEILING).create_decimal(f"{100 * worst:.9g}")

@@ -7,12 +7,14 @@ counted from its design.
 from __future__ import annotations
 
 import json
+import logging
 import operator
 import os
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +44,8 @@ from .text.units import plural
 
 if TYPE_CHECKING:
     from .claims.comparisons import ClaimSpec
+
+_log = logging.getLogger(__name__)
 
 Traits = tuple[Any, ...]
 """The values of the keys by which an outline distinguishes trials."""
@@ -157,7 +161,22 @@ def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[st
     except StudyError as error:
         lacking = (StudyFault(message=each) for each in _lacking_plugins(name, store))
         raise StudyError(f"{name} (last run)", [*lacking, *error.faults]) from error
+    if _has_changed(Path(f"{name}.toml"), record["text"]):
+        _note_change(name)
     return follow_rounds(found, store)
+
+
+def _has_changed(path: Path, text: str) -> bool:
+    """Return whether there is a study file at `path` with another text."""
+    try:
+        return path.is_file() and read_document(path).text != text
+    except (OSError, StudyError):  # nobody can read the changed file as a study
+        return True
+
+
+@cache
+def _note_change(name: str) -> None:
+    _log.warning("%s.toml has changed since its last run, which is shown; for the file, give its path", name)
 
 
 def recorded_text(name_or_path: str, store: Store) -> str:

@@ -136,12 +136,13 @@ class GridCohorts:
             limit = min(COHORT_S * second, self._left / (ROUNDS * workers))
             # a single worker does not keep the scheduler busy
             limit = max(limit, self._minimum_work(second, workers)) if workers > 1 else limit
-        first, taken, together = self._next, 0.0, self._gather_alike(workers)
+        first, taken, together = self._next, 0.0, 0
         while self._next < len(self._jobs) and self._next - first < MAX_COHORT_TRIALS:
-            work, _ = self._jobs[self._next]
-            if taken and taken + work > limit and self._next - first >= together:
-                break
-            taken += work
+            if self._next - first >= together:  # jobs that share packs stay together
+                if taken and taken + self._jobs[self._next][0] > limit:
+                    break
+                together = self._next - first + self._gather_alike(workers)
+            taken += self._jobs[self._next][0]
             self._next += 1
         self._left -= taken
         name = f"cohort {first}"
@@ -164,10 +165,10 @@ class GridCohorts:
 
         At most a worker's share of these jobs is moved. The number includes the next job.
         """
-        left = self._jobs[self._next :]
-        form = self._forms.get(left[0][1].trial.id) if self._forms else None
+        form = self._forms.get(self._jobs[self._next][1].trial.id)
         if form is None:
             return 1
+        left = self._jobs[self._next :]
         alike = [place for place, (_, job) in enumerate(left) if self._forms[job.trial.id] == form]
         chosen = dict.fromkeys(alike[: self._share([left[place][0] for place in alike], workers)])
         others = [each for place, each in enumerate(left) if place not in chosen]

@@ -65,6 +65,8 @@ _MAX_CPU_DAYS = 21
 
 _MOSTLY_FLOAT32 = "most of its steps are so small that they are computed in float32"
 
+_NOT_MEASURED = "its steps are too large for a plan to compare them with float32"
+
 _EMULATED = "this CPU only emulates it, so steps take longer than in float32"
 
 _TOLD_SHARE = 0.9
@@ -172,9 +174,10 @@ def _describe_bf16(plan: Plan, machine: Machine) -> str:
         return ""
     if not cpu_has_bf16():
         return _EMULATED if "bf16" in used else ""
-    steps = steps_to_compare(trials)
+    if not (steps := steps_to_compare(trials)):
+        return _NOT_MEASURED if "bf16" in used else ""
     if not any(gains_from_bf16(each.model, positions_of_first_step(each)) for each in steps):
-        return _MOSTLY_FLOAT32 if steps and "bf16" in used else ""
+        return _MOSTLY_FLOAT32 if "bf16" in used else ""
     key = (platform.node(), [settings_to_json(each) for each in steps])
 
     def nanoseconds() -> dict[str, int]:

@@ -29,6 +29,7 @@ from ...studies.catalog.tasks import (
     require_algorithmic,
 )
 from ...studies.catalog.tasks.synthetic import LengthTask
+from ...studies.resolve.costs import reads_lines
 from ...studies.schema.reported_metrics import epoch_metrics
 from ...studies.schema.settings import TrialSettings
 from ..core.models import build_model, check_precision
@@ -51,18 +52,19 @@ def check_plugin_blocks(all_settings: Iterable[TrialSettings]) -> None:
     Each trial tests its trained model as well.
     """
     models = dict.fromkeys(
-        (each.model.recipe, each.task.spec.kind.causal, each.model.d_model) for each in all_settings
+        (each.model.recipe, each.task.spec.kind.causal, each.model.d_model, reads_lines(each))
+        for each in all_settings
     )
     blocks = {
-        (block, causal, width): None
-        for recipe, causal, width in models
+        (block, causal, width, has_padding): None
+        for recipe, causal, width, has_padding in models
         for block in walk(parse(recipe).root)
         if isinstance(block, BlockNode)
     }
     faults = list[str]()
-    for block, causal, width in blocks:
+    for block, causal, width, has_padding in blocks:
         try:
-            check_plugin_block(block, causal=causal, width=width)
+            check_plugin_block(block, causal=causal, width=width, has_padding=has_padding)
         except PluginError as error:
             faults.append(str(error))
     if faults:

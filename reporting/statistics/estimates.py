@@ -84,6 +84,8 @@ def sample_sd(values: Sequence[float]) -> float | None:
     """Return the sample standard deviation, with a divisor of n − 1. None for fewer than two values."""
     if len(values) < 2:
         return None
+    if min(values) == max(values):  # their mean may be rounded, which would make deviations of equal values
+        return 0.0
     center = mean(values)
     return math.sqrt(math.fsum([(value - center) ** 2 for value in values]) / (len(values) - 1))
 

@@ -359,6 +359,8 @@ def _average(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], tallies:
         over = _listed([over, *levels_over])
     averaged = "" if over == "one seed" else f"mean {SPREADS[spec.spread]} of "
     best_of = f", each cell at its best of {_listed(levels_over)}" if spec.pick and counts else ""
+    if best_of and len(spec.value) > 1:
+        best_of += f" by {in_sentence(find_metric(spec.value[0]).title)}"
     fewer = ", fewer where marked" if any(0 < len(each.values) < each.trials for each in tallies) else ""
     return f": {averaged}{over}{fewer}{best_of}"
 

@@ -1,6 +1,7 @@
 """A study from its last run, by name, and errors if it cannot be read here."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -34,3 +35,19 @@ def test_a_study_that_has_used_no_plug_in_has_its_own_faults_alone(tmp_path):
     with pytest.raises(StudyError) as caught:
         load_last_run(found.name, store)
     assert all("plug-" not in fault.message for fault in caught.value.faults)
+
+
+def test_a_file_that_has_changed_since_its_last_run_is_named_once(tmp_path, monkeypatch, caplog):
+    monkeypatch.chdir(tmp_path)
+    found, store = load_study(TEXT), Store(tmp_path)
+    name = "changed-once"
+    text = TEXT.replace(f'"{found.name}"', f'"{name}"')
+    store.records.save(name, {"text": text, "overrides": []})
+    Path(f"{name}.toml").write_text(text, encoding="utf-8")
+    load_last_run(name, store)
+    assert not caplog.messages
+    Path(f"{name}.toml").write_text(text.replace("conv(k=3)", "conv(k=5)"), encoding="utf-8")
+    for _ in range(2):
+        assert load_last_run(name, store).factors["mixer"] == ("sa", "conv(k=3)")
+    told = f"{name}.toml has changed since its last run, which is shown; for the file, give its path"
+    assert caplog.messages == [told]

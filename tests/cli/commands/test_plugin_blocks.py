@@ -104,6 +104,31 @@ def test_a_block_that_mixes_a_batch_keeps_a_state_or_has_an_idle_weight_is_refus
     assert (result.exit_code, told in result.stderr) == (2, True), result.stderr
 
 
+HIDDEN = "x.masked_fill(~mask.unsqueeze(-1), 0.0) if mask is not None else x"
+
+
+@pytest.mark.parametrize(("seen", "exit_code"), [("x", 2), (HIDDEN, 0)])
+def test_a_block_that_sees_padding_is_refused_where_there_is_padding(run, plugin, seen, exit_code):
+    plugin("2", "(self.weight.shape[-1] - 2, 1)")
+    text = Path("mine.py").read_text(encoding="utf-8").replace("right=0", "right=1")
+    text = text.replace("        padded =", f"        x = {seen}\n        padded =")
+    Path("mine.py").write_text(text, encoding="utf-8")
+    files = {split: f"{split}.jsonl" for split in ("train", "dev", "test")}
+    for split, file in files.items():
+        rows = [{"text": f"{split} " * count, "label": "ab"[count % 2]} for count in range(1, 9)]
+        Path(file).write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    study = study_text(
+        model={"recipe": "{mixer} >> mean_pool"},
+        task={"name": "sequence_classification", "corpus": files, "tokens": "words"},
+        train={"epochs": 1, "curriculum": None},
+        factors={"mixer": ["smoothing"]},
+    )
+    Path("mine.toml").write_text(study, encoding="utf-8")
+    result = run("study", "run", "mine.toml", "--plugin", "mine.py", "--local")
+    told = "the padding has another" in result.stderr
+    assert (result.exit_code, told) == (exit_code, exit_code == 2), result.stderr
+
+
 def test_an_unknown_kind_of_a_parameter_is_refused_with_the_nearest(run, plugin):
     plugin(REACH, PAST)
     text = Path("mine.py").read_text(encoding="utf-8").replace('kind="integer"', 'kind="int"')

@@ -108,6 +108,19 @@ def test_trials_of_a_form_are_handed_out_as_many_as_train_together(workers, size
     assert found[: len(sizes)] == sizes
 
 
+def test_each_form_in_a_cohort_is_there_with_all_of_its_trials(monkeypatch):
+    monkeypatch.setattr(cohorts, "form_of", lambda seconds: str(seconds))
+    now, tasks, taken = 0.0, jobs([0.1, 0.2, 0.3, 0.4, 0.5] * 4), []
+    source = GridCohorts(tasks, pack=4, work=lambda trial: trial.settings, clock=lambda: now)
+    while (cohort := source.next_cohort()) is not None:
+        now += sum(job.seconds for job in cohort[1])
+        source.cohort_ended(cohort[0], completed=True)
+        taken.append([job.seconds for job in cohort[1]])
+    assert len(taken) < 5
+    for each in {0.1, 0.2, 0.3, 0.4, 0.5}:
+        assert sorted(seconds.count(each) for seconds in taken)[-2:] == [0, 4]
+
+
 def test_trials_of_a_form_are_parted_evenly_for_one_worker(monkeypatch):
     monkeypatch.setattr(cohorts, "form_of", str)
     assert makespan(jobs([1.0, 2.0] * 33), 1, pack=16)[1] == [17, 17, 16, 16]

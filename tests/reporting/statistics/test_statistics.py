@@ -52,6 +52,11 @@ def test_the_interval_of_a_mean_is_scipys():
     assert sample_sd(SEVEN) == pytest.approx(scipy.stats.tstd(SEVEN), rel=1e-9)
 
 
+def test_equal_values_have_no_interval_whatever_their_mean_is_rounded_to():
+    found = estimate([0.961] * 5, spread="ci")
+    assert (found.spread, found.low, found.high) == (None, None, None)
+
+
 @pytest.mark.parametrize("spread", ["sd", "se", "ci"])
 def test_one_value_has_no_spread(spread):
     assert estimate([5.0], spread=spread) == Estimate(value=5.0, low=None, high=None, spread=None, n=1)
