@@ -396,7 +396,8 @@ class StudySettings(StrictModel, table="study"):
     """the maximum number of parameters; larger cells and search points are not run"""
     max_step_flops: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """the maximum FLOPs of a training step, forward and backward, on a batch of sequences of the task's
-    length (40 tokens if it grows, at most 40 for lines of text); larger cells and search points are not run"""
+    length (40 tokens if it grows, at most 40 for lines of text); larger cells and search points are not
+    run"""
 
 
 class RecipeSettings(StrictModel):
