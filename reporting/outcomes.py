@@ -39,7 +39,7 @@ from ..studies.planning.status import (
     timed_devices,
 )
 from ..studies.resolve.costs import has_many_lengths, sequence_tokens
-from ..studies.resolve.trial import Trial
+from ..studies.resolve.trial import Trial, first_of_each_kind
 from ..studies.schema.factors import one_line
 from ..studies.study import Study
 from ..studies.text.errors import command_line
@@ -196,8 +196,9 @@ def match_sentence(study: Study) -> str:
         return ""
     costs = " and ".join(_MATCHED[name] for name in study.design.matched_size.costs)
     if "flops" in study.design.matched_size.costs:
-        varied = {sequence_tokens(each.common) for each in study.trials if has_many_lengths(each.common)}
-        costs += f" (counted at {number_range(sorted(varied))} tokens)" if varied else ""
+        kinds = [each.settings for each in first_of_each_kind(study.trials)]
+        if any(map(has_many_lengths, kinds)):
+            costs += f" (counted at {number_range(sorted(map(sequence_tokens, kinds)))} tokens)"
     worst = max(abs(match.largest.relative_residual) for match in study.source.size_matches.values())
     # nine digits first, so that an error in the last bit is not rounded up
     bound = Context(prec=2, rounding=ROUND_CEILING).create_decimal(f"{100 * worst:.9g}")

@@ -86,7 +86,7 @@ def test_a_page_that_cannot_be_written_is_reported(run, tiny):
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        (("report", "build", "tiny"), "making tiny.html …"),
+        (("report", "build", "tiny.toml"), "making tiny.html …"),
         pytest.param(("curve", "render", "tiny.toml"), "drawing 1 figure …", marks=pytest.mark.heavy),
         (("study", "run", "tiny.toml", "--local", "--max-trials", "1"), "loading torch …"),
     ],
