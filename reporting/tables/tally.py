@@ -39,7 +39,7 @@ CellKey = tuple[str, str, str]
 TalliesByLook = Mapping[CellKey, tuple["Tally", ...]]
 """The tallies of each cell at the looks that it has reached; only one if no seed may be added."""
 
-_CELL_SCHEMA = dict.fromkeys(("row", "column", "over"), pl.String)
+_CELL_SCHEMA = pl.Schema(dict.fromkeys(("row", "column", "over"), pl.String))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
