@@ -123,7 +123,7 @@ def note_other_settings(results: StudyResults, kind: str, verb: str = "render") 
         return
     other = study.name if is_from_file else _study_argument(study, store)
     try:
-        found = load_last_run(other, store)
+        found = load_last_run(other, store, quiet=True)  # the user has given the file
     except StudyError:
         return
     count = len({trial.id for trial in found.trials} & stored - own)

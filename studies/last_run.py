@@ -139,11 +139,14 @@ def known_traits(
     return found
 
 
-def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[str] = ()) -> Study:
+def load_last_run(
+    name_or_path: str | None, store: Store, overrides: Sequence[str] = (), *, quiet: bool = False
+) -> Study:
     """Return a study as it last ran in a store.
 
     Without a name, it is the study that ran last. A path means the current file, and so does a name that has
-    never run here. Further overrides come last.
+    never run here. Further overrides come last. Unless `quiet`, log a warning if the file of that name has
+    changed since.
     """
     name = store.records.latest() if name_or_path is None else name_or_path
     if name is None:
@@ -161,7 +164,7 @@ def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[st
     except StudyError as error:
         lacking = (StudyFault(message=each) for each in _lacking_plugins(name, store))
         raise StudyError(f"{name} (last run)", [*lacking, *error.faults]) from error
-    if _has_changed(Path(f"{name}.toml"), record["text"]):
+    if not quiet and _has_changed(Path(f"{name}.toml"), record["text"]):
         _note_change(name)
     return follow_rounds(found, store)
 
