@@ -140,13 +140,18 @@ def known_traits(
 
 
 def load_last_run(
-    name_or_path: str | None, store: Store, overrides: Sequence[str] = (), *, quiet: bool = False
+    name_or_path: str | None,
+    store: Store,
+    overrides: Sequence[str] = (),
+    *,
+    quiet: bool = False,
+    folder: Path | None = None,
 ) -> Study:
     """Return a study as it last ran in a store.
 
     Without a name, it is the study that ran last. A path means the current file, and so does a name that has
-    never run here. Further overrides come last. Unless `quiet`, log a warning if the file of that name has
-    changed since.
+    never run here. Further overrides come last. Unless `quiet`, log a warning if the file of that name, in
+    the working directory or in `folder`, has changed since.
     """
     name = store.records.latest() if name_or_path is None else name_or_path
     if name is None:
@@ -164,8 +169,9 @@ def load_last_run(
     except StudyError as error:
         lacking = (StudyFault(message=each) for each in _lacking_plugins(name, store))
         raise StudyError(f"{name} (last run)", [*lacking, *error.faults]) from error
-    if not quiet and _has_changed(Path(f"{name}.toml"), record["text"]):
-        _note_change(name)
+    files = () if quiet else (Path(f"{name}.toml"), (folder or Path()) / f"{name}.toml")
+    if changed := next((file for file in files if _has_changed(file, record["text"])), None):
+        _note_change(changed)
     return follow_rounds(found, store)
 
 
@@ -178,8 +184,8 @@ def _has_changed(path: Path, text: str) -> bool:
 
 
 @cache
-def _note_change(name: str) -> None:
-    _log.warning("%s.toml has changed since its last run, which is shown; for the file, give its path", name)
+def _note_change(file: Path) -> None:
+    _log.warning("%s has changed since its last run, which is shown; for the file, give its path", file)
 
 
 def recorded_text(name_or_path: str, store: Store) -> str:

@@ -90,11 +90,13 @@ class PaperNumber:
     `text` is None if the store has no value for it.
 
     `source` is its expression with study and number of seeds, and `gaps` says which trials are missing.
+    `missing_seeds` is how many of the study's seeds it lacks.
     """
 
     text: str | None
     source: str
     gaps: str
+    missing_seeds: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +157,7 @@ def _load_studies(diagnostics: Diagnostics, folder: Path, keys: PaperKeys, store
     studies, all_known = dict[str, Study](), True
     for number, name in enumerate(keys.paper.studies):
         try:
-            study = load_last_run(str(folder / name) if is_path(name) else name, store)
+            study = load_last_run(str(folder / name) if is_path(name) else name, store, folder=folder)
         except StudyError as error:
             all_known = False
             shown, left = error.messages[:_MAX_FAULTS_SHOWN], len(error.messages) - _MAX_FAULTS_SHOWN
@@ -245,6 +247,7 @@ def _numbers(checked: ClaimResult, claim: Claim, now: Snapshot) -> Iterator[tupl
             pass
     gaps = "; ".join(format_missing([found])) or ("" if found.effect_text else "not run")
     counted = _is_counted(claim, study)
+    missing = 0 if counted else max(0, len(study.seeds) - found.n)
     origin = "counted from the settings" if counted else plural(found.n, "seed")
     source = f"{claim.spec.holds} ({study.name}, {origin})"
     texts = {"": found.effect_text or None}
@@ -253,7 +256,8 @@ def _numbers(checked: ClaimResult, claim: Claim, now: Snapshot) -> Iterator[tupl
         texts |= {".level": f"{100 * level:.4g}"} if ".low" in texts else {}
         texts |= {".n": str(found.n)}
     for suffix, text in texts.items():
-        yield f"{claim.spec.name}{suffix}", PaperNumber(text=text, source=source, gaps=gaps)
+        made = PaperNumber(text=text, source=source, gaps=gaps, missing_seeds=missing)
+        yield f"{claim.spec.name}{suffix}", made
 
 
 def _is_counted(claim: Claim, study: Study) -> bool:

@@ -131,7 +131,7 @@ def _faults(text: str, numbers: Mapping[str, PaperNumber], copies: Mapping[str, 
 def _name_fault(name: str, numbers: Mapping[str, PaperNumber]) -> str:
     """Return why a text cannot quote a number; "" if it can.
 
-    The name is unknown, or the number has no value yet.
+    The name is unknown, or the number has no value yet, or it lacks seeds of its study.
     """
     base, _, end = name.rpartition(".")
     if name not in numbers and base in numbers and end in ("low", "high", "level", "n"):
@@ -142,7 +142,12 @@ def _name_fault(name: str, numbers: Mapping[str, PaperNumber]) -> str:
     if name not in numbers:
         known = [each for each in numbers if "." in name or "." not in each]
         return f"unknown number '{name}'{nearest_hint(name, known) or '; paper.toml has no [numbers]'}"
-    return f"'{name}' has no value: {numbers[name].gaps}" if numbers[name].text is None else ""
+    number = numbers[name]
+    if number.text is None:
+        return f"'{name}' has no value: {number.gaps}"
+    if number.missing_seeds:
+        return f"'{name}' lacks {plural(number.missing_seeds, 'seed')} of its study: {number.gaps}"
+    return ""
 
 
 def _stale(paper: Manuscript, built: Mapping[str, str]) -> Iterator[str]:

@@ -142,6 +142,17 @@ def test_a_paper_is_written_and_its_text_checked(run, paper, golden):
     assert page["numbers"]["missing"]["text"] is None
 
 
+def test_a_paper_that_quotes_a_cell_with_missing_seeds_fails_its_check(run, tiny, golden):
+    for trial in load_study(tiny).trials[:5]:  # one of the two seeds of the quoted cell
+        store_outcome(trial, Store("results"))
+    Path("paper.toml").write_text(PAPER_TOML, encoding="utf-8")
+    Path("main.tex").write_text("Length \\am{length}.\n", encoding="utf-8")
+    assert run("paper", "build").exit_code == 0
+    told = run("paper", "check", "main.tex")
+    assert told.exit_code == 1
+    golden(told.stdout)
+
+
 def test_a_paper_is_found_beside_its_text_and_a_missing_one_names_the_option(run, paper, monkeypatch):
     run("paper", "build")
     Path("main.tex").write_text("\\am{missing.low}\n", encoding="utf-8")

@@ -123,6 +123,17 @@ def test_a_number_says_which_seeds_it_lacks(read):
     assert "none.low" not in numbers
 
 
+def test_a_study_whose_file_beside_the_paper_has_changed_is_named(tmp_path, caplog):
+    text, store = study(table=target_table("dev_loss")).document.text, Store(tmp_path / "results")
+    name = load_study(text).name
+    store.records.save(name, {"text": text, "overrides": []})
+    (tmp_path / f"{name}.toml").write_text(f"{text}# changed\n", encoding="utf-8")
+    (tmp_path / "paper.toml").write_text(f'[paper]\nstudies = ["{name}"]\n', encoding="utf-8")
+    read_manuscript(tmp_path / "paper.toml", lambda place: store)
+    (told,) = caplog.messages
+    assert told.startswith(f"{tmp_path / name}.toml has changed since its last run")
+
+
 def test_a_counted_number_has_no_seeds_and_no_interval(read):
     numbers = read().numbers
     assert [name for name in numbers if name.startswith("size")] == ["size"]

@@ -38,6 +38,8 @@ def test_a_text_with_the_numbers_of_the_paper_has_no_fault(check, text):
         r"\am{srot}",
         r"\am{gain.hihg}",
         r"\am{none}",
+        r"\am{part}",
+        r"42.2 % am: part",
         r"\am{size.n}",
         r"sorts 30.0.",
         r"\% of 30.0\% sorted",
