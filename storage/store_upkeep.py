@@ -325,7 +325,8 @@ def _without_rows(quarantine: Quarantine) -> Iterator[Finding]:
             reason = "the row of this trial is lost; study run trains the trial again"
             yield _finding(FindingKind.INCOMPLETE, lost[trial], reason)
     for trial in unfinished.keys() - known:
-        reason = "its trial has no row; unless a run is training it, study run resumes it"
+        resumes = "study run resumes it if a study still has it, with the same settings and code"
+        reason = f"its trial has no row; unless a run is training it, {resumes}"
         yield _finding(FindingKind.UNFINISHED, unfinished[trial], reason)
 
 

@@ -33,7 +33,8 @@ DAY_S = 25 * 3600
 UNFINISHED = (
     "unfinished",
     f"checkpoints/{make_trial_id(300)}",
-    "its trial has no row; unless a run is training it, study run resumes it",
+    "its trial has no row; unless a run is training it, study run resumes it if a study still has it, "
+    "with the same settings and code",
 )
 
 
