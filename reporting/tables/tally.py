@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -208,7 +208,7 @@ def _locate_trials(
 ) -> pl.DataFrame:
     of_cell = {id(trial.common): trial.levels for trial in trials}  # a cell's seeds share their settings
     numbers = {cell: number for number, cell in enumerate(of_cell)}
-    names = {factor: _names(trials, factor) for factor in over}
+    names = {factor: _names(of_cell.values(), factor) for factor in over}
 
     def label(levels: Mapping[str, Level]) -> str:
         named = [factor for factor in over if levels[factor] != ABSENT] or over
@@ -222,12 +222,9 @@ def _locate_trials(
         },
         schema=_CELL_SCHEMA,
     )
-    located = cells[[numbers[id(trial.common)] for trial in trials]]
-    units = [trial.seed for trial in trials]
-    units = [*zip(units, located["over"], strict=True)] if over else units
-    unit_numbers = {unit: number for number, unit in enumerate(dict.fromkeys(units))}
-    unit = pl.Series("unit", [unit_numbers[unit] for unit in units], dtype=pl.Int64)
-    return located.with_columns(unit)
+    unit = pl.Series("unit", [trial.seed for trial in trials], dtype=pl.Int64)
+    located = cells[[numbers[id(trial.common)] for trial in trials]].with_columns(unit)
+    return located.with_columns(pl.struct("unit", "over").rank("dense").cast(pl.Int64)) if over else located
 
 
 def _with_counted(valued: pl.DataFrame, trials: Sequence[Trial], cost: str) -> pl.DataFrame:
@@ -247,8 +244,8 @@ def _with_counted(valued: pl.DataFrame, trials: Sequence[Trial], cost: str) -> p
     )
 
 
-def _names(trials: Sequence[Trial], factor: str) -> dict[str, str]:
-    levels = {level_text(trial.levels[factor]): trial.levels[factor] for trial in trials}
+def _names(cells: Iterable[Mapping[str, Level]], factor: str) -> dict[str, str]:
+    levels = {level_text(levels[factor]): levels[factor] for levels in cells}
     return dict(zip(levels, level_names(list(levels.values())), strict=True))
 
 
