@@ -96,7 +96,7 @@ def reads_lines(settings: TrialSettings) -> bool:
     task = settings.task
     if isinstance(task, LanguageModelSettings):
         return task.by_line
-    return isinstance(task, SentencePairSettings | LabelledSettings)
+    return task.reads_lines
 
 
 def has_many_lengths(settings: TrialSettings) -> bool:

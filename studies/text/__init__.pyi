@@ -1,3 +1,4 @@
+from .strict_model import KEY_OWNERS as KEY_OWNERS
 from .strict_model import InvalidTableError as InvalidTableError
 from .strict_model import PartSettings as PartSettings
 from .strict_model import StrictModel as StrictModel

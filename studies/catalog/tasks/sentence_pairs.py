@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -19,6 +19,8 @@ SizeChoice = Literal["all", "estimated"]
 
 class SentencePairSettings(TaskSettings, ABC):
     """Keys of `[task]` that the tasks translation and parsing share."""
+
+    reads_lines: ClassVar[bool] = True
 
     tokens: Literal["words", "bpe", "spelled", "spelled_digits"]
     """the kind of token; spelled: frequent words, and letters for other words; spelled_digits: the same, with
@@ -116,6 +118,8 @@ BYTES = 256
 
 class LabelledSettings(TaskSettings, ABC):
     """Keys of `[task]` that all tasks on the user's labelled sequences share."""
+
+    reads_lines: ClassVar[bool] = True
 
     corpus: Annotated[OwnSequences, BeforeValidator(read_facts(OwnSequences, named=False))]
     """the files, as in `{ path = "my.csv", text = "text", label = "label" }`; see `docs/how-to/my-data.md`"""
