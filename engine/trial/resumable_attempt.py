@@ -447,12 +447,13 @@ class Attempt:
         """Return the training if it may join a pack, else None.
 
         Trials in a pack take their steps together. A training in whose current epoch a process died may not
-        join.
+        join, nor one that `advance` will check before its first step.
         """
         training = self.training
         if training is None or self.ended or training.finished:
             return None
-        return training if training.epoch != self._suspect_epoch else None
+        is_kept_alone = training.epoch == self._suspect_epoch or training.unchecked_view() is not None
+        return None if is_kept_alone else training
 
     @property
     def time_left_s(self) -> float | None:

@@ -18,7 +18,7 @@ from ...studies.schema.settings import TrialSettings
 from ..core.models import check_precision, checkpoint_activations, float32_products, sequence_flops
 from ..core.process import DeviceStream, Interruption, derive_seed
 from ..objectives import build_objective
-from ..objectives.base import Metrics, StepShape
+from ..objectives.base import CausalView, Metrics, StepShape
 from ..optimisers.weights import make_weights
 from .evaluation import (
     LeakError,
@@ -175,8 +175,7 @@ class Training:
         """
         train = self.settings.train
         with self.work.timed():
-            is_unchecked = not self.step and has_modules_of_others(self.model)
-            if is_unchecked and (view := self.objective.causal_view()) is not None:
+            if (view := self.unchecked_view()) is not None:
                 with float32_products(train.precision):
                     check_future_is_hidden(self.model, view)
             if self.callbacks and not self.callbacks.started:
@@ -207,6 +206,12 @@ class Training:
         tokens = self.work.add_steps(self.settings, shapes)
         self._is_torn = False
         return {**trained, **measured, TOKENS_PER_S: tokens / seconds}
+
+    def unchecked_view(self) -> CausalView | None:
+        """Return the data for the check before the first step, or None if no check is due."""
+        if self.step or not has_modules_of_others(self.model):
+            return None
+        return self.objective.causal_view()
 
     def take_steps(self, count: int = 1, between_steps: BetweenSteps = lambda: None) -> None:
         """Take `count` steps of the current epoch. The caller adds their time to the counters."""
