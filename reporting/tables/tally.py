@@ -294,25 +294,15 @@ def pick_best(
     """Pick the best levels of the factors in `over` for each cell, and return the values at these levels.
 
     The second result maps cells to remarks: how many levels have no value. A cell without such levels has no
-    remark. The first of several equal levels counts. If no level has a value, the trials of all levels are
-    merged.
+    remark. The first of several equal levels counts. If no level can be picked yet, the trials of all levels
+    are merged.
     """
     best: dict[CellKey, Tally] = {}
     remarks: dict[CellKey, str] = {}
     for (row, column, metric), tallies in tallies_by_place.items():
         ranked = [tallies_by_place[row, column, name] for name in (spec.value[0], spec.otherwise) if name]
         number = _best(spec, ranked)
-        best[row, column, metric] = (
-            (
-                Tally(
-                    trials=sum(tally.trials for tally in tallies),
-                    values=(),
-                    gaps=tuple(gap for tally in tallies for gap in tally.gaps),
-                )
-            )
-            if number is None
-            else tallies[number]
-        )
+        best[row, column, metric] = _merged(tallies, ranked[0]) if number is None else tallies[number]
         levels = list(zip(*ranked, strict=True))
         empty = [level[0].status for level in levels if not any(tally.values for tally in level)]
         if number is not None and empty:
@@ -322,6 +312,17 @@ def pick_best(
                 f"{len(empty)} of {len(levels)} levels of {' and '.join(spec.over)} {why}"
             )
     return best, remarks
+
+
+def _merged(tallies: Sequence[Tally], ranked: Sequence[Tally]) -> Tally:
+    """Merge the trials of all levels, none of which can be picked by the `ranked` values.
+
+    The merged trials only have a value that all levels share, such as a number of parameters.
+    """
+    if len({tuple(tally.values) for tally in tallies}) == 1 and tallies[0].values:
+        return replace(tallies[0], label="")
+    gaps = [gap for tally in tallies for gap in tally.gaps] or [gap for tally in ranked for gap in tally.gaps]
+    return Tally(trials=sum(tally.trials for tally in tallies), values=(), gaps=tuple(gaps))
 
 
 def _best(spec: CellsTable, ranked: Sequence[tuple[Tally, ...]]) -> int | None:

@@ -171,6 +171,32 @@ def test_costs_of_untrained_models_are_counted_unless_their_lengths_grow(
     assert statuses == {(CellStatus.DONE, CellStatus.MISSING)}
 
 
+def test_a_table_that_picks_levels_counts_costs_that_untrained_levels_share() -> None:
+    factors = {"mixer": ["gru", "lstm"], "lr": [0.1, 0.01], "width": [8, 16], "task": None}
+    keys = {"rows": "mixer", "value": ["loss", "parameters"]}
+    narrow, slow = {"select": {"width": 8}, "over": "lr"}, {"select": {"lr": 0.01}, "over": "width"}
+    study = load_study(
+        study_text(
+            model={"recipe": "{mixer} >> ff({width})"},
+            task={"name": "copy"},
+            train={"optimizer": {"name": "adam", "lr": "{lr}"}},
+            factors=factors,
+            table=[
+                {"name": "mean", **keys, **narrow},
+                {"name": "shared", **keys, **narrow, "pick": "best"},
+                {"name": "differing", **keys, **slow, "pick": "best"},
+            ],
+        )
+    )
+    untrained = trial_frame(made_row(study.trials[0], {"loss": 1.0}, 0)).clear()
+    mean, shared, differing = (
+        [[cell.full_text for cell in row] for row in build_table(study, each, untrained).cells]
+        for each in study.tables
+    )
+    assert shared == mean == [["–", "2,308"], ["–", "2,436"]]
+    assert differing == [["–", "–"]] * 2
+
+
 def test_published_may_name_another_table_of_the_paper(everything: Study, rows: pl.DataFrame) -> None:
     made = build_table(everything, spec(published="table1"), rows, published=True)
     assert all(cell.published is None for row in made.cells for cell in row)  # its column is a loss
