@@ -17,6 +17,7 @@ from ..storage.rows import KEY_COLUMNS
 from ..studies.last_run import load_last_run, other_results
 from ..studies.planning.reused_trials import describe_stale, find_stale_trials
 from ..studies.planning.status import StudyStatus, read_statuses, study_outcomes
+from ..studies.planning.trials_to_run import stale_part
 from ..studies.study import shipped_studies
 from ..studies.text.errors import StudyError, command_line
 from ..studies.text.units import plural
@@ -132,6 +133,26 @@ def note_other_settings(results: StudyResults, kind: str, verb: str = "render") 
         where += f" ({', '.join(found.document.overrides)})" if found.document.overrides else ""
         again = _command(store, kind, verb, other)
         print_stderr(f"the store has {plural(count, 'trial')} with the settings of {where}: {again}")
+
+
+def note_stale_trials(results: StudyResults) -> None:
+    """Print a note to standard error if the store has trials of other versions of a study.
+
+    It counts them, and has the command that lists them. There is none for a search, a path, and overrides of
+    a file, which this command does not take.
+    """
+    study, store = results.study, results.store
+    is_from_file = study.document.path is not None
+    if study.search is not None or study.design.kind == "path":
+        return
+    if is_from_file and study.document.overrides:
+        return
+    if stale := stale_part(study, store):
+        argument = _study_argument(study, store) if is_from_file else study.name
+        see = _command(store, "study", "forget", argument, stale=True, dry_run=True)
+        have = f"the store has {plural(len(stale), 'trial')} of other versions of {study.name}"
+        why = "other file, data, code or --set"
+        print_stderr(f"{have} ({why}), which are not counted; list them before you remove them: {see}")
 
 
 def require_results(results: StudyResults) -> None:

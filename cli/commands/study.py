@@ -45,7 +45,7 @@ def plan(
     from ...studies.plan_text import format_plan
     from ...studies.planning.accelerators import time_on
     from ..machine_settings import load_settings
-    from ..missing_results import note_other_settings, train_command
+    from ..missing_results import note_other_settings, note_stale_trials, train_command
 
     configured = load_settings({"results": results})
     store = configured.store
@@ -54,6 +54,7 @@ def plan(
     if note := describe_taken_name(opened.study, store, "after a run"):
         print_stderr(note)
     note_other_settings(opened, "table")
+    note_stale_trials(opened)
     if as_json:
         print_page("study plan", planned)
     else:
@@ -94,7 +95,7 @@ app.command(cls=PanelCommand, rich_help_panel=EVERY_DAY)(run)
 def status(study: StudyName, *, results: ResultsOption = None, as_json: JsonOption = False) -> None:
     """Show the numbers of done and failed trials, the failures, and the best points of a search."""
     from ..machine_settings import open_results
-    from ..missing_results import note_missing_results
+    from ..missing_results import note_missing_results, note_stale_trials
     from ..views.status import explain_failures, format_best_points, format_unfinished, page_keys
 
     opened = open_results(study, results)
@@ -104,6 +105,7 @@ def status(study: StudyName, *, results: ResultsOption = None, as_json: JsonOpti
     else:
         now = opened.status
         note_missing_results(opened, now)
+        note_stale_trials(opened)
         title = map(bold, wrap(f"{found.name} · {found.title}", output_width()))
         print_stdout(
             "\n".join(
@@ -150,6 +152,9 @@ def forget(
     study: StudyName,
     *,
     only: OnlyOption = None,
+    stale: Annotated[
+        bool, typer.Option("--stale", help="Remove only trials of other versions of the study.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
     results: ResultsOption = None,
     as_json: JsonOption = False,
@@ -158,15 +163,18 @@ def forget(
 
     While one of these trials is in training, nothing is removed. Trials that another study has run are kept.
     With --only, only trials of the study's present version are removed, as its file or its last run has it;
-    without, those of earlier versions as well.
+    with --stale, only the others, which had other settings, data or code; without, all of them.
     """
-    from ...studies.planning.trials_to_run import stored_part
+    from ...studies.planning.trials_to_run import stale_part, stored_part
     from ..machine_settings import open_results
     from ..views.store_upkeep import format_forgotten
 
     opened = open_results(study, results)
     found, store = opened.study, opened.store
-    gone = store.upkeep.forget(found.name, stored_part(found, store, only or ()), dry=dry_run)
+    if stale and only:
+        raise typer.BadParameter("--stale and --only exclude each other: give one of them")
+    trials = stale_part(found, store) if stale else stored_part(found, store, only or ())
+    gone = store.upkeep.forget(found.name, trials, dry=dry_run)
     if as_json:
         print_json(gone)
     else:

@@ -19,7 +19,7 @@ import polars as pl
 
 from ...errors import nearest_hint
 from ...storage import Store, StoreError
-from ...storage.rows import KEY_COLUMNS
+from ...storage.rows import KEY_COLUMNS, has_trial
 from ...storage.trial_files import STARTS_FILE, begun_trials, read_begun
 from ..resolve.trial import CellKey, Trial, settings_from_json
 from ..schema.factors import NamedLevels, level_text
@@ -305,6 +305,22 @@ def stored_part(study: Study, store: Store, selectors: Sequence[str]) -> frozens
     rows = store.trials(columns=KEY_COLUMNS).filter(study=study.name)
     begun = begun_trials(store.files.checkpoints_folder(STARTS_FILE), study.name)
     return frozenset(rows["trial"]) | {trial.id for trial in study.trials} | begun
+
+
+def stale_part(study: Study, store: Store) -> frozenset[str]:
+    """Return the ids of a study's stored or begun trials that its present version does not have.
+
+    They had other settings, data or code. Raise StudyError for a search, and for a path, whose trials are not
+    known in advance.
+    """
+    if study.search is not None or study.design.kind == "path":
+        what = "a path" if study.search is None else "a search"
+        message = f"the stale trials of {what} are not known, because its trials are not known in advance"
+        raise StudyError(study.name, [StudyFault(message=message)])
+    present = [trial.id for trial in study.with_later_seeds().trials]
+    rows = store.trials(columns=KEY_COLUMNS).filter(~has_trial(present), study=study.name)
+    begun = begun_trials(store.files.checkpoints_folder(STARTS_FILE), study.name)
+    return frozenset(rows["trial"]) | begun.difference(present)
 
 
 def select_shard(study: Study, text: str) -> frozenset[str]:

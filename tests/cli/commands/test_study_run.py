@@ -13,7 +13,7 @@ import torch
 from activemem import open_study
 
 from ...forked_commands import start_command
-from ...study_texts import study_text
+from ...study_texts import SEARCH_OF_RUNGS, study_text
 from ..store_factories import make_partial_store
 
 LONG = ("--set", "train.epochs=100000", "--set", "factors.seed=[0]")
@@ -259,6 +259,28 @@ def test_trials_of_another_version_of_a_study_are_forgotten_only_with_all(run, t
     assert run(*part).stdout.splitlines()[0] == "tiny: 4 trials removed"
     golden(run(*part).stdout)
     assert run("study", "forget", tiny).stdout.splitlines()[0] == "tiny: 4 trials removed"
+
+
+def test_trials_of_other_versions_of_a_study_are_counted_and_forgotten_alone(run, tiny, golden):
+    few = ("--local", "--only", "seed=0")
+    run("study", "run", tiny, *few, "--set", "train.epochs=1")
+    run("study", "run", tiny, *few)
+    golden(run("study", "status", "tiny").stderr)
+    assert run("study", "plan", tiny).stderr.splitlines()[-1].endswith("forget tiny.toml --stale --dry-run")
+    assert not run("study", "plan", tiny, "--set", "train.epochs=3").stderr.count("--stale")
+    part = ("study", "forget", tiny, "--stale")
+    assert run(*part, "--dry-run").stdout.splitlines()[0] == "tiny: 4 trials would be removed"
+    assert run(*part, "--only", "seed=0").exit_code == 2
+    assert run(*part).stdout.splitlines()[0] == "tiny: 4 trials removed"
+    status = run("study", "status", tiny)
+    assert (status.stdout.splitlines()[1], status.stderr) == ("4 of 8 trials done · 4 left", "")
+
+
+def test_the_stale_trials_of_a_search_are_not_known(run, golden):
+    Path("rungs.toml").write_text(SEARCH_OF_RUNGS, encoding="utf-8")
+    told = run("study", "forget", "rungs.toml", "--stale")
+    assert told.exit_code == 2
+    golden(told.stderr)
 
 
 def test_a_run_prints_what_is_odd_about_its_data_once_before_training(run, tmp_path, golden):
