@@ -175,9 +175,10 @@ def measure_step(
 ) -> Numbers:
     """Return the bytes of memory of a training step.
 
-    "peak" is the maximum, and "kept MODULE" is what a module stores for the backward pass. The peak counts
-    all memory that the step allocates, gradients included, but neither weights nor optimiser state. A step
-    that `accumulates` adds to existing gradients.
+    "peak" is the maximum, "forward" and "backward" are those of the two passes, "held" is in use between
+    them, "gradients" is the size of all gradients, and "kept MODULE" is what a module stores for the backward
+    pass. The peaks count all memory that the step allocates, gradients included, but neither weights nor
+    optimiser state. A step that `accumulates` adds to existing gradients.
     """
     model = _build_model(root, config)
     for stack in outermost_stacks(model):
@@ -212,9 +213,13 @@ def _run_step(
         ):
             loss = _loss(model, batch, length, scored, state).mean()
         found = {f"kept {name}": count for name, count in kept.counted().items()}
+        forward, held = memory.peak, memory.live
+        memory.peak = held
         modes.enter_context(_recomputed_in(function_mode, model))
         loss.backward()
-    return {**found, "peak": memory.peak}
+    gradients = sum(each.nbytes for each in model.parameters() if each.requires_grad)
+    peaks = {"forward": forward, "backward": memory.peak, "peak": max(forward, memory.peak)}
+    return {**found, **peaks, "held": held, "gradients": gradients}
 
 
 @contextmanager

@@ -248,11 +248,10 @@ class Analysis:
         A step that `accumulates` adds to existing gradients. Measuring loads torch unless the result is
         cached.
         """
-        found = self._step(batch, accumulates=accumulates)
-        kept = sum(count for name, count in found.items() if name.startswith("kept "))
+        found = self._step_totals(self.root, batch, accumulates=accumulates)
         return TrainingMemory(
             parameters=4 * self.parameters,
-            activations=round(self.scale * kept),
+            activations=round(self.scale * found["kept"]),
             logits=4 * batch * self.outputs,
             step_peak=round(self.scale * found["peak"]),
         )
@@ -265,14 +264,44 @@ class Analysis:
         """
         kept = {
             name.removeprefix("kept "): count
-            for name, count in self._step(batch).items()
+            for name, count in self._step(self.root, batch).items()
             if name.startswith("kept ")
         }
         found = _with_memory(self.tree, kept)
         return replace(found, kept=round(self.scale * sum(kept.values())))
 
-    def _step(self, batch: int, *, accumulates: bool = False) -> Numbers:
-        return measure("step", self.root, self.config, **self.sizes, batch=batch, accumulates=accumulates)
+    def _step(self, root: Node, batch: int, *, accumulates: bool = False) -> Numbers:
+        return measure("step", root, self.config, **self.sizes, batch=batch, accumulates=accumulates)
+
+    def _step_totals(self, root: Node, batch: int, *, accumulates: bool) -> Numbers:
+        """Return the bytes of a training step: all that modules keep ("kept"), and the other measured totals.
+
+        A repeat is measured with at most three copies if that determines the rest. Each further copy keeps
+        the same bytes, so the peak of the forward pass grows linearly. The backward pass frees what a copy
+        holds, and adds its gradients. So its peak is the maximum of several linear functions, and none grows
+        by more than the larger of the two. Once it grows by that, it grows by that with each further copy.
+        """
+        for repeat in (each for each in walk(root) if isinstance(each, RepeatNode)):
+            assert isinstance(repeat.count, int), "the recipe has no open dimensions"
+            growth: Numbers = {}
+            for count in range(1, min(3, repeat.count - 1)):
+                few, more = (
+                    self._step_totals(cast("Node", shorter), batch, accumulates=accumulates)
+                    for shorter in (_with_copies(root, repeat, copies) for copies in (count, count + 1))
+                )
+                before, growth = growth, {name: more[name] - few[name] for name in few}
+                forward, backward = growth["held"], max(growth["held"], growth["gradients"])
+                if (
+                    growth["backward"] == backward
+                    and growth["forward"] in (forward, before.get("forward"))
+                    # of a long loop, each peak is extrapolated by itself
+                    and all(one["peak"] == max(one["forward"], one["backward"]) for one in (few, more))
+                ):
+                    found = {name: few[name] + (repeat.count - count) * growth[name] for name in few}
+                    return found | {"peak": max(found["forward"], found["backward"])}
+        found = self._step(root, batch, accumulates=accumulates)
+        kept = sum(count for name, count in found.items() if name.startswith("kept "))
+        return {"kept": kept, **{name: found[name] for name in found if " " not in name}}
 
 
 def analyse(
@@ -744,6 +773,13 @@ def _count_applied(node: Value, limit: int | None = None) -> int:
             return max(1, sum(_count_applied(value, limit) for _, value in node.arguments))
         case _:
             return 0
+
+
+def _with_copies(node: Value, repeat: RepeatNode, count: int) -> Value:
+    """Return a copy of a part in which `repeat` has `count` copies."""
+    if node is repeat:
+        return replace(repeat, count=count)
+    return rebuild(node, [_with_copies(inner, repeat, count) for inner in children(node)])
 
 
 def _limited(node: Value, limit: int | None) -> Value:
