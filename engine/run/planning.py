@@ -35,7 +35,7 @@ from ...studies.planning.time_estimates import (
     steps_to_measure,
     trial_seconds,
 )
-from ...studies.resolve.costs import gains_from_bf16, sequence_tokens
+from ...studies.resolve.costs import gains_from_bf16, reads_lines, sequence_tokens
 from ...studies.resolve.trial import code_here, first_of_each_kind, settings_to_json
 from ...studies.schema.search_settings import RACE
 from ...studies.study import Study
@@ -87,9 +87,10 @@ def plan_study(
     """Return the plan of a study on this machine, given the results in the store.
 
     `only` restricts the plan to these trials of a grid. `confirmed` names the confirmed claims, which open
-    gates.
+    gates. Raise PluginError if a plug-in's block sees padding that the task has.
     """
     machine = machine or Machine()
+    _check_padding(study)
     checkpoints = machine.activation_checkpointing
     plan = make_plan(
         study,
@@ -119,6 +120,22 @@ def on_machine(plan: Plan, machine: Machine, *, at_once: int | None = None) -> P
         activation_checkpointing=machine.activation_checkpointing,
     )
     return replace(plan, machine=notes)
+
+
+def _check_padding(study: Study) -> None:
+    """Check blocks of plug-ins whose task has padding. The result is cached, since a check loads torch."""
+    kinds = [each.settings for each in first_of_each_kind(study.trials or study.boundary_trials())]
+    padded = [each for each in kinds if each.code and reads_lines(each)]
+
+    def check() -> dict[str, int]:
+        from .preflight import check_plugin_blocks  # noqa: PLC0415 -- loads torch
+
+        check_plugin_blocks(padded)
+        return {"checked": len(padded)}
+
+    if padded:
+        key = sorted({(each.model.recipe, each.model.d_model, *each.code.items()) for each in padded})
+        remember("padding", key, check)
 
 
 def measure_steps(machine: Machine) -> MeasureSteps:

@@ -107,8 +107,9 @@ def test_a_block_that_mixes_a_batch_keeps_a_state_or_has_an_idle_weight_is_refus
 HIDDEN = "x.masked_fill(~mask.unsqueeze(-1), 0.0) if mask is not None else x"
 
 
+@pytest.mark.parametrize("command", ["plan", "run"])
 @pytest.mark.parametrize(("seen", "exit_code"), [("x", 2), (HIDDEN, 0)])
-def test_a_block_that_sees_padding_is_refused_where_there_is_padding(run, plugin, seen, exit_code):
+def test_a_block_that_sees_padding_is_refused_where_there_is_padding(run, plugin, seen, exit_code, command):
     plugin("2", "(self.weight.shape[-1] - 2, 1)")
     text = Path("mine.py").read_text(encoding="utf-8").replace("right=0", "right=1")
     text = text.replace("        padded =", f"        x = {seen}\n        padded =")
@@ -124,7 +125,8 @@ def test_a_block_that_sees_padding_is_refused_where_there_is_padding(run, plugin
         factors={"mixer": ["smoothing"]},
     )
     Path("mine.toml").write_text(study, encoding="utf-8")
-    result = run("study", "run", "mine.toml", "--plugin", "mine.py", "--local")
+    local = ("--local",) if command == "run" else ()
+    result = run("study", command, "mine.toml", "--plugin", "mine.py", *local)
     told = "the padding has another" in result.stderr
     assert (result.exit_code, told) == (exit_code, exit_code == 2), result.stderr
 
