@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parents[2] / "docs" / "how-to"
 PAGES = ("plug-ins", "plug-ins-tasks", "plug-ins-training", "plug-ins-loss", "plug-ins-results")
 PAGE = "".join((FOLDER / f"{name}.md").read_text(encoding="utf-8") for name in PAGES)
 FILES = dict(re.findall(r"^```(?:python|toml)\n# (\S+)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))
-BLOCK, COMMANDS, RECALL, BOTTLES, MOVING, QUIET, PROBING, ORG, SEARCHING = re.findall(
+BLOCK, CENTRED, COMMANDS, RECALL, BOTTLES, MOVING, QUIET, PROBING, ORG, SEARCHING = re.findall(
     r"^```\n(activemem .*?)^```$", PAGE, re.DOTALL | re.MULTILINE
 )
 
@@ -53,6 +53,17 @@ def test_a_block_in_one_file_is_counted_planned_and_trained(folder):
     (shown,) = re.findall(r"^```\n(  stale  .*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     told = run_command(*plan, *small, cwd=folder).stdout
     assert without_digests(shown) in without_digests(told)
+
+
+def test_a_block_that_sees_both_sides_sees_only_the_past_in_a_causal_model(folder):
+    verify, show = (shlex.split(line)[1:] for line in CENTRED.splitlines())
+    verified = run_command(*verify, "--json", cwd=folder)
+    assert verified.returncode == 0, verified.stderr
+    checks = {each["name"]: each["passed"] for each in json.loads(verified.stdout)["checks"]}
+    assert (checks["no leak"], checks["reach"]) == (True, True)
+    for options, reach in (((), "3 ← · → 3"), (("--causal",), "3 ← · → 0")):
+        shown = run_command(*show, *options, cwd=folder)
+        assert re.search(rf"─ centred\(side=3\) .* {reach} ", shown.stdout), shown.stderr
 
 
 def without_digests(text):
