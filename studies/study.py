@@ -204,10 +204,11 @@ class Study:
 
         Its factors do not change.
         """
-        later, first = self.later_seeds, self.seeds[0]
-        starts = [trial for trial in self.cells if trial.levels[SEED] == first]
+        later = self.later_seeds
         if not later or any(trial.levels[SEED] == later[0] for trial in self.cells):
             return self  # there is nothing to add, or it is there already
+        first = self.seeds[0]
+        starts = [trial for trial in self.cells if trial.levels[SEED] == first]
         added = [
             Trial(study=self.name, levels={**trial.levels, SEED: seed}, settings=trial.common, seed=seed)
             for seed in later
