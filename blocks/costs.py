@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial
 from traceback import walk_tb
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -38,6 +39,7 @@ from .core.residual_stack import SideInputs, build_norm, outermost_stacks
 from .core.triton_kernels import kernels_left_out
 from .layers.other_packages import FlaLayer
 from .layers.recurrent import LSTM, Recurrent
+from .layers.vector_states.scans import SelectiveRead
 from .layers.window_attention import WindowedBlock
 from .models.seq2seq_model import TransductionModel
 from .models.sequence_model import Model, build_on_meta
@@ -206,6 +208,7 @@ def _run_step(
         with _ShapeCache():  # the state exists before the step, so it is made before memory is counted
             state = _stream_state(model, batch, past)
         modes.enter_context(memory)
+        modes.enter_context(_equal_groups_once(memory))
         modes.enter_context(_plugin_errors_of(model))
         with (
             _entered_modules(model, lambda _name: None) as kept.names,
@@ -701,6 +704,47 @@ class _AllocationMode(_MeasuringMode):
             self.live -= count
 
         weakref.finalize(storage, free)  # the memory is free when no tensor uses the storage
+
+
+@contextmanager
+def _equal_groups_once(memory: _AllocationMode) -> Iterator[None]:
+    """Within this context, compute groups of sequences with equal shapes only once.
+
+    A `mamba` layer reads its states group by group. Of further groups only the memory is counted.
+    """
+    known: dict[object, tuple[int, Any]] = {}
+
+    def once(compute: Callable[[], Any], *key: object) -> Any:  # noqa: ANN401 -- whatever the function returns
+        if (layout := _layout(key)) in known:
+            extra, found = known[layout]
+            memory.peak = max(memory.peak, memory.live + extra)
+            return _empty(found)
+        peak, memory.peak, live = memory.peak, memory.live, memory.live
+        found = compute()
+        known[layout] = memory.peak - live, _layout(found)
+        memory.peak = max(memory.peak, peak)
+        return found
+
+    forward, backward = SelectiveRead.forward, SelectiveRead.backward
+
+    def read(*given: Any) -> Any:  # noqa: ANN401 -- as torch passes them
+        return once(lambda: forward(*given), "forward", *given)
+
+    def differentiate(ctx: Any, *gradients: Tensor) -> Any:  # noqa: ANN401 -- as torch passes them
+        # with activation checkpointing, saved tensors can be read only once
+        saved = SimpleNamespace(negative=ctx.negative, saved_tensors=ctx.saved_tensors)
+        key = ("backward", saved.negative, *saved.saved_tensors, *gradients)
+        return once(lambda: backward(saved, *gradients), *key)
+
+    def install(**functions: Callable[..., Any]) -> None:
+        for name, function in functions.items():
+            setattr(SelectiveRead, name, staticmethod(function))
+
+    install(forward=read, backward=differentiate)
+    try:
+        yield
+    finally:
+        install(forward=forward, backward=backward)
 
 
 def _laid_out_like(given: Tensor | None, found: Tensor | None) -> Tensor | None:
