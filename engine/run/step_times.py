@@ -23,7 +23,7 @@ from ...studies.study import Study
 from ..core.resources import Machine, count_gpus, cpus_here
 from ..trial.training import Training
 
-MEASURED_S = 0.2
+MEASURED_S = 0.1
 """The seconds of measurement for each kind of trial."""
 
 ASSUMED_SPEED: Speed = ((0.0, 0.02), (1e10, 1.02))
@@ -82,7 +82,7 @@ def _measuring(machine: Machine) -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-COMPARED_S = 0.15
+COMPARED_S = 0.1
 """The seconds of measurement for each step of which two precisions are compared."""
 
 
@@ -136,7 +136,7 @@ def _measure_step(settings: TrialSettings, machine: Machine) -> float:
         if len(seconds) > 1 and sum(seconds) > MEASURED_S:
             break
     step = min(seconds)
-    if step > MEASURED_S / 2:
+    if step > MEASURED_S:
         return step
     one_step = settings.train.model_copy(update={"epochs": 2, "steps_per_epoch": 1, "seconds": None})
     training = Training(settings.model_copy(update={"train": one_step}), device, machine.data)
