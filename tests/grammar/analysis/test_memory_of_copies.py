@@ -1,8 +1,11 @@
 """The memory of a training step of a recipe with repeats is that of its whole model, to the byte."""
 
+from contextlib import nullcontext
+
 import pytest
 
 from activemem import load_study
+from activemem.blocks import costs
 from activemem.grammar import Analysis, analyse
 from activemem.grammar.analysis import measured_costs
 from activemem.studies import shipped_studies
@@ -72,3 +75,16 @@ def test_a_model_of_a_shipped_study_keeps_the_memory_of_its_whole_model(name):
         seen.add((recipe, config, batch))
         analysis = analyse(recipe, config, length=step_memory(settings).tokens, past=past)
         check(analysis, batch, accumulates=train.accumulate > 1)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("checkpointing", [False, True])
+def test_equal_groups_of_a_mamba_layer_keep_the_memory_of_all_groups(layers, checkpointing, monkeypatch):
+    recipe = f"{layers} * (mamba(channels=512, state=16) >> ff(64))"
+    sizes = {"d_model": 64, "length": 64, "vocab": 5, "activation_checkpointing": checkpointing}
+    once = analyse(recipe, **sizes).memory(31)
+    measured_costs.measure.cache_clear()
+    monkeypatch.setattr(costs, "_equal_groups_once", lambda _memory: nullcontext())
+    monkeypatch.setattr(measured_costs, "remember", lambda _what, _of, measure: measure())
+    assert analyse(recipe, **sizes).memory(31) == once
+    measured_costs.measure.cache_clear()
