@@ -109,30 +109,31 @@ def note_missing_results(results: StudyResults, status: StudyStatus | None = Non
     return True
 
 
-def note_other_settings(results: StudyResults, kind: str, verb: str = "render") -> None:
+def note_other_settings(results: StudyResults, kind: str, verb: str = "render") -> bool:
     """Print a note to standard error if a study's missing trials exist with other settings.
 
     A study that was read from its file is compared with its last run, and its last run with its file. The
-    note has the command that shows the other trials.
+    note has the command that shows the other trials. Return whether it was printed.
     """
     study, store = results.study, results.store
     stored, own = set(store.trials(columns=KEY_COLUMNS)["trial"]), {trial.id for trial in study.trials}
     is_from_file = study.document.path is not None
     if study.search is not None or own <= stored or stored <= own:
-        return
+        return False
     if is_from_file and store.records.load(study.name) is None:
-        return
+        return False
     other = study.name if is_from_file else _study_argument(study, store)
     try:
         found = load_last_run(other, store, quiet=True)  # the user has given the file
     except StudyError:
-        return
+        return False
     count = len({trial.id for trial in found.trials} & stored - own)
     if count:
         where = "its last run" if is_from_file else "its file"
         where += f" ({', '.join(found.document.overrides)})" if found.document.overrides else ""
         again = _command(store, kind, verb, other)
         print_stderr(f"the store has {plural(count, 'trial')} with the settings of {where}: {again}")
+    return count > 0
 
 
 def note_stale_trials(results: StudyResults) -> None:

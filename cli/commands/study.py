@@ -53,8 +53,8 @@ def plan(
     planned = opened.plan(configured.machine, only=only or ())
     if note := describe_taken_name(opened.study, store, "after a run"):
         print_stderr(note)
-    note_other_settings(opened, "table")
-    note_stale_trials(opened)
+    if not note_other_settings(opened, "table"):
+        note_stale_trials(opened)
     if as_json:
         print_page("study plan", planned)
     else:
