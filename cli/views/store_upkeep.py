@@ -41,7 +41,7 @@ def format_clean(found: Sequence[Finding], *, dry: bool) -> list[str]:
 def format_forgotten(gone: Forgotten) -> list[str]:
     """List the removed parts of a study. In a dry run, they are the parts to remove."""
     if not gone.trials:
-        return [f"{gone.study}: the store has none of its trials"]
+        return [f"{gone.study}: the store has none of these trials"]
     verb = "removed" if gone.removed else "would be removed"
     parts = [f"{plural(count, 'row')} of {dataset}" for dataset, count in gone.rows.items()]
     parts += [

@@ -134,8 +134,11 @@ def _check_padding(study: Study) -> None:
         return {"checked": len(padded)}
 
     if padded:
-        key = sorted({(each.model.recipe, each.model.d_model, *each.code.items()) for each in padded})
-        remember("padding", key, check)
+        key = {
+            (each.model.recipe, each.task.spec.kind.causal, each.model.d_model, *each.code.items())
+            for each in padded
+        }
+        remember("padding", sorted(key), check)
 
 
 def measure_steps(machine: Machine) -> MeasureSteps:
