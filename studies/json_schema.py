@@ -54,7 +54,6 @@ def study_schema() -> dict[str, Any]:
         for each in found:
             whole["properties"] |= each["properties"]
         properties[name] = {"type": "array", "items": whole} if table.is_list else whole
-    properties["train"]["required"].remove("steps_per_epoch")  # a ladder or a budget may give it
     designs = list(_designs(definitions))
     plain = [each["properties"]["name"]["const"] for each in designs if set(each["required"]) == {"name"}]
     properties["study"]["properties"]["design"]["anyOf"] = [{"enum": plain}, *designs]

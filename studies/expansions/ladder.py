@@ -155,9 +155,6 @@ def _patch(data: Mapping[str, Any], sizes: Mapping[str, list[int]]) -> dict[KeyP
     """
     patch, factors = dict[KeyPath, Any](), data.get("factors")
     others = [name for name in factors if name not in (SEED, *sizes)] if isinstance(factors, Mapping) else []
-    if isinstance(data.get("train"), Mapping):
-        # a stand-in for a required key: `change` sets the steps when the parameters of a cell are known
-        patch["train", "steps_per_epoch"] = 1
     if sizes:
         kept = {name: value for name, value in data["study"].items() if name != "ablate"}
         patch[("study",)] = {**kept, "design": "zip", "around": others}

@@ -261,11 +261,6 @@ def _lengths(settings: TrialSettings) -> Iterator[ValidationProblem]:
     if not isinstance(task, AlgorithmicTask):
         for path in [_CURRICULUM] * (curriculum is not None) + [_LENGTHS] * (lengths is not None):
             yield ValidationProblem(path, f"{task.name} does not train on growing lengths: remove {path[-1]}")
-    elif curriculum is None and lengths is None:
-        yield ValidationProblem(
-            _CURRICULUM,
-            f"the task {task.name} needs an initial length: write {{ start = 5 }}, or lengths = [1, 40]",
-        )
     elif curriculum is not None and lengths is not None:
         yield ValidationProblem(
             _LENGTHS, "a curriculum sets the lengths itself: remove lengths or curriculum"

@@ -9,8 +9,17 @@ from typing import Any, cast
 
 from ...grammar import Recipe, RecipeError, lookup
 from ...grammar.nodes import BlockNode, HoleNode, Node, RepeatNode, walk
+from ..catalog.tasks.algorithmic import AlgorithmicTask
 from ..schema.factors import ABSENT, SEED, TableLevels
-from ..schema.settings import BUDGET_KEYS, RECIPE_PATH, Level, TrialSettings, keep_recipe, read_recipe
+from ..schema.settings import (
+    BUDGET_KEYS,
+    RECIPE_PATH,
+    CurriculumSettings,
+    Level,
+    TrialSettings,
+    keep_recipe,
+    read_recipe,
+)
 from ..text.strict_model import InvalidTableError, ValidationProblem, validate
 from ..text.toml_positions import KeyPath
 from .compatibility import incompatibilities
@@ -270,7 +279,7 @@ _PLACEHOLDER_RECIPE = "sa"  # replaces an invalid recipe, so that the other keys
 
 _ANY_VALUES: Mapping[str, Mapping[str, Any]] = {
     "model": {"recipe": _PLACEHOLDER_RECIPE, "d_model": 1},
-    "train": {"optimizer": {"name": "adam", "lr": 1.0}, "batch_size": 1, "epochs": 1, "steps_per_epoch": 1},
+    "train": {"optimizer": {"name": "adam", "lr": 1.0}, "epochs": 1},
 }
 """Example values for wrong or missing required keys, so that the other keys are checked too."""
 
@@ -324,6 +333,8 @@ def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSe
         problems += [problem for problem in error.problems if problem.path not in unfilled]
         settings = _without_faults(tables, problems)
         is_certain = not any(_touches_metrics(problem) for problem in problems)
+    if settings is not None:
+        settings = _with_lengths(settings)
     if settings is not None and budget is not None and not problems:
         try:
             settings = budget.spend(settings)
@@ -337,6 +348,15 @@ def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSe
     if problems or settings is None:
         raise InvalidSettingsError(tuple(problems), settings if is_certain else None)
     return with_code(settings)
+
+
+def _with_lengths(settings: TrialSettings) -> TrialSettings:
+    """Return the settings. A task that trains on lengths gets a curriculum if the study names neither."""
+    task, train = settings.task.spec, settings.train
+    if not isinstance(task, AlgorithmicTask) or train.curriculum is not None or train.lengths is not None:
+        return settings
+    curriculum = CurriculumSettings(start=task.start)
+    return settings.model_copy(update={"train": train.model_copy(update={"curriculum": curriculum})})
 
 
 def _touches_metrics(problem: ValidationProblem) -> bool:

@@ -321,12 +321,17 @@ def trial_id(settings: TrialSettings) -> str:
     return Kind(settings).id_with(settings.seed)
 
 
+_ALWAYS = {"batch_size", "steps_per_epoch"}
+"""The keys of [train] that an id covers even if they have their defaults, since earlier they had none."""
+
+
 @lru_cache(maxsize=4096)
 def _id_parts(kind: Kind) -> tuple[str, str]:
     settings = kind.settings
     record = settings.model_dump(mode="json", exclude_defaults=True, by_alias=True)
     record.pop("seed", None)
     record["model"]["recipe"] = read_recipe(settings.model.recipe).identity
+    record["train"] |= settings.train.model_dump(include=_ALWAYS)
     if settings.code:
         record["code"] = {what: digest(code) for what, code in settings.code.items()}
     record["edition"] = RESULTS_VERSION

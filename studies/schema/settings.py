@@ -156,7 +156,7 @@ class TrainSettings(StrictModel, table="train"):
     with the average"""
     span_loss: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """the weight of the learnt attention spans in the loss"""
-    batch_size: int = Field(ge=1)
+    batch_size: int = Field(default=32, ge=1)
     """the number of sequences in a training step"""
     accumulate: int = Field(default=1, ge=1)
     """the number of micro-batches of a step, computed one after the other (gradient accumulation)"""
@@ -167,7 +167,7 @@ class TrainSettings(StrictModel, table="train"):
         ),
     ] = Field(ge=1)
     """the number of epochs; the model is evaluated after each one"""
-    steps_per_epoch: int = Field(ge=1)
+    steps_per_epoch: int = Field(default=100, ge=1)
     """the number of training steps in an epoch"""
     seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """the time of all training steps, instead of steps_per_epoch: each epoch takes an equal share of it and
@@ -202,7 +202,7 @@ class TrainSettings(StrictModel, table="train"):
     ] = ()
     """callbacks of plug-ins, called before the first epoch, after each epoch and after the last"""
     curriculum: CurriculumSettings | None = None
-    """for algorithmic tasks: how the length grows"""
+    """for algorithmic tasks: how the length grows (default: from 5 without an end, unless `lengths` is set)"""
     lengths: Annotated[tuple[Length, Length], Field(strict=False)] | None = None
     """for algorithmic tasks, instead of a curriculum: the shortest and the longest length; each batch draws
     one length"""

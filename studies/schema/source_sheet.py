@@ -178,6 +178,8 @@ def _defaults(data: Mapping[str, Any], written: Collection[KeyPath]) -> Iterator
     schemas[1:1] = [("task", spec.settings) for spec in specs]
     schemas += [("decode", DecodeSettings)] if "decode" in data else []
     given = {path[:depth] for path in written for depth in range(1, len(path) + 1)}
+    if "ladder" in data or any(("train", key) in given for key in BUDGET_KEYS):
+        given.add(("train", "steps_per_epoch"))
     named = _named_tables(data)
     for name, schema in schemas:
         yield from _schema_defaults((name,), schema, given, named)
@@ -210,7 +212,7 @@ def _schema_defaults(
         if inner is not None and (field.default is not None or place in given):
             yield from _schema_defaults(place, inner, given, named)
         elif place not in given and not field.is_required() and name not in BUDGET_KEYS:
-            yield place, field.default  # budgets are left out: without one, steps_per_epoch is given
+            yield place, field.default
 
 
 def _table_of(annotation: object) -> type[StrictModel] | None:

@@ -198,7 +198,6 @@ def test_a_step_of_a_paper_that_does_not_fit_on_a_gpu_does_in_parts(tmp_path):
         {"lengths": [40, 1]},
         {"lengths": [40]},
         {"lengths": [1, 40], "curriculum": {"start": 5}},
-        {"lengths": None},
         {"lengths": [0, 40]},
     ], ids=str,
 )  # fmt: skip

@@ -65,7 +65,6 @@ def test_a_budget_can_be_a_factor():
         {"tokens": 1e20},
         {"tokens": 1280, "epochs": None},
         {"flops": 0.0},
-        {},
     ],
     ids=str,
 )

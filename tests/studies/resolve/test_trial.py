@@ -5,8 +5,9 @@ import pickle
 import pytest
 from pydantic import ValidationError
 
-from activemem.studies import Trial
+from activemem.studies import Trial, load_study
 from activemem.studies.schema import TrialSettings
+from tests.study_texts import study_text
 
 WRITTEN = {
     "model": {"recipe": "4 * (sa + conv(k=20) >> ff(512))", "d_model": 128},
@@ -86,6 +87,14 @@ def test_whatever_determines_the_result_changes_the_id(changes):
 
 def test_the_study_and_the_names_of_levels_do_not_matter_to_the_id():
     assert Trial(study="other", levels={}, settings=settings()).id == trial().id
+
+
+def test_keys_of_train_that_are_left_out_are_part_of_the_id():
+    written = {"batch_size": 32, "steps_per_epoch": 100}
+    trains = (written, dict.fromkeys((*written, "curriculum")))
+    task, mixer = {"name": "sort"}, {"mixer": ["sa"]}
+    full, short = (load_study(study_text(task=task, factors=mixer, train=each)) for each in trains)
+    assert [trial.id for trial in full.trials] == [trial.id for trial in short.trials]
 
 
 def test_a_trial_comes_back_from_json_and_pickle():
