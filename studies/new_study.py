@@ -16,17 +16,13 @@ title = "Attention, convolution and their sum"
 [model]
 recipe = "2 * ({{mixer}} >> ff(64))"    # {{mixer}} is filled with each level of the factor below
 d_model = 32    # width of the model
-position = "timing"    # sinusoids that say where each symbol stands; activemem show position has others
 
 [task]
 name = "reverse"    # activemem list tasks has all; activemem show NAME has a task's keys
 
 [train]
 optimizer = {{ name = "adam", lr = 2e-3 }}
-batch_size = 32
-epochs = 60    # after each, metrics and a checkpoint are stored
-steps_per_epoch = 20
-curriculum = {{ start = 3, grow_at = 1.0 }}    # one token more whenever a whole batch is right
+epochs = 20    # after each, metrics and a checkpoint are stored; activemem study show FILE has all other keys
 
 # Every level of each factor meets every level of the others: 3 mixers x 2 seeds = 6 trials.
 [factors]
@@ -42,14 +38,6 @@ seed = [0, 1]
 name = "lengths"
 rows = "mixer"
 value = "max_length"    # activemem list metrics has all
-
-# A figure: activemem curve render NAME
-[[curve]]
-name = "learning"
-kind = "line"
-x = "epoch"
-value = "length"
-series = "mixer"
 
 # A sentence that the results confirm, refute or leave undecided: activemem claim check NAME
 [[claim]]
