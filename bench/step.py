@@ -83,26 +83,23 @@ def make(
     return begin(settings(recipe, model, width, length), device, Path("data"))
 
 
-def engine_loop(training: Training) -> Callable[[], None]:
-    """Return a function that takes STEPS training steps in the engine's own loop."""
-    return partial(training.take_steps, STEPS)
-
-
-def plain_loop(model: nn.Module, device: torch.device = CPU, *, length: int = LENGTH) -> Callable[[], None]:
-    """Return a function that takes STEPS training steps in a plain training loop."""
+def plain_loop(
+    model: nn.Module, device: torch.device = CPU, *, length: int = LENGTH
+) -> Callable[[int], None]:
+    """Return a function that takes some training steps in a plain training loop."""
     model.to(device).train()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
     data, generator = get_task("reverse"), torch.Generator().manual_seed(0)
 
-    def steps() -> None:
-        for _ in range(STEPS):
+    def take_steps(count: int) -> None:
+        for _ in range(count):
             inputs, targets = (each.to(device) for each in data.batch(BATCH, length, generator))
             loss = functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
 
-    return steps
+    return take_steps
 
 
 class PlainAttention(nn.Module):
@@ -163,19 +160,27 @@ class HandWrittenModel(nn.Module):
 
 
 def median_step_ms(
-    runners: dict[str, Callable[[], None]], seconds: float, device: torch.device = CPU
+    runners: dict[str, Callable[[int], None]], seconds: float, device: torch.device = CPU
 ) -> dict[str, float]:
-    """Return the median milliseconds of a step of each runner, in turns, so that load affects all equally."""
+    """Return the median milliseconds of a step of each runner, in turns, so that load affects all equally.
+
+    A turn has at most `STEPS` steps, and fewer if they are slow, so that there are at least ten turns.
+    """
     times: dict[str, list[float]] = {name: [] for name in runners}
     now = make_clock(device)
     for run in runners.values():
-        run()
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
+        run(1)
+    started = time.perf_counter()
+    for run in runners.values():
+        run(1)
+    steps = max(1, min(STEPS, int(seconds / 10 / (time.perf_counter() - started))))
+    turns, end = 0, time.perf_counter() + seconds
+    while turns < 10 or time.perf_counter() < end:
+        turns += 1
         for name, run in runners.items():
             started = now()
-            run()
-            times[name].append(1e3 * (now() - started) / STEPS)
+            run(steps)
+            times[name].append(1e3 * (now() - started) / steps)
     return {name: statistics.median(each) for name, each in times.items()}
 
 
@@ -239,8 +244,7 @@ def compare(what: Comparison, seconds: float, device: torch.device = CPU) -> tup
     """Return the milliseconds of a step of our engine, and of a plain loop with the other model."""
     theirs = plain_loop(what.make_model(), device, length=what.length)
     training = make(what.recipe, device, model=what.model, width=what.width, length=what.length)
-    ours = engine_loop(training)
-    found = median_step_ms({"ours": ours, "other": theirs}, seconds, device)
+    found = median_step_ms({"ours": training.take_steps, "other": theirs}, seconds, device)
     return found["ours"], found["other"]
 
 
