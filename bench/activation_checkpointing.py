@@ -35,7 +35,7 @@ def make_training(mixer: str, *, checkpoints: bool) -> Training:
             },
         }
     )
-    return Training(settings, CPU, Path("data"), recomputes=checkpoints)
+    return Training.begin(settings, CPU, Path("data"), recomputes=checkpoints)
 
 
 def kept_bytes(training: Training) -> int:

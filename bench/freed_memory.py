@@ -31,7 +31,9 @@ TURNS, STEPS = 3, 8
 def measure(study: str) -> None:
     """Print the milliseconds of a step and the memory of this process in MiB."""
     data = Path(os.environ.get("ACTIVEMEM_DATA", "data"))
-    training = Training(load_study(FOLDER / f"{study}.toml").trials[0].settings, torch.device("cpu"), data)
+    training = Training.begin(
+        load_study(FOLDER / f"{study}.toml").trials[0].settings, torch.device("cpu"), data
+    )
     training.take_steps()
     training.take_steps()
     began = time.process_time()

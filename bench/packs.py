@@ -95,7 +95,7 @@ def settings(
 
 def make(mixer: str, width: int, length: int, seed: int, device: torch.device = CPU) -> Training:
     """Return a training with an endless epoch."""
-    return Training(settings(mixer, width, (length, length), seed, "reverse", steps=10**6), device)
+    return Training.begin(settings(mixer, width, (length, length), seed, "reverse", steps=10**6), device)
 
 
 def times_ms(

@@ -73,7 +73,7 @@ def settings(recipe: str, model: Mapping[str, float], width: int, length: int) -
 def make(
     recipe: str,
     device: torch.device = CPU,
-    begin: Callable[..., Training] = Training,
+    begin: Callable[..., Training] = Training.begin,
     *,
     model: Mapping[str, float] = {},
     width: int = WIDTH,

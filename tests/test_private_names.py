@@ -179,7 +179,7 @@ model = {"recipe": "lstm >> ff(8)", "d_model": 8}
 train = {"optimizer": {"name": "adam", "lr": 1e-2}, "batch_size": 4, "epochs": 1, "steps_per_epoch": 3,
     "curriculum": {"start": 5}}
 settings = {"model": model, "task": {"name": "not"}, "train": {**train, "compile": True}, "seed": 0}
-print(Training(TrialSettings.model_validate(settings), torch.device("cpu")).advance()["loss"])
+print(Training.begin(TrialSettings.model_validate(settings), torch.device("cpu")).advance()["loss"])
 """
 
 

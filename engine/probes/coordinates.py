@@ -106,7 +106,7 @@ def _changes(settings: TrialSettings, steps: int, data: Path) -> dict[str, float
         # one step more than is taken, so that the epoch does not end
         update={"epochs": 1, "steps_per_epoch": steps + 1, "seconds": None, "schedule": OwnScheduleSettings()}
     )
-    training = Training(settings.model_copy(update={"train": train}), torch.device("cpu"), data)
+    training = Training.begin(settings.model_copy(update={"train": train}), torch.device("cpu"), data)
     inputs = _inputs(training)
     before = _activations(training.model, inputs)
     for _ in range(steps):

@@ -293,14 +293,14 @@ class Worker:
         self,
         store: Store,
         machine: Machine,
-        make_training: TrainingFactory = Training,
+        make_training: TrainingFactory = Training.begin,
     ) -> None:
         prepare_cpu(machine.threads)
         # otherwise the first optimiser imports it and keeps its trial's memory
         import_module("torch._dynamo")
         self._store, self._begin = store, make_training
-        if machine.activation_checkpointing and make_training is Training:
-            self._begin = partial(Training, recomputes=True)
+        if machine.activation_checkpointing and make_training == Training.begin:
+            self._begin = partial(Training.begin, recomputes=True)
         self._limit, self._every = machine.time_limit_s, machine.checkpoint_every_s
         self._data = machine.data
         self._device = torch.device(machine.device)

@@ -257,7 +257,7 @@ def _part_faults(settings: TrialSettings, data: Path) -> Iterator[str]:
     short = settings.train.model_copy(update={"epochs": 1, "compile": False})
     try:
         with torch.random.fork_rng(devices=[]):
-            training = Training(settings.model_copy(update={"train": short}), torch.device("cpu"), data)
+            training = Training.begin(settings.model_copy(update={"train": short}), torch.device("cpu"), data)
             training.take_steps()
             if training.callbacks:
                 metrics = dict.fromkeys(("loss", *epoch_metrics(settings)), 0.5)

@@ -242,7 +242,7 @@ def run_cohorts(
     settings: Sequence[TrialSettings] = (),
     at_once: int | None = None,
     metric: str | None = None,
-    make_training: TrainingFactory = Training,
+    make_training: TrainingFactory = Training.begin,
 ) -> list[str]:
     """Run all cohorts of a source on Ray.
 

@@ -106,7 +106,7 @@ def _measure_both(settings: TrialSettings, machine: Machine) -> tuple[float, flo
     for precision in ("float32", "bf16"):
         # so many steps that no epoch ends during the measurement
         train = settings.train.model_copy(update={"precision": precision, "steps_per_epoch": sys.maxsize})
-        trainings.append(Training(settings.model_copy(update={"train": train}), device, machine.data))
+        trainings.append(Training.begin(settings.model_copy(update={"train": train}), device, machine.data))
         # the first step is slower than all others, so it is not measured
         trainings[-1].take_steps()
     fastest = [math.inf, math.inf]
@@ -124,7 +124,7 @@ def _measure_step(settings: TrialSettings, machine: Machine) -> float:
     is_cpu = device.type == "cpu"
     # on a CPU, waiting for other processes must not count; a GPU works while the thread waits
     clock = time.thread_time if is_cpu else time.perf_counter
-    training = Training(settings, device, machine.data)
+    training = Training.begin(settings, device, machine.data)
     seconds = list[float]()
     while len(seconds) < settings.train.steps_per_epoch:
         began = clock()
@@ -139,7 +139,7 @@ def _measure_step(settings: TrialSettings, machine: Machine) -> float:
     if step > MEASURED_S:
         return step
     one_step = settings.train.model_copy(update={"epochs": 2, "steps_per_epoch": 1, "seconds": None})
-    training = Training(settings.model_copy(update={"train": one_step}), device, machine.data)
+    training = Training.begin(settings.model_copy(update={"train": one_step}), device, machine.data)
     began = clock()
     training.advance()
     return step + max(0.0, clock() - began - step) / settings.train.steps_per_epoch

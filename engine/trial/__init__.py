@@ -4,8 +4,8 @@ It includes failures of every kind. `resumable_attempt` claims a trial, and is t
 attempt. `training` has the training loop, and `evaluation` what follows each epoch, including the end of a
 training. `checkpoints` stores what it resumes from, and `outcome` writes its row. `failures` recognises
 failures that are not the trial's fault and deaths of processes, and retries a trial with less memory.
-`training_parts` has the learning-rate schedule and the optional parts of a training: loss terms, callbacks
-and the norm of gradients. A training that does not use these parts is bit for bit the same as if they did not
+`training_parts` has what is passed to the loop: the learning-rate schedule, counters, the time budget, loss
+terms and callbacks. A training without optional parts is bit for bit the same as if these did not
 exist. `conformance` checks loss terms and callbacks.
 """
 

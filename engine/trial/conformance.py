@@ -144,7 +144,7 @@ CALLBACK_CHECKS: tuple[Check, ...] = (
 
 def _begin(settings: TrialSettings) -> Training:
     # the data folder, which these tasks do not read
-    return Training(settings, torch.device("cpu"), Path(tempfile.gettempdir()))
+    return Training.begin(settings, torch.device("cpu"), Path(tempfile.gettempdir()))
 
 
 def _course(training: Training) -> Course:

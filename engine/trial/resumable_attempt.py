@@ -174,7 +174,7 @@ class Attempt:
         checkpoint_every_s: float | None = None,
         save_after_s: float = 0.0,
         data: Path = Path("data"),
-        make_training: TrainingFactory = Training,
+        make_training: TrainingFactory = Training.begin,
         buffer: OutcomeBuffer | None = None,
         device_suffix: str = "",
     ) -> None:

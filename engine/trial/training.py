@@ -5,21 +5,21 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 
 from ...errors import ActivememError
 from ...studies.schema.settings import TrialSettings
-from ..core.models import check_precision, checkpoint_activations, float32_products, sequence_flops
-from ..core.process import DeviceStream, Interruption, derive_seed
+from ..core.models import AnyModel, check_precision, checkpoint_activations, float32_products
+from ..core.process import DeviceStream, derive_seed
 from ..objectives import build_objective
-from ..objectives.base import CausalView, Metrics, StepShape
-from ..optimisers.weights import make_weights
+from ..objectives.base import CausalView, Metrics, Objective
+from ..optimisers.weights import Weights, make_weights
 from .evaluation import (
     LeakError,
     Stopping,
@@ -28,86 +28,7 @@ from .evaluation import (
     evaluate_epoch,
     has_modules_of_others,
 )
-from .training_parts import Callbacks, LossTerms, Schedule, to_device
-
-
-class Work:
-    """Counters of a training's time, FLOPs and tokens.
-
-    The seconds of the current epoch are counted separately.
-    """
-
-    def __init__(self) -> None:
-        self.seconds = self.flops = self.tokens = self.epoch_seconds = 0.0
-        self._began: float | None = None
-
-    @contextmanager
-    def timed(self) -> Iterator[None]:
-        """Within this context, measure the time, and add it to the seconds of the training.
-
-        Time is not added if an exception other than an interruption is raised.
-        """
-        self._began = time.perf_counter()
-        try:
-            yield
-        except Interruption:
-            self.add_seconds(self.pending_seconds)
-            raise
-        else:
-            self.add_seconds(self.pending_seconds)
-        finally:
-            self._began = None
-
-    @property
-    def pending_seconds(self) -> float:
-        """Return the seconds since the current `timed` context began.
-
-        They are not added yet. Outside of a context, return 0.
-        """
-        return 0.0 if self._began is None else time.perf_counter() - self._began
-
-    def add_seconds(self, seconds: float) -> None:
-        """Add time that steps of the current epoch took."""
-        self.seconds, self.epoch_seconds = self.seconds + seconds, self.epoch_seconds + seconds
-
-    def add_steps(self, settings: TrialSettings, shapes: Mapping[StepShape, int]) -> float:
-        """Count the FLOPs and tokens of some steps; return the number of tokens.
-
-        `shapes` has the number of steps for each shape.
-        """
-        tokens = 0.0
-        for shape, steps in shapes.items():
-            sequences = steps * shape.sequences
-            self.flops += sequences * sequence_flops(settings, tokens=shape.tokens, past=shape.past)
-            tokens += sequences * shape.tokens
-        self.tokens += tokens
-        return tokens
-
-
-class TimeBudget:
-    """A time limit for all steps of a training, in seconds. Each epoch gets an equal share."""
-
-    def __init__(self, seconds: float, epochs: int) -> None:
-        self._seconds, self._epochs, self.spent = seconds, epochs, 0.0
-
-    def add_step(self, began: float, step: int, device: torch.device) -> int:
-        """Add the time of a step; return the expected number of steps in total.
-
-        The step has the number `step` and began at the time `began`. The estimate divides the time budget by
-        the mean time of a step. So the progress of a schedule equals the fraction of the budget that is
-        spent.
-        """
-        if device.type == "cuda":
-            # kernels run on after their launch, so wait for them
-            torch.cuda.synchronize(device)
-        self.spent += time.perf_counter() - began
-        # the estimate may be too low, but the schedule must not end before the training
-        return max(step + 1, round(step * self._seconds / self.spent))
-
-    def is_spent(self, epoch: int) -> bool:
-        """Return whether the time for the epochs up to `epoch` is spent. Epochs count from 0."""
-        return self.spent >= self._seconds * (epoch + 1) / self._epochs
-
+from .training_parts import Callbacks, LossTerms, Schedule, TimeBudget, Work, to_device
 
 TOKENS_PER_S = "tokens_per_s"
 """The one metric that depends on the machine: symbols of training and evaluation per second."""
@@ -130,40 +51,66 @@ class Training:
     - the schedule, the state of `Stopping` and the counters of `Work`
     - the optional parts of [train]
 
-    All random numbers come from its own generators. So several trainings can take turns in one process, and a
-    restored one continues bit for bit, unless [train] seconds ends it. `data` is the folder of the corpora.
-    With `recomputes` the model computes activations again in the backward pass. Raise PrecisionError if the
-    device does not support the precision.
+    `begin` makes these parts from the settings of a trial. All random numbers come from the training's own
+    generators. So several trainings can take turns in one process, and a restored one continues bit for bit,
+    unless [train] seconds ends it.
     """
 
     def __init__(
         self,
         settings: TrialSettings,
         device: torch.device,
-        data: Path = Path("data"),
         *,
-        recomputes: bool = False,
+        objective: Objective[AnyModel],
+        trained: Weights,
+        schedule: Schedule,
+        budget: TimeBudget | None = None,
+        terms: LossTerms | None = None,
+        callbacks: Callbacks | None = None,
     ) -> None:
         self.settings, self.device = settings, device
-        seed, train = settings.seed, settings.train
-        check_precision(train.precision, device)
-        self.objective = build_objective(settings, device, data)
-        self.trained = make_weights(settings, device)
-        self.model, self.optimizer = self.trained.model, self.trained.optimizer
-        if recomputes:
-            checkpoint_activations(self.model, settings)
-        self.noise = DeviceStream(device, derive_seed(seed, "dropout"))
-        self.budget = None if train.seconds is None else TimeBudget(train.seconds, train.epochs)
-        steps = sys.maxsize if self.budget else train.epochs * train.steps_per_epoch
-        self.schedule = Schedule(train.schedule, self.optimizer, steps)
-        self.stopping, self.work = Stopping.begin(train), Work()
-        self.terms = LossTerms(train.loss_terms, self.model, device) if train.loss_terms else None
-        self.callbacks = Callbacks(train.callbacks, seed, device) if train.callbacks else None
+        self.objective, self.trained, self.schedule = objective, trained, schedule
+        self.budget, self.terms, self.callbacks = budget, terms, callbacks
+        self.model, self.optimizer = trained.model, trained.optimizer
+        self.noise = DeviceStream(device, derive_seed(settings.seed, "dropout"))
+        self.stopping, self.work = Stopping.begin(settings.train), Work()
         self.parameters = sum(weights.numel() for weights in self.model.parameters())
         self.step = self.packed_steps = 0  # packed: taken together with other trainings
         self.is_stacked = False  # True while the weights are part of the stacked weights of a pack
         self._is_torn = False  # True while parts of the state belong to different steps
         self._begin_epoch()
+
+    @classmethod
+    def begin(
+        cls,
+        settings: TrialSettings,
+        device: torch.device,
+        data: Path = Path("data"),
+        *,
+        recomputes: bool = False,
+    ) -> Self:
+        """Return the training of a trial before its first step.
+
+        `data` is the folder of the corpora. With `recomputes` the model computes activations again in the
+        backward pass. Raise PrecisionError if the device does not support the precision.
+        """
+        train = settings.train
+        check_precision(train.precision, device)
+        objective, trained = build_objective(settings, device, data), make_weights(settings, device)
+        model = trained.model
+        if recomputes:
+            checkpoint_activations(model, settings)
+        steps = sys.maxsize if train.seconds is not None else train.epochs * train.steps_per_epoch
+        return cls(
+            settings,
+            device,
+            objective=objective,
+            trained=trained,
+            schedule=Schedule(train.schedule, trained.optimizer, steps),
+            budget=None if train.seconds is None else TimeBudget(train.seconds, train.epochs),
+            terms=LossTerms(train.loss_terms, model, device) if train.loss_terms else None,
+            callbacks=Callbacks(train.callbacks, settings.seed, device) if train.callbacks else None,
+        )
 
     def advance(self, between_steps: BetweenSteps = lambda: None) -> Metrics:
         """Train one epoch, or the rest of an interrupted epoch, and evaluate the model.

@@ -1,8 +1,9 @@
-"""Parts of a training: its learning-rate schedule, loss terms and callbacks."""
+"""Parts of a training: its learning-rate schedule, counters, time budget, loss terms and callbacks."""
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
@@ -20,9 +21,9 @@ from ...plugins import plugin_errors
 from ...studies.catalog.optimisers import OwnScheduleSettings, PluginSchedule, ScheduleSettings
 from ...studies.catalog.train_parts import CALLBACKS, Callback, LossTerm, TrainingMoment, TrainingStep
 from ...studies.schema.settings import TrialSettings
-from ..core.models import meta_model
-from ..core.process import derive_seed
-from ..objectives.base import Answers, Objective, reported_number
+from ..core.models import meta_model, sequence_flops
+from ..core.process import Interruption, derive_seed
+from ..objectives.base import Answers, Objective, StepShape, reported_number
 
 
 class Schedule:
@@ -150,6 +151,84 @@ def _own_share(settings: OwnScheduleSettings, step: int, total_steps: int) -> fl
             return 0.1 ** sum(step > milestone for milestone in settings.milestones)
         case _:
             return 1.0
+
+
+class Work:
+    """Counters of a training's time, FLOPs and tokens.
+
+    The seconds of the current epoch are counted separately.
+    """
+
+    def __init__(self) -> None:
+        self.seconds = self.flops = self.tokens = self.epoch_seconds = 0.0
+        self._began: float | None = None
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Within this context, measure the time, and add it to the seconds of the training.
+
+        Time is not added if an exception other than an interruption is raised.
+        """
+        self._began = time.perf_counter()
+        try:
+            yield
+        except Interruption:
+            self.add_seconds(self.pending_seconds)
+            raise
+        else:
+            self.add_seconds(self.pending_seconds)
+        finally:
+            self._began = None
+
+    @property
+    def pending_seconds(self) -> float:
+        """Return the seconds since the current `timed` context began.
+
+        They are not added yet. Outside of a context, return 0.
+        """
+        return 0.0 if self._began is None else time.perf_counter() - self._began
+
+    def add_seconds(self, seconds: float) -> None:
+        """Add time that steps of the current epoch took."""
+        self.seconds, self.epoch_seconds = self.seconds + seconds, self.epoch_seconds + seconds
+
+    def add_steps(self, settings: TrialSettings, shapes: Mapping[StepShape, int]) -> float:
+        """Count the FLOPs and tokens of some steps; return the number of tokens.
+
+        `shapes` has the number of steps for each shape.
+        """
+        tokens = 0.0
+        for shape, steps in shapes.items():
+            sequences = steps * shape.sequences
+            self.flops += sequences * sequence_flops(settings, tokens=shape.tokens, past=shape.past)
+            tokens += sequences * shape.tokens
+        self.tokens += tokens
+        return tokens
+
+
+class TimeBudget:
+    """A time limit for all steps of a training, in seconds. Each epoch gets an equal share."""
+
+    def __init__(self, seconds: float, epochs: int) -> None:
+        self._seconds, self._epochs, self.spent = seconds, epochs, 0.0
+
+    def add_step(self, began: float, step: int, device: torch.device) -> int:
+        """Add the time of a step; return the expected number of steps in total.
+
+        The step has the number `step` and began at the time `began`. The estimate divides the time budget by
+        the mean time of a step. So the progress of a schedule equals the fraction of the budget that is
+        spent.
+        """
+        if device.type == "cuda":
+            # kernels run on after their launch, so wait for them
+            torch.cuda.synchronize(device)
+        self.spent += time.perf_counter() - began
+        # the estimate may be too low, but the schedule must not end before the training
+        return max(step + 1, round(step * self._seconds / self.spent))
+
+    def is_spent(self, epoch: int) -> bool:
+        """Return whether the time for the epochs up to `epoch` is spent. Epochs count from 0."""
+        return self.spent >= self._seconds * (epoch + 1) / self._epochs
 
 
 def to_device(state: Any, device: torch.device) -> Any:  # noqa: ANN401 -- whatever a state is made of

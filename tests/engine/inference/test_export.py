@@ -53,7 +53,7 @@ def untrained(recipe, folder):
             "train": train if pooled else train | {"curriculum": {"start": 5}},
         }
     )
-    training, path = Training(settings, torch.device("cpu"), folder), folder / "model.safetensors"
+    training, path = Training.begin(settings, torch.device("cpu"), folder), folder / "model.safetensors"
     kept = ModelFile(
         trial=Trial(study="s", levels={}, settings=settings),
         weights=training.weights(),

@@ -28,7 +28,7 @@ CPU = torch.device("cpu")
 
 def train(settings, folder, data):
     """Train, save and load a model: return the loaded model, its file, and the last metrics."""
-    training = Training(settings, CPU, data)
+    training = Training.begin(settings, CPU, data)
     while not training.finished:
         metrics = training.advance()
     path = folder / "model.safetensors"

@@ -131,7 +131,7 @@ def training(task, recipe="conv(k=3) >> ff(16)", seed=0, **train):
         },
         "seed": seed,
     }
-    return Training(TrialSettings.model_validate(settings), CPU)
+    return Training.begin(TrialSettings.model_validate(settings), CPU)
 
 
 def untimed(metrics):

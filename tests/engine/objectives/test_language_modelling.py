@@ -59,10 +59,10 @@ RECIPES = ("conv(k=3) >> ff(16)", "cgru(k=2) + persistent_conv(k=3)", "tied(2 * 
 )
 def test_a_restored_state_resumes_bit_for_bit(folder, recipe, task):
     asked = settings(recipe, task=task, schedule={"name": "plateau", "patience": 1})
-    whole, half = Training(asked, CPU, folder), Training(asked, CPU, folder)
+    whole, half = Training.begin(asked, CPU, folder), Training.begin(asked, CPU, folder)
     history = [untimed(whole.advance()) for _ in range(4)]
     first = [untimed(half.advance()) for _ in range(2)]
-    rest = Training(asked, CPU, folder)
+    rest = Training.begin(asked, CPU, folder)
     rest.restore(pickle.loads(pickle.dumps(half.state())))
     assert first + [untimed(rest.advance()) for _ in range(2)] == history
 
@@ -71,7 +71,7 @@ def test_a_restored_state_resumes_bit_for_bit(folder, recipe, task):
 @pytest.mark.parametrize("task", [{}, PACKED, LINES], ids=["stream", "packed", "lines"])
 def test_a_batch_in_parts_gives_the_same_losses(folder, task, number):
     whole, parts = (
-        Training(settings(model={"dropout": 0.0}, task=task, accumulate=count), CPU, folder)
+        Training.begin(settings(model={"dropout": 0.0}, task=task, accumulate=count), CPU, folder)
         for count in (1, number)
     )
     for _ in range(2):
@@ -81,14 +81,14 @@ def test_a_batch_in_parts_gives_the_same_losses(folder, task, number):
 
 
 def test_the_loss_falls_below_that_of_guessing(folder):
-    training = Training(settings(steps_per_epoch=40), CPU, folder)
+    training = Training.begin(settings(steps_per_epoch=40), CPU, folder)
     *_, last = [training.advance() for _ in range(4)]
     assert last["test_loss"] < math.log(training.objective.interface.vocab) - 1.0
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_a_split_is_scored_as_in_one_pass_over_the_whole(folder, recipe):
-    training = Training(settings(recipe, epochs=1), CPU, folder)
+    training = Training.begin(settings(recipe, epochs=1), CPU, folder)
     measured = training.advance()
     tokens = training.objective._text.test.tokens.long()[None]
     with torch.no_grad():
@@ -99,7 +99,7 @@ def test_a_split_is_scored_as_in_one_pass_over_the_whole(folder, recipe):
 
 def test_for_lines_the_mean_over_all_positions_of_ordered_batches_is_reported_too(folder):
     asked = settings(task=LINES, epochs=1)
-    training = Training(asked, CPU, folder)
+    training = Training.begin(asked, CPU, folder)
     measured = training.advance()
     split, rows = training.objective._text.test, asked.train.batch_size
     lines = [line for line, length in enumerate(split.line_lengths.tolist()) if 1 < length <= 301]
@@ -111,14 +111,14 @@ def test_for_lines_the_mean_over_all_positions_of_ordered_batches_is_reported_to
             losses.append(float(training.model.nll(inputs, targets, lengths).double().mean()))
     assert measured["test_loss_padded"] == pytest.approx(sum(losses) / len(losses), rel=1e-5)
     assert measured["test_loss_padded"] < measured["test_loss"]
-    assert "test_loss_padded" not in Training(settings(epochs=1), CPU, folder).advance()
+    assert "test_loss_padded" not in Training.begin(settings(epochs=1), CPU, folder).advance()
 
 
 def test_words_have_a_perplexity_and_characters_bits(folder):
-    words = Training(settings(task=LINES, epochs=1), CPU, folder).advance()
+    words = Training.begin(settings(task=LINES, epochs=1), CPU, folder).advance()
     assert words["test_perplexity"] == pytest.approx(math.exp(words["test_loss"]))
     assert "test_bpc" not in words
-    characters = Training(settings(epochs=1), CPU, folder).advance()
+    characters = Training.begin(settings(epochs=1), CPU, folder).advance()
     assert "test_perplexity" not in characters
 
 
@@ -126,7 +126,7 @@ def test_words_have_a_perplexity_and_characters_bits(folder):
     "task", [LINES, LINES | {"batching": "stream", "context": 7}], ids=["lines", "stream"]
 )
 def test_a_perplexity_is_reported_without_the_ends_of_lines_too(folder, task):
-    training = Training(settings(task=task, epochs=1), CPU, folder)
+    training = Training.begin(settings(task=task, epochs=1), CPU, folder)
     measured = training.advance()
     text = training.objective._text
     split, end = text.test, text.symbols.end_of_line
@@ -151,7 +151,7 @@ def test_a_perplexity_is_reported_without_the_ends_of_lines_too(folder, task):
 
 
 def test_only_the_last_epoch_scores_the_test_split(folder):
-    training = Training(settings(epochs=2), CPU, folder)
+    training = Training.begin(settings(epochs=2), CPU, folder)
     first, last = training.advance(), training.advance()
     assert "test_loss" not in first
     assert {"dev_loss", "test_loss"} <= last.keys()
@@ -159,15 +159,15 @@ def test_only_the_last_epoch_scores_the_test_split(folder):
 
 @pytest.mark.usefixtures("bf16_at_any_size")
 def test_bf16_learns_as_well(folder):
-    training = Training(settings(precision="bf16", steps_per_epoch=40), CPU, folder)
+    training = Training.begin(settings(precision="bf16", steps_per_epoch=40), CPU, folder)
     *_, last = [training.advance() for _ in range(4)]
     assert last["test_loss"] < math.log(training.objective.interface.vocab) - 1.0
 
 
 def test_pieces_are_scored_in_whole_lines_and_characters_to_the_last_one(folder):
-    characters = Training(settings(task={"dev_tokens": 2}), CPU, folder).objective
+    characters = Training.begin(settings(task={"dev_tokens": 2}), CPU, folder).objective
     assert len(characters._truncate(characters._text.dev, 2).tokens) == 2
-    words = Training(settings(task=LINES), CPU, folder).objective
+    words = Training.begin(settings(task=LINES), CPU, folder).objective
     first = words._truncate(words._text.dev, 2)
     assert len(first.lines) == 2
     assert len(first.tokens) == int(first.lines[-1]) == first.words

@@ -34,7 +34,7 @@ def test_parts_are_those_of_tensor_split_and_weigh_as_many_rows(parts):
 def test_a_batch_in_parts_gives_the_same_losses_and_weights(kind, number):
     task, recipe, train = TASKS[kind]
     whole, parts = (
-        Training(
+        Training.begin(
             TrialSettings.model_validate(
                 {
                     "model": {"recipe": recipe, "d_model": 8, "dropout": 0.0},

@@ -68,7 +68,7 @@ def trained(task, recipe, **train):
 
 
 def last_metrics(settings, folder):
-    return Training(settings, torch.device("cpu"), folder).advance()
+    return Training.begin(settings, torch.device("cpu"), folder).advance()
 
 
 def test_tagging_gives_logits_and_symbols(register, tmp_path):

@@ -130,7 +130,9 @@ def watch(training):
 
 def test_a_step_has_the_targets_of_packed_rows_and_the_losses_of_documents_alone(folder):
     separate, packed = (
-        Training(settings_of(folder, task={"separate_documents": each, "context": 60}), CPU, folder / "data")
+        Training.begin(
+            settings_of(folder, task={"separate_documents": each, "context": 60}), CPU, folder / "data"
+        )
         for each in (True, False)
     )
     seen, others = watch(separate), watch(packed)
@@ -144,9 +146,9 @@ def test_a_step_has_the_targets_of_packed_rows_and_the_losses_of_documents_alone
 
 
 def test_a_pass_has_every_token_of_the_training_documents_as_a_target_once(folder):
-    text = Training(settings_of(folder), CPU, folder / "data").objective._text
+    text = Training.begin(settings_of(folder), CPU, folder / "data").objective._text
     steps, rest = divmod((len(text.train.tokens) - 1) // 24, 4)
-    training = Training(settings_of(folder, train={"steps_per_epoch": steps + 1}), CPU, folder / "data")
+    training = Training.begin(settings_of(folder, train={"steps_per_epoch": steps + 1}), CPU, folder / "data")
     seen = watch(training)
     training.take_steps(steps)
     targets = torch.cat([rows[2] for rows in seen]).view(-1, 24)
@@ -160,7 +162,7 @@ def test_a_pass_has_every_token_of_the_training_documents_as_a_target_once(folde
 
 
 def test_the_padding_that_a_plan_shows_is_that_of_the_steps(folder):
-    training = Training(settings_of(folder, train={"batch_size": 16}), CPU, folder / "data")
+    training = Training.begin(settings_of(folder, train={"batch_size": 16}), CPU, folder / "data")
     seen = watch(training)
     training.take_steps(60)
     computed = [sum(each.inputs.numel() for each in iter_pieces(rows[0], 0)) for rows in seen]
@@ -176,11 +178,11 @@ def test_a_training_that_was_left_midway_resumes_bit_for_bit(folder, accumulate)
     sources = [{"path": "documents.parquet", "weight": 0.7}, {"path": "others.parquet", "weight": 0.3}]
     mixture, train = {"documents": sources}, {"accumulate": accumulate}
     settings = settings_of(folder, "mamba >> ff(16)", corpus=mixture, train=train)
-    whole, half = (Training(settings, CPU, folder / "data") for _ in range(2))
+    whole, half = (Training.begin(settings, CPU, folder / "data") for _ in range(2))
     seen = watch(whole)
     history = [whole.advance(), whole.advance()]
     half.take_steps(4)
-    rest = Training(settings, CPU, folder / "data")
+    rest = Training.begin(settings, CPU, folder / "data")
     rest.restore(pickle.loads(pickle.dumps(half.state())))
     later = watch(rest)
     resumed = [rest.advance(), rest.advance()]
@@ -193,7 +195,7 @@ def test_a_training_that_was_left_midway_resumes_bit_for_bit(folder, accumulate)
 
 def test_a_batch_in_parts_gives_the_same_losses(folder):
     one, other = (
-        Training(settings_of(folder, train={"accumulate": count}), CPU, folder / "data").advance()
+        Training.begin(settings_of(folder, train={"accumulate": count}), CPU, folder / "data").advance()
         for count in (1, 3)
     )
     assert other["loss"] == pytest.approx(one["loss"], rel=1e-4)

@@ -58,17 +58,17 @@ def untimed(metrics):
 )
 def test_a_restored_state_resumes_bit_for_bit(tmp_path, recipe, scheduled):
     asked = settings(recipe, sampling=0.3, scheduled_sampling=scheduled)
-    whole, half = Training(asked, CPU, tmp_path), Training(asked, CPU, tmp_path)
+    whole, half = Training.begin(asked, CPU, tmp_path), Training.begin(asked, CPU, tmp_path)
     history = [untimed(whole.advance()) for _ in range(2)]
     first = untimed(half.advance())
-    rest = Training(asked, CPU, tmp_path)
+    rest = Training.begin(asked, CPU, tmp_path)
     rest.restore(pickle.loads(pickle.dumps(half.state())))
     assert [first, untimed(rest.advance())] == history
 
 
 def test_a_batch_in_parts_gives_the_same_losses(tmp_path):
     asked = {"task": "reverse_copy_repeats"}
-    whole, parts = (Training(settings(accumulate=count, **asked), CPU, tmp_path) for count in (1, 4))
+    whole, parts = (Training.begin(settings(accumulate=count, **asked), CPU, tmp_path) for count in (1, 4))
     for _ in range(2):
         one, other = whole.advance(), parts.advance()
         for name in one.keys() - {TIMED}:
@@ -83,7 +83,7 @@ def test_models_of_one_seed_have_the_same_sequences(tmp_path):
 
 
 def test_perplexity_is_per_word_and_accuracy_of_symbols(tmp_path):
-    training = Training(settings(), CPU, tmp_path)
+    training = Training.begin(settings(), CPU, tmp_path)
     measured = training.advance()
     assert measured["dev_perplexity"] == pytest.approx(math.exp(measured["dev_loss"]))
     assert 0.0 <= measured["dev_accuracy"] < 0.5
@@ -93,7 +93,7 @@ def test_perplexity_is_per_word_and_accuracy_of_symbols(tmp_path):
 def test_bits_per_byte_are_of_the_text_of_the_targets(tmp_path, monkeypatch, tokens):
     register_numbers(tmp_path, monkeypatch)
     study = translation_study(PLAIN, steps=1, task={"tokens": tokens})
-    training = Training(study.trials[0].settings, CPU, tmp_path)
+    training = Training.begin(study.trials[0].settings, CPU, tmp_path)
     measured = training.advance()
     dev = PairData(study.trials[0].settings, tmp_path).dev
     lines = (tmp_path / "numbers" / "dev.tsv").read_text().splitlines()
@@ -103,7 +103,9 @@ def test_bits_per_byte_are_of_the_text_of_the_targets(tmp_path, monkeypatch, tok
 
 
 def test_a_learnt_translation_is_also_written(tmp_path):
-    training = Training(settings("seq2seq(gru, gru)", "filter", epochs=2, steps_per_epoch=5), CPU, tmp_path)
+    training = Training.begin(
+        settings("seq2seq(gru, gru)", "filter", epochs=2, steps_per_epoch=5), CPU, tmp_path
+    )
     first, last = training.advance(), training.advance()
     assert "test_exact" not in first
     assert {"test_loss", "test_perplexity", "test_accuracy", "test_exact"} <= last.keys()
@@ -115,7 +117,7 @@ def test_a_copy_that_is_learnt_is_exact(tmp_path, monkeypatch):
     easy = replace(require_task("reverse_copy"), symbols=4, min_length=1, max_length=4, sequences=300)
     replace_entry(TASKS, "reverse_copy", easy)
     asked = settings("seq2seq(gru, gru, attention=luong)", epochs=8, steps_per_epoch=60, batch_size=32)
-    training = Training(
+    training = Training.begin(
         asked.model_copy(update={"model": asked.model.model_copy(update={"d_model": 32})}), CPU, tmp_path
     )
     *_, last = [training.advance() for _ in range(8)]
@@ -126,7 +128,7 @@ def test_a_copy_that_is_learnt_is_exact(tmp_path, monkeypatch):
 @pytest.mark.parametrize("scheduled", [None, {"start": 0.5, "double_every": 1}], ids=["always", "scheduled"])
 def test_a_batch_in_parts_reads_the_same_guesses(tmp_path, scheduled):
     asked = {"sampling": 0.7, "scheduled_sampling": scheduled}
-    whole, parts = (Training(settings(accumulate=count, **asked), CPU, tmp_path) for count in (1, 4))
+    whole, parts = (Training.begin(settings(accumulate=count, **asked), CPU, tmp_path) for count in (1, 4))
     for _ in range(3):
         whole.take_steps()
         parts.take_steps()
@@ -160,8 +162,8 @@ def test_the_share_of_symbols_is_replaced_at_one_position_for_all_pairs_or_separ
 @pytest.mark.parametrize("scheduled", [None, {"start": 0.5, "double_every": 1}], ids=["always", "scheduled"])
 def test_guesses_in_16_bits_leave_every_weight_its_gradient(tmp_path, scheduled):
     recipe, asked = "seq2seq(sa(heads=2) >> ff(8), sa(heads=2) >> ff(8))", {"precision": "bf16"}
-    without = Training(settings(recipe, **asked), CPU, tmp_path)
-    with_guesses = Training(
+    without = Training.begin(settings(recipe, **asked), CPU, tmp_path)
+    with_guesses = Training.begin(
         settings(recipe, sampling=1.0, scheduled_sampling=scheduled, **asked), CPU, tmp_path
     )
     learnt = [
@@ -180,7 +182,7 @@ def test_the_share_of_guesses_grows_as_in_the_program_of_the_neural_gpu(step):
 
 
 def test_scheduled_guesses_are_at_one_position_for_all_targets_and_depend_on_what_was_read(tmp_path):
-    made = Training(
+    made = Training.begin(
         settings("seq2seq(gru, gru)", sampling=1.0, scheduled_sampling={"start": 0.5, "double_every": 10}),
         CPU,
         tmp_path,

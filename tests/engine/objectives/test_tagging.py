@@ -160,7 +160,7 @@ def test_tests_and_more_dev_sequences_change_nothing_of_a_training():
     )
     states = []
     for each in (plain, tested):
-        training = Training(each, CPU)
+        training = Training.begin(each, CPU)
         while not training.finished:
             last = training.advance()
         states.append(training.state()["model"])
@@ -172,12 +172,12 @@ def test_tests_and_more_dev_sequences_change_nothing_of_a_training():
 def test_a_training_at_drawn_lengths_resumes_bit_for_bit_from_within_an_epoch(device, monkeypatch):
     monkeypatch.setattr(torch.backends.cudnn, "deterministic", True)  # else convolutions add in any order
     made = settings({"test_lengths": [20], "test_sequences": 5}, lengths=(1, 12))
-    whole = Training(made, torch.device(device))
+    whole = Training.begin(made, torch.device(device))
     expected = [whole.advance(), whole.advance()]
     states = []
-    half = Training(made, torch.device(device))
+    half = Training.begin(made, torch.device(device))
     half.advance(lambda: states.append(pickle.dumps(half.state())))
-    rest = Training(made, torch.device(device))
+    rest = Training.begin(made, torch.device(device))
     rest.restore(pickle.loads(states[2]))
     found = [rest.advance(), rest.advance()]
     for each in (*expected, *found):
@@ -188,7 +188,7 @@ def test_a_training_at_drawn_lengths_resumes_bit_for_bit_from_within_an_epoch(de
 
 def test_the_operations_are_those_of_the_lengths_that_were_drawn():
     made = settings(lengths=(1, 12))
-    training, tokens = Training(made, CPU), []
+    training, tokens = Training.begin(made, CPU), []
     loss = training.objective.loss
     training.objective.loss = lambda *given: (loss(*given), tokens.append(training.objective._batch))[0]
     training.advance()

@@ -225,7 +225,7 @@ def settings(optimizer):
     ids=lambda given: given["name"],
 )
 def test_each_learns_and_resumes_bit_for_bit_where_it_was_interrupted(optimizer, tmp_path):
-    whole, half, rest = (Training(settings(optimizer), torch.device("cpu"), tmp_path) for _ in range(3))
+    whole, half, rest = (Training.begin(settings(optimizer), torch.device("cpu"), tmp_path) for _ in range(3))
     history = [whole.advance() for _ in range(2)]
     half.advance()
     rest.restore(pickle.loads(pickle.dumps(half.state())))

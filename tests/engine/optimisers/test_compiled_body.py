@@ -81,7 +81,7 @@ def test_cuda_graphs_are_refused_on_a_cpu_before_anything_is_trained(settings):
     with pytest.raises(CompileModeError, match=r"needs a GPU.*use compile = true"):
         check_device([graphs], Machine(gpus=0.0))
     with pytest.raises(CompileModeError):
-        Training(graphs, torch.device("cpu"))
+        Training.begin(graphs, torch.device("cpu"))
     check_device([graphs], Machine(gpus=0.0, address="elsewhere:6379"))  # whose machines are unknown
 
 
@@ -127,5 +127,5 @@ def test_lengths_below_a_kernel_train_compiled_as_they_do_eagerly(settings):
         trial = settings(
             recipe, "sort", compile=compiled, curriculum=None, lengths=[2, 4], epochs=1, steps_per_epoch=6
         )
-        losses.append(Training(trial, torch.device("cpu")).advance()["loss"])
+        losses.append(Training.begin(trial, torch.device("cpu")).advance()["loss"])
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)

@@ -126,7 +126,7 @@ def settings(groups, **train):
 @pytest.mark.parametrize("name", ["adamw", "adagrad", "muon"])
 def test_a_training_with_groups_resumes_bit_for_bit_and_leaves_what_is_frozen(name, tmp_path):
     trial = settings(GROUPS, optimizer={"name": name, "lr": 0.01, "weight_decay": 0.1})
-    whole, half, rest = (Training(trial, torch.device("cpu"), tmp_path) for _ in range(3))
+    whole, half, rest = (Training.begin(trial, torch.device("cpu"), tmp_path) for _ in range(3))
     before = whole.model.embedding.weight.detach().clone()
     history = [whole.advance() for _ in range(3)]
     half.advance()

@@ -49,7 +49,7 @@ def test_the_average_is_that_of_torch():
 
 def test_it_changes_what_is_measured_and_kept_but_no_step(tmp_path):
     cpu = torch.device("cpu")
-    plain, averaged = (Training(settings(**more), cpu, tmp_path) for more in ({}, {"average": 0.9}))
+    plain, averaged = (Training.begin(settings(**more), cpu, tmp_path) for more in ({}, {"average": 0.9}))
     for _ in range(3):
         one, other = plain.advance(), averaged.advance()
         assert one["loss"] == other["loss"]
@@ -62,7 +62,9 @@ def test_it_changes_what_is_measured_and_kept_but_no_step(tmp_path):
 
 
 def test_an_interrupted_training_resumes_bit_for_bit(tmp_path):
-    whole, half, rest = (Training(settings(average=0.9), torch.device("cpu"), tmp_path) for _ in range(3))
+    whole, half, rest = (
+        Training.begin(settings(average=0.9), torch.device("cpu"), tmp_path) for _ in range(3)
+    )
     for _ in range(3):
         last = whole.advance()
     half.advance()

@@ -93,7 +93,7 @@ def settings(task, recipe="2 * (sa(heads=2) >> ff(16))", seed=0, **keys):
 def assert_trained_as_alone(task, recipe, **keys):
     """Assert that an epoch in a pack, and a later one alone, equal separate training."""
     alone, packed = (
-        [Training(settings(task, recipe, seed, **keys), CPU) for seed in range(3)] for _ in range(2)
+        [Training.begin(settings(task, recipe, seed, **keys), CPU) for seed in range(3)] for _ in range(2)
     )
     expected = [training.advance() for training in alone]
     with StackedSteps(packed) as stacked:
@@ -162,12 +162,12 @@ def test_trials_without_a_common_shape_train_separately(task, keys, golden):
 
 
 def test_a_task_that_says_so_and_does_not_is_refused(golden):
-    made = [Training(settings("shifted", seed=seed, fault="scored"), CPU) for seed in range(3)]
+    made = [Training.begin(settings("shifted", seed=seed, fault="scored"), CPU) for seed in range(3)]
     assert stacking_fault(made[0].model) is None
     with golden.raises(PackError), StackedSteps(made) as stacked:
         for _ in range(10):
             stacked.step()
-    made = [Training(settings("shifted", seed=seed, fault="lengths"), CPU) for seed in range(3)]
+    made = [Training.begin(settings("shifted", seed=seed, fault="lengths"), CPU) for seed in range(3)]
     with (
         golden.raises(TaskError),
         StackedSteps(made) as stacked,

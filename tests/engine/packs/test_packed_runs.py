@@ -242,7 +242,9 @@ def test_an_lstm_whose_own_kernel_is_faster_than_a_pack_trains_alone(study, reci
     model = settings.model.model_copy(update={"recipe": recipe, "d_model": width})
     start = settings.train.curriculum.model_copy(update={"start": 10})
     train = settings.train.model_copy(update={"batch_size": 32, "curriculum": start})
-    training = Training(settings.model_copy(update={"model": model, "train": train}), torch.device("cpu"))
+    training = Training.begin(
+        settings.model_copy(update={"model": model, "train": train}), torch.device("cpu")
+    )
     assert training.objective.step_shape == StepShape(sequences=32, tokens=10)
     assert Packer(16, fitting=True).most_at_once(training) == most
 

@@ -30,7 +30,7 @@ def make(settings):
         model = {"dropout": dropout, "attention_dropout": dropout, "position": position}
         model |= {} if position == "timing" else {"max_positions": 50}
         model = chosen.model.model_copy(update=model)
-        training = Training(chosen.model_copy(update={"model": model}), GPU)
+        training = Training.begin(chosen.model_copy(update={"model": model}), GPU)
         if double:
             training.model.double()
         return training

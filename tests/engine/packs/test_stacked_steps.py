@@ -43,7 +43,7 @@ def make(settings):
         model = chosen.model.model_copy(update={"dropout": dropout, "attention_dropout": dropout})
         if position != "timing":
             model = model.model_copy(update={"position": position, "max_positions": 50})
-        training = Training(chosen.model_copy(update={"model": model}), CPU)
+        training = Training.begin(chosen.model_copy(update={"model": model}), CPU)
         if double:
             training.model.double()
         return training

@@ -43,7 +43,7 @@ def make(settings):
         chosen = settings(recipe, seed=seed, task="reverse")
         model = {"dropout": 0.1, "attention_dropout": 0.1, "position": position}
         model |= {} if position == "timing" else {"max_positions": 50}
-        return Training(chosen.model_copy(update={"model": chosen.model.model_copy(update=model)}), CPU)
+        return Training.begin(chosen.model_copy(update={"model": chosen.model.model_copy(update=model)}), CPU)
 
     return made
 

@@ -154,7 +154,7 @@ def test_a_study_that_keeps_weights_trains_again_what_another_has_trained_withou
     assert run(keeping, store, notes, max_trials=3) == summary(done=3, ran=3, left=5)
     kept = [trial for trial in keeping.trials if store.files.weights_file(trial.id).exists()]
     assert len(kept) == 3
-    training = Training(kept[0].settings, torch.device("cpu"))
+    training = Training.begin(kept[0].settings, torch.device("cpu"))
     while not training.finished:
         training.advance()
     held = read_model_file(store.files.weights_file(kept[0].id)).weights

@@ -180,7 +180,7 @@ def test_zeros_after_a_sequence_are_left_out_or_read():
 
 @pytest.mark.heavy
 def test_a_training_ends_when_all_is_right():
-    training = Training(settings(epochs=30, steps_per_epoch=300), CPU)
+    training = Training.begin(settings(epochs=30, steps_per_epoch=300), CPU)
     while not training.finished:
         last = training.advance()
     assert last["accuracy"] == last["best_accuracy"] == 1.0
@@ -188,11 +188,11 @@ def test_a_training_ends_when_all_is_right():
 
 
 def test_an_interrupted_training_resumes_bit_for_bit():
-    whole, broken = (Training(settings(), CPU) for _ in range(2))
+    whole, broken = (Training.begin(settings(), CPU) for _ in range(2))
     for _ in range(2):
         whole.advance()
         broken.advance()
-    state, again = broken.state(), Training(settings(), CPU)
+    state, again = broken.state(), Training.begin(settings(), CPU)
     again.restore(state)
     for _ in range(2):
         left, right = whole.advance(), again.advance()
@@ -200,7 +200,7 @@ def test_an_interrupted_training_resumes_bit_for_bit():
 
 
 def test_parts_of_a_batch_add_up_to_its_gradient():
-    whole, parts = (Training(settings(accumulate=count, steps_per_epoch=3), CPU) for count in (1, 4))
+    whole, parts = (Training.begin(settings(accumulate=count, steps_per_epoch=3), CPU) for count in (1, 4))
     assert whole.advance()["loss"] == pytest.approx(parts.advance()["loss"], rel=1e-4)
 
 
@@ -214,7 +214,7 @@ from activemem.studies.study import load_study
 torch.set_num_threads(1)
 study = load_study("feedforward-attention", ["train.steps_per_epoch=2", "train.epochs=1"])
 trial = next(each for each in study.cells if each.levels["length"] == 10_000 and POOL in each.levels["pool"])
-Training(trial.settings, torch.device("cpu")).advance()
+Training.begin(trial.settings, torch.device("cpu")).advance()
 print(peak_mib(torch.device("cpu")))
 """
 

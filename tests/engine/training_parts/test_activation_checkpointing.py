@@ -66,7 +66,7 @@ def assert_same_bits(one, other):
 @pytest.mark.parametrize("kind", one_in(2, KINDS))
 def test_steps_have_the_bits_that_they_have_with_all_activations_kept(kind):
     recipe, task, train = KINDS[kind]
-    settings, begin = settings_of(recipe, task, **train), partial(Training, recomputes=True)
+    settings, begin = settings_of(recipe, task, **train), partial(Training.begin, recomputes=True)
     plain, found = (make(settings, CPU, Path("data")) for make in (Training, begin))
     assert any(stack.checkpoints for stack in outermost_stacks(found.model))
     take(plain, 3)
@@ -83,7 +83,7 @@ def test_loss_terms_see_what_layers_give_once():
     recipe, task, _ = KINDS["attention"]
     settings = settings_of(recipe, task, loss_terms=[{"name": "activity_of_layers", "weight": 0.1}])
     plain, found = (
-        make(settings, CPU, Path("data")) for make in (Training, partial(Training, recomputes=True))
+        make(settings, CPU, Path("data")) for make in (Training, partial(Training.begin, recomputes=True))
     )
     take(plain, 2)
     take(found, 2)
@@ -92,7 +92,7 @@ def test_loss_terms_see_what_layers_give_once():
 
 
 def test_the_reason_why_all_is_kept_is_reported_once(caplog, golden):
-    begin, task = partial(Training, recomputes=True), {"name": "reverse_copy"}
+    begin, task = partial(Training.begin, recomputes=True), {"name": "reverse_copy"}
     recipe = "seq2seq(gru, gru)"
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
@@ -131,7 +131,7 @@ def test_a_study_has_the_same_rows_under_the_same_ids(tmp_path, tiny, notes):
 def test_a_gpu_drops_the_same_again(kind):
     recipe, task, train = KINDS[kind]
     found = []
-    for make in (Training, partial(Training, recomputes=True)):
+    for make in (Training, partial(Training.begin, recomputes=True)):
         training = make(settings_of(recipe, task, **train), torch.device("cuda"), Path("data"))
         take(training, 3)
         found.append(training.state())

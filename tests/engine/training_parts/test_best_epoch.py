@@ -33,7 +33,7 @@ def settings(task=TASK, **train):
 
 def trained(of, tmp_path):
     """Return a finished training, and the metrics of its epochs without speeds."""
-    training, course = Training(of, CPU, tmp_path), []
+    training, course = Training.begin(of, CPU, tmp_path), []
     while not training.finished:
         course.append({name: value for name, value in training.advance().items() if name != "tokens_per_s"})
     return training, course
@@ -75,13 +75,13 @@ def test_a_trial_that_is_broken_off_anywhere_keeps_the_same_epoch(tmp_path, aver
     def leave():
         raise LeftError
 
-    training, found = Training(of, CPU, tmp_path), []
+    training, found = Training.begin(of, CPU, tmp_path), []
     while not training.finished:
         for between_steps in (leave, lambda: None):
             saved = io.BytesIO()
             torch.save(training.state(), saved)
             saved.seek(0)
-            training = Training(of, CPU, tmp_path)
+            training = Training.begin(of, CPU, tmp_path)
             training.restore(torch.load(saved, weights_only=True))
             try:
                 found.append(training.advance(between_steps))

@@ -21,7 +21,7 @@ def test_a_callback_that_keeps_and_draws_and_wrecks_its_copy_conforms(check):
 
 
 def test_metrics_are_reported_after_each_epoch_and_after_the_last(tmp_path):
-    training = Training(trial(callbacks=[{"name": "drift"}], average=0.5), CPU, tmp_path)
+    training = Training.begin(trial(callbacks=[{"name": "drift"}], average=0.5), CPU, tmp_path)
     first = {name: weight.clone() for name, weight in training.model.named_parameters()}
     for epoch in range(1, EPOCHS + 1):
         found = training.advance()
@@ -42,7 +42,7 @@ def test_callbacks_compute_in_the_precision_of_the_training(tmp_path, monkeypatc
         return call(self, name, hook, *rest)
 
     monkeypatch.setattr(Callbacks, "_call", note)
-    Training(trial(callbacks=[{"name": "drift"}], epochs=1), CPU, tmp_path).advance()
+    Training.begin(trial(callbacks=[{"name": "drift"}], epochs=1), CPU, tmp_path).advance()
     assert seen == [(each, "ieee") for each in ("on_start", "on_epoch_end", "on_end")]
 
 
@@ -52,7 +52,7 @@ def test_a_training_that_ends_early_calls_the_end_of_its_callbacks(tmp_path):
         epochs=5,
         early_stopping={"metric": "dev_loss", "patience": 1, "min_change": 1e9},
     )
-    training = Training(settings, CPU, tmp_path)
+    training = Training.begin(settings, CPU, tmp_path)
     assert "drift_at_end" not in training.advance()
     assert "drift_at_end" in training.advance()
     assert training.finished
@@ -68,14 +68,14 @@ def test_a_training_that_ends_early_calls_the_end_of_its_callbacks(tmp_path):
 def test_a_callback_that_is_noticed_fails_its_trial(flaw, tmp_path, golden):
     try:
         with golden.raises(CallbackError):
-            Training(trial(callbacks=[{"name": "drift", "flaw": flaw}]), CPU, tmp_path).advance()
+            Training.begin(trial(callbacks=[{"name": "drift", "flaw": flaw}]), CPU, tmp_path).advance()
     finally:
         torch.set_default_dtype(torch.float32)
 
 
 def test_a_callback_that_is_left_midway_is_called_again_with_the_state_before(tmp_path):
     settings = trial(callbacks=[{"name": "count"}], curriculum={"start": 2, "grow_at": 0.01}, lengths=None)
-    whole, left = Training(settings, CPU, tmp_path), Training(settings, CPU, tmp_path)
+    whole, left = Training.begin(settings, CPU, tmp_path), Training.begin(settings, CPU, tmp_path)
     expected = [without_speed(whole.advance()) for _ in range(EPOCHS)]
     part_examples.INTERRUPTED[:] = [1, 2]
     found = []
@@ -83,7 +83,7 @@ def test_a_callback_that_is_left_midway_is_called_again_with_the_state_before(tm
         try:
             found.append(without_speed(left.advance()))
         except StoppedMidway:
-            saved, left = left.state(), Training(settings, CPU, tmp_path)
+            saved, left = left.state(), Training.begin(settings, CPU, tmp_path)
             left.restore(saved)
     assert part_examples.INTERRUPTED == []
     assert found == expected

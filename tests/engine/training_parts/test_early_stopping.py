@@ -111,7 +111,7 @@ def test_metrics_that_are_listed_for_each_epoch_are_measured(kind, tmp_path):
     settings = TrialSettings.model_validate(
         {"model": {"recipe": recipe, "d_model": 8}, "task": task, "train": {**TRAIN, **train}}
     )
-    found = Training(settings, CPU, tmp_path).advance()
+    found = Training.begin(settings, CPU, tmp_path).advance()
     assert set(epoch_metrics(settings)) == set(found) - {"tokens_per_s"}
 
 

@@ -10,7 +10,7 @@ CPU = torch.device("cpu")
 
 
 def trained(settings):
-    training, history = Training(settings, CPU), []
+    training, history = Training.begin(settings, CPU), []
     while not training.finished:
         found = training.advance()
         history.append({name: value for name, value in found.items() if name != "tokens_per_s"})

@@ -25,7 +25,7 @@ def test_terms_conform_with_and_without_state_and_draws(check, name):
 def test_a_term_is_added_with_its_weight_to_the_gradients_of_each_part(tmp_path):
     settings = trial(loss_terms=[{"name": "activity_of_layers", "weight": 0.5}], clip_norm=1e9)
     plain = trial(clip_norm=1e9)
-    ours, theirs = Training(settings, CPU, tmp_path), Training(plain, CPU, tmp_path)
+    ours, theirs = Training.begin(settings, CPU, tmp_path), Training.begin(plain, CPU, tmp_path)
     found = {}
     layers = [
         module for name, module in theirs.model.named_modules() if name.count(".") == 3 and ".part" in name
@@ -64,7 +64,7 @@ def test_a_term_sees_what_each_kind_of_task_is_scored_on(kind, tmp_path):
             "train": {**TRAIN, **train, "loss_terms": [{"name": "shown"}]},
         }
     )
-    assert Training(settings, CPU, tmp_path).advance()["shown"] == 0.0
+    assert Training.begin(settings, CPU, tmp_path).advance()["shown"] == 0.0
     assert len(part_examples.SEEN) == 2 * settings.train.accumulate
     for inputs, outputs, targets, step in part_examples.SEEN:
         assert inputs[0] == 4 // settings.train.accumulate
@@ -84,7 +84,7 @@ def test_a_term_sees_what_each_kind_of_task_is_scored_on(kind, tmp_path):
 )
 def test_a_term_that_is_no_number_fails_its_trial(flaw, error, tmp_path, golden):
     with golden.raises(error):
-        Training(trial(loss_terms=[{"name": "shown", "flaw": flaw}]), CPU, tmp_path).advance()
+        Training.begin(trial(loss_terms=[{"name": "shown", "flaw": flaw}]), CPU, tmp_path).advance()
 
 
 def test_the_id_covers_terms_and_their_keys_and_nothing_where_there_are_none():
@@ -130,7 +130,7 @@ def test_modules_that_a_model_lacks_are_reported_before_anything_is_trained(tmp_
 def test_the_mean_of_a_term_with_a_better_direction_can_end_a_training(tmp_path):
     ending = {"metric": "activity_of_layers", "patience": 1, "min_change": 1e9}
     terms = [{"name": "activity_of_layers", "weight": 0.1}]
-    training = Training(trial(loss_terms=terms, early_stopping=ending, epochs=9), CPU, tmp_path)
+    training = Training.begin(trial(loss_terms=terms, early_stopping=ending, epochs=9), CPU, tmp_path)
     while not training.finished:
         training.advance()
     assert training.epoch == 2

@@ -40,7 +40,7 @@ def make(monkeypatch, data):
         if task["name"] == "reverse":
             train["curriculum"] = {"start": 3}
         model = {"recipe": recipe, "d_model": 8}
-        return Training(
+        return Training.begin(
             TrialSettings.model_validate({"model": model, "task": task, "train": train}), CPU, data
         )
 

@@ -43,14 +43,14 @@ def _watched(tmp_path, settings):
         held = []
 
         class Watched(Training):
-            def __init__(self, *given):
-                super().__init__(*given)
+            def __init__(self, *given, **parts):
+                super().__init__(*given, **parts)
                 held.extend(weakref.ref(each) for each in (self, self.model, self.optimizer))
                 held.extend(map(weakref.ref, self.model.parameters()))
 
         trial = Trial(study="tiny", levels={"seed": 0}, settings=settings(epochs=2, **given))
         job = Job(trial=trial, attempt=0, run="run")
-        return Attempt(job, Store(tmp_path), CPU, make_training=Watched), held
+        return Attempt(job, Store(tmp_path), CPU, make_training=Watched.begin), held
 
     return watched
 
@@ -132,7 +132,7 @@ def test_the_ninth_model_of_a_process_is_compiled_like_the_first(settings, monke
     counted = count_programs(monkeypatch)
     frames = []
     for seed in range(10):
-        training = Training(settings(seed=seed, compile=True, epochs=1, steps_per_epoch=1), CPU)
+        training = Training.begin(settings(seed=seed, compile=True, epochs=1, steps_per_epoch=1), CPU)
         training.advance()
         frames.append(counted.frame_count)
     added = [after - before for before, after in zip([0, *frames], frames, strict=False)]
@@ -146,7 +146,7 @@ def test_the_ninth_model_of_a_process_is_compiled_like_the_first(settings, monke
 def test_more_lengths_are_compiled_than_torch_makes_programs_of_by_itself(settings, monkeypatch):
     counted = count_programs(monkeypatch)
     train = {"curriculum": None, "lengths": [1, 12], "compile": True, "epochs": 1, "steps_per_epoch": 60}
-    training, lengths = Training(settings("lstm", **train), CPU), set()
+    training, lengths = Training.begin(settings("lstm", **train), CPU), set()
     training.model.body.register_forward_pre_hook(lambda _, given: lengths.add(given[0].shape[1]))
     training.advance()
     assert len(lengths) == 12

@@ -107,12 +107,12 @@ def settings(recipe, task, **train):
 )
 def test_a_model_that_looks_ahead_is_found_once_it_is_trained(recipe, task, tmp_path):
     with pytest.raises(LeakError, match=r"sees the future: .* \d+ "):
-        Training(settings(recipe, task), CPU, tmp_path).advance()
+        Training.begin(settings(recipe, task), CPU, tmp_path).advance()
 
 
 @pytest.mark.parametrize(("block", "steps"), [("twelve", 0), ("gated", 2)])
 def test_a_block_of_others_that_looks_ahead_at_once_is_found_before_the_first_step(block, steps, tmp_path):
-    trained = Training(settings(f"conv(k=3) >> {block}(k=1)", TEXT), CPU, tmp_path)
+    trained = Training.begin(settings(f"conv(k=3) >> {block}(k=1)", TEXT), CPU, tmp_path)
     with pytest.raises(LeakError):
         trained.advance()
     assert trained.step == steps
@@ -139,7 +139,7 @@ def test_a_pack_takes_no_step_of_a_block_of_others_that_looks_ahead_at_once(tmp_
 def test_a_decoder_that_looks_ahead_is_found(few, block, tmp_path):
     asked = settings(f"seq2seq(conv(k=3), conv(k=3) >> {block}(k=1))", {"name": "reverse_copy"})
     with pytest.raises(LeakError, match="sees the future"):
-        Training(asked, CPU, tmp_path).advance()
+        Training.begin(asked, CPU, tmp_path).advance()
 
 
 @pytest.mark.heavy
@@ -180,7 +180,7 @@ def test_only_the_tested_length_may_be_long_enough_to_show_a_distant_leak(tmp_pa
     ],
 )
 def test_decoders_that_do_not_are_trained(few, recipe, tmp_path):
-    trained = Training(settings(recipe, {"name": "reverse_copy"}), CPU, tmp_path)
+    trained = Training.begin(settings(recipe, {"name": "reverse_copy"}), CPU, tmp_path)
     for _ in range(2):
         trained.advance()
 
@@ -195,14 +195,14 @@ def test_decoders_that_do_not_are_trained(few, recipe, tmp_path):
 )
 @pytest.mark.parametrize("task", [TEXT, LINES], ids=["stream", "lines"])
 def test_language_models_that_do_not_are_trained(recipe, task, tmp_path):
-    trained = Training(settings(recipe, task, precision="float32"), CPU, tmp_path)
+    trained = Training.begin(settings(recipe, task, precision="float32"), CPU, tmp_path)
     for _ in range(2):
         trained.advance()
 
 
 @pytest.mark.parametrize("recipe", ["conv(k=3)", "twelve(k=1)"])
 def test_where_a_gpu_has_no_memory_for_the_copy_the_cpu_looks(recipe, tmp_path, caplog):
-    trained = Training(settings(recipe, TEXT), CPU, tmp_path)
+    trained = Training.begin(settings(recipe, TEXT), CPU, tmp_path)
     view, asked = trained.objective.causal_view(), []
 
     def outputs(model, rows):
@@ -223,7 +223,7 @@ def test_where_a_gpu_has_no_memory_for_the_copy_the_cpu_looks(recipe, tmp_path, 
 
 
 def test_other_exceptions_are_not_taken_for_a_lack_of_memory(tmp_path):
-    trained = Training(settings("conv(k=3)", TEXT), CPU, tmp_path)
+    trained = Training.begin(settings("conv(k=3)", TEXT), CPU, tmp_path)
 
     def outputs(model, rows):
         raise RuntimeError("expected another shape")
@@ -240,7 +240,7 @@ def test_other_exceptions_are_not_taken_for_a_lack_of_memory(tmp_path):
     ],
 )
 def test_a_view_looks_wherever_model_and_inputs_are(few, recipe, task, tmp_path):
-    trained = Training(settings(recipe, task), CPU, tmp_path)
+    trained = Training.begin(settings(recipe, task), CPU, tmp_path)
     view = trained.objective.causal_view()
     found = view.outputs(trained.model.to("meta"), view.inputs[None].to("meta"))
     assert found.is_meta and len(found[0]) in (len(view.inputs), len(view.inputs) - 1)

@@ -31,10 +31,10 @@ def job(settings):
     return make
 
 
-def outcome(folder, job, make_training=Training):
+def outcome(folder, job, kind=Training):
     """Return the events of a trial, and its row."""
     store = Store(folder)
-    attempt, events = Attempt(job, store, CPU, make_training=make_training), []
+    attempt, events = Attempt(job, store, CPU, make_training=kind.begin), []
     while not attempt.ended:
         events.append(attempt.advance())
     return events, store.trials().to_dicts()[0]

@@ -74,7 +74,7 @@ def make_training(kind, folder):
             **train,
         },
     }
-    return Training(TrialSettings.model_validate(settings), CPU, folder)
+    return Training.begin(TrialSettings.model_validate(settings), CPU, folder)
 
 
 def finish(training):

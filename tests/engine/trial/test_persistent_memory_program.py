@@ -66,7 +66,7 @@ def test_curves_from_the_same_weights_coincide(recipe, tmp_path):
             },
         }
     )
-    training = Training(settings, torch.device("cpu"), tmp_path)
+    training = Training.begin(settings, torch.device("cpu"), tmp_path)
     sizes = {"layers": 2, "heads": 4, "span": 64, "ramp": 32}
     rule = {"lr": 0.07, "warmup": 100, "clip": 0.03, "span_loss": 1e-6}
     started = training.state()  # spans of 0 stand on the kink of the ramp, whose slope is not defined

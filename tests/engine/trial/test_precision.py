@@ -80,7 +80,7 @@ def test_a_training_has_its_precision_forward_backward_and_in_evaluation(
 ):
     monkeypatch.setattr(training, "check_precision", lambda *_: None)
     before, seen = precisions(), set()
-    trained = Training(settings(precision=precision), CPU)
+    trained = Training.begin(settings(precision=precision), CPU)
     model = trained.model
     model.register_forward_hook(lambda *_: seen.add((model.training, "forward", *precisions())))
     next(model.parameters()).register_hook(lambda _: seen.add((model.training, "backward", *precisions())))
@@ -99,8 +99,8 @@ def test_two_precisions_take_turns_without_disturbing_each_other(settings):
         return list(zip(*turns, strict=True))
 
     float32, bf16 = (settings(precision=precision) for precision in ("float32", "bf16"))
-    alone = [losses(Training(each, CPU))[0] for each in (float32, bf16)]
-    assert losses(Training(float32, CPU), Training(bf16, CPU)) == alone
+    alone = [losses(Training.begin(each, CPU))[0] for each in (float32, bf16)]
+    assert losses(Training.begin(float32, CPU), Training.begin(bf16, CPU)) == alone
     assert alone[0] != alone[1]
 
 
@@ -112,7 +112,7 @@ def test_steps_that_are_too_small_for_bf16_are_float32_to_the_last_bit(settings)
             "steps_per_epoch": 1,
             "curriculum": {"start": length},
         }
-        training = Training(settings("sa(heads=2) + conv(k=3) >> ff(16)", **train), CPU)
+        training = Training.begin(settings("sa(heads=2) + conv(k=3) >> ff(16)", **train), CPU)
         return [training.advance()["loss"] for _ in range(2)]
 
     last_short, first_long = 319, 320  # of 32 sequences at width 16
@@ -123,7 +123,7 @@ def test_steps_that_are_too_small_for_bf16_are_float32_to_the_last_bit(settings)
 def test_the_parts_of_an_accumulated_batch_decide_about_bf16(settings):
     def loss(precision, parts):
         train = {"precision": precision, "batch_size": 32, "steps_per_epoch": 1, "curriculum": {"start": 320}}
-        return Training(settings(accumulate=parts, **train), CPU).advance()["loss"]
+        return Training.begin(settings(accumulate=parts, **train), CPU).advance()["loss"]
 
     assert loss("bf16", 2) == loss("float32", 2)
     assert loss("bf16", 1) != loss("float32", 1)
@@ -132,7 +132,7 @@ def test_the_parts_of_an_accumulated_batch_decide_about_bf16(settings):
 def test_a_trial_learns_the_same_whatever_its_process_has_chosen(settings, choose):
     def loss(chosen):
         choose(chosen)
-        return Training(settings(recipe="gru >> conv(k=3) >> ff(16)"), CPU).advance()["loss"]
+        return Training.begin(settings(recipe="gru >> conv(k=3) >> ff(16)"), CPU).advance()["loss"]
 
     assert loss("highest") == loss("medium")
 
@@ -141,7 +141,7 @@ def test_a_precision_that_the_device_lacks_is_refused(settings, monkeypatch):
     for precision in ("float32", "bf16"):
         check_precision(precision, CPU)
     with pytest.raises(PrecisionError) as error:
-        Training(settings(precision="tf32"), CPU)
+        Training.begin(settings(precision="tf32"), CPU)
     assert str(error.value) == NO_GPU
     monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "0")
     with pytest.raises(PrecisionError) as error:

@@ -25,7 +25,7 @@ def rate(training):
 
 
 def test_each_epoch_ends_with_the_step_that_passes_its_share_of_the_time(timed):
-    training = Training(timed, CPU)
+    training = Training.begin(timed, CPU)
     assert not training.finished
     training.advance()
     assert (training.step, training.finished) == (4, False)
@@ -35,13 +35,13 @@ def test_each_epoch_ends_with_the_step_that_passes_its_share_of_the_time(timed):
 
 def test_a_step_longer_than_the_time_is_the_only_one_of_its_epoch(timed):
     short = timed.model_copy(update={"train": timed.train.model_copy(update={"seconds": 0.5})})
-    training = Training(short, CPU)
+    training = Training.begin(short, CPU)
     training.advance()
     assert training.step == 1
 
 
 def test_the_schedule_is_at_the_fraction_of_the_time_that_is_spent(timed):
-    training, rates = Training(timed, CPU), []
+    training, rates = Training.begin(timed, CPU), []
     first = rate(training)
     while not training.finished:
         training.advance(lambda: rates.append(rate(training)))
@@ -50,9 +50,9 @@ def test_the_schedule_is_at_the_fraction_of_the_time_that_is_spent(timed):
 
 
 def test_the_spent_time_goes_through_a_checkpoint(timed):
-    training = Training(timed, CPU)
+    training = Training.begin(timed, CPU)
     training.take_steps(3)
-    resumed = Training(timed, CPU)
+    resumed = Training.begin(timed, CPU)
     resumed.restore(pickle.loads(pickle.dumps(training.state())))
     resumed.advance()
     assert resumed.step == 4
@@ -61,9 +61,9 @@ def test_the_spent_time_goes_through_a_checkpoint(timed):
 
 
 def test_the_mean_loss_and_the_work_are_of_the_steps_that_were_taken(timed, settings):
-    training = Training(timed, CPU)
+    training = Training.begin(timed, CPU)
     losses = training.advance()
-    counted = Training(
+    counted = Training.begin(
         settings(task="reverse", epochs=2, steps_per_epoch=4, schedule={"name": "linear"}), CPU
     )
     same = counted.advance()

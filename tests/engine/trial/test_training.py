@@ -17,7 +17,7 @@ TIMED = "tokens_per_s"
 
 def trained(settings, epochs=None, device=CPU):
     """Return a training after its epochs, and the metrics of each without speeds."""
-    training, history = Training(settings, device), []
+    training, history = Training.begin(settings, device), []
     while not training.finished and (epochs is None or training.epoch < epochs):
         history.append({name: value for name, value in training.advance().items() if name != TIMED})
     return training, history
@@ -38,7 +38,7 @@ def test_a_restored_state_resumes_bit_for_bit(settings, recipe, device, monkeypa
     whole, history = trained(made, device=device)
     half, first = trained(made, epochs=2, device=device)
     state = pickle.loads(pickle.dumps(half.state()))
-    rest = Training(made, device)
+    rest = Training.begin(made, device)
     rest.restore(state)
     second = []
     while not rest.finished:
@@ -57,7 +57,7 @@ def test_a_gpu_trains_as_the_processor_does(settings, device):
 
 def test_two_trainings_that_take_turns_do_not_disturb_each_other(settings):
     _, alone = trained(settings())
-    first, second = Training(settings(), CPU), Training(settings(seed=1), CPU)
+    first, second = Training.begin(settings(), CPU), Training.begin(settings(seed=1), CPU)
     turns = []
     while not first.finished:
         turns.append({name: value for name, value in first.advance().items() if name != TIMED})
@@ -69,7 +69,7 @@ def test_a_training_leaves_the_random_stream_of_its_process_alone(settings):
     torch.manual_seed(7)
     expected = torch.rand(3)
     torch.manual_seed(7)
-    Training(settings(), CPU).advance()
+    Training.begin(settings(), CPU).advance()
     assert torch.equal(torch.rand(3), expected)
 
 
@@ -80,10 +80,13 @@ def test_the_order_of_a_sum_changes_no_bit(settings):
 
 
 def test_cells_of_one_seed_see_the_same_data(settings):
-    first, second = Training(settings(recipe="ff(8)"), CPU), Training(settings(recipe="conv(k=3)"), CPU)
+    first, second = (
+        Training.begin(settings(recipe="ff(8)"), CPU),
+        Training.begin(settings(recipe="conv(k=3)"), CPU),
+    )
     assert torch.equal(first.state()["objective"]["data"], second.state()["objective"]["data"])
     assert not torch.equal(
-        first.state()["objective"]["data"], Training(settings(seed=1), CPU).state()["objective"]["data"]
+        first.state()["objective"]["data"], Training.begin(settings(seed=1), CPU).state()["objective"]["data"]
     )
 
 
@@ -94,7 +97,7 @@ def test_the_length_of_not_grows_by_one_in_every_epoch(settings):
 
 
 def test_a_loss_that_is_not_a_number_names_its_epoch(settings, golden):
-    training = Training(settings(optimizer={"name": "sgd", "lr": 1e30}), CPU)
+    training = Training.begin(settings(optimizer={"name": "sgd", "lr": 1e30}), CPU)
     with golden.raises(NotANumberError):
         training.advance()
 

@@ -119,7 +119,7 @@ def training_on_meta(asked, folder):
     }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("activemem.engine.trial.training.make_weights", without_values)
-        training = Training(TrialSettings.model_validate(settings), torch.device("cpu"), folder)
+        training = Training.begin(TrialSettings.model_validate(settings), torch.device("cpu"), folder)
     training.device = training.objective.device = META
     return training
 

@@ -52,7 +52,7 @@ def test_texts_and_pairs_hold_what_the_longest_that_is_trained_on_holds(tmp_path
         )
         found.append(load_study(text).trials[0].settings)
     assert [step_memory(settings).tokens for settings in found] == [50, 21]
-    training = Training(found[0], torch.device("cpu"), tmp_path)
+    training = Training.begin(found[0], torch.device("cpu"), tmp_path)
     measured = max(peak_bytes(training) for _ in range(8))
     assert 0.5 * measured < step_memory(found[0]).total < 1.6 * measured
 
@@ -101,7 +101,7 @@ def test_the_estimated_memory_of_a_step_is_within_15_percent_of_torch_allocation
 ):
     monkeypatch.setattr(correlation, "choose_tile", lambda *_: None)  # as on a GPU
     settings = shaped(mixer, width, length, batch, dropout)
-    measured = peak_bytes(Training(settings, torch.device("cpu")))
+    measured = peak_bytes(Training.begin(settings, torch.device("cpu")))
     if mixer == "lstm" and Version(torch.__version__) < Version("2.13"):
         pytest.skip(OTHER_LSTM)
     assert 0.85 * measured < step_memory(settings).total < 1.15 * measured
@@ -214,7 +214,7 @@ def test_a_step_that_computes_activations_again_holds_less_as_the_plan_says(tmp_
     train = {"batch_size": 8, "curriculum": {"start": 40}}
     study = load_study(study_text(model=recipe, task={"name": "reverse"}, train=train, factors={"seed": [0]}))
     settings, found = study.trials[0].settings, []
-    for checkpoints, begin in ((False, Training), (True, partial(Training, recomputes=True))):
+    for checkpoints, begin in ((False, Training.begin), (True, partial(Training.begin, recomputes=True))):
         held = step_memory(settings, checkpoints=checkpoints).total
         measured = peak_bytes(begin(settings, torch.device("cpu"), tmp_path))
         assert 0.5 * measured < held < 1.6 * measured

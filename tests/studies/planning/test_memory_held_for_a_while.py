@@ -33,7 +33,7 @@ def test_a_step_of_a_study_holds_what_its_plan_says(name, recipe, tmp_path):
     settings = found[0]
     if "lstm" in recipe and Version(torch.__version__) < Version("2.13"):
         pytest.skip(OTHER_LSTM)
-    measured = peak_bytes(Training(settings, torch.device("cpu"), tmp_path), steps=2)
+    measured = peak_bytes(Training.begin(settings, torch.device("cpu"), tmp_path), steps=2)
     most = 1.8 if "lstm" in recipe else 1.15  # these two batches have 14 symbols, the longest has 20
     assert 0.85 * measured < step_memory(settings).total < most * measured
 
@@ -59,7 +59,7 @@ def test_windows_over_a_stream_hold_what_a_plan_says(recipe, tmp_path):
         model={"recipe": recipe, "d_model": 64}, task=task, train={"curriculum": None}, factors={"seed": [0]}
     )
     settings = load_study(text).trials[0].settings
-    measured = peak_bytes(Training(settings, torch.device("cpu"), tmp_path), steps=2)
+    measured = peak_bytes(Training.begin(settings, torch.device("cpu"), tmp_path), steps=2)
     assert 0.85 * measured < step_memory(settings).total < 1.15 * measured
 
 

@@ -21,7 +21,7 @@ def test_the_planned_memory_of_a_step_is_near_torch_allocations_on_a_gpu(mixer, 
     gc.collect()
     torch.cuda.empty_cache()
     before = torch.cuda.memory_allocated()
-    training = Training(settings, torch.device("cuda"))
+    training = Training.begin(settings, torch.device("cuda"))
     training.model.train()
     for _ in range(2):  # the state of the optimiser is there from the first step on
         training.optimizer.zero_grad()
