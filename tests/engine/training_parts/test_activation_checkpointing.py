@@ -67,7 +67,7 @@ def assert_same_bits(one, other):
 def test_steps_have_the_bits_that_they_have_with_all_activations_kept(kind):
     recipe, task, train = KINDS[kind]
     settings, begin = settings_of(recipe, task, **train), partial(Training.begin, recomputes=True)
-    plain, found = (make(settings, CPU, Path("data")) for make in (Training, begin))
+    plain, found = (make(settings, CPU, Path("data")) for make in (Training.begin, begin))
     assert any(stack.checkpoints for stack in outermost_stacks(found.model))
     take(plain, 3)
     take(found, 2)
@@ -83,7 +83,8 @@ def test_loss_terms_see_what_layers_give_once():
     recipe, task, _ = KINDS["attention"]
     settings = settings_of(recipe, task, loss_terms=[{"name": "activity_of_layers", "weight": 0.1}])
     plain, found = (
-        make(settings, CPU, Path("data")) for make in (Training, partial(Training.begin, recomputes=True))
+        make(settings, CPU, Path("data"))
+        for make in (Training.begin, partial(Training.begin, recomputes=True))
     )
     take(plain, 2)
     take(found, 2)
@@ -131,7 +132,7 @@ def test_a_study_has_the_same_rows_under_the_same_ids(tmp_path, tiny, notes):
 def test_a_gpu_drops_the_same_again(kind):
     recipe, task, train = KINDS[kind]
     found = []
-    for make in (Training, partial(Training.begin, recomputes=True)):
+    for make in (Training.begin, partial(Training.begin, recomputes=True)):
         training = make(settings_of(recipe, task, **train), torch.device("cuda"), Path("data"))
         take(training, 3)
         found.append(training.state())
