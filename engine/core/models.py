@@ -38,12 +38,12 @@ AnyModel = Model | TransductionModel
 
 def build_model(settings: TrialSettings, generator: torch.Generator) -> AnyModel:
     """Build the model of a trial on the CPU. `generator` draws the initial weights."""
-    return build(settings.model.recipe, settings.config, generator=generator)
+    return build(read_recipe(settings.model.recipe), settings.config, generator=generator)
 
 
 def meta_model(settings: TrialSettings) -> AnyModel:
     """Build a trial's model on the meta device. There weights have names and shapes but take no memory."""
-    return build_on_meta(settings.model.recipe, settings.config)
+    return build_on_meta(read_recipe(settings.model.recipe), settings.config)
 
 
 def autocast(

@@ -14,7 +14,7 @@ from torch.nn.functional import one_hot
 
 from ...blocks.plugin_checks import check_plugin_block
 from ...errors import ActivememError
-from ...grammar import ModelInterface, parse
+from ...grammar import ModelInterface
 from ...grammar.nodes import BlockNode, walk
 from ...plugins import OWN, PluginError
 from ...studies.catalog.tasks import (
@@ -31,7 +31,7 @@ from ...studies.catalog.tasks import (
 from ...studies.catalog.tasks.synthetic import LengthTask
 from ...studies.resolve.costs import reads_lines
 from ...studies.schema.reported_metrics import epoch_metrics
-from ...studies.schema.settings import TrialSettings
+from ...studies.schema.settings import TrialSettings, read_recipe
 from ..core.models import build_model, check_precision
 from ..core.resources import Machine
 from ..corpora.files import DataError
@@ -58,7 +58,7 @@ def check_plugin_blocks(all_settings: Iterable[TrialSettings]) -> None:
     blocks = {
         (block, causal, width, has_padding): None
         for recipe, causal, width, has_padding in models
-        for block in walk(parse(recipe).root)
+        for block in walk(read_recipe(recipe).root)
         if isinstance(block, BlockNode)
     }
     faults = list[str]()

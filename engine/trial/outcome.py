@@ -22,11 +22,10 @@ from pathlib import Path
 import torch
 
 from ... import __version__
-from ...grammar import parse
 from ...storage import MetricRow, Store, TrialRow
 from ...studies.planning.reused_trials import ShorterTrial
 from ...studies.resolve.trial import Trial, settings_to_json, shown
-from ...studies.schema.settings import TrialSettings
+from ...studies.schema.settings import TrialSettings, read_recipe
 from ..core.models import ModelFile, write_model_file
 from .training import TOKENS_PER_S, Training
 
@@ -182,7 +181,7 @@ def trial_row(
     The first line of `reason` summarises why it has this `status`.
     """
     trial, settings = job.trial, job.trial.settings
-    recipe = parse(settings.model.recipe)
+    recipe = read_recipe(settings.model.recipe)
     return TrialRow(
         trial=trial.id,
         attempt=job.attempt,
