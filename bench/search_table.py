@@ -14,7 +14,7 @@ import polars as pl
 
 from activemem.storage import Store
 from activemem.studies.planning.final_values import row_values
-from activemem.studies.resolve.search_points import enumerate_points
+from activemem.studies.schema.search import enumerate_points
 from activemem.studies.study import load_study
 
 STUDY = Path(__file__).with_name(f"{sys.argv[2]}.toml")

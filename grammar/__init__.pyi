@@ -44,6 +44,7 @@ from .vocabulary.spec import registered_names as registered_names
 # isort: split
 # Not promised: for other folders of the package, and for tests.
 from .canonical import identity as identity
+from .canonical import option_label as option_label
 from .checker import find_conflict as find_conflict
 from .difference import DistanceTree as DistanceTree
 from .difference import ablations as ablations
@@ -51,7 +52,6 @@ from .difference import describe_difference as describe_difference
 from .difference import node_label as node_label
 from .difference import node_parts as node_parts
 from .difference import replacement_cost as replacement_cost
-from .dimensions import option_label as option_label
 from .dimensions import resolve as resolve
 from .expressions import BlockFactory as BlockFactory
 from .expressions import BlockRecipe as BlockRecipe

@@ -17,6 +17,7 @@ from .nodes import (
     IntegerDimension,
     RealDimension,
     RepeatNode,
+    Scalar,
     SeriesNode,
     SumNode,
     TiedNode,
@@ -33,6 +34,14 @@ def render(node: Value) -> str:
     Arguments are in declared order. Default values and needless parentheses are left out.
     """
     return _Renderer().render(node)
+
+
+def option_label(option: Value) -> Scalar:
+    """Return the name of an option of a choice, as it appears in results.
+
+    It is the number or word itself. If the option is a part of a recipe, it is the part's text.
+    """
+    return option if isinstance(option, int | float | str) else render(option)
 
 
 def render_operand(node: Value, operator: str) -> str:

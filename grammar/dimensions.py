@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from .canonical import render
+from .canonical import option_label, render
 from .nodes import (
     BlockNode,
     ChoiceDimension,
@@ -36,14 +36,6 @@ Resolver = Callable[[str, Dimension], Scalar | Dimension | HoleNode]
 
 It returns a value, the label of a choice's option, a hole, or the dimension itself to leave it open.
 """
-
-
-def option_label(option: Value) -> Scalar:
-    """Return the name of an option of a choice, as it appears in results.
-
-    It is the number or word itself. If the option is a part of a recipe, it is the part's text.
-    """
-    return option if isinstance(option, int | float | str) else render(option)
 
 
 def resolve(root: Node, resolver: Resolver) -> Node:

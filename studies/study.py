@@ -24,7 +24,6 @@ from .presentation.kinds import (
 )
 from .resolve.draft import Draft, check_holes, check_levels, check_recipes, read_fragments, recipe_dimensions
 from .resolve.grid import SearchSource, StudyBudget, TrialSource, build_grid
-from .resolve.search_points import count_points, resolve_point
 from .resolve.template import TRIAL_TABLES, Template, resolve_settings
 from .resolve.trial import Trial
 from .schema.design import (
@@ -46,6 +45,7 @@ from .schema.search import (
     check_search_ends,
     check_search_space,
     contains,
+    count_points,
     default_sampler,
     read_baseline,
     read_search,
@@ -339,7 +339,7 @@ class Study:
 
         A dimension inside an option of another dimension is inactive if that option is not chosen.
         """
-        return resolve_point(self.template, self.dimensions, self._fixed, suggest)
+        return self.template.choose(self.dimensions, self._fixed, suggest)
 
     def trial_for(
         self, values: Mapping[str, Level | Recipe], seed: int = 0, at: Mapping[str, Level] | None = None
@@ -351,7 +351,9 @@ class Study:
         fit.
         """
         plain = {name: value.text if isinstance(value, Recipe) else value for name, value in values.items()}
-        used = self.choose(lambda name, dimension: plain.get(name, representative_values(dimension)[0]))
+        used = self.choose(
+            lambda name, dimension: plain[name] if name in plain else representative_values(dimension)[0]
+        )
         if used.keys() - values.keys() or values.keys() - self.dimensions.keys():
             expected, got = (", ".join(sorted(names)) or "none" for names in (used, values))
             raise ValueError(f"expected values of {expected}, got {got}")

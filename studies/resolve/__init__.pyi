@@ -9,8 +9,6 @@ from .costs import model_cost as model_cost
 from .costs import reach as reach
 from .costs import sequence_tokens as sequence_tokens
 from .costs import step_flops as step_flops
-from .search_points import enumerate_points as enumerate_points
-from .search_points import is_enumerable as is_enumerable
 from .trial import code_fault as code_fault
 from .trial import code_here as code_here
 from .trial import settings_from_json as settings_from_json

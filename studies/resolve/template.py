@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ...grammar import Recipe, RecipeError, lookup
-from ...grammar.nodes import BlockNode, HoleNode, Node, RepeatNode, walk
+from ...grammar.dimensions import resolve
+from ...grammar.nodes import BlockNode, Dimension, HoleNode, Node, RepeatNode, walk
 from ..catalog.tasks.algorithmic import AlgorithmicTask
 from ..schema.factors import ABSENT, SEED, TableLevels
+from ..schema.search import Suggest
 from ..schema.settings import (
     BUDGET_KEYS,
     RECIPE_PATH,
@@ -213,6 +215,35 @@ class Template:
             keep_recipe(filled.text, filled)
             self._recipes[key] = filled.text
         return self._recipes[key]
+
+    def choose(
+        self, dimensions: Mapping[str, Dimension], fixed: Mapping[str, Level], suggest: Suggest
+    ) -> dict[str, Level]:
+        """Choose the values of a search point by calling `suggest`.
+
+        Return them by dimension, in the order of `dimensions`. Only active dimensions are included: a
+        dimension inside an option is active only if the option is chosen. Dimensions in the recipe are chosen
+        first, in text order. Then come the dimensions that fill the recipe's placeholders, the placeholders
+        in the values of these dimensions, and the placeholders of other tables. Raise ValueError for a value
+        outside its dimension.
+        """
+        chosen: dict[str, Level] = {}
+
+        def value(name: str) -> Level:
+            if name in dimensions and name not in chosen:
+                chosen[name] = suggest(name, dimensions[name])
+            return chosen[name] if name in chosen else fixed[name]
+
+        recipe = self.expand(self.texts[RECIPE_PATH])
+        holes = list(recipe.holes)
+        if recipe.dimensions:  # without dimensions, all placeholders of the recipe are used
+            taken = resolve(recipe.root, lambda name, _: value(name))
+            holes = list(dict.fromkeys(node.name for node in walk(taken) if isinstance(node, HoleNode)))
+        holes += self.other_holes
+        for hole in holes:  # the loop appends to this list
+            if isinstance(level := value(hole), str):
+                holes += [inner for inner in self.names_in_level(level, hole) if inner not in holes]
+        return {name: chosen[name] for name in dimensions if name in chosen}
 
     def _needed(self, recipe: Recipe, values: Mapping[str, Level]) -> list[str]:
         """Return those names in `values` that change the text of a recipe.

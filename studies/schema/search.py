@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any
 
 from ...errors import FaultCollector, nearest_hint
 from ...grammar import Parameter, RecipeError
+from ...grammar.canonical import option_label
 from ...grammar.checker import NUMBER_FORMS, parse_range
-from ...grammar.dimensions import option_label
 from ...grammar.nodes import ChoiceDimension, Dimension, IntegerDimension, RealDimension
 from ...grammar.parser import ArgumentSyntax, CallSyntax, NumberSyntax, parse_syntax
 from ..catalog.metrics import COSTS, MODEL_COSTS
@@ -37,6 +37,9 @@ from .settings import Level, StudySettings, TrialSettings
 
 _PROBES = 200
 """The number of points that are drawn to find dimensions that some points lack."""
+
+MAX_COUNTED = 2_000
+"""The maximum number of combinations that are resolved to count a space's points, each in about 1 ms."""
 
 Suggest = Callable[[str, Dimension], Level]
 """Chooses the value of a dimension, given its name."""
@@ -321,6 +324,75 @@ def representative_values(dimension: Dimension) -> tuple[Level, ...]:
     if isinstance(dimension, ChoiceDimension):
         return tuple(option_label(option) for option in dimension.options)
     return (dimension.low, dimension.high)
+
+
+def enumerate_points(choose: ChoosePoint) -> Iterator[dict[str, Level]]:
+    """Yield every point of a space.
+
+    The points come in the order of nested loops over the dimensions: the last dimension changes fastest.
+    Equivalent points are all included. Raise ValueError for a real dimension.
+    """
+    # It works like an odometer: the last digit advances, and digits at their end are dropped. Another value
+    # may activate other dimensions, so digits after the changed one are found anew by calling `choose`.
+    digits: list[tuple[int, int]] = []  # for each suggested dimension the index and the number of its values
+    while True:
+        depth = 0
+
+        def suggest(name: str, dimension: Dimension) -> Level:
+            nonlocal depth
+            values = _listed_values(name, dimension)
+            if depth == len(digits):
+                digits.append((0, len(values)))
+            depth += 1
+            return values[digits[depth - 1][0]]
+
+        yield choose(suggest)
+        while digits and digits[-1][0] + 1 == digits[-1][1]:
+            digits.pop()
+        if not digits:
+            return
+        digits[-1] = (digits[-1][0] + 1, digits[-1][1])
+
+
+def count_points(
+    choose: ChoosePoint,
+    dimensions: Mapping[str, Dimension],
+    identify: Callable[[Mapping[str, Level]], str | None],
+    most: int,
+) -> int:
+    """Return the number of different points of a search space.
+
+    Return `most` if there are more. `identify` returns a key that equal points share, or None for a point
+    that the study does not allow. The result is `most` if an allowed point has a real number, or if
+    MAX_COUNTED combinations of values do not decide it.
+    """
+    real = {name for name, dimension in dimensions.items() if isinstance(dimension, RealDimension)}
+
+    def choose_listed(suggest: Suggest) -> dict[str, Level]:
+        return choose(lambda name, each: each.low if isinstance(each, RealDimension) else suggest(name, each))
+
+    known = set[str]()
+    for number, values in enumerate(enumerate_points(choose_listed)):
+        if number >= MAX_COUNTED:
+            return most
+        if (identity := identify(values)) is not None:
+            known.add(identity)
+            if len(known) >= most or real & values.keys():
+                return most
+    return len(known)
+
+
+def is_enumerable(dimensions: Mapping[str, Dimension]) -> bool:
+    """Return whether a space has finitely many points."""
+    return not any(isinstance(dimension, RealDimension) for dimension in dimensions.values())
+
+
+def _listed_values(name: str, dimension: Dimension) -> Sequence[Level]:
+    if isinstance(dimension, RealDimension):
+        raise ValueError(f"expected a dimension with finitely many values, got the real numbers of {name}")
+    if isinstance(dimension, IntegerDimension):
+        return range(dimension.low, dimension.high + 1, dimension.step)
+    return representative_values(dimension)
 
 
 def contains(dimension: Dimension, value: object) -> bool:

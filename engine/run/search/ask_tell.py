@@ -32,8 +32,7 @@ from ....studies.catalog.samplers import (
     PluginSampler,
     TpeSettings,
 )
-from ....studies.resolve.search_points import enumerate_points, is_enumerable
-from ....studies.schema.search import default_sampler
+from ....studies.schema.search import default_sampler, enumerate_points, is_enumerable
 from ....studies.schema.search_settings import (
     SearchSettings,
 )

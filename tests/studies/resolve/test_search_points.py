@@ -4,8 +4,7 @@ import pytest
 
 from activemem import StudyError, load_study
 from activemem.grammar import ChoiceDimension, IntegerDimension, RealDimension, RecipeError
-from activemem.studies.resolve import enumerate_points, is_enumerable
-from activemem.studies.schema import read_dimension, representative_values
+from activemem.studies.schema import enumerate_points, is_enumerable, read_dimension, representative_values
 
 from ...study_texts import replaced, study_text
 

@@ -5,7 +5,7 @@ import pytest
 from activemem import load_study
 from activemem.engine.run.search import SearchService
 from activemem.storage import Store
-from activemem.studies.resolve import enumerate_points
+from activemem.studies.schema import enumerate_points
 from activemem.studies.searches import space_size, space_words
 
 from ...study_texts import study_text

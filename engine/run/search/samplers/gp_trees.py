@@ -34,7 +34,8 @@ from scipy.linalg import solve_triangular
 from scipy.special import ndtr, ndtri
 
 from .....grammar import RecipeError
-from .....grammar.dimensions import option_label, resolve
+from .....grammar.canonical import option_label
+from .....grammar.dimensions import resolve
 from .....grammar.nodes import (
     BlockNode,
     ChoiceDimension,

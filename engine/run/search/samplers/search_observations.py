@@ -21,7 +21,7 @@ from optuna.distributions import (
 )
 from optuna.trial import FrozenTrial, TrialState
 
-from .....grammar.dimensions import option_label
+from .....grammar.canonical import option_label
 from .....grammar.nodes import (
     ChoiceDimension,
     Dimension,
