@@ -171,8 +171,6 @@ class BuildSettings(_ConfigPart):
     unchanged except that attention logits are divided by head_width / 8. At another d_model the body's
     matrices get the learning rate of [train] times mup / d_model, the output is multiplied by the same
     factor, and its weights are initialised as at the base width"""
-    logit_cap: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """soft cap c of logits z: they become c tanh(z / c), as in Gemma 2 (default: no cap)"""
     zero_past: bool = False
     """for texts in streams: whether blocks see zero vectors before the beginning, instead of nothing"""
 
@@ -317,10 +315,6 @@ class ModelConfig:
         yield (
             settings.output_act == "none" or interface.targets is not None,
             f"output_act = {settings.output_act} needs targets, got {given}",
-        )
-        yield (
-            settings.logit_cap is None or (interface.targets is None and not clustered),
-            f"logit_cap needs logits as outputs, got {'clusters' if clustered else 'numbers'}",
         )
         symbols, given = (
             interface.columns is None and interface.predicts_symbols,

@@ -109,7 +109,6 @@ def transduction_faults(config: ModelConfig) -> list[str]:
         ),
         (not settings.position_kind.by_length, f"expected no {settings.position} positions in a transducer"),
         (not interface.bottleneck, "expected no bottleneck in a transducer, got one"),
-        (settings.logit_cap is None, f"expected no logit_cap in a transducer, got {settings.logit_cap}"),
         (
             settings.residual_init == "plain",
             f"expected residual_init plain in a transducer, got {settings.residual_init}",

@@ -192,13 +192,8 @@ class Model(BaseModel[ResidualStack]):
         return self.input_dropout(x) if self.config.settings.input_dropout else x, signal
 
     def _outputs(self, hidden: Tensor) -> Tensor:
-        y = self._capped(self.output(hidden))
+        y = self.output(hidden)
         return y if self.output_act is None else self.output_act(y)
-
-    def _capped(self, logits: Tensor) -> Tensor:
-        """Return c tanh(z / c) for logits z if there is a cap c (Gemma Team 2024, Gemma 2, section 2)."""
-        cap = self.config.settings.logit_cap
-        return logits if cap is None else cap * torch.tanh(logits / cap)
 
     def _normalise(self, x: Tensor) -> Tensor:
         y = x if self.norm is None else self.norm(x)
@@ -212,7 +207,7 @@ class Model(BaseModel[ResidualStack]):
             raise BuildError(f"expected a model that predicts symbols, got one that predicts {got}")
         if isinstance(self.output, AdaptiveSoftmax):
             return self.output.nll(hidden, targets)
-        logits = self._capped(self.output(hidden))
+        logits = self.output(hidden)
         return functional.cross_entropy(logits.flatten(0, -2), targets.flatten(), reduction="none").view_as(
             targets
         )
@@ -235,7 +230,7 @@ def build(
     - dropout: `dropout`, `attention_dropout`, `embedding_dropout`, `input_dropout`, `feedforward_dropout`
     - weights: `init`, `bias_init`, `residual_init`, `embedding`, `feedforward_std`, `attention_std`,
       `attention_output_std`, `mup`
-    - embedding and output: `tied`, `tied_bias`, `output_bias`, `output_act`, `logit_cap`, `cutoffs`,
+    - embedding and output: `tied`, `tied_bias`, `output_bias`, `output_act`, `cutoffs`,
       `project_first_cluster`
 
     A transducer gives a model of a source and a target, both of symbols. Weights are drawn from `generator`

@@ -113,7 +113,6 @@ def _measured(config: ModelConfig) -> ModelConfig:
     return configure(
         config,
         feedforward_dropout=0.1 if settings.inner_dropout else 0.0,
-        logit_cap=None if settings.logit_cap is None else 1.0,
         **found,
     )
 

@@ -243,12 +243,13 @@ def settings_from_json(text: str) -> TrialSettings:
     """Read the settings that `settings_to_json` wrote.
 
     Raise `StoreError` for any other text. Rows of earlier versions have the keys of all tasks, and keys of
-    [train] that there are no longer. Those that the task does not have, or that are not set, are dropped.
+    [model] and [train] that there are no longer. Those that the task does not have, or that are not set, are
+    dropped.
     """
     try:
         record = json.loads(text)
         record["task"] = _known_keys(record["task"])
-        record["train"] = {key: value for key, value in record["train"].items() if value not in (None, [])}
+        record |= {name: _set_keys(record[name]) for name in ("model", "train")}
         return TrialSettings.model_validate_json(json.dumps(record))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise StoreError(f"expected the settings of a trial ({' '.join(str(error).split())})") from error
@@ -260,9 +261,13 @@ def model_from_json(text: str) -> ModelSettings:
     Raise `StoreError` for other texts. This works without the plug-in of the trial's task.
     """
     try:
-        return ModelSettings.model_validate_json(json.dumps(json.loads(text)["model"]))
+        return ModelSettings.model_validate_json(json.dumps(_set_keys(json.loads(text)["model"])))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise StoreError(f"expected the model of a trial ({' '.join(str(error).split())})") from error
+
+
+def _set_keys(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if value not in (None, [])}
 
 
 def _known_keys(task: Mapping[str, Any]) -> dict[str, Any]:

@@ -202,7 +202,7 @@ class TrainSettings(StrictModel, table="train"):
     ] = ()
     """callbacks of plug-ins, called before the first epoch, after each epoch and after the last"""
     curriculum: CurriculumSettings | None = None
-    """for algorithmic tasks: how the length grows (default: from 5 without an end, unless `lengths` is set)"""
+    """for algorithmic tasks: how the length grows (default, if `lengths` is not set: from 5)"""
     lengths: Annotated[tuple[Length, Length], Field(strict=False)] | None = None
     """for algorithmic tasks, instead of a curriculum: the shortest and the longest length; each batch draws
     one length"""

@@ -36,6 +36,7 @@ SYNONYMS: Mapping[str, str] = {
         "max_step_flops": ("max_flops",),
         "min_fidelity": ("min_epochs",),
         "context": ("block",),
+        "spread": ("band",),
         "within": ("change",),
     }.items()
     for name in names
@@ -52,10 +53,21 @@ _CENTRE = 'a cell shows the mean over its seeds; interquartile means are [[table
 _GROUPS = "write a [[table]] for each group, with select; groups of weights are [[train.groups]]"
 _INTERACTIONS = "effects always have the interactions of all pairs of factors"
 _FIXED = {
+    "against": 'only a [[table]] of changes has against, "baseline" or "previous"',
     "arguments": "a list of listops has at most 10 arguments",
+    "constant_liar": "tpe counts points that still run as Optuna does by default",
     "depths": "needle is tested at the depths 0, 25, 50, 75 and 100",
+    "digits": "needle hides 5 digits; decimals are a key of a [[table]] of cells",
+    "filler": "the text of needle repeats 24 words in a fixed cycle",
+    "interval": "tables and figures have spread; settings do not change between generations of a search",
     "modulus": "modular_arithmetic counts modulo 5",
+    "logit_cap": "caps are of the scores of attention, as in sa(logit_cap=50)",
     "motif": "mad has keys and values of at most 3 symbols",
+    "noise": "in noisy_recall of mad a fifth of the pairs is noise",
+    "power_a": "a gap of g before a query of mqar has a probability proportional to g ** -0.99",
+    "prior": "name likely values as [study] baseline, the first point of a search",
+    "products": "modular_arithmetic has sums, differences and products",
+    "random_non_queries": "the space between queries of mqar is 0",
     **dict.fromkeys(("multivariate", "group"), "tpe chooses all dimensions jointly"),
     "noise_vocab": "mad has 16 symbols of noise",
 }
@@ -92,6 +104,7 @@ FORMER_NAMES: Mapping[str, str] = {
     "hyperband": "asha reached a lower regret at every budget measured: write asha, or make "
     "Optuna's HyperbandPruner in a plug-in",
     "importance": "activemem study importance STUDY prints it",
+    "population": "settings do not change between generations: write asha, which prunes weak points",
     **dict.fromkeys(("hypervolume", "slices", "parallel", "contour", "rank"), _EXPORT),
 }
 """For each kind of table or figure, or scheduler, that there no longer is, what to use instead."""

@@ -10,7 +10,7 @@ from torch import Generator, Tensor
 
 from ....studies.catalog.tasks import IGNORED, Examples
 from ....studies.catalog.tasks.synthetic import RULES, MadSettings, Rule
-from ....studies.catalog.tasks.synthetic.mad import MOTIF
+from ....studies.catalog.tasks.synthetic.mad import MOTIF, NOISE
 
 _POOL_SEED, _MAP_SEED = 12345, 12345
 """The program's seeds for the training pool and for memorization's fixed mapping."""
@@ -51,7 +51,7 @@ def _recall(task: MadSettings, generator: Generator, training: bool) -> tuple[Te
     values = keys + torch.randint(task.usual - keys, (keys,), generator=generator)
     noisy = torch.zeros(pairs, dtype=torch.bool)
     if task.problem == "noisy_recall":
-        noisy = torch.rand(pairs, generator=generator) < task.noise
+        noisy = torch.rand(pairs, generator=generator) < NOISE
         # at least one pair before the last one must have a key
         noisy[torch.randint(pairs - 1, (), generator=generator)] = False
         seen = key[:-1][~noisy[:-1]]

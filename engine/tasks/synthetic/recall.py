@@ -14,6 +14,7 @@ from ....studies.catalog.tasks.synthetic.recall import (
     DIGITS,
     FIRST_DIGIT,
     FIRST_WORD,
+    GAP_EXPONENT,
     MARK,
     TRIGGER,
     WORDS,
@@ -30,10 +31,10 @@ def draw_mqar(task: MqarSettings, count: int, test_set: str | None, generator: G
     """
     if test_set is not None:
         length, pairs = map(int, test_set.split("-"))
-        return _fill(task, _mqar_of(task, count, length, pairs, generator), generator)
+        return _mqar_of(task, count, length, pairs, generator)
     shapes = task.shapes
     if len(shapes) == 1:
-        return _fill(task, _mqar_of(task, count, *shapes[0][:2], generator), generator)
+        return _mqar_of(task, count, *shapes[0][:2], generator)
     weights = torch.tensor([weight for _, _, weight in shapes], dtype=torch.float64)
     drawn = weights.multinomial(count, replacement=True, generator=generator)
     longest = max(shapes[each][0] for each in drawn.unique().tolist())
@@ -42,7 +43,7 @@ def draw_mqar(task: MqarSettings, count: int, test_set: str | None, generator: G
     for each in drawn.unique().tolist():
         length, pairs, _ = shapes[each]
         rows = (drawn == each).nonzero().flatten()
-        some = _fill(task, _mqar_of(task, len(rows), length, pairs, generator), generator)
+        some = _mqar_of(task, len(rows), length, pairs, generator)
         inputs[rows, :length], targets[rows, :length] = some.inputs, some.targets
     return Examples(inputs, targets)
 
@@ -56,21 +57,13 @@ def _mqar_of(task: MqarSettings, count: int, length: int, pairs: int, generator:
     half = task.vocab // 2
     keys = 1 + _distinct_numbers(count, half - 1, pairs, generator)
     values = half + _distinct_numbers(count, task.vocab - half, pairs, generator)
-    gaps = torch.arange(1, length // 2 - pairs + 1, dtype=torch.float64) ** (task.power_a - 1)
+    gaps = torch.arange(1, length // 2 - pairs + 1, dtype=torch.float64) ** GAP_EXPONENT
     # taking the largest log(u) / weight draws without replacement, by these weights
     places = 2 * pairs + 2 * (random(count, len(gaps)).log() / gaps).topk(pairs).indices
     inputs = torch.zeros(count, length, dtype=torch.int64)
     inputs[:, 0 : 2 * pairs : 2], inputs[:, 1 : 2 * pairs : 2] = keys, values
     targets = torch.full_like(inputs, IGNORED).scatter_(1, places, values)
     return Examples(inputs.scatter_(1, places, keys), targets)
-
-
-def _fill(task: MqarSettings, examples: Examples, generator: Generator) -> Examples:
-    if not task.random_non_queries:
-        return examples
-    inputs, targets, _ = examples
-    others = torch.randint(task.vocab, inputs.shape, generator=generator)
-    return Examples(torch.where(inputs == 0, others, inputs), targets)
 
 
 def _distinct_numbers(count: int, symbols: int, chosen: int, generator: Generator) -> Tensor:
@@ -123,8 +116,7 @@ def draw_needle(task: NeedleSettings, count: int, test_set: str | None, generato
         ends, depths = draw_lengths(task, count, length, generator), torch.full((count,), float(depth) / 100)
     width, rows, places = int(ends.max()), torch.arange(count)[:, None], torch.arange(DIGITS)
     starts = torch.randint(WORDS, (count, 1), generator=generator)
-    order = torch.randint(WORDS, (count, width), generator=generator)
-    inputs = FIRST_WORD + ((starts + torch.arange(width)) % WORDS if task.filler == "cycle" else order)
+    inputs = FIRST_WORD + (starts + torch.arange(width)) % WORDS
     digits = FIRST_DIGIT + torch.randint(10, (count, DIGITS), generator=generator)
     marks = ((ends - 2 * DIGITS - 1) * depths).round().long()[:, None]
     asked = (ends - DIGITS)[:, None]

@@ -54,7 +54,7 @@ def draw_modular(
     ends = (lengths + 1) // 2 * 2 - 2  # odd lengths, without the answer
     shape = (count, int(ends.max()))
     inputs = torch.randint(MODULUS, shape, generator=generator) + FIRST_NUMBER
-    operations = torch.randint(PLUS, TIMES + task.products, shape, generator=generator)
+    operations = torch.randint(PLUS, TIMES + 1, shape, generator=generator)
     inputs[:, 1::2] = operations[:, 1::2]
     inputs[torch.arange(count), ends - 1] = EQUALS
     inputs = pad_behind(inputs, ends)

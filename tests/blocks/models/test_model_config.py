@@ -32,7 +32,6 @@ FRAMES = {
     "symbols without biases": {"vocab": VOCAB, "output_bias": False},
     "targets without biases": {"vocab": VOCAB, "targets": 2, "output_bias": False},
     "clusters without biases": {"vocab": VOCAB, "cutoffs": CUTS, "output_bias": False},
-    "capped symbols": {"vocab": VOCAB, "logit_cap": 0.5},
     "clusters": {"vocab": VOCAB, "cutoffs": CUTS},
     "tied clusters": {"vocab": VOCAB, "cutoffs": CUTS, "tied": True, "embedding_dropout": 0.1},
     "tied with biases": {"vocab": VOCAB, "tied": True, "tied_bias": True},
@@ -202,15 +201,6 @@ def test_embeddings_and_what_enters_the_output_are_dropped():
         assert (model._hidden(tokens, None) == 0).double().mean().item() == pytest.approx(twice, abs=0.06)
 
 
-def test_logits_stay_within_their_cap(golden):
-    plain, capped = (made("ff(5)", vocab=VOCAB, logit_cap=cap) for cap in (None, 0.25))
-    tokens = inputs_of(plain)
-    torch.testing.assert_close(capped(tokens), 0.25 * torch.tanh(plain(tokens) / 0.25))
-    assert capped(tokens).abs().max() < 0.25
-    with golden.raises(BuildError):
-        build("ff(5)", d_model=WIDTH, vocab=VOCAB, cutoffs=CUTS, logit_cap=30.0)
-
-
 def test_tied_weights_are_one_tensor_and_learn_from_both_ends():
     model = made("ff(5)", vocab=VOCAB, tied=True)
     assert model.output.weight is model.embedding.weight
@@ -364,7 +354,6 @@ def test_impossible_values_are_reported_together(golden):
             embedding="large",
             init="zero",
             residual_init="deep",
-            logit_cap=0.0,
             norm_eps=0.0,
             attention_std=-1.0,
             bias_init="ones",
@@ -382,7 +371,6 @@ def test_contradictory_settings_are_reported_together(golden):
             residual=False,
             residual_init="zero",
             tied=True,
-            logit_cap=1.0,
             cutoffs=(10, 10),
         )
 

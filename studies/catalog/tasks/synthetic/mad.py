@@ -21,6 +21,9 @@ RECALL = ("in_context_recall", "noisy_recall", "fuzzy_recall")
 NOISE_VOCAB = 16
 """The number of symbols that are noise, in noisy_recall."""
 
+NOISE = 0.2
+"""The share of pairs that noise replaces, in noisy_recall."""
+
 MOTIF = 3
 """The maximum number of symbols of a key, and of a value, in fuzzy_recall."""
 
@@ -43,8 +46,6 @@ class MadSettings(SyntheticTask):
     """the number of tokens of a sequence"""
     train_examples: int = Field(default=12_800, ge=0, le=1_000_000)
     """the size of the training pool, which all trials share; 0 draws fresh examples at each step"""
-    noise: float = Field(default=0.2, ge=0, lt=1)
-    """for noisy_recall: the share of pairs that are replaced by noise"""
     copies: int = Field(default=16, ge=1)
     """for selective_copying: the number of symbols to copy"""
 

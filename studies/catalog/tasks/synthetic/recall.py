@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
@@ -25,6 +25,9 @@ DIGITS, DEPTHS = 5, (0, 25, 50, 75, 100)
 """The number of digits that needle hides, and their positions in test sets, from 0 (the beginning of a text)
 to 100 (directly before the question). In training the position is random."""
 
+GAP_EXPONENT = -0.99
+"""The exponent of gaps before the queries of mqar: a gap of g has a probability proportional to its power."""
+
 TRIGGER = 1
 """The trigger of induction_heads; the numbers of the other symbols follow it."""
 
@@ -46,12 +49,6 @@ class MqarSettings(SyntheticTask):
     8, 20]]`; shorter sequences are padded with 0"""
     tests: Annotated[tuple[TestShape, ...], Field(strict=False)] = ()
     """lengths and pairs of the test sets, as in `[[64, 4], [128, 8]]` (default: as in training)"""
-    power_a: float = Field(default=0.01, gt=0, le=1)
-    """the spread of queries: a gap of g before a query has a probability proportional to g ** (power_a - 1)
-    """
-    random_non_queries: bool = False
-    """whether random symbols, instead of 0, fill the space between queries; as in the released program they
-    may repeat keys and values of the sequence, and are not scored"""
 
     @model_validator(mode="after")
     def _check_pairs(self) -> MqarSettings:
@@ -132,8 +129,6 @@ class NeedleSettings(LengthTask):
 
     lengths: tuple[int, int] = Field(default=(64, 256), strict=False)
     """the shortest and the longest training sequence; all lengths between are equally frequent"""
-    filler: Literal["cycle", "random"] = "cycle"
-    """the text around the digits: 24 words, repeated in a fixed cycle or drawn at random"""
 
     def length_fault(self, length: int) -> str | None:
         least = 2 * DIGITS + 1

@@ -39,9 +39,6 @@ class ModularArithmeticSettings(LengthTask):
     A length includes the answer, so an input has one token less.
     """
 
-    products: bool = True
-    """whether there are products, which bind tighter, besides sums and differences"""
-
     def length_fault(self, length: int) -> str | None:
         return None if length >= 3 else "expected lengths of at least 3: a number, = and the answer"
 
