@@ -75,7 +75,7 @@ class ScoreKeys(ResultKeys):
         Faults are unknown names, cells that mix other factors, and metrics without a common scale.
         """
         factors = design.known_levels
-        faults = [*select_faults(self.select, factors), *metric_faults(self.value, {})]
+        faults = [*select_faults(self.select, factors), *metric_faults(self.value)]
         key, methods = self.methods
         named: list[tuple[KeyPath, str]] = [((key,), methods)]
         for number, name in enumerate(self.tasks):

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, product
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
@@ -29,6 +29,7 @@ from ...studies.catalog.published import match_published_keys, published_faults,
 from ...studies.presentation.kinds import (
     CurveKind,
     KeyFault,
+    Spread,
     factor_faults,
     mixed_levels_fault,
     select_faults,
@@ -46,7 +47,7 @@ from ...studies.schema.factors import (
 )
 from ...studies.schema.settings import Level
 from ...studies.text.units import number_range
-from ..statistics.estimates import Interval, estimate, mean
+from ..statistics.estimates import Interval, estimate
 from .curve import INDEX_AXES, TIME_AXES, Axis, Content, Curve, Panel, Point
 
 if TYPE_CHECKING:
@@ -56,14 +57,7 @@ if TYPE_CHECKING:
     from ..subject import ResultSubject
     from .samples import Samples
 
-Band = Literal["sd", "se", "ci", "minmax"]
-
-BANDS: Mapping[Band, str] = {
-    "sd": "± 1 s.d",
-    "se": "± 1 standard error",
-    "ci": "95 % t interval",
-    "minmax": "lowest to highest",
-}
+SPREADS: Mapping[Spread, str] = {"sd": "± 1 s.d", "se": "± 1 standard error", "ci": "95 % t interval"}
 """The caption for each kind of interval."""
 
 MAX_COLUMNS = 6
@@ -270,8 +264,8 @@ class CellFigure(CurveKind):
         if high == 1:
             yield f"{what}: one seed."
             return
-        shown: Band = getattr(self, "band", "sd")
-        part = f"; {self.interval_mark}: {BANDS[shown]}." if self.interval_mark else "."
+        shown: Spread = getattr(self, "spread", "sd")
+        part = f"; {self.interval_mark}: {SPREADS[shown]}." if self.interval_mark else "."
         yield f"{what}: mean of {number_range([low, high])} seeds{part}"
 
     count_places: ClassVar[tuple[str, ...]] = ("panel", "series", "x", "y")
@@ -304,8 +298,8 @@ class SeriesFigure(CellFigure):
 
     series: str | None = None
     """the factor with one line for each level"""
-    band: Band = "sd"
-    """the interval of bands and whiskers: standard deviation, standard error, 95 % interval, or the range"""
+    spread: Spread = "sd"
+    """what bands and whiskers show: standard deviation, standard error, or 95 % confidence interval"""
     logx: bool = False
     """whether the x axis is logarithmic; 0 is drawn left of its start"""
     logy: bool = False
@@ -447,16 +441,13 @@ class FigureCells:
         return next((cell.value for cell in cells if cell is not None), None)
 
 
-def mean_interval(values: Sequence[float], band: Band, metric: Metric) -> Interval:
+def mean_interval(values: Sequence[float], spread: Spread, metric: Metric) -> Interval:
     """Return the mean of a metric's values, and the lower and upper end of its interval.
 
     Both ends are None for a single value. The result does not depend on the order of the values. The interval
     ends at the bounds of the metric, such as 0 for a loss.
     """
-    if band == "minmax":
-        low, high = (min(values), max(values)) if len(values) > 1 else (None, None)
-        return Interval(mean(sorted(values)), low, high)
-    found = estimate(values, spread=band).within(metric.bounds)
+    found = estimate(values, spread=spread).within(metric.bounds)
     return Interval(found.value, found.low, found.high)
 
 

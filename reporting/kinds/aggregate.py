@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field
-
 from ...studies.catalog.metrics import Metric
 from ...studies.presentation.kinds import KeyFault, TableExtras, TableKind, describe_levels
 from ...studies.schema.design import Design
@@ -41,8 +39,6 @@ class AggregateTable(ScoreKeys, TableKind):
     """the row to which the others are compared, by their probability of improvement"""
     target: float | None = None
     """the score that counts as sufficient; adds a column with the mean shortfall from it"""
-    digits: int = Field(default=3, ge=0, le=12)
-    """decimals of scores"""
 
     @property
     def methods(self) -> tuple[str, str]:
@@ -101,7 +97,7 @@ def _cells(
         probability_of_improvement,
     )
 
-    number = Metric(name="score", title="score", decimals=spec.digits)
+    number = Metric(name="score", title="score", decimals=3)
     runs, lost = scores.runs[method], scores.lost(method)
     if lost:
         mark = () if len(lost) == len(scores.tasks) else (notes.mark(f"No value for {', '.join(lost)}."),)

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from ...studies.catalog.metrics import Metric
-from ..curves.cell_figure import Band, CellFigure, FigureCells, grouped_values, mean_interval
+from ...studies.presentation.kinds import Spread
+from ..curves.cell_figure import CellFigure, FigureCells, grouped_values, mean_interval
 from ..curves.curve import Axis, Bar, Content, Curve, Panel
 from ..curves.draw.panel import (
     AXIS_COLOR,
@@ -39,8 +40,8 @@ class BarFigure(CellFigure):
     """`[[curve]] kind = "bar"`: a bar with the mean of a metric for every level of `x`."""
 
     kind: Literal["bar"]
-    band: Band = "sd"
-    """the interval of bands and whiskers: standard deviation, standard error, 95 % interval, or the range"""
+    spread: Spread = "sd"
+    """what bands and whiskers show: standard deviation, standard error, or 95 % confidence interval"""
     accent: Any = None
     """the only level in colour: of `series`, or of the `x` of bars and boxes"""
     published: str | None = None
@@ -54,7 +55,7 @@ class BarFigure(CellFigure):
         for number, name in enumerate(cells.full_names(self.x)):
             accent, published = cells.accent == number, cells.published_value(panel=panel, x=number)
             if number in values:
-                value, low, high = mean_interval(values[number], self.band, cells.metric)
+                value, low, high = mean_interval(values[number], self.spread, cells.metric)
                 text = cells.metric.format(value)
                 bar = Bar(name=name, text=text, value=value, low=low, high=high, accent=accent)
             else:

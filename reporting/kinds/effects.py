@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field
 
@@ -84,15 +84,13 @@ class EffectsTable(TableKind):
     """the metric, or a cost"""
     select: dict[str, Any] = Field(default={})
     """for a factor, the level or list of levels to include"""
-    digits: dict[str, Annotated[int, Field(ge=0, le=12)]] = Field(default={})
-    """decimals by metric (default: the metric's own)"""
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
-        return model_faults(self.select, self.value, self.digits, design)
+        return model_faults(self.select, self.value, design)
 
     def table(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
         subject, notes = ResultSubject(study, self.select, outcomes), Footnotes()
-        metric, found = subject.metric(self.value, self.digits)[0], model_factors(subject, self.value)
+        metric, found = subject.metric(self.value)[0], model_factors(subject, self.value)
         headings, rows, cells = zip(*_rows(found, subject.varied, metric, notes), strict=True)
         return Table(
             name=self.name,
@@ -119,7 +117,7 @@ class EffectsFigure(CurveKind):
     """for a factor, the level or list of levels to include"""
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
-        return model_faults(self.select, self.value, {}, design)
+        return model_faults(self.select, self.value, design)
 
     def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
         subject = ResultSubject(study, self.select, outcomes)
@@ -139,14 +137,12 @@ class EffectsFigure(CurveKind):
         )
 
 
-def model_faults(
-    select: Mapping[str, Any], value: str, digits: Mapping[str, int], design: Design
-) -> list[KeyFault]:
+def model_faults(select: Mapping[str, Any], value: str, design: Design) -> list[KeyFault]:
     """Return the faults of the study-file keys that define a linear model.
 
     The factors are checked only if all names are known.
     """
-    faults = [*select_faults(select, design.known_levels), *metric_faults([value], digits)]
+    faults = [*select_faults(select, design.known_levels), *metric_faults([value])]
     return faults or list(_factor_faults(select, design))
 
 

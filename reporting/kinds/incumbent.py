@@ -45,7 +45,7 @@ class SearchFigure(CurveKind):
     num_metrics: ClassVar = 1
 
     def faults(self, design: Design, paper: str | None) -> Iterator[KeyFault]:
-        yield from metric_faults(self.value, {})
+        yield from metric_faults(self.value)
         if self.value and len(self.value) != self.num_metrics:
             what = "one metric" if self.num_metrics == 1 else "two metrics or costs"
             yield ("value",), f"expected {what}, got {len(self.value)}"

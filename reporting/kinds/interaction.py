@@ -54,7 +54,7 @@ class InteractionFigure(CurveKind):
         return {"accent": self.series}
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
-        faults = model_faults(self.select, self.value, {}, design)
+        faults = model_faults(self.select, self.value, design)
         return faults or list(self._factor_faults(design))
 
     def _factor_faults(self, design: Design) -> Iterator[KeyFault]:

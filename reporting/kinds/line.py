@@ -71,7 +71,7 @@ class LineFigure(SeriesFigure):
         names, accent, at = cells.full_names(self.series), cells.accent, cells.positions[0]
         found: dict[int, list[Point]] = {}
         for series, x, values in grouped_values(frame, "series", "x"):
-            low_to_high = mean_interval(values, self.band, cells.metric)
+            low_to_high = mean_interval(values, self.spread, cells.metric)
             found.setdefault(series, []).append(interval_point(at[x], low_to_high, len(values)))
         lines = [
             Line(

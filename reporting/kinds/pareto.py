@@ -74,7 +74,7 @@ class ParetoFigure(SeriesFigure):
         for series, cell, values in grouped_values(frame, "series", "cell", of=("x", "value")):
             name = _point_name(cells, series, cell)
             xs, ys = zip(*values, strict=True)
-            interval = mean_interval(ys, self.band, cells.metric)
+            interval = mean_interval(ys, self.spread, cells.metric)
             found.setdefault(name, []).append(interval_point(mean(sorted(xs)), interval, len(ys)))
             if cells.accent == series:
                 accented.add(name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
@@ -50,13 +50,11 @@ class PointsTable(TableKind):
     """the spread after a mean over seeds: standard deviation, standard error, or 95 % confidence interval"""
     show: Literal["values", "recipe"] = "values"
     """how a point is described: by the values of its dimensions, or by its recipe"""
-    digits: dict[str, Annotated[int, Field(ge=0, le=12)]] = Field(default={})
-    """decimals by metric (default: the metric's own)"""
 
     of_search: ClassVar = True
 
     def faults(self, design: Design, paper: str | None) -> Iterator[KeyFault]:
-        yield from metric_faults(self.value, self.digits)
+        yield from metric_faults(self.value)
 
     def table(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
         from ..tables.cells import metric_head  # noqa: PLC0415 -- the keys are checked without it
@@ -65,9 +63,7 @@ class PointsTable(TableKind):
         found = find_points(study, outcomes, (*self.value, PARAMETERS))
         names = self.value or tuple(dict.fromkeys([*(each.name for each in found.goals), PARAMETERS]))
         settings = [trial.settings for trial in found.trained]
-        named = [
-            with_true_title(_as_sought(find_metric(name, self.digits), found), settings) for name in names
-        ]
+        named = [with_true_title(_as_sought(find_metric(name), found), settings) for name in names]
         metrics, shown = [metric for metric, _ in named], found.ranked()[: self.points]
         described = _described(study, self, shown)
         best = {metric.name: _best_text(shown, metric) for metric in metrics}
@@ -165,7 +161,7 @@ def _sentences(
         yield f"{subject}: {shown} of {plural(len(complete), 'point')}, {which}; {over}."
         yield "Bold: best in its column."
         yield "The best of many points is biased upwards; confirm it with activemem study promote."
-    yield from noise_sentences(study, found, find_metric(first.name, spec.digits))
+    yield from noise_sentences(study, found, find_metric(first.name))
     if difference := difference_sentence(metrics, settings):
         yield difference
     if note := comparison_note(study):

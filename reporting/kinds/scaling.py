@@ -80,7 +80,7 @@ class LawKeys(ResultKeys):
     def law_faults(self, design: Design) -> list[KeyFault]:
         """Return the faults of the keys, such as unknown metrics and factors, or too many series."""
         factors = design.known_levels
-        faults = [*select_faults(self.select, factors), *metric_faults([self.metric], {})]
+        faults = [*select_faults(self.select, factors), *metric_faults([self.metric])]
         if metric_family(self.x) not in METRICS_AND_COSTS:
             hint = nearest_hint(self.x, METRICS_AND_COSTS)
             faults.append((("x",), f"expected a cost or a metric, got '{self.x}'{hint}"))

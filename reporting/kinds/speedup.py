@@ -60,8 +60,6 @@ class SpeedupTable(TableKind):
     """a target, as `flops_to[dev_loss <= 1.5]`, or a list of them, side by side"""
     select: dict[str, Any] = Field(default={})
     """for a factor, the level or list of levels to include"""
-    digits: int = Field(default=2, ge=0, le=12)
-    """decimals of speedups"""
 
     @field_validator("value")
     @classmethod
@@ -80,7 +78,7 @@ class SpeedupTable(TableKind):
         faults = [
             *factor_faults([(("rows",), self.rows)], factors, {}),
             *select_faults(self.select, factors),
-            *metric_faults(self.value, {}),
+            *metric_faults(self.value),
         ]
         for number, name in enumerate(self.value):
             if not is_target(name):
@@ -157,7 +155,7 @@ def _cell(
     if found is None:
         status = CellStatus.CENSORED if censored else CellStatus.MISSING
         return Cell(status=status, text=NOT_RUN, marks=marks)
-    form = partial(format_ratio, decimals=spec.digits)
+    form = partial(format_ratio, decimals=2)
     if found.bound:
         at_least = found.value if found.bound == ">" else None
         text = f"{found.bound} {form(found.value)}"

@@ -255,7 +255,7 @@ def factor_faults(
 
 
 def metric_faults(
-    value: Sequence[str], digits: Mapping[str, int], others: Collection[str] = ()
+    value: Sequence[str], digits: Collection[str] = (), others: Collection[str] = ()
 ) -> Iterator[KeyFault]:
     """Yield faults of metrics and of their `digits`.
 

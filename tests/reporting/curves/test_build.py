@@ -52,16 +52,16 @@ def test_a_line_has_the_mean_of_the_seeds_at_every_level_with_its_band(drawn, go
 
 
 @pytest.mark.parametrize(
-    ("band", "half", "called"),
+    ("spread", "half", "called"),
     [
         ("sd", 0.1, "± 1 s.d"),
         ("se", 0.1 / 3**0.5, "± 1 standard error"),
         ("ci", 4.302653 * 0.1 / 3**0.5, "95 % t interval"),
-        ("minmax", 0.1, "lowest to highest"),
     ],
 )
-def test_a_band_is_what_the_study_asks_for_and_the_note_says_which(drawn, band, half, called):
-    made = drawn(kind="bar", value="max_length", x="mixer", select={"task": "sort", "filter": 8}, band=band)
+def test_a_whisker_is_what_the_study_asks_for_and_the_note_says_which(drawn, spread, half, called):
+    select = {"task": "sort", "filter": 8}
+    made = drawn(kind="bar", value="max_length", x="mixer", select=select, spread=spread)
     bar = only(made).bars[0]
     assert (bar.value, bar.text) == (11, "11.0")
     assert (bar.low, bar.high) == pytest.approx((11 - half, 11 + half))

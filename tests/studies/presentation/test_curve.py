@@ -39,7 +39,7 @@ kind = "line"
 value = "loss"
 x = "mixer"
 series = "mixer"
-bands = "sd"
+band = "sd"
 
 [[curve]]
 name = "fourth"
@@ -53,7 +53,7 @@ name = "fourth"
 kind = "lines"
 value = "loss"
 x = "filter"
-band = "std"
+spread = "std"
 """
 
 

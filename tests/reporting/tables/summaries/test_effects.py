@@ -103,7 +103,6 @@ def test_a_study_without_any_value_has_an_empty_table():
         {"rows": "norm"},
         {"kind": "effect"},
         {"select": {"norm": "pre", "dropout": 0.0, "mixer": "sa"}},
-        {"digits": {"accuracy": 1}},
     ],
     ids=str,
 )
