@@ -6,7 +6,7 @@ removes files. `leases` decide who trains a trial.
 
 `place` names all files of a store, and puts them into a folder; `bucket_place` and `bucket` put them into a
 bucket. `files` makes local writes survive crashes, `rows` defines rows, and `checksums` covers all files.
-`read` and `latest_attempts` read rows, and move damaged files away.
+`read` reads rows, finds the valid attempt of each trial, and moves damaged files away.
 """
 
 from ..lazy_exports import lazy_exports

@@ -16,16 +16,19 @@ import polars as pl
 from ..errors import argument_fault, check_arguments
 from .checksums import encode
 from .errors import StoreError
-from .latest_attempts import (
+from .place import FolderPlace, Layout, entries, is_address, new_group_name, study_name_fault, trial_id_fault
+from .read import (
+    RANK,
     LatestAttempts,
+    Quarantine,
     last_numbers,
+    latest_copies,
+    read,
     read_adopted,
     read_latest,
     with_adopters,
     with_probes,
 )
-from .place import FolderPlace, Layout, entries, is_address, new_group_name, study_name_fault, trial_id_fault
-from .read import RANK, Quarantine, latest_copies, read
 from .rows import (
     MEASURED_LATER,
     METRICS,

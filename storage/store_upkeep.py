@@ -19,7 +19,6 @@ from ..errors import nearest_hint
 from .checksums import encode, read_model, verify_seal
 from .errors import DamagedError, StoreError, UnreadableError
 from .files import open_regular, read_regular, sync
-from .latest_attempts import INCOMPLETE, last_numbers, read_latest
 from .leases import Lease, Leases, remove_ended_leases, remove_old_leases, this_process
 from .place import (
     Layout,
@@ -34,7 +33,19 @@ from .place import (
     trial_id_fault,
     validate_study_name,
 )
-from .read import RANK, Quarantine, batches, latest_copies, load_partition, read, read_verified, scan
+from .read import (
+    INCOMPLETE,
+    RANK,
+    Quarantine,
+    batches,
+    last_numbers,
+    latest_copies,
+    load_partition,
+    read,
+    read_latest,
+    read_verified,
+    scan,
+)
 from .rows import MEASURED_LATER, SCHEMAS, SORT_KEYS
 from .study_records import StudyRecords, read_page, rename_in_record
 from .trial_files import NOTE_FILE, STARTS_FILE, read_begun, verify_note

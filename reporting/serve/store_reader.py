@@ -18,7 +18,7 @@ from hashlib import sha256
 import polars as pl
 
 from ...storage import CheckpointNote, Store, StoreError, StoreState
-from ...storage.latest_attempts import LatestAttempts
+from ...storage.read import LatestAttempts
 from ...studies.last_run import load_last_run
 from ...studies.planning.status import study_outcomes
 from ...studies.planning.trials_to_run import read_unfinished

@@ -9,7 +9,7 @@ import pytest
 from activemem import load_study
 from activemem.reporting.page import report
 from activemem.reporting.serve import metric_words, trial_levels, trial_words
-from activemem.storage import STARTS_FILE, Store, write_note
+from activemem.storage import STARTS_FILE, Store, read, write_note
 
 from ...study_texts import study_text
 from .conftest import fill, get, listening, names, section, serving, wait_for, write_end, write_study
@@ -250,17 +250,12 @@ def test_many_pages_cost_one_reading(server, store, monkeypatch):
 
 def test_only_files_that_are_new_are_opened(server, store, drawn, monkeypatch):
     get(server, STUDY)
-    read = []
-    from activemem.storage import latest_attempts
-
-    original = latest_attempts.read_verified
-    monkeypatch.setattr(
-        latest_attempts, "read_verified", lambda path, *rest: read.append(path.name) or original(path, *rest)
-    )
     missing = next(trial for trial in drawn.trials if trial.id not in set(store.trials()["trial"]))
+    opened = []
+    monkeypatch.setattr(read, "check_stored_rows", lambda _, rows: opened.extend(rows["trial"]))
     write_end(store, missing, {"max_length": 1.0, "loss": 1.0})
     wait_for(server, "/", "studies", "20 of 36 trials done")
-    assert read == [f"{missing.id}-1.parquet"]
+    assert opened == [missing.id]
 
 
 @pytest.mark.parametrize(

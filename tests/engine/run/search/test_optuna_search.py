@@ -9,7 +9,8 @@ from activemem import load_study, run_study
 from activemem.engine import EpochFinished, Machine
 from activemem.engine.run.search import Search
 from activemem.engine.trial import Checkpoint
-from activemem.storage import MetricRow, Store, TrialRow, latest_attempts, write_note
+from activemem.storage import MetricRow, Store, TrialRow, write_note
+from activemem.storage import read as read_module
 from activemem.storage import store as store_module
 from activemem.studies import find_points, make_plan, study_status
 
@@ -91,16 +92,17 @@ def test_a_finished_search_runs_nothing_more(store, notes):
     assert run(SHORT, store, notes).ran == 0
 
 
-def test_a_search_reads_each_file_once_however_many_points_it_has(store, notes, tmp_path, monkeypatch):
-    readings, files = [], []
-    latest, read = store_module.read_latest, latest_attempts.read_verified
+def test_a_search_reads_each_row_once_however_many_points_it_has(store, notes, tmp_path, monkeypatch):
+    readings, rows = [], []
+    latest = store_module.read_latest
     monkeypatch.setattr(store_module, "read_latest", lambda *args: readings.append(args) or latest(*args))
-    monkeypatch.setattr(latest_attempts, "read_verified", lambda *args: files.append(args[0]) or read(*args))
+    monkeypatch.setattr(read_module, "check_stored_rows", lambda _, new: rows.extend(new["trial"]))
     run(SHORT, store, notes, ["search.trials=2"])
     whole = len(readings)
+    rows.clear()
     run(SHORT, Store(tmp_path / "more"), notes, ["search.trials=6"])
     assert len(readings) == 2 * whole  # for the run, not for its points
-    assert 2 + 6 <= len(files) == len(set(files)) <= (2 + 6) * 2  # short trials of a point may share one
+    assert len(rows) == len(set(rows)) == 6 * 2
 
 
 def test_a_search_that_was_cut_off_takes_up_what_it_has(store, notes):
