@@ -16,8 +16,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from activemem.blocks.models.seq2seq_model import TransductionModel
-from activemem.blocks.models.sequence_model import build
+from activemem.blocks.models.model import TransductionModel, build
 from activemem.engine.decoding.searches import decode
 
 RECIPES = (

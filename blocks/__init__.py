@@ -13,13 +13,12 @@ from . import layers, transducers  # their families register their modules
 from .core.block import Block, BuildError, Context, build_block, register_block
 from .core.initialisation import Embedding, Initialisable, Linear
 from .core.transducer import State, Transducer
+from .models.model import Model, TransductionModel, build
 from .models.released_weights import (
     WeightsError,
     adaptive_span_symbols,
     load_adaptive_span_weights,
 )
-from .models.seq2seq_model import TransductionModel
-from .models.sequence_model import Model, build
 
 __all__ = [
     "Block",

@@ -41,8 +41,7 @@ from .layers.other_packages import FlaLayer
 from .layers.recurrent import LSTM, Recurrent
 from .layers.vector_states.scans import SelectiveRead
 from .layers.window_attention import WindowedBlock
-from .models.seq2seq_model import TransductionModel
-from .models.sequence_model import Model, build_on_meta
+from .models.model import Model, TransductionModel, build_on_meta
 from .plugin_checks import check_plugin_block
 from .transducers.seq2seq import RecurrentDecoder, Seq2Seq
 

@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Iterator, Sequence
 
-from activemem.blocks.models.sequence_model import MAX_PARAMETERS
+from activemem.blocks.models.model import MAX_PARAMETERS
 from activemem.errors import MAX_FAULTS
 from activemem.grammar import CostContext, Spec, configure, lookup, parser, render
 from activemem.grammar.analysis.analyse import block_cost, block_memory

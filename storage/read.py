@@ -304,7 +304,8 @@ def _studies_with_damaged_metrics(quarantine: Quarantine) -> set[str]:
 class LatestAttempts(Mapping[str, Mapping[str, Any]]):
     """A mapping from each trial to the row of its valid attempt.
 
-    It is as of the last `refresh`, which reads each new file once. `columns` include trial, attempt, study, status and reason.
+    It is as of the last `refresh`, which reads each new file once. `columns` include trial, attempt, study,
+    status and reason.
     """
 
     def __init__(self, quarantine: Quarantine, columns: Sequence[str]) -> None:

@@ -1,8 +1,7 @@
 """Models: a body with embeddings before it and an output layer after it.
 
-`sequence_model` has the model of a recipe and `build`, `seq2seq_model` that of a transducer, and `base_model`
-their common parts. `adaptive_softmax` is for large vocabularies. `released_weights` loads weights saved by
-the program of the all-attention paper.
+`model` has the models of recipes and `build`. `adaptive_softmax` is for large vocabularies.
+`released_weights` loads weights saved by the program of the all-attention paper.
 """
 
 from ...lazy_exports import lazy_exports

@@ -23,7 +23,7 @@ from ..core.residual_stack import Sublayer
 from ..layers.all_attention import AllAttention
 from ..layers.attention import WindowedSelfAttention
 from ..layers.feedforward import FeedForward
-from .sequence_model import Model
+from .model import Model
 
 _Attention = AllAttention | WindowedSelfAttention
 _ATTENTION = (AllAttention, WindowedSelfAttention)

@@ -24,7 +24,7 @@ from ..core.initialisation import drawn_by, initialise
 from ..core.transducer import AnyTransducer, build_transducer_block
 from ..layers.convolutions import Convolution
 from ..layers.recurrent import Recurrent
-from ..models.sequence_model import Model, build
+from ..models.model import Model, build
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 

@@ -21,8 +21,7 @@ from torch import Tensor
 
 from ...blocks import Model, build
 from ...blocks.core.residual_stack import outermost_stacks
-from ...blocks.models.seq2seq_model import TransductionModel
-from ...blocks.models.sequence_model import build_on_meta
+from ...blocks.models.model import TransductionModel, build_on_meta
 from ...errors import ActivememError
 from ...grammar import ModelConfig, analyse
 from ...storage.checksums import add_model_checksum, encode_metadata, read_model

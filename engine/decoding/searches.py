@@ -12,7 +12,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from ...blocks.models.seq2seq_model import PAD, TransductionModel
+from ...blocks.models.model import PAD, TransductionModel
 from ..core.process import give_back_memory
 from ..data.vocabularies.words import END
 

@@ -15,7 +15,7 @@ from torch.nn.functional import pad
 from torch.nn.utils.rnn import pad_sequence
 
 from ...blocks import Model
-from ...blocks.models.seq2seq_model import TransductionModel
+from ...blocks.models.model import TransductionModel
 from ...errors import ActivememError
 from ...studies.catalog.tasks import LabelledSettings, LongTermSettings
 from ...studies.schema.settings import TrialSettings

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from ...blocks import Model
-from ...blocks.models.base_model import find_places
+from ...blocks.models.model import find_places
 from ...grammar import ModelInterface
 from ...plugins import plugin_errors
 from ...storage import WrittenOutputs

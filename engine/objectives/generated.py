@@ -23,7 +23,7 @@ from torch.nn import functional
 
 from ...blocks import Model
 from ...blocks.core.operations import cross_entropy
-from ...blocks.models.base_model import find_places
+from ...blocks.models.model import find_places
 from ...studies.catalog.tasks import (
     DEV_SEQUENCES,
     IGNORED,

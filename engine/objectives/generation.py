@@ -12,7 +12,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from ...blocks.models.seq2seq_model import TransductionModel
+from ...blocks.models.model import TransductionModel
 from ...storage import WrittenOutputs
 from ...studies.catalog.tasks import (
     DegradationProblem,

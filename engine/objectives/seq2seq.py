@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ...blocks.models.seq2seq_model import PAD, TransductionModel
+from ...blocks.models.model import PAD, TransductionModel
 from ...storage import WrittenOutputs
 from ...studies.catalog.tasks import Examples, TaskKind
 from ...studies.schema.settings import TrainSettings, TrialSettings

@@ -25,7 +25,7 @@ from torch.optim.adam import adam
 
 from ...blocks.core.initialisation import Weight, WeightRole, find_weights
 from ...blocks.core.operations import avoid_compiler_import
-from ...blocks.models.base_model import BaseModel
+from ...blocks.models.model import BaseModel
 from ...errors import ActivememError
 from ...studies.catalog.optimisers import OptimizerSettings, OwnOptimizerSettings, PluginOptimizer
 from ...studies.planning.memory_estimates import NUMBER, WeightState

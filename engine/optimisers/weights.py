@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from ...blocks import Model
 from ...blocks.core.initialisation import find_weights
 from ...blocks.core.residual_stack import SideInputs
-from ...blocks.models.seq2seq_model import TransductionModel
+from ...blocks.models.model import TransductionModel
 from ...errors import ActivememError
 from ...studies.schema.settings import Compile, TrainSettings, TrialSettings
 from ..core.models import AnyModel, build_model

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from ...blocks.layers.recurrent import Recurrent, Trace
-from ...blocks.models.seq2seq_model import PAD, TransductionModel, shift_right
+from ...blocks.models.model import PAD, TransductionModel, shift_right
 from ...blocks.transducers.seq2seq import Seq2Seq
 from ...studies.planning.final_values import encoder_arguments
 from ...studies.schema.settings import TrialSettings

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from ...blocks.models.seq2seq_model import TransductionModel
+from ...blocks.models.model import TransductionModel
 from ...errors import argument_fault, check_arguments
 from ...grammar.nodes import BlockNode
 from ...grammar.vocabulary.spec import spec_of

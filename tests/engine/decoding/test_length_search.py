@@ -227,7 +227,7 @@ def test_the_output_of_lower_cost_with_the_estimated_size_is_found(kind):
 
 SEARCH = """
 import os, resource, torch
-from activemem.blocks.models.sequence_model import build
+from activemem.blocks.models.model import build
 from activemem.engine.core.process import prepare_cpu
 from activemem.engine.decoding.searches import decode
 

@@ -1,12 +1,15 @@
 """The model of a recipe, and the function that builds it.
 
-The model has an embedding, a residual stack, a final norm and an output layer.
+A model of a sequence has an embedding, a residual stack, a final norm and an output layer. The model of a
+transducer has embeddings of its source and its target, and an output layer.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -23,11 +26,77 @@ from ..core.initialisation import Embedding, Linear, drawn_by, initialise, widen
 from ..core.operations import ACTIVATIONS
 from ..core.positional_encoding import PositionalEncoding, sinusoidal_encoding
 from ..core.residual_stack import ResidualStack, SideInputs, build_body, build_final_norm, build_norm
-from ..core.transducer import TRANSDUCERS
+from ..core.transducer import TRANSDUCERS, AnyTransducer, State, build_transducer_block
 from ..layers.pooling import try_fused_pooling
+from ..layers.window_attention import WindowedBlock, update_spans
 from .adaptive_softmax import AdaptiveEmbedding, AdaptiveSoftmax, TiedLinear
-from .base_model import BaseModel, fill_places, find_places, take_places
-from .seq2seq_model import TransductionModel, transduction_faults
+
+Body = TypeVar("Body", bound=nn.Module)
+
+
+class BaseModel(nn.Module, Generic[Body]):
+    """A model built from a recipe and a configuration.
+
+    Subclasses define the `body` and the layers around it.
+    """
+
+    body: Body
+
+    def __init__(self, recipe: Recipe, config: ModelConfig) -> None:
+        super().__init__()
+        self.recipe = recipe
+        self.config = config
+        self.dropout = Dropout(config.settings.embedding_dropout)
+        self.register_load_state_dict_post_hook(_after_load)
+
+    def __repr__(self) -> str:
+        return self.recipe.text
+
+    def after_optimiser_step(self) -> None:
+        """Notify the blocks that an optimiser step has changed the weights."""
+        if not self._notified_blocks:
+            return
+        windows = [block for block in self._notified_blocks if isinstance(block, WindowedBlock)]
+        update_spans(windows)
+        for block in self._notified_blocks:
+            if not isinstance(block, WindowedBlock):
+                block.after_optimiser_step()
+
+    def penalty(self) -> Tensor | None:
+        """Return the sum of the terms that blocks add to the loss; None if no block adds one."""
+        terms = [term for block in self._blocks() if (term := block.penalty()) is not None]
+        return sum(terms[1:], start=terms[0]) if terms else None
+
+    @cached_property
+    def _notified_blocks(self) -> list[Block]:
+        nothing = Block.after_optimiser_step
+        return [block for block in self._blocks() if type(block).after_optimiser_step is not nothing]
+
+    def _blocks(self) -> list[Block]:
+        return [module for module in self.body.modules() if isinstance(module, Block)]
+
+
+def find_places(chosen: Tensor) -> Tensor:
+    """Return the flat indices of true values in a mask (batch, length).
+
+    A mask on a GPU forces a synchronisation, so it should be on the host.
+    """
+    return chosen.flatten().nonzero().squeeze(1)
+
+
+def take_places(rows: Tensor, places: Tensor) -> Tensor:
+    """Return the rows (chosen, …) of a tensor (batch, length, …) at the flat indices `places`."""
+    return rows.flatten(0, 1).index_select(0, places)
+
+
+def fill_places(values: Tensor, places: Tensor, like: Tensor) -> Tensor:
+    """Return zeros (batch, length) with `values` (chosen,) at the flat indices `places`."""
+    return values.new_zeros(like.numel()).scatter(0, places, values).view(like.shape)
+
+
+def _after_load(model: nn.Module, _found: object) -> None:
+    assert isinstance(model, BaseModel)
+    model.after_optimiser_step()
 
 
 class BottleneckDecoder(nn.Module):
@@ -211,6 +280,112 @@ class Model(BaseModel[ResidualStack]):
         return functional.cross_entropy(logits.flatten(0, -2), targets.flatten(), reduction="none").view_as(
             targets
         )
+
+
+PAD = 0
+"""The padding symbol, which is also the start symbol of a target."""
+
+
+class TransductionModel(BaseModel[AnyTransducer]):
+    """A sequence-to-sequence model.
+
+    It maps tokens (batch, n) and (batch, m) to logits (batch, m, vocab). Symbol 0 is padding: it follows
+    sequences and never occurs within them. Each position of the target sees the source and the symbols before
+    it. A scaled embedding is multiplied by sqrt(d_model).
+    """
+
+    def __init__(self, recipe: Recipe, config: ModelConfig) -> None:
+        super().__init__(recipe, config)
+        settings, interface = config.settings, config.interface
+        assert isinstance(recipe.root, nodes.BlockNode)
+        self.scale = settings.embedding_scale
+        self.source = Embedding(interface.source_symbols, settings.d_model, rule=settings.embedding)
+        self.target = Embedding(interface.symbols, settings.d_model, rule=settings.embedding)
+        self.body = build_transducer_block(recipe.root, Context(config=config))
+        self.output = Linear(
+            self.body.output_width, interface.symbols, bias=settings.output_bias, bias_init=settings.bias_init
+        )
+
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        """Return the logits of each symbol of the target, given the symbols before it."""
+        return self.output(self._hidden(source, target))
+
+    def outputs_at(self, source: Tensor, target: Tensor, places: Tensor) -> Tensor:
+        """Return only the logits at `places`, (places, vocab).
+
+        The places are flat indices into the target.
+        """
+        return self.output(take_places(self._hidden(source, target), places))
+
+    def nll(self, source: Tensor, target: Tensor) -> Tensor:
+        """Return the negative log-likelihood of each target in nats, (batch, m); 0 at padding."""
+        places = find_places(target != PAD)
+        logits = self.outputs_at(source, target, places)
+        lost = functional.cross_entropy(logits, target.flatten()[places], reduction="none")
+        return fill_places(lost, places, target)
+
+    def begin(self, source: Tensor, lengths: Tensor) -> State:
+        """Return the state before the first symbol. `lengths` (batch,) are the lengths of the targets."""
+        return self.body.begin(self._embed_source(source), _valid(source), lengths)
+
+    def step(self, state: State, previous: Tensor) -> tuple[Tensor, State]:
+        """Return logits (batch, vocab) of the symbol after `previous` (batch,), and the next state."""
+        y, state = self.body.step(state, self._embed_target(previous))
+        return self.output(self.dropout(y)), state
+
+    def _embed_source(self, tokens: Tensor) -> Tensor:
+        return self.dropout(self.source(tokens) * self.scale)
+
+    def _embed_target(self, tokens: Tensor) -> Tensor:
+        return self.dropout(self.target(tokens) * self.scale)
+
+    def _hidden(self, source: Tensor, target: Tensor) -> Tensor:
+        """Return the input of the output layer, (batch, m, width)."""
+        written = self._embed_target(shift_right(target))
+        return self.dropout(self.body(self._embed_source(source), written, _valid(source), _valid(target)))
+
+
+def _valid(tokens: Tensor) -> Tensor:
+    """Return a mask (batch, n) that is true at valid positions.
+
+    An empty sequence is computed as one of length 1: a softmax over no position has no finite gradient.
+    """
+    valid = tokens != PAD
+    valid[:, :1] = True
+    return valid
+
+
+def shift_right(target: Tensor) -> Tensor:
+    """Shift a target (batch, m) right by one, with the start symbol first."""
+    return torch.cat([torch.full_like(target[:, :1], PAD), target[:, :-1]], 1)
+
+
+def transduction_faults(config: ModelConfig) -> list[str]:
+    """Return messages about settings that a transduction model does not support."""
+    settings, interface = config.settings, config.interface
+    rules = (
+        (
+            interface.columns is None and interface.targets is None,
+            "a transducer needs symbols as inputs and outputs, got numbers",
+        ),
+        (interface.classes is None, "a transducer needs symbols as outputs, got classes"),
+        (
+            not settings.cutoffs,
+            "expected no cutoffs in a transducer: its vocabularies have no common clusters",
+        ),
+        (
+            not settings.input_dropout,
+            "expected no input_dropout in a transducer: embedding_dropout applies to its inputs",
+        ),
+        (not settings.position_kind.by_length, f"expected no {settings.position} positions in a transducer"),
+        (not interface.bottleneck, "expected no bottleneck in a transducer, got one"),
+        (
+            settings.residual_init == "plain",
+            f"expected residual_init plain in a transducer, got {settings.residual_init}",
+        ),
+        (not settings.tied, "expected weights that are not tied: the output is not as wide as an embedding"),
+    )
+    return [fault for holds, fault in rules if not holds]
 
 
 def build(
