@@ -278,14 +278,20 @@ def claim_ages(study: Study, store: Store) -> dict[str, int]:
     """Return how many trials of a study had ended when each of its claims was first recorded by a run.
 
     The key of a claim is what it tests: another statement or level is another claim. A claim that no run has
-    recorded has the number of trials by now. Without a record that knows claims, as in a clone, all are 0.
+    recorded has the number of trials by now. A study without a record, such as a copy with another name,
+    has the claims of the studies that trained its trials. Without a record that knows claims, as in a clone,
+    all are 0.
     """
-    record, claims = store.records.load(study.name), [_tested(each.spec) for each in study.claims]
-    if record is None or "claims" not in record:
-        return dict.fromkeys(claims, 0)
-    rows = store.trials(columns=(*KEY_COLUMNS, "status")).filter(study=study.name, status="done")
-    recorded: dict[str, int] = record["claims"]
-    return {**recorded, **{each: recorded.get(each, rows["trial"].n_unique()) for each in claims}}
+    done = store.trials(columns=(*KEY_COLUMNS, "status")).filter(status="done")
+    in_cells = has_trial(trial.id for trial in study.cells)
+    is_recorded = store.records.load(study.name) is not None
+    names = [study.name] if is_recorded else done.filter(in_cells)["study"].unique().to_list()
+    records = [record for name in names if (record := store.records.load(name)) and "claims" in record]
+    ended = len(done.filter(in_cells | (pl.col("study") == study.name))) if records else 0
+    ages = {_tested(each.spec): ended for each in study.claims}
+    for record in records:
+        ages |= record["claims"]
+    return ages
 
 
 def describe_late_claims(study: Study, store: Store) -> str:

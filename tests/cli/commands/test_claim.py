@@ -249,3 +249,29 @@ def test_a_claim_that_was_changed_or_added_after_results_is_named(run, tmp_path)
     assert "results: it is near (after 4 trials)." in notes(claim, added)
     Path("results/studies/mine.json").unlink()
     assert notes(claim, added) == "", "without a record, as in a clone, nobody knows"
+
+
+def test_claims_that_are_new_in_a_copied_study_are_named_as_late(run, tmp_path):
+    first, copy = tmp_path / "first.toml", tmp_path / "copy.toml"
+    factors = {"mixer": ["conv(k=5)", "conv(k=3)"], "task": ["not"], "seed": [0, 1]}
+    old = {"name": "more taps are better", "holds": "loss[mixer=conv(k=5)] < loss[mixer=conv(k=3)]"}
+    new = {"name": "it is near", "holds": "loss[mixer=conv(k=5)] < loss[mixer=conv(k=3)] + 1"}
+
+    def write(file, *claims):
+        text = study_text(study={"name": file.stem}, factors=factors, claim=list(claims))
+        file.write_text(text, encoding="utf-8")
+
+    def notes():
+        shown = " ".join(run("claim", "check", str(copy)).stdout.split())
+        return shown.partition("Claims that were")[2]
+
+    write(first, old)
+    assert run("study", "run", str(first), "--local").exit_code == 0
+    write(copy, old, new)
+    assert "results: it is near (after 4 trials)." in notes()
+    assert "more taps" not in notes()
+    assert run("study", "run", str(copy), "--local").exit_code == 0  # it reuses all trials
+    assert "results: it is near (after 4 trials)." in notes()
+    third = new | {"name": "it is very near", "level": 0.9}
+    write(copy, old, new, third)
+    assert "it is near (after 4 trials); it is very near (after 4 trials)." in notes()
