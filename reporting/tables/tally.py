@@ -169,8 +169,10 @@ def tally_trials(
         known, per_epoch = find_metric(metric), cost_per_epoch(metric, outcomes)
         step = pl.lit(0.0 if metric in ANALYTIC_COSTS else smallest_step(known, None))
         if per_epoch or known.steps_with_curriculum:
-            steps = (smallest_step(known, trial.common, per_epoch.get(trial.id)) for trial in trials)
-            step = pl.Series(steps, dtype=pl.Float64)
+            same = {id(trial.common): trial.common for trial in trials}  # the same for the seeds of a cell
+            steps = {key: smallest_step(known, settings) for key, settings in same.items()}
+            found = [per_epoch.get(trial.id, steps[id(trial.common)]) for trial in trials]
+            step = pl.Series(found, dtype=pl.Float64)
         valued = valued.with_columns(step=step)
         if spec.pick:  # cells of different levels are still paired by their seeds
             valued = valued.with_columns(unit="seed")
