@@ -18,10 +18,12 @@ import polars as pl
 from ...studies.catalog.metrics import COSTS, Metric, find_metric, is_target
 from ...studies.claims.comparisons import (
     Cell,
+    Claim,
     Comparison,
     Constant,
     Extrapolation,
     Number,
+    Picked,
     Quantity,
     Quotient,
     Ratio,
@@ -31,6 +33,8 @@ from ...studies.claims.comparisons import (
     cell_label,
     iter_quantities,
     number_parts,
+    replace_comparisons,
+    replace_metrics,
 )
 from ...studies.claims.interim_tests import seeds_at_looks
 from ...studies.claims.reader import cell_key
@@ -140,6 +144,35 @@ class CellResults:
         self._ratios: dict[Speedup, dict[int, Ends]] = {}
         self._answers = {quantity: self._cell_values(quantity) for quantity in quantities}
         self.comparable = ComparableCells(study, self._trials, self._finite_value)
+
+    def with_picks(self, claim: Claim) -> Claim:
+        """Return the claim with each picked cell in it replaced by the cell that the results pick.
+
+        Added seeds do not count for this choice. A choice that still lacks a value stays open.
+        """
+        if not claim.spec.over:
+            return claim
+
+        def chosen(comparison: Comparison) -> Comparison:
+            left, right = (replace_metrics(side, self._pick) for side in number_parts(comparison))
+            return replace(comparison, left=left, right=right)
+
+        return replace(claim, statement=replace_comparisons(claim.statement, chosen))
+
+    def _pick(self, number: Quantity | Picked) -> Number:
+        if isinstance(number, Quantity):
+            return number
+        sign = 1 if find_metric(number.pick_by).higher_is_better else -1
+        means: dict[Cell, float] = {}
+        for cell in number.cells:
+            trials = self._trials.get(cell_key(cell), {})
+            ends = self._answers[Quantity(number.pick_by, cell)].ends
+            values = [ends[seed][0] for seed in self.seeds if seed in ends]
+            if len(values) == len(self.seeds):
+                means[cell] = sign * _total(values)
+            elif any(seed not in ends and not self.has_ended(trials[seed]) for seed in trials):
+                return number
+        return Quantity(number.metric, max(means, key=means.__getitem__)) if means else number
 
     def trials(self, comparison: Comparison, seeds: Collection[int]) -> dict[str, Trial]:
         """Return a comparison's trials with these seeds, by id."""

@@ -23,6 +23,7 @@ from ...studies.claims.comparisons import (
     Constant,
     Extrapolation,
     Number,
+    Picked,
     Quantity,
     Quotient,
     Ratio,
@@ -92,7 +93,7 @@ def _device_fault(study: Study, outcomes: pl.DataFrame) -> str:
 def results_of_claims(
     study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None
 ) -> Iterator[tuple[Claim, CellResults]]:
-    """Yield each claim with the results of the cells that may decide it.
+    """Yield each claim with the results of the cells that may decide it, its picked cells chosen by them.
 
     If a claim opens a gate, the cells that this gate or a later one holds back are left out, since their
     results must not change the claim's verdict. The arguments and the error are those of `check_claims`.
@@ -107,7 +108,8 @@ def results_of_claims(
         quantities = {each for claim in claims for each in claim.quantities}
         cells = study if stage is None else gates.without_held(study, stage)
         made[stage] = CellResults(cells, quantities, outcomes, metrics)
-    yield from ((claim, made[stage]) for claim, stage in zip(study.claims, stages, strict=True))
+    for claim, stage in zip(study.claims, stages, strict=True):
+        yield made[stage].with_picks(claim), made[stage]
 
 
 def needs_metrics(study: Study) -> bool:
@@ -433,6 +435,8 @@ class _LabelWriter:
                 return f"{number.value:g}"
             case Quantity():
                 return self._quantity(number)
+            case Picked():
+                return self._quantity(Quantity(number.metric, number.cell))
             case SignedSum():
                 return self._total(number)
             case Quotient():

@@ -6,15 +6,15 @@ AllOf, AnyOf and NotOf combine comparisons.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
 from ..schema.factors import filled_levels, level_name, one_line
-from ..schema.settings import Level
+from ..schema.settings import Level, Names
 from ..text.strict_model import StrictModel
 
 Cell = tuple[tuple[str, Level], ...]
@@ -37,6 +37,29 @@ class Quantity:
 
     metric: str
     cell: Cell
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """A metric of one of several cells, which differ only in the factors in `over` of `[[claim]]`.
+
+    It is the cell with the best mean of the metric `pick_by` over the seeds of the study.
+    """
+
+    metric: str
+    pick_by: str
+    cells: tuple[Cell, ...]
+
+    @property
+    def cell(self) -> Cell:
+        """Return the levels that all these cells share."""
+        shared = set.intersection(*map(set, self.cells))
+        return tuple(pair for pair in self.cells[0] if pair in shared)
+
+    @property
+    def quantities(self) -> tuple[Quantity, ...]:
+        """Return both metrics of each cell."""
+        return tuple(Quantity(name, cell) for cell in self.cells for name in (self.metric, self.pick_by))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +190,7 @@ class NotOf:
     part: Statement
 
 
-Number = Constant | Quantity | SignedSum | Quotient | Reduction | Extrapolation | Speedup | Ratio
+Number = Constant | Quantity | Picked | SignedSum | Quotient | Reduction | Extrapolation | Speedup | Ratio
 Statement = Comparison | AllOf | AnyOf | NotOf
 
 
@@ -219,8 +242,50 @@ def iter_numbers(number: Number | Comparison) -> Iterator[Number]:
 
 
 def iter_quantities(number: Number | Comparison) -> Iterator[Quantity]:
-    """Yield the quantities in a number, or on both sides of a comparison, from left to right."""
-    return (each for each in iter_numbers(number) if isinstance(each, Quantity))
+    """Yield the quantities in a number, or on both sides of a comparison, from left to right.
+
+    They include those that a picked cell depends on.
+    """
+    for each in iter_numbers(number):
+        if isinstance(each, Quantity):
+            yield each
+        elif isinstance(each, Picked):
+            yield from each.quantities
+
+
+def replace_metrics(number: Number, change: Callable[[Quantity | Picked], Number]) -> Number:
+    """Return a number with each metric in it replaced by what `change` returns for it.
+
+    Speedups stay as they are.
+    """
+    match number:
+        case Quantity() | Picked():
+            return change(number)
+        case SignedSum():
+            return SignedSum(tuple((sign, replace_metrics(term, change)) for sign, term in number.terms))
+        case Quotient():
+            above, below = (replace_metrics(part, change) for part in number_parts(number))
+            return Quotient(above, below)
+        case Reduction():
+            return replace(number, parts=tuple(replace_metrics(part, change) for part in number.parts))
+        case Extrapolation():
+            parts = tuple((cell, replace_metrics(part, change)) for cell, part in number.parts)
+            return replace(number, of=replace_metrics(number.of, change), parts=parts)
+        case _:
+            return number
+
+
+def replace_comparisons(statement: Statement, change: Callable[[Comparison], Comparison]) -> Statement:
+    """Return a statement with each comparison in it replaced by what `change` returns for it."""
+    match statement:
+        case Comparison():
+            return change(statement)
+        case NotOf():
+            return NotOf(replace_comparisons(statement.part, change))
+        case AllOf() | AnyOf():
+            return replace(
+                statement, parts=tuple(replace_comparisons(part, change) for part in statement.parts)
+            )
 
 
 def cell_label(cell: Cell) -> str:
@@ -243,6 +308,10 @@ class ClaimSpec(StrictModel):
     """the place in a paper, or a quotation"""
     each: str | None = None
     """a factor; the claim is tested separately at each of its levels"""
+    over: Names = ()
+    """factors, such as the learning rate, whose best level each cell has; `holds` does not name them"""
+    pick_by: str | None = None
+    """the metric, best one of the dev split, whose mean over the study's seeds picks the level of `over`"""
     level: float = Field(default=0.95, ge=0.5, lt=1)
     """the joint confidence level of the claim's verdicts"""
     test: Test = "pooled"

@@ -32,8 +32,10 @@ from ..catalog.metrics import (
     METRICS_AND_COSTS,
     Metric,
     Target,
+    direction_faults,
     metric_family,
     read_target,
+    unknown_metric,
 )
 from ..schema.design import MAX_TRIALS, Design
 from ..schema.factors import SEED, NamedLevels, level_key, level_text, one_line
@@ -53,6 +55,7 @@ from .comparisons import (
     Extrapolation,
     NotOf,
     Number,
+    Picked,
     Quantity,
     Quotient,
     Ratio,
@@ -65,6 +68,7 @@ from .comparisons import (
     iter_numbers,
     iter_quantities,
     number_parts,
+    replace_metrics,
 )
 from .parser import ClaimFaultError, parse_claim
 
@@ -185,7 +189,7 @@ def _targets(number: Number) -> frozenset[Target]:
     target.
     """
     match number:
-        case Quantity():
+        case Quantity() | Picked():
             target = read_target(number.metric)
             return frozenset() if target is None else frozenset([target])
         case Quotient():
@@ -209,7 +213,7 @@ def _different_units(comparison: Comparison, metrics: Mapping[str, Metric]) -> s
             if _unit(term) != _unit(terms[0]):
                 return f"expected one unit in a sum, got {_with_unit(terms[0])} and {_with_unit(term)}"
     for side, other in permutations(number_parts(comparison)):
-        if isinstance(side, Quantity) and isinstance(other, Constant):
+        if isinstance(side, Quantity | Picked) and isinstance(other, Constant):
             metric = metrics[metric_family(side.metric)]
             if metric.is_share and not 0 <= other.value <= 1:
                 return f"{metric.name} is a share, from 0 to 1, and never reaches {other.value:g}"
@@ -234,7 +238,7 @@ def _measured(number: Number) -> list[str]:
     A constant, a speedup and a quotient of two metrics have no unit.
     """
     match number:
-        case Quantity():
+        case Quantity() | Picked():
             return [metric_family(number.metric)]
         case Quotient():
             return [] if any(iter_quantities(number.denominator)) else _measured(number.numerator)
@@ -286,16 +290,14 @@ Candidate = tuple[str, Number]
 """A level as text, and the number that ranks the level."""
 
 
-def resolve_claim(
-    scope: Scope, faults: FaultCollector, text: str, each: str | None = None
-) -> Statement | None:
+def resolve_claim(scope: Scope, faults: FaultCollector, spec: ClaimSpec) -> Statement | None:
     """Parse a claim and resolve it to a statement about cells; return None if it has faults.
 
-    If the claim is made at each level of a factor, `each` is that factor and `scope` has one level of it.
+    If the claim is made at each level of a factor, `scope` has one level of it.
     """
-    resolver = _Resolver(scope, faults, each)
+    resolver = _Resolver(scope, faults, spec)
     try:
-        said = parse_claim(text, faults)
+        said = parse_claim(spec.holds, faults)
         found = resolver.statement(said, {})
         count = sum(1 for _ in iter_comparisons(found))
         if count > _MAX_COMBINATIONS:
@@ -312,8 +314,9 @@ ResultT = TypeVar("ResultT")
 class _Resolver:
     """Resolver of the names in one claim. It reports each fault once, even if a loop repeats it."""
 
-    def __init__(self, scope: Scope, faults: FaultCollector, each: str | None) -> None:
-        self._scope, self._faults, self._each = scope, faults, each
+    def __init__(self, scope: Scope, faults: FaultCollector, spec: ClaimSpec) -> None:
+        self._scope, self._faults, self._each = scope, faults, spec.each
+        self._over, self._pick_by = set(spec.over), spec.pick_by
         self._num_rounds = 0  # counted over all loops of the claim, so that nested loops stay bounded
 
     def fail(self, place: syntax.Spanned, message: str) -> ClaimFaultError:
@@ -458,6 +461,11 @@ class _Resolver:
         factor = open_factors[0]
         levels = self.each(lambda level: self._level(factor, level, bound), (node.fast, node.slow))
         fast, slow = (next(each for each in found if dict(each.cell)[factor] == level) for level in levels)
+        if isinstance(fast, Picked) or isinstance(slow, Picked):
+            named = " and ".join(sorted(self._over))
+            raise self.fail(
+                node.target, f"a speedup compares named cells: give {named} a level in the brackets"
+            )
         if fast == slow:
             raise self.fail(node.slow, "expected two different levels, got the same level twice")
         return Speedup(fast=fast, slow=slow)
@@ -526,8 +534,11 @@ class _Resolver:
         items = ", ".join(f"{factor}={level}" for factor, level in (written | levels | meant).items())
         return f"{node.word.text}[{items}]" if meant else ""
 
-    def _quantities(self, node: syntax.MetricReference, bound: Bindings) -> tuple[Quantity, ...]:
-        """Return a metric of all cells that its brackets select, which are some."""
+    def _quantities(self, node: syntax.MetricReference, bound: Bindings) -> tuple[Quantity | Picked, ...]:
+        """Return a metric of all cells that its brackets select, which are some.
+
+        Cells that differ only in factors of `over` give one number, that of the best of them.
+        """
         checks: list[Callable[[], object]] = [lambda: self._check_metric(node, bound)]
         met = list[str]()
         for word, level in node.selectors:
@@ -542,7 +553,15 @@ class _Resolver:
             raise self.fail(node, f"the study has no cell with {text}")
         index = ",".join(node.index)
         metric = f"{node.word.text}[{index}]" if index else node.word.text
-        return tuple(Quantity(metric, cell) for cell in cells)
+        alike: dict[Cell, list[Cell]] = {}
+        for cell in cells:
+            alike.setdefault(tuple(pair for pair in cell if pair[0] not in self._over), []).append(cell)
+        return tuple(
+            Picked(metric, self._pick_by, tuple(group))
+            if len(group) > 1 and self._pick_by
+            else Quantity(metric, group[0])
+            for group in alike.values()
+        )
 
     def _check_metric(self, node: syntax.MetricReference, bound: Bindings) -> None:
         word = node.word
@@ -748,7 +767,8 @@ class _Resolver:
         function = winner.function.text
         if function in ("argmax", "argmin"):
             return ">" if function == "argmax" else "<"
-        names = {metric_family(each.metric) for _, value in candidates for each in iter_quantities(value)}
+        metrics = (each for _, value in candidates for each in iter_numbers(value))
+        names = {metric_family(each.metric) for each in metrics if isinstance(each, Quantity | Picked)}
         sides = {self._scope.metrics[name].higher_is_better for name in names}
         if len(sides) > 1 or None in sides:
             listed = ", ".join(sorted(names))
@@ -784,17 +804,12 @@ def _resized(cell: Cell, size: Mapping[str, Level]) -> Cell:
 
 
 def _moved(number: Number, size: Mapping[str, Level]) -> Number:
-    match number:
-        case Quantity():
-            return replace(number, cell=_resized(number.cell, size))
-        case SignedSum():
-            return SignedSum(tuple((sign, _moved(term, size)) for sign, term in number.terms))
-        case Quotient():
-            return Quotient(_moved(number.numerator, size), _moved(number.denominator, size))
-        case Reduction():
-            return Reduction(number.function, tuple(_moved(part, size) for part in number.parts))
-        case _:
-            return number
+    def move(metric: Quantity | Picked) -> Number:
+        if isinstance(metric, Quantity):
+            return replace(metric, cell=_resized(metric.cell, size))
+        return replace(metric, cells=tuple(_resized(cell, size) for cell in metric.cells))
+
+    return replace_metrics(number, move)
 
 
 def _joined(kind: type[AllOf] | type[AnyOf], parts: list[Statement]) -> Statement:
@@ -827,8 +842,34 @@ def read_claims(diagnostics: Diagnostics, design: Design) -> tuple[Claim, ...]:
         if spec.name in names:
             diagnostics.report((*path, "name"), f"the name '{spec.name}' is taken by another claim")
         names.add(spec.name)
-        claims += _read(diagnostics, path, spec, scopes)
+        pick_faults = list(_pick_faults(spec, scopes[0]))
+        for key, message in pick_faults:
+            diagnostics.report((*path, key), message)
+        if not pick_faults:
+            claims += _read(diagnostics, path, spec, scopes)
     return tuple(claims)
+
+
+def _pick_faults(spec: ClaimSpec, scope: Scope | None) -> Iterator[tuple[str, str]]:
+    """Yield the faults of `over` and `pick_by`, each with its key."""
+    if spec.over and spec.pick_by is None:
+        yield "over", 'over needs a metric to choose by: add pick_by, such as pick_by = "dev_loss"'
+    if spec.pick_by is not None:
+        if not spec.over:
+            yield "pick_by", 'pick_by needs factors to choose from: add over, such as over = "lr"'
+        if metric_family(spec.pick_by) not in METRICS_AND_COSTS:
+            yield "pick_by", unknown_metric(spec.pick_by)
+        for _, message in direction_faults("pick_by", spec.pick_by):
+            yield "pick_by", message
+    if scope is None:
+        return
+    for name in spec.over:
+        if name == SEED:
+            yield "over", "remove the seed: cells are compared seed by seed"
+        elif name == spec.each:
+            yield "over", f"expected another factor than that of each, got '{name}'"
+        elif name not in scope.factors:
+            yield "over", f"unknown factor '{name}'{nearest_hint(name, scope.factors)}"
 
 
 def _read(
@@ -863,7 +904,7 @@ def _resolve(spec: ClaimSpec, scope: Scope, faults: FaultCollector) -> list[Clai
     """
     claims: list[Claim] = []
     for made, within in _at_each_level(spec, scope):
-        statement = resolve_claim(within, faults, spec.holds, spec.each)
+        statement = resolve_claim(within, faults, spec)
         if statement is None:
             return None
         claims.append(_claim(made, statement, scope))
@@ -887,13 +928,14 @@ def read_number(name: str, text: str, scope: Scope, faults: FaultCollector) -> C
     None if it is invalid.
     """
     try:
-        found = _Resolver(scope, faults, None).number(parse_claim(text, faults))
+        spec = ClaimSpec(name=name, holds=text)
+        found = _Resolver(scope, faults, spec).number(parse_claim(text, faults))
     except ClaimFaultError:
         return None
     if faults:
         return None
     alone = not isinstance(found.left, (SignedSum, Quotient, Speedup))
-    return replace(_claim(ClaimSpec(name=name, holds=text), found, scope), uses_last_look=alone)
+    return replace(_claim(spec, found, scope), uses_last_look=alone)
 
 
 def _at_each_level(spec: ClaimSpec, scope: Scope) -> Iterator[tuple[ClaimSpec, Scope]]:

@@ -4,7 +4,7 @@ import pytest
 
 from activemem.errors import FaultCollector
 from activemem.studies import Metric
-from activemem.studies.claims import claim_scope, iter_comparisons, resolve_claim
+from activemem.studies.claims import ClaimSpec, claim_scope, iter_comparisons, resolve_claim
 from activemem.studies.designs import Grid
 from activemem.studies.text import PartSettings
 
@@ -175,6 +175,6 @@ def test_a_claim_of_a_paper_can_be_said(name, title):
     }
     text, count = claims[title]
     faults = FaultCollector(text)
-    statement = resolve_claim(claim_scope(design, known), faults, text)
+    statement = resolve_claim(claim_scope(design, known), faults, ClaimSpec(name=title, holds=text))
     assert [fault.message for fault in faults] == []
     assert len(list(iter_comparisons(statement))) == count
