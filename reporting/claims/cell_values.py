@@ -142,6 +142,7 @@ class CellResults:
                     values[trial] = (None, _STALE, ValueStatus.MISSING)
         self._per_epoch = {metric: cost_per_epoch(metric, outcomes) for metric in self._values}
         self._ratios: dict[Speedup, dict[int, Ends]] = {}
+        self._picked: dict[Quantity, Picked] = {}
         self._answers = {quantity: self._cell_values(quantity) for quantity in quantities}
         self.comparable = ComparableCells(study, self._trials, self._finite_value)
 
@@ -172,7 +173,11 @@ class CellResults:
                 means[cell] = sign * _total(values)
             elif any(seed not in ends and not self.has_ended(trials[seed]) for seed in trials):
                 return number
-        return Quantity(number.metric, max(means, key=means.__getitem__)) if means else number
+        if not means:
+            return number
+        found = Quantity(number.metric, max(means, key=means.__getitem__))
+        self._picked[found] = number
+        return found
 
     def trials(self, comparison: Comparison, seeds: Collection[int]) -> dict[str, Trial]:
         """Return a comparison's trials with these seeds, by id."""
@@ -299,13 +304,20 @@ class CellResults:
         return any(math.isinf(high) for each in parts for _, high in self._answers[each].ends.values())
 
     def notes(self, comparison: Comparison) -> tuple[MissingTrials, ...]:
-        """Return notes on compared trainings that diverged or did not reach their target.
+        """Return notes on picked cells, and on trainings that diverged or did not reach their target.
 
         Diverged trainings count with the worst value of the metric.
         """
         paired = self.differences(comparison, self._every)
         notes: list[MissingTrials] = []
-        for answer in map(self._answers.__getitem__, iter_quantities(comparison)):
+        for quantity in iter_quantities(comparison):
+            answer = self._answers[quantity]
+            if (picked := self._picked.get(quantity)) is not None:
+                own = tuple(pair for pair in quantity.cell if pair not in picked.shared_levels)
+                where = self._where(picked.shared_levels, quantity.metric)
+                notes.append(
+                    MissingTrials(where=where, what=f"{cell_label(own)} is its best by {picked.pick_by}")
+                )
             counted = Counter(why for seed, why in answer.remarks.items() if seed in paired)
             notes += _counted(counted, answer.where, len(paired))
         return tuple(dict.fromkeys(notes))

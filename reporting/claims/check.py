@@ -436,7 +436,7 @@ class _LabelWriter:
             case Quantity():
                 return self._quantity(number)
             case Picked():
-                return self._quantity(Quantity(number.metric, number.cell))
+                return self._quantity(Quantity(number.metric, number.shared_levels))
             case SignedSum():
                 return self._total(number)
             case Quotient():

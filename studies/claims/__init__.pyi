@@ -1,5 +1,6 @@
 from .comparisons import AllOf as AllOf
 from .comparisons import AnyOf as AnyOf
+from .comparisons import ClaimSpec as ClaimSpec
 from .comparisons import NotOf as NotOf
 from .comparisons import iter_comparisons as iter_comparisons
 from .interim_tests import looks as looks

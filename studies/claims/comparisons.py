@@ -52,6 +52,11 @@ class Picked:
 
     @property
     def cell(self) -> Cell:
+        """Return the first of these cells."""
+        return self.cells[0]
+
+    @property
+    def shared_levels(self) -> Cell:
         """Return the levels that all these cells share."""
         shared = set.intersection(*map(set, self.cells))
         return tuple(pair for pair in self.cells[0] if pair in shared)

@@ -511,6 +511,11 @@ class _Resolver:
         message = (
             f"'{node.word.text}' matches {len(found)} cells here; expected one level of {ways}: add {first}"
         )
+        numbers = [
+            name for name, levels in varying.items() if all(isinstance(each, float) for each in levels)
+        ]
+        if numbers and not self._over:
+            message += f', or set over = "{numbers[0]}" and pick_by to let a metric choose'
         raise self.fail(node.word, message)
 
     def _with_factors(

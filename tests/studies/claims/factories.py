@@ -31,17 +31,21 @@ def study_with_claims(*holds, text=STUDY_TEXT, overrides=(), **keys):
     return load_study(text + claims, overrides)
 
 
-def make_outcomes(study: Study, found, *, metric="max_length"):
-    """Return outcomes; `found` has values or "failed: REASON" by mixer and task, one per seed."""
+def make_outcomes(study: Study, found, *, metric="max_length", by=("mixer", "task")):
+    """Return outcomes; `found` has values or "failed: REASON" by mixer and task, one per seed.
+
+    A value is a number, or a dictionary of numbers by metric.
+    """
     rows = []
     for trial in study.cells:
-        ends = found.get((trial.levels["mixer"], trial.levels["task"]), ())
+        ends = found.get(tuple(trial.levels[factor] for factor in by), ())
         place = (*study.seeds, *study.later_seeds).index(trial.levels["seed"])
         end = ends[place] if place < len(ends) else None
         if end is None:
             continue
         status, _, reason = end.partition(": ") if isinstance(end, str) else ("done", "", None)
-        metrics = [] if isinstance(end, str) else [{"name": metric, "value": float(end)}]
+        measured = {} if isinstance(end, str) else end if isinstance(end, dict) else {metric: end}
+        metrics = [{"name": name, "value": float(value)} for name, value in measured.items()]
         rows.append(
             (
                 trial.id,

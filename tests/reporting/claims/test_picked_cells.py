@@ -1,0 +1,119 @@
+"""Claims about cells whose learning rate is the best on the dev split."""
+
+import pytest
+
+from activemem import StudyError
+from activemem.reporting import Verdict
+from activemem.reporting.claims import check_claims
+
+from ...studies.claims.factories import make_outcomes, study_with_claims
+from ...study_texts import study_text
+
+TEXT = study_text(
+    task={"name": "reverse"},
+    train={"optimizer": {"name": "adam", "lr": "{lr}"}},
+    factors={"mixer": ["sa", "conv(k=3)", "gru"], "lr": [1e-3, 3e-3], "seed": [0, 1, 2]},
+)
+CLAIM = "accuracy[mixer=sa] > accuracy[mixer=conv(k=3)]"
+SA = {("sa", 1e-3): [(0.5, 30), (0.6, 31), (0.7, 32)], ("sa", 3e-3): [(0.4, 90), (0.5, 91), (0.6, 92)]}
+CONV = {
+    ("conv(k=3)", 1e-3): [(0.2, 80), (0.3, 81), (0.4, 82)],
+    ("conv(k=3)", 3e-3): [(0.3, 20), (0.4, 21), (0.5, 23)],
+}
+"""The length that picks the rate, and the accuracy in percent, of each seed."""
+
+
+def study(*holds, over="lr", pick_by="max_length", text=TEXT, **keys):
+    """Return the study with these claims, whose rate is picked by the length."""
+    return study_with_claims(*holds, text=text, over=over, pick_by=pick_by, **keys)
+
+
+def outcomes(of, *cells):
+    """Return the outcomes of these cells; a text is the reason of a failure."""
+    found = {
+        key: [
+            end if isinstance(end, str) else {"max_length": 100 * end[0], "accuracy": end[1] / 100}
+            for end in ends
+        ]
+        for each in cells
+        for key, ends in each.items()
+    }
+    return make_outcomes(of, found, by=("mixer", "lr"))
+
+
+def test_a_cell_has_the_level_that_is_best_by_the_other_metric():
+    of = study(CLAIM)
+    (one,) = check_claims(of, outcomes(of, SA, CONV))
+    found = one.deciding
+    assert one.verdict is Verdict.CONFIRMED
+    assert (found.n, found.gaps) == (3, ())
+    assert found.effect == pytest.approx((0.10 + 0.10 + 0.09) / 3)
+    assert found.text == "accuracy[mixer=sa, lr=0.001] > accuracy[mixer=conv(k=3), lr=0.003]"
+
+
+def test_lower_values_are_better_where_the_metric_says_so():
+    of = study("accuracy[mixer=sa] > accuracy[mixer=conv(k=3)]", pick_by="loss")
+    found = {
+        key: [{"loss": each[0], "accuracy": each[1] / 100} for each in ends]
+        for key, ends in (SA | CONV).items()
+    }
+    (one,) = check_claims(of, make_outcomes(of, found, by=("mixer", "lr")))
+    assert one.deciding.text == "accuracy[mixer=sa, lr=0.003] > accuracy[mixer=conv(k=3), lr=0.001]"
+
+
+def test_the_verdict_is_that_of_the_claim_with_the_picked_levels_named():
+    picked, named = (
+        study(CLAIM),
+        study_with_claims("accuracy[mixer=sa, lr=0.001] > accuracy[mixer=conv(k=3), lr=0.003]", text=TEXT),
+    )
+    (one,), (other,) = (check_claims(each, outcomes(each, SA, CONV)) for each in (picked, named))
+    assert (one.deciding.interval, one.deciding.p) == (other.deciding.interval, other.deciding.p)
+
+
+def test_nothing_is_picked_before_all_levels_have_ended():
+    of = study(CLAIM)
+    begun = {("conv(k=3)", 3e-3): CONV["conv(k=3)", 3e-3][:2]}
+    (one,) = check_claims(of, outcomes(of, SA, CONV | begun))
+    assert one.verdict is Verdict.UNDECIDED
+    assert one.deciding.text == "accuracy[mixer=sa, lr=0.001] > accuracy[mixer=conv(k=3)]"
+    assert [(gap.where, gap.what) for gap in one.deciding.gaps] == [
+        ("mixer=conv(k=3), lr=0.003", "1 of 3 seeds not run")
+    ]
+
+
+def test_a_level_with_a_failed_seed_is_not_picked():
+    of = study(CLAIM)
+    failed = {("conv(k=3)", 3e-3): ["failed: boom", *CONV["conv(k=3)", 3e-3][1:]]}
+    (one,) = check_claims(of, outcomes(of, SA, CONV | failed))
+    assert one.deciding.text == "accuracy[mixer=sa, lr=0.001] > accuracy[mixer=conv(k=3), lr=0.001]"
+
+
+def test_picked_cells_stand_in_best_min_and_loops_and_a_named_level_is_not_picked():
+    of = study(
+        "best(accuracy) is conv(k=3)",
+        "all(accuracy[mixer=m] > accuracy[mixer=m, lr=0.001] - 0.2 for m in mixer)",
+        "max(accuracy[mixer=sa], accuracy[mixer=gru]) > accuracy[mixer=conv(k=3)]",
+    )
+    gru = {("gru", rate): [(0.1, 10), (0.1, 11), (0.1, 12)] for rate in (1e-3, 3e-3)}
+    best, loop, largest = check_claims(of, outcomes(of, SA, CONV, gru))
+    assert best.verdict is Verdict.REFUTED
+    assert [each.text for each in loop.findings][1] == (
+        "accuracy[mixer=conv(k=3), lr=0.003] > accuracy[mixer=conv(k=3), lr=0.001] - 0.2"
+    )
+    assert largest.deciding.effect == pytest.approx((0.10 + 0.10 + 0.09) / 3)
+
+
+@pytest.mark.parametrize(
+    ("keys", "fault"),
+    [
+        ({"pick_by": "nothing"}, "unknown metric 'nothing'"),
+        ({"pick_by": "flops"}, "expected a metric for which higher or lower is better"),
+        ({"over": "rate"}, "unknown factor 'rate'"),
+        ({"over": "seed"}, "remove the seed"),
+        ({"over": []}, "pick_by needs factors to choose from"),
+        ({"each": "lr"}, "expected another factor than that of each"),
+    ],
+)
+def test_faults_of_the_two_keys_name_the_next_step(keys, fault):
+    with pytest.raises(StudyError, match=fault):
+        study(CLAIM, **keys)
