@@ -5,12 +5,12 @@ from .cells import CellsTable as CellsTable
 from .effects import Effects as Effects
 from .effects import FactorMeans as FactorMeans
 from .heat import Matrix as Matrix
-from .incumbent import PointTrace as PointTrace
 from .interaction import Interaction as Interaction
 from .line import LineFigure as LineFigure
 from .line import Lines as Lines
 from .pareto import Cloud as Cloud
 from .pareto import pareto_front as pareto_front
+from .points import PointTrace as PointTrace
 from .scaling import Law as Law
 from .scaling import Scaling as Scaling
 from .scaling import ScalingSeries as ScalingSeries

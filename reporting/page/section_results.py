@@ -154,15 +154,15 @@ def shown_curves(study: Study) -> tuple[CurveKind, ...]:
 
     The figure of the history comes first, unless the study file has one.
     """
-    if study.search is None or any(spec.kind == "incumbent" for spec in study.curves):
+    if study.search is None or any(getattr(spec, "shows_history", False) for spec in study.curves):
         return study.curves
     taken = {spec.name for spec in study.curves}
     name = next(
         name for name in map("history{}".format, ["", *range(2, len(taken) + 3)]) if name not in taken
     )
-    from ..kinds.incumbent import IncumbentFigure  # noqa: PLC0415 -- grids do without it
+    from ..kinds.points import PointsFigure  # noqa: PLC0415 -- grids do without it
 
-    return (IncumbentFigure(kind="incumbent", name=name), *study.curves)
+    return (PointsFigure(kind="points", name=name), *study.curves)
 
 
 def figures(inputs: Snapshot) -> Mapping[str, object] | None:

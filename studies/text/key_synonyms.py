@@ -103,7 +103,9 @@ _EXPORT = "draw it by Optuna: activemem study export STUDY --to optuna --out FIL
 FORMER_NAMES: Mapping[str, str] = {
     "hyperband": "asha reached a lower regret at every budget measured: write asha, or make "
     "Optuna's HyperbandPruner in a plug-in",
+    "front": 'write kind = "points" and the other metric as x, as in x = "parameters"',
     "importance": "activemem study importance STUDY prints it",
+    "incumbent": 'write kind = "points"',
     "population": "settings do not change between generations: write asha, which prunes weak points",
     **dict.fromkeys(("hypervolume", "slices", "parallel", "contour", "rank"), _EXPORT),
 }

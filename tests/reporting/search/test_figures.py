@@ -9,9 +9,9 @@ from activemem.storage import Store
 
 from .conftest import SEARCH
 
-KINDS = ("incumbent", "front")
-FIGURES = "".join(f'[[curve]]\nname = "{kind}"\nkind = "{kind}"\n' for kind in KINDS)
-HOURS = '[[curve]]\nname = "hours"\nkind = "incumbent"\nx = "hours"\nvalue = "loss"\n'
+FIGURES = '[[curve]]\nname = "history"\nkind = "points"\n'
+FIGURES += '[[curve]]\nname = "front"\nkind = "points"\nx = "parameters"\n'
+HOURS = '[[curve]]\nname = "hours"\nkind = "points"\nx = "hours"\nvalue = "loss"\n'
 
 
 @pytest.fixture(scope="module")
@@ -25,13 +25,13 @@ def content(figures, name):
 
 
 def test_the_best_so_far_never_falls(figures):
-    [trace] = content(figures, "incumbent")
+    [trace] = content(figures, "history")
     assert isinstance(trace, PointTrace)
     assert [(point.x, point.y) for point in trace.points] == [(1, 11), (2, 8), (3, 15), (6, 17.5), (7, 14)]
     assert [(point.x, point.y) for point in trace.best] == [
         (1, 11), (3, 11), (3, 15), (6, 15), (6, 17.5), (7, 17.5)
     ]  # fmt: skip
-    assert figures["incumbent"].notes[1].startswith("5 points, ")
+    assert figures["history"].notes[1].startswith("5 points, ")
 
 
 def test_hours_are_of_all_trainings_and_a_loss_is_better_where_it_is_lower(figures):

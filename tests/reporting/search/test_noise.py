@@ -76,8 +76,8 @@ def test_a_plan_reports_what_a_search_can_see(tmp_path, golden):
     assert re.match(r"5 .* difference of 1\.", told[2])
 
 
-def test_an_incumbent_is_drawn_over_a_band_of_chance(tmp_path, golden):
-    text = WITH_BASELINE + '[[curve]]\nname = "i"\nkind = "incumbent"\n'
+def test_the_best_point_so_far_is_drawn_over_a_band_of_chance(tmp_path, golden):
+    text = WITH_BASELINE + '[[curve]]\nname = "i"\nkind = "points"\n'
     made = searched(tmp_path, 12.0).study
     results = StudyResults(load_study(text), Store(tmp_path))
     assert made.dimensions == results.study.dimensions

@@ -48,7 +48,9 @@ def test_every_format_has_the_points(table, form):
     [
         '[[table]]\nname = "t"\nrows = "lr"\nvalue = "loss"\n',
         '[[table]]\nname = "t"\nkind = "points"\nvalue = "los"\n',
-        '[[curve]]\nname = "t"\nkind = "front"\nvalue = "loss"\n',
+        '[[curve]]\nname = "t"\nkind = "points"\nx = "los"\nvalue = ["loss", "parameters"]\n',
+        '[[curve]]\nname = "t"\nkind = "front"\n',
+        '[[curve]]\nname = "t"\nkind = "incumbent"\n',
     ],
 )
 def test_tables_that_do_not_fit_a_search_are_reported(text, golden):

@@ -10,11 +10,11 @@ from ..serve.conftest import get, serving
 from .conftest import SEARCH, fill_search
 
 ALL = SEARCH + "".join(
-    f'[[{table}]]\nname = "{kind}"\nkind = "{kind}"\n'
-    for table, kind in (
-        ("table", "points"),
-        ("curve", "incumbent"),
-        ("curve", "front"),
+    f'[[{table}]]\nname = "{name}"\nkind = "points"\n{x}'
+    for table, name, x in (
+        ("table", "points", ""),
+        ("curve", "history", ""),
+        ("curve", "front", 'x = "parameters"\n'),
     )
 )
 
@@ -89,7 +89,7 @@ def test_a_page_shows_the_recipe_of_each_point_and_the_history_of_a_search_that_
 @pytest.mark.slow
 def test_a_section_of_a_paper_has_them_too(results):
     section = results.latex_section()
-    assert sorted(section.figures) == ["found-front.pdf", "found-incumbent.pdf"]
+    assert sorted(section.figures) == ["found-front.pdf", "found-history.pdf"]
     assert r"\ref{tab:found-points} has the results" in section.text
 
 

@@ -10,7 +10,7 @@ from .conftest import POINTS, WITH_BASELINE, fill_search
 TWO = WITH_BASELINE.replace('metric = "max_length"', 'metric = ["max_length", "parameters"]').replace(
     'direction = "max"', 'direction = ["max", "min"]'
 )
-FRONT = '[[curve]]\nname = "front"\nkind = "front"\n'
+FRONT = '[[curve]]\nname = "front"\nkind = "points"\nx = "parameters"\n'
 
 
 @pytest.fixture(scope="module")
