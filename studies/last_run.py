@@ -289,9 +289,8 @@ def claim_ages(study: Study, store: Store) -> dict[str, int]:
     records = [record for name in names if (record := store.records.load(name)) and "claims" in record]
     ended = len(done.filter(in_cells | (pl.col("study") == study.name))) if records else 0
     ages = {_tested(each.spec): ended for each in study.claims}
-    for record in records:
-        ages |= record["claims"]
-    return ages
+    recorded = [each for record in records for each in record["claims"].items()]
+    return ages | dict(sorted(recorded, key=operator.itemgetter(1), reverse=True))  # the lowest number wins
 
 
 def describe_late_claims(study: Study, store: Store) -> str:
