@@ -119,13 +119,20 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
     if any(finding.tested_for for each in checked for finding in each.findings):
         sentences.append("A margin, as in a > b + 2, is not part of the effect, but of the test.")
     pooled = [each for each in checked if each.spec.test == "pooled"]
+    found = {finding.test for each in pooled for finding in each.findings}
     if pooled:
+        pool = f"the larger of their own and that of {checked[0].comparable_words}{_degrees(pooled)}"
+        variance = "their own" if found == {"t"} else pool
         sentences.append(
-            "Tested by that interval, which assumes normal differences. Their variance is the larger of "
-            f"their own and that of {checked[0].comparable_words}{_degrees(pooled)}, and at least that of "
-            "rounding."
+            "Tested by that interval, which assumes normal differences. Their variance is "
+            f"{variance}, and at least that of rounding."
         )
-    if any(finding.test == "permutation" for each in pooled for finding in each.findings):
+    if "t" in found and len(found) > 1:
+        sentences.append(
+            "Comparisons whose variance cannot be pooled, as with a number, a maximum or a quotient, use "
+            "their own alone."
+        )
+    if "permutation" in found:
         sentences.append(
             f"With enough seeds, a {TESTS['permutation']} decides instead, and the "
             "interval is of the comparison alone."
@@ -164,7 +171,7 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
 
 def _degrees(pooled: Sequence[ClaimResult]) -> str:
     findings = (finding for each in pooled for finding in each.findings)
-    known = sorted(int(each.degrees) for each in findings if each.degrees is not None)
+    known = sorted(int(each.degrees) for each in findings if each.degrees and each.test == "pooled")
     return f" ({degrees_of_freedom(known)})" if known else ""
 
 

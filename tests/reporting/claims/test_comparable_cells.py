@@ -120,6 +120,10 @@ def test_comparisons_across_tasks_are_not_pooled(holds):
     found = cells(quiet_pair(drawn())) | cells(drawn(), "not")
     pooled, alone = decided(holds, found), decided(holds, found, test="t")
     assert pooled.deciding == alone.deciding
+    assert "Their variance is their own, and" in " ".join(legend([pooled]))
+    told = " ".join(legend([pooled, decided(BEATS.format("reverse"), found)]))
+    assert "Their variance is the larger of" in told
+    assert "cannot be pooled" in told
 
 
 def test_with_many_seeds_a_permutation_test_decides():
