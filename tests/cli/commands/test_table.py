@@ -1,3 +1,4 @@
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -129,3 +130,18 @@ def test_an_incomplete_table_points_to_trials_with_other_settings(run, tiny, gol
     assert run("table", "render", "tiny").stderr == ""  # nothing is missing
     store.records.save("tiny", {"text": text, "overrides": ["train.epochs=3"], "path": tiny})
     golden(run("table", "render", "tiny").stderr)
+
+
+def test_a_store_that_is_copied_without_overwriting_adds_the_trials_of_a_co_author(run, tiny):
+    text = Path(tiny).read_text(encoding="utf-8")
+    for folder, overrides, seed in (("results", [], 0), ("hers", ["factors.seed=[1]"], 1)):
+        store = Store(folder)
+        for trial in load_study(tiny, overrides).trials:
+            if trial.seed == seed:
+                store_outcome(trial, store)
+        store.records.save("tiny", {"text": text, "overrides": overrides, "path": tiny})
+    subprocess.run(
+        ["cp", "-rn", "hers/.", "results/"], check=False
+    )  # 1 in some versions, for what is skipped
+    assert "8 of 8 trials done" in run("study", "status", "tiny").stdout
+    assert run("table", "render", "tiny").stderr == ""
