@@ -4,8 +4,8 @@ from .box import Boxes as Boxes
 from .cells import CellsTable as CellsTable
 from .effects import Effects as Effects
 from .effects import FactorMeans as FactorMeans
+from .effects import Interaction as Interaction
 from .heat import Matrix as Matrix
-from .interaction import Interaction as Interaction
 from .line import LineFigure as LineFigure
 from .line import Lines as Lines
 from .pareto import Cloud as Cloud

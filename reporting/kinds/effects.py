@@ -1,12 +1,14 @@
 """`effects`: the effects of factors and of their pairs on a metric.
 
-The table has effects, tests and shares; the figure has the mean at each level of every factor.
+The table has effects, tests and shares. The figure has the mean at each level of every factor, or of two
+factors together: a line for each level of one over the levels of the other. Lines that are not parallel show
+an interaction.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -21,23 +23,36 @@ from ...studies.presentation.kinds import (
     TableKind,
     absent_factors,
     describe_levels,
+    factor_faults,
     metric_faults,
     select_faults,
     selected_levels,
 )
 from ...studies.schema.design import Design
-from ...studies.schema.factors import SEED, level_key, level_names, one_line
+from ...studies.schema.factors import SEED, level_key, level_names, named_levels, one_line
 from ...studies.schema.settings import Level
 from ...studies.text.units import degrees_of_freedom, plural
 from ..claims.verdicts import format_p
-from ..curves.curve import Axis, Bar, Content, Curve, Panel
-from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, Scale, make_scale, measure_names
-from ..curves.draw.style import DIM, FAINT, INK, MAX_NAME_WIDTH, TEXT, TICK, text_width, wrap_text
+from ..curves.curve import Axis, Bar, Content, Curve, Line, Panel, Point
+from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, Scale, make_scale, measure_names, ticks_width
+from ..curves.draw.style import (
+    DIM,
+    FAINT,
+    INK,
+    MAX_NAME_WIDTH,
+    TEXT,
+    TICK,
+    crop_names,
+    line_strokes,
+    text_width,
+    wrap_text,
+)
 from ..statistics.decided_differences import SIGNIFICANCE_LEVEL
 from ..statistics.estimates import Interval, detectable, mean
 from ..subject import ResultSubject, StudyModel, model_factors
 from ..tables.differences import caption_start, detectable_words
 from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Table, interval_cell, number_cell
+from .line import label_lines
 
 if TYPE_CHECKING:
     import polars as pl
@@ -59,6 +74,10 @@ FACTORS, INTERACTIONS, BESIDES = "factors", "interactions", "besides"
 """The headings of rows."""
 
 _COLUMNS = ("effect", "p", "share")
+
+_WIDTH = 300.0  # of lines
+_APART = 4.0  # points from one line's mark to the next
+_NAME = 8.0  # from the lines to a name
 
 
 def _p_words(p: float) -> str:
@@ -108,16 +127,42 @@ class EffectsTable(TableKind):
 
 
 class EffectsFigure(CurveKind):
-    """`[[curve]] kind = "effects"`: the mean of a metric at each level of every varied factor."""
+    """`[[curve]] kind = "effects"`: the mean of a metric at each level of every varied factor, or of two."""
 
     kind: Literal["effects"]
     value: str
     """the metric, or a cost"""
+    x: str | None = None
+    """with `series`: the factor whose levels are on the horizontal axis"""
+    series: str | None = None
+    """with `x`: the factor with one line for each level, at most 6 (default: every factor by itself)"""
     select: dict[str, Any] = Field(default={})
     """for a factor, the level or list of levels to include"""
+    accent: Any = None
+    """the only level of `series` in colour"""
+
+    @property
+    def level_keys(self) -> Mapping[str, str | None]:
+        return {"accent": self.series}
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
-        return model_faults(self.select, self.value, design)
+        return model_faults(self.select, self.value, design) or list(self._axis_faults(design))
+
+    def _axis_faults(self, design: Design) -> Iterator[KeyFault]:
+        factors = design.known_levels
+        named = {key: name for key, name in (("x", self.x), ("series", self.series)) if name is not None}
+        if len(named) == 1:
+            yield (*named,), "expected x and series, for two factors together, or neither of them"
+            return
+        yield from factor_faults([((key,), name) for key, name in named.items()], factors)
+        varied = varied_factors(self.select, design.factors)
+        for key, name in named.items():
+            if name in factors and name not in varied:
+                yield (key,), f"expected a factor with several levels, got '{name}'"
+        if self.series in varied:
+            yield from self.series_faults(self.series, factors)
+        if self.series is None or self.series in varied:
+            yield from self.level_faults(factors)
 
     def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
         subject = ResultSubject(study, self.select, outcomes)
@@ -125,16 +170,15 @@ class EffectsFigure(CurveKind):
             subject.metric(self.value)[0],
             model_factors(subject, self.value),
         )
-        return model_figure(
-            self,
-            subject,
-            metric,
-            found,
-            what="at the levels of each factor",
-            x=metric.axis_title or metric.title,
-            content=_factor_means(found, subject.varied, metric),
-            notes=_figure_notes(found),
-        )
+        if self.x is None or self.series is None:
+            what, x = "at the levels of each factor", metric.axis_title or metric.title
+            content: Content = _factor_means(found, subject.varied, metric)
+            notes = _figure_notes(found)
+        else:
+            what, x = f"by {one_line(self.x)} and {one_line(self.series)}", one_line(self.x)
+            content = _interaction(self.x, self.series, self.accent, found, subject.varied)
+            notes = _interaction_notes(found, {(self.x, self.series), (self.series, self.x)})
+        return _figure(self, subject, metric, found, what=what, x=x, content=content, notes=notes)
 
 
 def model_faults(select: Mapping[str, Any], value: str, design: Design) -> list[KeyFault]:
@@ -175,7 +219,7 @@ def varied_factors(
     return {name: each for name, each in levels.items() if name != SEED and len(each) > 1}
 
 
-def model_figure(
+def _figure(
     spec: CurveKind,
     subject: ResultSubject,
     metric: Metric,
@@ -233,6 +277,11 @@ def _figure_notes(found: StudyModel) -> Iterator[str]:
         if error
         else "."
     )
+
+
+def _interaction_notes(found: StudyModel, terms: Collection[Term]) -> Iterator[str]:
+    if found.model is not None and not any(term in found.model.estimable for term in terms):
+        yield "This interaction is not estimable from the cells, and assumed to be zero."
 
 
 def _factor_means(found: StudyModel, factors: Mapping[str, tuple[Level, ...]], metric: Metric) -> Effects:
@@ -487,6 +536,104 @@ def _draw_row(plot: Plot, mean: Bar, row: float) -> None:
     plot.interval(mean, row)
     plot.axes.plot([mean.value], [row], marker="o", markersize=4, color=INK, linestyle="none", clip_on=False)
     plot.write(plot.width + 8, plot.y(row), mean.text, size=TICK)
+
+
+def _interaction(
+    x: str, by: str, accented_level: Level | None, found: StudyModel, factors: Mapping[str, tuple[Level, ...]]
+) -> Interaction:
+    """Return the lines of two factors: one for each level of the factor `by`, over the levels of `x`.
+
+    Means that cannot be estimated have no point.
+    """
+    means = found.level_means(x, by) if {x, by} <= factors.keys() else {}
+    xs, series = factors.get(x, ()), factors.get(by, ())
+    names = named_levels(by, series)
+    accent = None if accented_level is None else level_key(accented_level)
+    keys = [level_key(level) for level in series]
+    accented = keys.index(accent) if accent in keys else None
+    lines = list[Line]()
+    for number, (key, name) in enumerate(zip(keys, names, strict=True)):
+        points = [
+            Point(x=float(at), y=contrast.value, low=contrast.low, high=contrast.high)
+            for at, level in enumerate(xs)
+            if (contrast := means.get((level_key(level), key))) is not None
+        ]
+        if points:
+            lines.append(
+                Line(
+                    name=name,
+                    number=number - (accented is not None and accented < number),
+                    points=tuple(points),
+                    accent=accented == number,
+                )
+            )
+    return Interaction(levels=level_names(xs), lines=tuple(lines))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interaction(Content):
+    """A line for each level of one factor, with a point for each level of another factor.
+
+    A point's `x` is the index of its level.
+    """
+
+    levels: tuple[str, ...]
+    lines: tuple[Line, ...]
+
+    @classmethod
+    def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
+        content = contents[0]
+        numbers = [number for line in content.lines for point in line.points for number in point.numbers]
+        up = make_scale(numbers, Axis(title=""), margin=0.05)
+        names = crop_names(line.name for line in content.lines).values()
+        width = max((text_width(name, TEXT, bold=True) for name in names), default=0.0)
+        high = max((len(_wrapped(content, name)) for name in content.levels), default=1)
+        return PanelLayout(
+            left=ticks_width(up),
+            right=_NAME + width,
+            bottom=14 + 8.5 * high,
+            width=_WIDTH,
+            min_width=_WIDTH,
+            height=180,
+            x=Scale(low=-0.35, high=max(len(content.levels), 1) - 0.65),
+            y=up,
+        )
+
+    def draw(self, plot: Plot, curve: Curve) -> None:
+        plot.frame(x=True, y=True)
+        if not self.lines:
+            return
+        strokes = line_strokes({line.name: None if line.accent else line.number for line in self.lines})
+        unit = 1 / (plot.x(1) - plot.x(0))
+        for number, line in enumerate(self.lines):
+            color, dashes, width = strokes[line.name]
+            shift = (number - (len(self.lines) - 1) / 2) * _APART * unit
+            xs = [point.x + shift for point in line.points]
+            plot.axes.plot(
+                xs,
+                [point.y for point in line.points],
+                color=color,
+                linestyle=dashes,
+                linewidth=width,
+                marker="o",
+                markersize=3.2,
+                clip_on=False,
+            )
+            for x, point in zip(xs, line.points, strict=True):
+                if point.low is not None and point.high is not None:
+                    plot.axes.plot([x, x], [point.low, point.high], color=color, linewidth=0.9, clip_on=False)
+                words = curve.point_words(point, line.name, self.levels[int(point.x)])
+                plot.hover(plot.x(x), plot.y(point.y), words, width=_APART)
+        label_lines(plot, self.lines, strokes)
+        for at, name in enumerate(self.levels):
+            plot.write(
+                plot.x(at), -5, "\n".join(_wrapped(self, name)), size=TICK, color=DIM, ha="center", va="top"
+            )
+        plot.write(plot.width, 4 - plot.layout.bottom, curve.x.title, size=TICK, color=DIM, ha="right")
+
+
+def _wrapped(content: Interaction, name: str) -> list[str]:
+    return wrap_text(name, _WIDTH / max(len(content.levels), 1) - 6, TICK)
 
 
 TABLE, CURVE = EffectsTable, EffectsFigure

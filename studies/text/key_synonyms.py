@@ -106,6 +106,7 @@ FORMER_NAMES: Mapping[str, str] = {
     "front": 'write kind = "points" and the other metric as x, as in x = "parameters"',
     "importance": "activemem study importance STUDY prints it",
     "incumbent": 'write kind = "points"',
+    "interaction": 'write kind = "effects"',
     "population": "settings do not change between generations: write asha, which prunes weak points",
     **dict.fromkeys(("hypervolume", "slices", "parallel", "contour", "rank"), _EXPORT),
 }

@@ -21,7 +21,7 @@ from activemem.studies.text import StrictModel
 DOCS = Path(__file__).parents[2] / "docs"
 HOW_TO = {path.stem: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("how-to/*.md"))}
 KEYS = "".join(path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("reference/keys-*.md")))
-CURVES = ("effects", "interaction", "profile", "scaling", "points")
+CURVES = ("effects", "profile", "scaling", "points")
 WHOLE = re.search(r"^```toml\n(.*?)^```$", HOW_TO["factors"], re.DOTALL | re.MULTILINE)[1]
 PARTS = [
     (name, part)

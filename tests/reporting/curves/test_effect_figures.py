@@ -14,7 +14,7 @@ from ..conftest import made_row
 
 FACTORS = {"norm": ["pre", "post"], "p": [0.0, 0.1], "mixer": ["sa", "conv(k=9)"], "task": ["sort"]}
 EFFECTS = {"name": "it", "kind": "effects", "value": "loss"}
-INTERACTION = {"name": "it", "kind": "interaction", "value": "loss", "x": "mixer", "series": "norm"}
+INTERACTION = EFFECTS | {"x": "mixer", "series": "norm"}
 
 
 def study(curve, **header):
@@ -79,7 +79,9 @@ def test_without_values_there_is_a_figure_that_says_so(golden):
         INTERACTION | {"x": "task"},
         INTERACTION | {"series": "mixer"},
         INTERACTION | {"accent": "both"},
+        EFFECTS | {"accent": "pre"},
         EFFECTS | {"kind": "effect"},
+        INTERACTION | {"kind": "interaction"},
     ],
 )
 def test_settings_that_do_not_fit_are_reported(curve, golden):
