@@ -13,7 +13,7 @@ import os
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -163,7 +163,12 @@ def load_last_run(
     record = None if is_path(name) else store.records.load(name)
     if record is None:
         _check_known(name, store)
-        return follow_rounds(load_study(name, overrides), store)
+        try:
+            return follow_rounds(load_study(name, overrides), store)
+        except StudyError as error:
+            *others, last = error.faults
+            last = replace(last, message=f"{last.message}{_missing_data_hint(Path(name), store)}")
+            raise StudyError(error.source, [*others, last]) from error
     try:
         found = load_recorded_study(record, overrides)
     except StudyError as error:
@@ -173,6 +178,22 @@ def load_last_run(
     if changed := next((file for file in files if _has_changed(file, record["text"])), None):
         _note_change(changed)
     return follow_rounds(found, store)
+
+
+def _missing_data_hint(path: Path, store: Store) -> str:
+    """Return a hint at the last run of a study, which needs no data, if data files are missing, else ""."""
+    from .own_data.own_corpus import corpus_paths  # noqa: PLC0415 -- few studies bring data along
+
+    with suppress(StudyError, StoreError, OSError, KeyError, TypeError):  # its faults are reported already
+        data = read_document(path).data
+        name, corpus = data["study"]["name"], data["task"]["corpus"]
+        record = store.records.load(name)
+        missing = not all((path.parent / each).exists() for each in corpus_paths(corpus))
+        if missing and record is not None and record.get("own_corpus"):
+            place = None if store.place == "results" else store.place
+            show = command_line("table", "render", name, results=place)
+            return f"; without it, show the study as it last ran, by its name: {show}"
+    return ""
 
 
 def _has_changed(path: Path, text: str) -> bool:

@@ -114,7 +114,7 @@ def _texts(value: object) -> Iterator[str]:
             yield from _texts(each)
 
 
-def _paths(value: object) -> Iterator[str]:
+def corpus_paths(value: object) -> Iterator[str]:
     """Yield the paths in a table `corpus`, or in one of its values.
 
     Columns and shares of rows are left out.
@@ -122,11 +122,11 @@ def _paths(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
-        yield from (path for each in value for path in _paths(each))
+        yield from (path for each in value for path in corpus_paths(each))
     elif isinstance(value, Mapping):
         first = next((key for key in ("path", "documents", "train") if key in value), None)
         keys = (first, "dev", "test") if first else ("source", "target")
-        yield from (path for key in keys for path in _paths(value.get(key)))
+        yield from (path for key in keys for path in corpus_paths(value.get(key)))
 
 
 def _states(path: Path) -> Iterator[tuple[str, int, int, int, int]]:
@@ -175,7 +175,7 @@ class OwnCorpus:
         if self.facts is None:
             return []
         found = json.loads(self.written)
-        return list(_paths(found if self.tokenizer is None else found["corpus"]))
+        return list(corpus_paths(found if self.tokenizer is None else found["corpus"]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return this corpus as a dictionary, for the study's record in a store.

@@ -6,6 +6,7 @@ import pytest
 from activemem import load_study
 from activemem.storage import Store
 
+from ...study_texts import study_text
 from ..store_factories import make_partial_store, store_outcome
 
 CSV_LOSSES = """\
@@ -145,3 +146,26 @@ def test_a_store_that_is_copied_without_overwriting_adds_the_trials_of_a_co_auth
     )  # 1 in some versions, for what is skipped
     assert "8 of 8 trials done" in run("study", "status", "tiny").stdout
     assert run("table", "render", "tiny").stderr == ""
+
+
+def test_a_file_whose_data_are_missing_names_the_command_for_its_last_run(run, tmp_path, golden):
+    rows = [f"{'a' if number % 3 else 'b'} {number},{number % 2}" for number in range(100)]
+    Path("rows.csv").write_text("\n".join(["text,label", *rows]), encoding="utf-8")
+    table = {"name": "t", "rows": "mixer", "value": "test_accuracy"}
+    text = study_text(
+        task={"name": "sequence_classification", "corpus": {"path": "rows.csv"}, "tokens": "characters"},
+        model={"recipe": "2 * ({mixer} >> ff(8)) >> mean_pool"},
+        train={"curriculum": None},
+        factors={"mixer": ["conv(k=3)", "conv(k=5)"], "seed": [0]},
+        table=[table],
+    )
+    path = Path("tiny.toml")
+    path.write_text(text, encoding="utf-8")
+    study, store = load_study(path), Store("results")
+    for trial in study.trials:
+        store_outcome(trial, store)
+    facts = study.own_corpus.to_dict()
+    store.records.save("tiny", {"text": text, "overrides": [], "path": str(path), "own_corpus": facts})
+    Path("rows.csv").unlink()
+    golden(run("table", "render", "tiny.toml").stderr)
+    assert run("table", "render", "tiny").exit_code == 0
