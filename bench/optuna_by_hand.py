@@ -41,7 +41,7 @@ position = "timing"
 dropout = 0.1
 [task]
 name = "reverse"
-dev_sequences = {TESTED}
+dev_examples = {TESTED}
 [train]
 optimizer = {{ name = "adam", lr = RATE }}
 batch_size = {BATCH}

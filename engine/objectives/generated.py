@@ -477,7 +477,7 @@ class GrowingLengthObjective(AlgorithmicObjective):
         # report the length at which the accuracy is measured; `record` may increase it
         length, registered = self._curriculum.length, RegisteredMetrics(TaskKind.TAGGING)
         # by default a whole training batch is scored at once, even if steps divide it into parts
-        at_once = self._scored_at_once if self._settings.dev_sequences is None else None
+        at_once = self._scored_at_once if self._settings.dev_examples is None else None
         accuracy = self._score(model, self._dev_batches(), registered, at_once).accuracy
         self._curriculum.record(accuracy)
         return {
@@ -488,7 +488,7 @@ class GrowingLengthObjective(AlgorithmicObjective):
         }
 
     def _dev_batches(self) -> Sequence[Batch]:
-        return [self._draw(self._settings.dev_sequences or self.settings.train.batch_size, self._fresh)]
+        return [self._draw(self._settings.dev_examples or self.settings.train.batch_size, self._fresh)]
 
     def _draw(self, count: int, generator: torch.Generator) -> Batch:
         return self._task.batch(count, self._curriculum.length, generator, vocab=self.interface.vocab)
@@ -541,7 +541,7 @@ class DrawnLengthObjective(AlgorithmicObjective):
         return draw_dev_batches(
             self._task,
             self._lengths,
-            count=self._settings.dev_sequences or DEV_SEQUENCES,
+            count=self._settings.dev_examples or DEV_SEQUENCES,
             vocab=self.interface.vocab,
             seed=derive_seed(self.settings.seed, "evaluation"),
         )

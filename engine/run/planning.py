@@ -386,7 +386,7 @@ def _time_of_steps(plan: Plan, machine: Machine) -> str:
             drawn.append(settings)
             continue
         tokens, vocab = sequence_tokens(settings), settings.task.interface.model.vocab
-        keys = {"name": "copy", "vocab": vocab, "dev_sequences": 1}  # steps are timed, not scores
+        keys = {"name": "copy", "vocab": vocab, "dev_examples": 1}  # steps are timed, not scores
         train = settings.train.model_copy(update={"lengths": (tokens, tokens), "curriculum": None})
         task = require_task("copy").settings.model_validate(keys)
         drawn.append(settings.model_copy(update={"task": task, "train": train}))

@@ -212,7 +212,7 @@ def draw_test_batch(task: Task, settings: AlgorithmicSettings, length: int) -> B
         _TEST_SEED, f"test sequences of {task.spec.name}, {settings.symbols} symbols, {length}"
     )
     generator = torch.Generator().manual_seed(seed)
-    return task.batch(settings.test_sequences, length, generator, vocab=settings.symbols)
+    return task.batch(settings.test_examples, length, generator, vocab=settings.symbols)
 
 
 def draw_dev_batches(

@@ -29,7 +29,7 @@ EPOCHS, STEPS = 2, 3
 """The length of each training that the checks run."""
 
 _MODEL = {"recipe": "2 * (sa(heads=2, head_width=4) >> ff(16))", "d_model": 8}
-_TASK = {"name": "reverse", "vocab": 8, "dev_sequences": 8}
+_TASK = {"name": "reverse", "vocab": 8, "dev_examples": 8}
 
 Course = list[dict[str, float]]
 """The metrics of a training's epochs, without its speed."""

@@ -194,7 +194,7 @@ def _facts(metric: Metric, settings: TrialSettings, *, over_index: bool) -> dict
             "grow_at": f"{train.curriculum.grow_at:g}",
             "at_least": percent if is_all else f"at least {percent}",
             "above": "" if is_all else f"≥ {percent}",
-            "sequences": f"{getattr(task, 'dev_sequences', None) or train.batch_size}",
+            "sequences": f"{getattr(task, 'dev_examples', None) or train.batch_size}",
         }
     split, is_split = (
         metric_family(metric.name).partition("_")[0],
@@ -236,7 +236,7 @@ def _length_facts(
     is_test = split == "test"
     lengths = task.test_lengths if is_test else settings.train.lengths or ()
     words = f"length {index}" if index else _length_words(lengths, is_range=not is_test)
-    counted = task.test_sequences if is_test else task.dev_sequences or DEV_SEQUENCES
+    counted = task.test_examples if is_test else task.dev_examples or DEV_SEQUENCES
     return {
         "algorithmic": "yes",
         "where": f"on {split} sequences" + (f" of {words}" if words and not over_index else ""),

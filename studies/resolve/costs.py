@@ -253,7 +253,7 @@ def flops_of_test(settings: TrialSettings) -> float:
     each = (
         analysis(settings, spec.sequence_length(length)).training_flops / 3 for length in task.test_lengths
     )
-    return task.test_sequences * sum(each)
+    return task.test_examples * sum(each)
 
 
 def max_trial_flops(settings: TrialSettings) -> float:

@@ -36,6 +36,8 @@ SYNONYMS: Mapping[str, str] = {
         "max_step_flops": ("max_flops",),
         "min_fidelity": ("min_epochs",),
         "context": ("block",),
+        "dev_examples": ("dev_sequences",),
+        "test_examples": ("test_sequences",),
         "spread": ("band",),
         "within": ("change",),
     }.items()

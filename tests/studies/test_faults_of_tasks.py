@@ -57,8 +57,7 @@ def test_a_plateau_needs_a_dev_split(golden):
 def test_a_key_that_a_task_does_not_take_is_a_fault_even_with_its_default():
     text = TEXT.replace("[task]\n", "[task]\nbeam = 1\n")
     assert message(text).splitlines()[-1].strip() == (
-        "[task] unknown key 'beam' of reverse; known: "
-        "dev_sequences, name, test_lengths, test_sequences, vocab"
+        "[task] unknown key 'beam' of reverse; known: dev_examples, name, test_examples, test_lengths, vocab"
     )
     found = message(LANGUAGE.replace('corpus = "paradise-lost"', ""))
     assert found.splitlines()[-1].strip() == (

@@ -43,6 +43,7 @@ def test_a_key_by_the_name_of_another_program_leads_to_ours(golden):
         'task={ name = "modular_arithmetic", brackets = true }',
         'task={ name = "modular_arithmetic", modulus = 7 }',
         'task={ name = "needle", digits = 3, filler = "random" }',
+        'task={ name = "sort", dev_sequences = 5, test_sequences = 5 }',
         "model.logit_cap=30",
         'search={ trials = 9, metric = "loss", sampler = { name = "tpe", constant_liar = true } }',
         'search={ trials = 9, metric = "loss", sampler = { name = "gp_trees", prior = { k = 3 } } }',

@@ -72,23 +72,21 @@ class AlgorithmicSettings(TaskSettings):
 
     trains_on_lengths: ClassVar[bool] = True
 
-    dev_sequences: int | None = Field(default=None, ge=1, le=1_000_000)
+    dev_examples: int | None = Field(default=None, ge=1, le=1_000_000, serialization_alias="dev_sequences")
     """sequences that are scored after each epoch; with a curriculum fresh ones of the current length
     (default: one batch), otherwise a fixed set over all training lengths (default: 1,000)"""
     test_lengths: IncreasingLengths = ()
     """lengths at which the trained model is tested, on the same sequences in all trials: a list, or `{ first
     = 41, last = 500, step = 1 }`"""
-    test_sequences: int = Field(default=1000, ge=1, le=100_000)
+    test_examples: int = Field(default=1000, ge=1, le=100_000, serialization_alias="test_sequences")
     """the number of test sequences of each test length"""
 
     @model_validator(mode="after")
     def _check_lengths(self) -> AlgorithmicSettings:
-        if not self.test_lengths and "test_sequences" in self.model_fields_set:
-            default = type(self).model_fields["test_sequences"].default
-            if self.test_sequences != default:
-                raise ValueError(
-                    f"test_sequences = {self.test_sequences} needs test_lengths, which is missing"
-                )
+        if not self.test_lengths and "test_examples" in self.model_fields_set:
+            default = type(self).model_fields["test_examples"].default
+            if self.test_examples != default:
+                raise ValueError(f"test_examples = {self.test_examples} needs test_lengths, which is missing")
         for length in self.test_lengths:
             try:
                 require_algorithmic(self.name).check_length(length)

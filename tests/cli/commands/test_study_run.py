@@ -173,7 +173,7 @@ def test_ctrl_c_ends_a_run_cleanly_and_prints_the_command_that_continues_it(proc
 @pytest.mark.heavy
 def test_the_best_epoch_is_the_same_after_a_kill(process, run):
     table = {"lengths": [3, 6], "curriculum": None, "keep": "best", "epochs": 600, "steps_per_epoch": 2}
-    task = {"name": "reverse", "test_lengths": [9], "test_sequences": 8, "dev_sequences": 10}
+    task = {"name": "reverse", "test_lengths": [9], "test_examples": 8, "dev_examples": 10}
     text = study_text(
         study={"name": "best", "title": "The best epoch"},
         model={"recipe": "conv(k=3) >> ff(8)", "d_model": 8},

@@ -24,7 +24,7 @@ NAME = {"name": "far"}
 STUDY = study_text(
     study={"name": "far", "title": "Beyond the lengths of training"},
     model={"recipe": "{mixer} >> ff(16)", "d_model": 16},
-    task={"name": "not", "test_lengths": [8, 16, 32], "test_sequences": 24},
+    task={"name": "not", "test_lengths": [8, 16, 32], "test_examples": 24},
     train={
         "optimizer": {"name": "adam", "lr": 0.01},
         "batch_size": 8,
@@ -81,7 +81,7 @@ def test_the_test_sequences_are_the_same_for_good():
         digest(draw_test_batch(get_task("copy"), read_task_settings({"name": "copy", "vocab": 20}), 50)),
     }
     assert len(others | {digest(sorted_sequences(50))}) == 4
-    assert len(sorted_sequences(50, test_lengths=[50], test_sequences=7).inputs) == 7
+    assert len(sorted_sequences(50, test_lengths=[50], test_examples=7).inputs) == 7
 
 
 def test_no_seed_of_a_training_is_that_of_a_test():
@@ -95,7 +95,7 @@ def test_no_seed_of_a_training_is_that_of_a_test():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(torch, "Generator", Recorded)
         for name in registered_tasks():
-            made = read_task_settings({"name": name, "test_lengths": [41, 99], "test_sequences": 1})
+            made = read_task_settings({"name": name, "test_lengths": [41, 99], "test_examples": 1})
             for length in made.test_lengths:
                 draw_test_batch(get_task(name), made, length)
     assert len(drawn) == 2 * len(registered_tasks())
@@ -129,7 +129,7 @@ class Copier:
     "train", [{"lengths": (1, 12)}, {"curriculum": {"start": 5}}], ids=["drawn", "grown"]
 )
 def test_symbols_and_whole_sequences_are_scored_at_each_length_after_the_last_epoch(train, tmp_path):
-    made = settings({"test_lengths": [10, 20, 40], "test_sequences": 6, "dev_sequences": 24}, **train)
+    made = settings({"test_lengths": [10, 20, 40], "test_examples": 6, "dev_examples": 24}, **train)
     objective = build_objective(made, CPU, tmp_path)
     assert not [name for name in objective.evaluate(Copier(), last=False) if name.startswith("test")]
     found = objective.evaluate(Copier(), last=True)
@@ -155,9 +155,7 @@ def test_symbols_and_whole_sequences_are_scored_at_each_length_after_the_last_ep
 
 def test_tests_and_more_dev_sequences_change_nothing_of_a_training():
     plain = settings(curriculum={"start": 5})
-    tested = settings(
-        {"test_lengths": [9], "test_sequences": 5, "dev_sequences": 50}, curriculum={"start": 5}
-    )
+    tested = settings({"test_lengths": [9], "test_examples": 5, "dev_examples": 50}, curriculum={"start": 5})
     states = []
     for each in (plain, tested):
         training = Training.begin(each, CPU)
@@ -171,7 +169,7 @@ def test_tests_and_more_dev_sequences_change_nothing_of_a_training():
 @pytest.mark.parametrize("device", ["cpu", CUDA])
 def test_a_training_at_drawn_lengths_resumes_bit_for_bit_from_within_an_epoch(device, monkeypatch):
     monkeypatch.setattr(torch.backends.cudnn, "deterministic", True)  # else convolutions add in any order
-    made = settings({"test_lengths": [20], "test_sequences": 5}, lengths=(1, 12))
+    made = settings({"test_lengths": [20], "test_examples": 5}, lengths=(1, 12))
     whole = Training.begin(made, torch.device(device))
     expected = [whole.advance(), whole.advance()]
     states = []

@@ -55,8 +55,8 @@ def test_the_suite_finds_violations_of_probes(measure, check, monkeypatch, golde
     ("task", "train", "batches"),
     [
         ({}, {}, [(8, 5)]),
-        ({"test_lengths": [3, 9], "test_sequences": 10}, {}, [(8, 3), (2, 3), (8, 9), (2, 9)]),
-        ({"dev_sequences": 12}, {"curriculum": None, "lengths": [2, 3]}, [(6, 2), (6, 3)]),
+        ({"test_lengths": [3, 9], "test_examples": 10}, {}, [(8, 3), (2, 3), (8, 9), (2, 9)]),
+        ({"dev_examples": 12}, {"curriculum": None, "lengths": [2, 3]}, [(6, 2), (6, 3)]),
     ],
 )
 def test_batches_are_those_that_a_model_is_tested_on(task, train, batches, tmp_path):

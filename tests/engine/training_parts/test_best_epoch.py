@@ -15,7 +15,7 @@ from ...study_texts import study_text
 
 CPU = torch.device("cpu")
 EPOCHS, STEPS = 7, 3
-TASK = {"name": "reverse", "test_lengths": [9], "test_sequences": 8, "dev_sequences": 10}
+TASK = {"name": "reverse", "test_lengths": [9], "test_examples": 8, "dev_examples": 10}
 
 
 def settings(task=TASK, **train):

@@ -16,7 +16,7 @@ CPU = torch.device("cpu")
 TRAIN = {"optimizer": {"name": "adam", "lr": 0.01}, "batch_size": 4, "epochs": 2, "steps_per_epoch": 2}
 TEXT = study_text(
     model={"recipe": "ff(8)"},
-    task={"name": "reverse", "test_lengths": [9], "test_sequences": 4, "dev_sequences": 10},
+    task={"name": "reverse", "test_lengths": [9], "test_examples": 4, "dev_examples": 10},
     train={
         "epochs": 30,
         "curriculum": None,
@@ -89,7 +89,7 @@ def test_a_trial_that_is_broken_off_after_any_epoch_stops_in_the_same_one(store,
 KINDS = {
     "grown": ({"name": "reverse"}, "ff(8)", {"curriculum": {"start": 5}}),
     "drawn": (
-        {"name": "reverse", "dev_sequences": 4},
+        {"name": "reverse", "dev_examples": 4},
         "ff(8)",
         {"lengths": (1, 4), "accumulate": 2, "measure": ("gradient_norm",)},
     ),

@@ -26,7 +26,7 @@ KINDS = {
         },
     ),
     "drawn lengths": (
-        {"name": "copy", "test_lengths": [9], "test_sequences": 5, "dev_sequences": 6},
+        {"name": "copy", "test_lengths": [9], "test_examples": 5, "dev_examples": 6},
         {"recipe": "conv(k=3) >> ff(16)"},
         {
             "lengths": [1, 6],

@@ -170,7 +170,7 @@ def test_a_task_has_the_requested_number_of_symbols_and_the_papers_number_is_the
 @pytest.mark.parametrize(
     "task",
     [
-        {"test_sequences": 7},
+        {"test_examples": 7},
         {"test_lengths": [50, 50]},
         {"test_lengths": [0]},
         {"test_lengths": 50},

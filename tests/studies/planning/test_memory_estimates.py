@@ -25,7 +25,7 @@ from ...quick_cases import one_in
 from ...study_texts import study_text
 
 TEXT = study_text(
-    task={"name": "remember", "test_lengths": [50, 500], "test_sequences": 2000},
+    task={"name": "remember", "test_lengths": [50, 500], "test_examples": 2000},
     train={"batch_size": 6, "accumulate": 2, "average": 0.9, "lengths": [3, 40], "curriculum": None},
     factors={"mixer": ["sa", "conv(k=5)"]},
 )
