@@ -295,9 +295,10 @@ def pick_best(
 ) -> tuple[dict[CellKey, Tally], dict[CellKey, str]]:
     """Pick the best levels of the factors in `over` for each cell, and return the values at these levels.
 
-    The second result maps cells to remarks: how many levels have no value. A cell without such levels has no
-    remark. The first of several equal levels counts. If no level can be picked yet, the trials of all levels
-    are merged.
+    Only levels with the most seeds are compared, so that no level gains by a seed that failed. The second
+    result maps cells to remarks on levels without a value, or with fewer seeds; a cell without such levels
+    has no remark. The first of several equal levels counts. If no level can be picked yet, the trials of all
+    levels are merged.
     """
     best: dict[CellKey, Tally] = {}
     remarks: dict[CellKey, str] = {}
@@ -307,12 +308,15 @@ def pick_best(
         best[row, column, metric] = _merged(tallies, ranked[0]) if number is None else tallies[number]
         levels = list(zip(*ranked, strict=True))
         empty = [level[0].status for level in levels if not any(tally.values for tally in level)]
-        if number is not None and empty:
-            status = empty[0] if len(set(empty)) == 1 else None
-            why = _WHY_EMPTY.get(status, "gave no value")
-            remarks[row, column, metric] = (
-                f"{len(empty)} of {len(levels)} levels of {' and '.join(spec.over)} {why}"
-            )
+        if number is None:
+            continue
+        counts = [max(len(tally.values) for tally in level) for level in levels]
+        fewer = sum(0 < count < counts[number] for count in counts)
+        whys = [(len(empty), _WHY_EMPTY.get(empty[0] if len(set(empty)) == 1 else None, "gave no value"))]
+        whys.append((fewer, "have fewer seeds" if fewer > 1 else "has fewer seeds"))
+        of = f"of {len(levels)} levels of {' and '.join(spec.over)}"
+        if found := [f"{count} {of} {why}" for count, why in whys if count]:
+            remarks[row, column, metric] = ", ".join(found)
     return best, remarks
 
 
@@ -330,11 +334,10 @@ def _merged(tallies: Sequence[Tally], ranked: Sequence[Tally]) -> Tally:
 def _best(spec: CellsTable, ranked: Sequence[tuple[Tally, ...]]) -> int | None:
     for name, tallies in zip((spec.value[0], spec.otherwise), ranked, strict=False):
         sign = 1 if name and find_metric(name).higher_is_better else -1
-        counts = spec.otherwise is not None and name != spec.otherwise
         scores: dict[int, tuple[int, float]] = {}
         for number, tally in enumerate(tallies):
             if (center := tally.estimate()) is not None:
-                scores[number] = len(tally.values) if counts else 0, sign * center.value
+                scores[number] = len(tally.values), sign * center.value
         if scores:
             return max(scores, key=scores.__getitem__)
     return None

@@ -152,6 +152,17 @@ def test_a_cell_picks_its_best_level_and_says_which(make: Make, golden: GoldenTe
     assert cell_of(made, "sa", "sort").count == 8
 
 
+def test_a_level_that_lacks_a_seed_is_not_picked(forms: Forms) -> None:
+    study, outcomes, begun = forms
+    levels = {"mixer": "sa", "task": "sort", "lr": 3e-3, "seed": 0}
+    (lost,) = (trial.id for trial in study.trials if trial.levels.items() >= levels.items())
+    few = spec(over="lr", pick="best", select=None)
+    made = build_table(study, few, outcomes.filter(pl.col("trial") != lost), begun=begun)
+    notes = {note.mark: note.text for note in made.footnotes}
+    marks = cell_of(made, "sa", "sort").marks
+    assert [notes[mark] for mark in marks] == ["lr 0.001", "1 of 2 levels of lr has fewer seeds"]
+
+
 def test_all_metrics_of_a_cell_are_of_the_levels_that_the_first_picked(make: Make, forms: Forms) -> None:
     made = make(over="lr", pick="best", select=None, value=["max_length", "loss"], columns="task")
     values = values_of(forms, mixer="sa", task="sort", lr=3e-3).values()
