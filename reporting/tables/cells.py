@@ -399,8 +399,8 @@ class TableCells:
     def _remarks(self, place: CellKey, tally: Tally | None) -> list[str]:
         remarks: list[str] = []
         if tally is not None:
-            over_levels = bool(self.spec.over) and not tally.label
             remarks += [tally.label] if tally.label else []
+            over_levels = self.spec.pick is not None and not tally.label
             fallback = None if tally.values else self.fallbacks.get(place[:2])
             remarks += (fallback or tally).remarks("trials" if over_levels else "seeds")
         if pick_remark := self._tallied[1].get(place, ""):

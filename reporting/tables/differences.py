@@ -6,7 +6,6 @@ printed number equals the best one, or if no other cell is significantly better.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -346,19 +345,18 @@ def _average(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], tallies:
     seeds = len(levels[SEED])
     if not tallies:
         return ""
-    combinations = math.prod(counts.values())
-    full = seeds * combinations
-    known = [seeds] if spec.pick else sorted({max(tally.trials, full) // combinations for tally in tallies})
+    known = [seeds] if spec.pick else sorted({max(tally.trials, seeds) for tally in tallies})
     over = "one seed" if known == [1] else f"{number_range(known)} seeds"
-    up_to = "" if all(tally.label or tally.trials >= full for tally in tallies) else "up to "
-    levels_over = [
-        f"{count} of {factor}" if place else f"{up_to}{count} levels of {factor}"
-        for place, (factor, count) in enumerate(counts.items())
-    ]
-    if spec.pick is None:
-        over = _listed([over, *levels_over])
     averaged = "" if over == "one seed" else f"mean {SPREADS[spec.spread]} of "
-    best_of = f", each cell at its best of {_listed(levels_over)}" if spec.pick and counts else ""
+    best_of = ""
+    if counts and spec.pick:
+        found = [
+            f"{count} of {factor}" if place else f"{count} levels of {factor}"
+            for place, (factor, count) in enumerate(counts.items())
+        ]
+        best_of = f", each cell at its best of {_listed(found)}"
+    elif counts:
+        over += f", {'' if known == [1] else 'each '}the mean over {_listed(counts)}"
     if best_of and len(spec.value) > 1:
         best_of += f" by {in_sentence(find_metric(spec.value[0]).title)}"
     fewer = ", fewer where marked" if any(0 < len(each.values) < each.trials for each in tallies) else ""

@@ -44,15 +44,15 @@ _CELL_SCHEMA = pl.Schema(dict.fromkeys(("row", "column", "over"), pl.String))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """The values of a metric in the trials of one cell.
+    """The values of a metric in one cell, one for each seed.
 
-    `units` has, for each value, the number of the unit by which cells are paired: the seed, or the
-    combination of the seed and the levels of the factors in `over`. `gaps` has status and reason of each
-    trial without a value. If the table picks levels of the factors in `over`, `label` names them, otherwise
-    it is empty. If a value is infinite, so is the mean: `values` is empty, and `gaps` has only the infinite
-    values. If trials ended before they reached a target, the mean is unknown: `values` is empty, `reached`
-    has the costs at which the other trials reached it, and `limits` the costs at which these trials ended.
-    `step` is the smallest difference that two values can have; 0 for costs that are computed, not measured.
+    `units` has the seed of each value, by which cells are paired. `gaps` has status and reason of each seed
+    without a value. If the table picks levels of the factors in `over`, `label` names them, otherwise it is
+    empty, and a value is the mean over these levels. If a value is infinite, so is the mean: `values` is
+    empty, and `gaps` has only the infinite values. If trials ended before they reached a target, the mean is
+    unknown: `values` is empty, `reached` has the costs at which the other trials reached it, and `limits` the
+    costs at which these trials ended. `step` is the smallest difference that two values can have; 0 for costs
+    that are computed, not measured.
     """
 
     trials: int
@@ -93,10 +93,7 @@ class Tally:
 
     @property
     def values_by_unit(self) -> dict[int, float]:
-        """Return a mapping from units (usually seeds) to values.
-
-        Paired tests compare values of the same unit.
-        """
+        """Return a mapping from seeds to values. Paired tests compare values of the same seed."""
         return dict(zip(self.units, self.values, strict=True))
 
     def estimate(self, spread: Spread = "sd") -> Estimate | None:
@@ -174,8 +171,8 @@ def tally_trials(
             found = [per_epoch.get(trial.id, steps[id(trial.common)]) for trial in trials]
             step = pl.Series(found, dtype=pl.Float64)
         valued = valued.with_columns(step=step)
-        if spec.pick:  # cells of different levels are still paired by their seeds
-            valued = valued.with_columns(unit="seed")
+        if spec.over and not spec.pick:
+            valued = _seed_means(valued)
         for row, column, tally in _tallies(valued, separate=spec.pick is not None):
             place = row, column, metric
             tallies[place] = (*tallies.get(place, ()), tally)
@@ -225,8 +222,23 @@ def _locate_trials(
         schema=_CELL_SCHEMA,
     )
     unit = pl.Series("unit", [trial.seed for trial in trials], dtype=pl.Int64)
-    located = cells[[numbers[id(trial.common)] for trial in trials]].with_columns(unit)
-    return located.with_columns(pl.struct("unit", "over").rank("dense").cast(pl.Int64)) if over else located
+    return cells[[numbers[id(trial.common)] for trial in trials]].with_columns(unit)
+
+
+def _seed_means(valued: pl.DataFrame) -> pl.DataFrame:
+    """Return one value for each seed of a cell: the mean over its trials, which are at several levels.
+
+    The trials of a seed are not independent. A seed that lacks a value of a trial has no mean, and the mean
+    of costs that are lower bounds is one.
+    """
+    done, bound = (pl.col("status") == each for each in (ValueStatus.DONE, ValueStatus.CENSORED))
+    first = {
+        name: pl.col(name).sort_by(done.cast(pl.Int8) * 2 + bound, maintain_order=True).first()
+        for name in ("status", "why")
+    }
+    return valued.group_by(["row", "column", "unit"], maintain_order=True).agg(
+        value=pl.when((done | bound).all()).then(pl.col("value").mean()), step=pl.col("step").max(), **first
+    )
 
 
 def _with_counted(valued: pl.DataFrame, trials: Sequence[Trial], cost: str) -> pl.DataFrame:

@@ -169,10 +169,15 @@ def test_all_metrics_of_a_cell_are_of_the_levels_that_the_first_picked(make: Mak
     assert made.cells[0][2].estimate == estimate([1 / value for value in values])
 
 
-def test_a_cell_can_be_over_several_levels(make: Make, golden: GoldenTexts) -> None:
-    made = make(over=["lr"], select=None)
+@pytest.mark.parametrize("spread", ["sd", "ci"])
+def test_a_cell_over_several_levels_has_a_mean_for_each_seed(
+    make: Make, forms: Forms, golden: GoldenTexts, spread: Any
+) -> None:
+    made = make(over=["lr"], select=None, spread=spread)
     cell = cell_of(made, "sa", "sort")
-    assert (cell.count, cell.full_text) == (16, "32.1 ± 2.5")
+    low, high = (values_of(forms, mixer="sa", task="sort", lr=lr) for lr in (1e-3, 3e-3))
+    assert cell.count == 8
+    assert cell.estimate == estimate([(low[seed] + high[seed]) / 2 for seed in low], spread=spread)
     golden([note.text for note in made.footnotes])
 
 
