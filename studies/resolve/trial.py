@@ -262,7 +262,7 @@ def model_from_json(text: str) -> ModelSettings:
     """
     try:
         return ModelSettings.model_validate_json(json.dumps(_set_keys(json.loads(text)["model"])))
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise StoreError(f"expected the model of a trial ({' '.join(str(error).split())})") from error
 
 
