@@ -356,7 +356,7 @@ def _average(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], tallies:
         ]
         best_of = f", each cell at its best of {_listed(found)}"
     elif counts:
-        over += f", {'' if known == [1] else 'each '}the mean over {_listed(counts)}"
+        over += f", {'' if known == [1] else 'each '}the mean over {_listed(list(counts))}"
     if best_of and len(spec.value) > 1:
         best_of += f" by {in_sentence(find_metric(spec.value[0]).title)}"
     fewer = ", fewer where marked" if any(0 < len(each.values) < each.trials for each in tallies) else ""
