@@ -165,7 +165,10 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
         )
     if any(each.needed for each in checked):
         power = "seeds for a power of 80 % at this effect and spread"
-        sentences.append(f'"would do": {power}, up to {_MOST_SEEDS}.')
+        most = several[-1] if several else math.inf
+        beyond = any(each.needed and each.needed > most for each in checked)
+        more = f", also if these are more than max_seeds = {most}" if beyond else ""
+        sentences.append(f'"would do": {power}, up to {_MOST_SEEDS}{more}.')
     return sentences
 
 

@@ -275,3 +275,13 @@ def test_claims_that_are_new_in_a_copied_study_are_named_as_late(run, tmp_path):
     third = new | {"name": "it is very near", "level": 0.9}
     write(copy, old, new, third)
     assert "it is near (after 4 trials); it is very near (after 4 trials)." in notes()
+
+
+def test_more_seeds_than_max_seeds_are_named_as_such(run, claiming):
+    claiming()
+    assert "max_seeds" not in run("claim", "check").stdout
+    path = Path("tiny.toml")
+    text = path.read_text(encoding="utf-8").replace("[study]\n", "[study]\nmax_seeds = 8\n", 1)
+    path.write_text(text, encoding="utf-8")
+    told = " ".join(run("claim", "check", str(path)).stdout.split())
+    assert "up to 100, also if these are more than max_seeds = 8." in told
