@@ -132,7 +132,7 @@ def test_tables_figures_and_claims_are_empty_where_a_factor_is_absent(tmp_path):
     table = build_table(found, found.tables[0], outcomes)
     assert table.columns == ("3", "5")
     assert [cell.text for cell in table.cells[0]] == ["", ""]
-    assert "one seed and up to 2 levels of act" in table.caption[0]
+    assert "one seed, the mean over act" in table.caption[0]
     changes = build_table(found, found.tables[1], outcomes)
     assert changes.rows == (
         *("baseline", "sa → conv(k=k)", "sa → conv(k=k, act=act)"),
