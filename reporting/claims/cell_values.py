@@ -168,11 +168,13 @@ class CellResults:
         for cell in number.cells:
             trials = self._trials.get(cell_key(cell), {})
             ends = self._answers[Quantity(number.pick_by, cell)].ends
-            values = [ends[seed][0] for seed in self.seeds if seed in ends]
+            lacking = [trials[seed] for seed in self.seeds if seed in trials and seed not in ends]
+            if any(self._values[number.pick_by][trial.id][2] not in _ENDED for trial in lacking):
+                return number
+            # the upper end: a target that was missed costs infinitely much
+            values = [ends[seed][1] for seed in self.seeds if seed in ends]
             if len(values) == len(self.seeds):
                 means[cell] = sign * _total(values)
-            elif any(seed not in ends and not self.has_ended(trials[seed]) for seed in trials):
-                return number
         if not means:
             return number
         found = Quantity(number.metric, max(means, key=means.__getitem__))

@@ -81,8 +81,9 @@ def test_nothing_is_picked_before_all_levels_have_ended():
     ]
 
 
-def test_a_level_with_a_failed_seed_is_not_picked():
-    of = study(CLAIM)
+@pytest.mark.parametrize("text", [TEXT, TEXT.replace("[study]", "[study]\nmax_seeds = 8")])
+def test_a_level_with_a_failed_seed_is_not_picked(text):
+    of = study(CLAIM, text=text).with_later_seeds()
     failed = {("conv(k=3)", 3e-3): ["failed: boom", *CONV["conv(k=3)", 3e-3][1:]]}
     (one,) = check_claims(of, outcomes(of, SA, CONV | failed))
     assert one.deciding.text == "accuracy[mixer=sa, lr=0.001] > accuracy[mixer=conv(k=3), lr=0.001]"
