@@ -5,7 +5,7 @@ They have the commands that the user needs next.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +13,9 @@ import typer
 
 from ..plugins import loaded_files
 from ..storage import Store
-from ..storage.rows import KEY_COLUMNS
+from ..storage.rows import KEY_COLUMNS, has_trial
 from ..studies.last_run import load_last_run, other_results
-from ..studies.planning.reused_trials import describe_stale, find_stale_trials
+from ..studies.planning.reused_trials import describe_changed_settings, describe_stale, find_stale_trials
 from ..studies.planning.status import StudyStatus, read_statuses, study_outcomes
 from ..studies.planning.trials_to_run import stale_part
 from ..studies.study import shipped_studies
@@ -127,13 +127,20 @@ def note_other_settings(results: StudyResults, kind: str, verb: str = "render") 
         found = load_last_run(other, store, quiet=True)  # the user has given the file
     except StudyError:
         return False
-    count = len({trial.id for trial in found.trials} & stored - own)
-    if count:
+    others = {trial.id for trial in found.trials} & stored - own
+    if others:
         where = "its last run" if is_from_file else "its file"
         where += f" ({', '.join(found.document.overrides)})" if found.document.overrides else ""
+        if not found.document.overrides and (changes := _describe_changes(store, others, study)):
+            where += f" ({changes})"
         again = _command(store, kind, verb, other)
-        print_stderr(f"the store has {plural(count, 'trial')} with the settings of {where}: {again}")
-    return count > 0
+        print_stderr(f"the store has {plural(len(others), 'trial')} with the settings of {where}: {again}")
+    return bool(others)
+
+
+def _describe_changes(store: Store, trials: Collection[str], study: Study) -> str:
+    rows = store.trials(columns=(*KEY_COLUMNS, "finished", "settings"))
+    return describe_changed_settings(rows.filter(has_trial(trials)), study)
 
 
 def note_stale_trials(results: StudyResults) -> None:
@@ -152,7 +159,7 @@ def note_stale_trials(results: StudyResults) -> None:
         argument = _study_argument(study, store) if is_from_file else study.name
         see = _command(store, "study", "forget", argument, stale=True, dry_run=True)
         have = f"the store has {plural(len(stale), 'trial')} of other versions of {study.name}"
-        why = "other file, data, code or --set"
+        why = _describe_changes(store, stale, study) or "other file, data, code or --set"
         print_stderr(f"{have} ({why}), which are not counted; list them before you remove them: {see}")
 
 

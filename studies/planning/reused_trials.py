@@ -1,4 +1,4 @@
-"""Stored trials that a study can reuse in place of its own.
+"""Stored trials that a study can reuse in place of its own, and why it cannot reuse others.
 
 They are from older plug-in source, have fewer epochs, or belong to another study. A trial of another study
 fits a search if a point of its space has the trial's settings. The values of most dimensions are read from
@@ -9,10 +9,11 @@ search's own trial with these values must then have the same id.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import polars as pl
 
@@ -21,7 +22,7 @@ from ...grammar import Recipe, RecipeError, parse, render
 from ...grammar.nodes import ChoiceDimension, HoleNode, IntegerDimension, Node, RealDimension, walk
 from ...grammar.space import find_derivation
 from ...plugins import has_plugins
-from ...storage import Store, open_store, store_fault
+from ...storage import Store, StoreError, open_store, store_fault
 from ...storage.rows import KEY_COLUMNS
 from ..catalog.optimisers import rates_depend_on_length
 from ..resolve.template import HOLE_PATTERN
@@ -29,6 +30,7 @@ from ..resolve.trial import (
     Trial,
     changed_code,
     digest,
+    first_of_each_kind,
     settings_from_json,
     settings_to_json,
     shown,
@@ -109,6 +111,68 @@ def describe_stale(stale: Mapping[str, StaleTrial]) -> str:
     count = len(stale)
     are = "is" if count == 1 else "are"
     return f"{plural(count, 'stored trial')} {are} from other versions of the code ({changes})"
+
+
+MAX_COMPARED: Final = 200
+"""The maximum number of stored trials, the latest ones, whose settings are compared with a study's."""
+
+_LONGEST_VALUE: Final = 30
+
+
+def describe_changed_settings(rows: pl.DataFrame, study: Study) -> str:
+    """Describe how the settings of stored trials differ from a study's: `train.epochs = 60, now 100`.
+
+    A setting is named if no stored trial has a value that a trial of the study has. `rows` has the columns
+    `finished` and `settings`. Return "" if no setting differs in this way.
+    """
+    then: list[TrialSettings] = []
+    for text in rows.sort("finished").tail(MAX_COMPARED)["settings"]:
+        with suppress(StoreError):  # the settings have keys that no longer exist
+            then.append(settings_from_json(text))
+    before, after = (
+        _values_by_key(settings)
+        for settings in (then, [each.settings for each in first_of_each_kind(study.trials)])
+    )
+    return ", ".join(
+        _describe_change(key, values, after.get(key, {"null"}))
+        for key, values in before.items()
+        if values.isdisjoint(after.get(key, {"null"}))
+    )
+
+
+def _values_by_key(trials: Iterable[TrialSettings]) -> dict[str, set[str]]:
+    """Return all values of each setting as JSON. The user's files are one setting, as is a plug-in's code."""
+    found: dict[str, set[str]] = {}
+    for trial in trials:
+        for key, value in _flatten("", json.loads(trial.model_dump_json(exclude={"seed"}))):
+            found.setdefault(key, set()).add(json.dumps(value, ensure_ascii=False))
+    return found
+
+
+def _flatten(key: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if not isinstance(value, Mapping) or key in _DATA_KEYS:
+        yield key, value
+        return
+    for name, inner in value.items():
+        yield from _flatten(f"{key}.{name}" if key else name, inner)
+
+
+_DATA_KEYS: Final = {"task.corpus": "the data of [task]", "task.tokenizer": "the tokenizer of [task]"}
+
+
+def _describe_change(key: str, then: Collection[str], now: Collection[str]) -> str:
+    if key.startswith("code."):
+        return f"the code of {key.removeprefix('code.')} changed"
+    if len(then) == len(now) == 1:
+        values = [json.loads(text) for text in (*then, *now)]
+        if not any(isinstance(value, Mapping) or len(str(value)) > _LONGEST_VALUE for value in values):
+            old, new = ("unset" if value is None else _text(value) for value in values)
+            return f"{key} = {old}, now {new}"
+    return f"{_DATA_KEYS.get(key, key)} changed"
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _stale(rows: pl.DataFrame) -> Iterator[StaleTrial]:

@@ -304,6 +304,24 @@ def test_a_run_prints_what_is_odd_about_its_data_once_before_training(run, tmp_p
     assert "warning" not in "".join(lines[4:])
 
 
+def test_a_plan_says_that_a_study_s_data_have_changed_since_it_ran(run, tmp_path, golden):
+    path, files = tmp_path / "study.toml", {split: f"{split}.jsonl" for split in ("train", "dev", "test")}
+    path.write_text(
+        study_text(
+            model={"recipe": "{mixer} >> mean_pool"},
+            task={"name": "sequence_classification", "corpus": files, "tokens": "words"},
+            train={"curriculum": None, "epochs": 1, "steps_per_epoch": 1, "batch_size": 2},
+            factors={"mixer": ["conv(k=3)"], "seed": [0]},
+        )
+    )
+    rows = [json.dumps({"text": f"row {number}", "label": f"{number % 2}"}) for number in range(20)]
+    for name in files.values():
+        (tmp_path / name).write_text("\n".join(rows))
+    assert run("study", "run", str(path), "--local").exit_code == 0
+    (tmp_path / files["train"]).write_text("\n".join(rows[:-1]))
+    golden(run("study", "plan", str(path)).stderr)
+
+
 def test_a_plan_and_a_run_say_when_their_name_was_that_of_another_file(run, tiny, golden):
     options = ("--local", "--max-trials", "1")
     assert "the name tiny" not in run("study", "run", tiny, *options).stderr
