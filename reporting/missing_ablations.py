@@ -164,7 +164,7 @@ class MissingAblations:
         """
         measure = None
         if machine is not None:  # by the engine, as reporting trains nothing
-            measure = import_module("activemem.engine.run.planning").measure_steps(machine)
+            measure = import_module("activemem.engine.run.planning").measure_steps(machine, {})
         outcomes = stored_outcomes(store, self.study)
         done = {*outcomes["trial"].to_list(), *(trial.id for trial in self.study.trials)}
         by_request = [

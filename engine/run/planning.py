@@ -6,13 +6,15 @@ Python and the command line both plan by `plan_study`, and print the plan that i
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from ...grammar.analysis.measured_costs import remember
 from ...storage import Store
+from ...studies.catalog.own_corpora import FOLDER
 from ...studies.catalog.tasks import (
     LabelledSettings,
     LanguageModelSettings,
@@ -53,6 +55,7 @@ from ..core.resources import (
     memory_here,
 )
 from ..corpora.availability import check_availability
+from ..corpora.files import keep_files
 
 if TYPE_CHECKING:
     from ...studies.planning.time_estimates import MeasureSteps
@@ -62,6 +65,9 @@ _CORE_FLOPS = 5e10
 """The peak FLOP/s of a CPU core; few trainings reach it."""
 
 _MAX_CPU_DAYS = 21
+
+_MAX_READ_BYTES = 4_000_000
+"""The largest files of the user that a plan reads to measure training steps: a few seconds."""
 
 _MOSTLY_FLOAT32 = "most of its steps are so small that they are computed in float32"
 
@@ -98,7 +104,7 @@ def plan_study(
         only,
         confirmed=confirmed,
         memory=lambda trial: step_memory(trial, state=count_state(trial), checkpoints=checkpoints),
-        measure=measure_steps(machine),
+        measure=measure_steps(machine, study.own_corpus.files if study.own_corpus else {}),
         locate=lambda dataset: check_availability(dataset, machine.data).location,
     )
     left = [each.trial.settings for each in plan.trials if each.status != "done"]
@@ -141,15 +147,20 @@ def _check_padding(study: Study) -> None:
         remember("padding", sorted(key), check)
 
 
-def measure_steps(machine: Machine) -> MeasureSteps:
+def measure_steps(machine: Machine, own_files: Mapping[str, Path]) -> MeasureSteps:
     """Return a function that measures training steps on this machine's CPU.
 
-    It returns None if the steps cannot be measured, for example if the trials train on a GPU. Measurements
-    are cached, so that only the first plan of a study loads torch.
+    It returns None if the steps cannot be measured, for example if the trials train on a GPU. Steps on
+    labelled sequences are measured if the user's files, by SHA-256, are small. Measurements are cached, so
+    that only the first plan of a study loads torch.
     """
+    own_bytes = sum(path.stat().st_size for path in own_files.values())
 
     def measure(trials: Sequence[TrialSettings]) -> Callable[[TrialSettings], float] | None:
-        if not _can_measure(trials, machine):
+        is_short = 0 < own_bytes <= _MAX_READ_BYTES and all(
+            isinstance(each.task, LabelledSettings) for each in trials
+        )
+        if not _can_measure(trials, machine, reads_files=is_short):
             return None
         if not (steps := steps_to_measure(trials)):
             return None
@@ -159,7 +170,10 @@ def measure_steps(machine: Machine) -> MeasureSteps:
         def nanoseconds() -> dict[str, int]:
             from .step_times import measure_speed  # noqa: PLC0415 -- loads torch
 
-            found = measure_speed(steps, replace(ONE_CPU, data=machine.data))
+            with TemporaryDirectory() as folder:  # a plan leaves the data folder as it is
+                data = Path(folder) if is_short else machine.data
+                keep_files(own_files if is_short else {}, data / FOLDER)
+                found = measure_speed(steps, replace(ONE_CPU, data=data))
             return {str(flops): round(1e9 * seconds) for flops, seconds in found or ()}
 
         found = remember("speed", key, nanoseconds)
@@ -169,14 +183,14 @@ def measure_steps(machine: Machine) -> MeasureSteps:
     return measure
 
 
-def _can_measure(trials: Sequence[TrialSettings], machine: Machine) -> bool:
+def _can_measure(trials: Sequence[TrialSettings], machine: Machine, *, reads_files: bool = False) -> bool:
     """Return whether training steps of these trials can be timed on this machine.
 
-    The trials must train on this machine's CPU, and their data must not be read from files.
+    The trials must train on this machine's CPU. Unless `reads_files`, their data must not be read from files.
     """
     trains_on_gpu = machine.gpus and (machine.gpus != "auto" or has_gpu())
-    reads_files = (LanguageModelSettings, SentencePairSettings, LabelledSettings)
-    drawn = not any(isinstance(each.task, reads_files) for each in trials)
+    read = (LanguageModelSettings, SentencePairSettings, LabelledSettings)
+    drawn = reads_files or not any(isinstance(each.task, read) for each in trials)
     return drawn and machine.address is None and not trains_on_gpu
 
 
@@ -390,7 +404,7 @@ def _time_of_steps(plan: Plan, machine: Machine) -> str:
         train = settings.train.model_copy(update={"lengths": (tokens, tokens), "curriculum": None})
         task = require_task("copy").settings.model_validate(keys)
         drawn.append(settings.model_copy(update={"task": task, "train": train}))
-    times = measure_steps(machine)(drawn) if drawn else None
+    times = measure_steps(machine, {})(drawn) if drawn else None
     if times is None:
         return ""
     total = format_core_hours(sum(map(times, drawn)) * machine.cpus)

@@ -149,7 +149,7 @@ def _values_by_key(trials: Iterable[TrialSettings]) -> dict[str, set[str]]:
     return found
 
 
-def _flatten(key: str, value: Any) -> Iterator[tuple[str, Any]]:
+def _flatten(key: str, value: object) -> Iterator[tuple[str, object]]:
     if not isinstance(value, Mapping) or key in _DATA_KEYS:
         yield key, value
         return

@@ -74,3 +74,26 @@ def test_tasks_without_an_estimate_are_named_beside_a_lower_bound_of_the_others(
 def test_where_lengths_depend_on_the_data_they_must_be_read_first(tmp_path):
     text = planned("translation-small", tmp_path)
     assert "no estimate before" in text
+
+
+@pytest.mark.parametrize(("copies", "told"), [(1, "in all at most "), (4_000, "no estimate before")])
+def test_steps_on_short_files_of_labelled_sequences_are_timed(copies, told, tmp_path):
+    rows = "text,label\na good day,yes\na bad day,no\n"
+    for split in ("train", "dev", "test"):
+        (tmp_path / f"{split}.csv").write_text(rows + copies * f"{split} {'word ' * 100},yes\n")
+    study = tmp_path / "mine.toml"
+    text = study_text(
+        model={"recipe": "{mixer} >> mean_pool"},
+        task={
+            "name": "sequence_classification",
+            "corpus": {split: f"{split}.csv" for split in ("train", "dev", "test")},
+            "tokens": "characters",
+        },
+        train={"curriculum": None, "epochs": 1, "steps_per_epoch": 1, "batch_size": 2},
+        factors={"mixer": ["conv(k=3)"], "seed": [0]},
+    )
+    study.write_text(text)
+    data = tmp_path / "data"
+    plan = plan_study(load_study(study), Store(tmp_path / "store"), Machine(gpus=0.0, data=data))
+    assert told in " ".join(str(plan).split())
+    assert not data.exists()
