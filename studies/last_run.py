@@ -88,7 +88,7 @@ def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
     header, trials, held = read_size(diagnostics)
     if header is None or diagnostics.faults:
         return None
-    if header.max_parameters is not None or header.max_step_flops is not None:
+    if header.limits:
         return None
     return StudyOutline(title=header.title, trials=trials, held=held)
 

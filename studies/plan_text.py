@@ -157,7 +157,7 @@ def _cost_notes(plan: Plan, width: int) -> Iterator[_Note]:
 
 def _search_notes(study: Study, plan: Plan) -> Iterator[_Note]:
     if study.search is not None:
-        yield "search", search_words(study.search.settings, plan.elsewhere)
+        yield "search", search_words(study, plan.elsewhere)
     if study.fidelity.rungs:
         yield "rungs", rung_words(study.fidelity.name, rung_costs(study))
     yield "space", space_words(study)

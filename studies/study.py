@@ -37,6 +37,7 @@ from .schema.design import (
     read_expansions,
 )
 from .schema.factors import SEED, TableLevels, name_table_levels
+from .schema.limits import is_known_before
 from .schema.search import (
     Suggest,
     check_across,
@@ -52,7 +53,7 @@ from .schema.search import (
     representative_values,
     search_dimensions,
 )
-from .schema.search_settings import Rungs, SearchSettings, is_known_before
+from .schema.search_settings import Rungs, SearchSettings
 from .schema.settings import EXPANSIONS, RECIPE_PATH, DecodeSettings, Level, StudySettings, find_expansion
 from .schema.source_sheet import SourceSheet, read_source_sheet
 from .schema.tables import TABLES, all_tables
@@ -146,16 +147,8 @@ class Study:
 
     @cached_property
     def budget(self) -> StudyBudget:
-        """The limits on a model's costs that are known before training.
-
-        They come from [study] and [search].
-        """
-        limits = self.search.settings.bounds if self.search else ()
-        return StudyBudget(
-            max_parameters=self.header.max_parameters,
-            max_step_flops=self.header.max_step_flops,
-            limits=tuple(each for each in limits if is_known_before(each.name)),
-        )
+        """The limits on a model's costs that are known before training."""
+        return StudyBudget(limits=tuple(each for each in self.header.bounds if is_known_before(each.name)))
 
     @property
     def planned_sizes(self) -> list[PlannedRung]:
@@ -459,7 +452,8 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
     tables, curves = read_tables(diagnostics, design, paper), read_curves(diagnostics, design, paper)
     claims = _read_claims(diagnostics, design)
     source_sheet = read_source_sheet(diagnostics, data, written_data)
-    search, space = read_search(diagnostics, data["search"]) if diagnostics.has_search else (None, {})
+    limits = header.bounds if header else ()
+    search, space = read_search(diagnostics, data["search"], limits) if diagnostics.has_search else (None, {})
     decode = _read_decode(diagnostics)
     trial_tables = {name: data[name] for name in TRIAL_TABLES if name in data}
     if own_corpus is not None:
@@ -477,7 +471,7 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
         return None
     source = TrialSource()
     if search is not None:
-        search = search.model_copy(update={"sampler": search.sampler or default_sampler(search)})
+        search = search.model_copy(update={"sampler": search.sampler or default_sampler(search, limits)})
         source = SearchSource(settings=search, dimensions=dimensions)
     study = Study(
         header=header,
@@ -503,7 +497,7 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
         baseline = read_baseline(diagnostics, header, dimensions, study.choose)
         study = replace(study, source=replace(source, baseline=baseline))
         check_search_space(diagnostics, search, dimensions, study.choose)
-        check_search_ends(diagnostics, search, [each.settings for each in study.boundary_trials()])
+        check_search_ends(diagnostics, search, limits, [each.settings for each in study.boundary_trials()])
     if not diagnostics.faults:
         every, first = [*study.cells, *study.source.over_budget], study.seeds[0]
         trials = study.boundary_trials() if study.search else [each for each in every if each.seed == first]

@@ -25,7 +25,8 @@ from ...studies.planning.status import (
 )
 from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import value_name
-from ...studies.schema.search_settings import SearchObjective, find_quantity
+from ...studies.schema.limits import find_quantity
+from ...studies.schema.search_settings import SearchObjective
 from ...studies.searches.points import BestPoint, SearchPoints, comparison_note
 from ...studies.searches.words import left_out
 from ...studies.study import Study, shipped_studies

@@ -14,7 +14,7 @@ import polars as pl
 
 from ...studies.presentation.kinds import CurveKind
 from ...studies.schema.factors import value_name
-from ...studies.schema.search_settings import find_quantity
+from ...studies.schema.limits import find_quantity
 from ...studies.searches.words import best_words, left_out
 from ...studies.study import Study
 from ...studies.text.units import plural
@@ -60,11 +60,11 @@ def best(inputs: Snapshot) -> Mapping[str, object] | None:
     found = inputs.points
     shown = found.best()
     names = column_names(study)
-    metrics = [find_quantity(each.name) for each in (*search.settings.objectives, *search.settings.bounds)]
+    metrics = [find_quantity(each.name) for each in (*search.settings.objectives, *study.header.bounds)]
     return {
         "words": best_words(found, len(shown)),
         "left_out": [f"{plural(count, 'point')} excluded: {reason}." for count, reason in left_out(found)],
-        "measured": [*(each.name for each in search.settings.objectives), *map(str, search.settings.bounds)],
+        "measured": [*(each.name for each in search.settings.objectives), *map(str, study.header.bounds)],
         "dimensions": names,
         "best_points": [
             (

@@ -33,7 +33,7 @@ from ...studies.presentation.metric_words import with_true_title
 from ...studies.resolve.costs import REFERENCE_TOKENS, parameter_count, reach, sequence_tokens
 from ...studies.resolve.trial import Trial, first_of_each_kind
 from ...studies.schema.factors import SEED, level_name, level_names, one_line
-from ...studies.schema.search_settings import find_quantity
+from ...studies.schema.limits import find_quantity
 from ...studies.schema.settings import RECIPE_PATH, TrialSettings, find_design
 from ...studies.searches.words import goal_words, scheduler_words
 from ...studies.study import Study, find_study_file
@@ -76,7 +76,7 @@ def design(inputs: Snapshot) -> Mapping[str, object]:
     title = find_design(study.design.kind).title
     return {
         "study": study,
-        "goal": goal_words(study.search.settings) if study.search else "",
+        "goal": goal_words(study) if study.search else "",
         "sampler": study.search.settings.sampler_name if study.search else "",
         "cut": scheduler_words(study.search.settings) if study.search else "",
         "titles": list(_searched_titles(study)),

@@ -21,12 +21,12 @@ from ...grammar.nodes import ChoiceDimension, Dimension, HoleNode, Node, Value
 from ...studies.catalog.metrics import METRICS_AND_COSTS, find_metric
 from ...studies.resolve.template import HOLE_PATTERN, TRIAL_TABLES, iter_texts
 from ...studies.schema.factors import SEED, level_key, one_line
+from ...studies.schema.limits import is_known_before
 from ...studies.schema.search_settings import (
     DATA,
     EPOCHS,
     LENGTH,
     SearchObjective,
-    is_known_before,
     usual_direction,
 )
 from ...studies.schema.settings import RECIPE_PATH, Level

@@ -492,7 +492,7 @@ def model_costs(
         ]
         kinds = first_of_each_kind(group)
         settings = [trial.settings for trial in kinds]
-        costliest = max(settings, key=budget.usage)
+        costliest = max(settings, key=budget.excess)
         model = ModelCost(
             label=label(group[0]),
             at=" · ".join(level_name(group[0].levels[name]) for name in apart if name in group[0].levels),

@@ -6,7 +6,7 @@ No model is built: settings come from the text, parameters and FLOPs from its an
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING
 from ...errors import ActivememError
 from ...grammar.nodes import BlockNode, Dimension, walk
 from ...grammar.vocabulary.spec import spec_of
+from ..catalog.metrics import MODEL_COSTS
 from ..schema.design import MAX_TRIALS
 from ..schema.factors import SEED, level_text
-from ..schema.search_settings import Limit, SearchSettings
+from ..schema.limits import Limit, is_known_before
+from ..schema.search_settings import SearchSettings
 from ..schema.settings import D_MODEL_PATH, RECIPE_PATH, Level, TrialSettings, read_recipe
 from ..text.document import Diagnostics
 from ..text.errors import StudyError
@@ -33,42 +35,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyBudget:
-    """Limits of a study on the parameters of a model and on the FLOPs of a training step.
+    """The limits of a study on costs of models that are known before training."""
 
-    The budget of a search also has its other limits.
-    """
-
-    max_parameters: int | None = None
-    max_step_flops: float | None = None
-    limits: tuple[Limit, ...] = ()  # limits of a search on costs that are known before training
+    limits: tuple[Limit, ...] = ()
 
     def allows(self, settings: TrialSettings) -> bool:
         """Return whether a trial's model is within all limits."""
-        return self.usage(settings) <= 1 and not any(self._exceeded(settings))
+        return not self.describe_excess(settings)
 
-    def usage(self, settings: TrialSettings) -> float:
-        """Return how much of the nearest limit the model uses, such as 0.5. It is 0 without limits."""
-        return max((spent / bound for spent, bound, _ in self._bounded_costs(settings)), default=0.0)
+    def excess(self, settings: TrialSettings) -> float:
+        """Return how far the model is beyond a limit, as a share of it. It is 0 without limits."""
+        costs = ((each, model_cost(each.name, settings)) for each in self.limits)
+        return max((each.excess(cost) / (abs(each.bound) or 1) for each, cost in costs), default=0.0)
 
     def describe_excess(self, settings: TrialSettings) -> str:
-        """Describe how the model exceeds the limits: `4,488,548 parameters instead of at most 2,000,000`.
+        """Describe how the model exceeds the limits: `parameters 4,488,548, not <= 2,000,000`.
 
         Return "" for a model within the limits.
         """
-        costs = self._bounded_costs(settings)
-        over = [text.format(spent, bound) for spent, bound, text in costs if spent > bound]
-        return " and ".join([*over, *self._exceeded(settings)])
-
-    def _exceeded(self, settings: TrialSettings) -> Iterator[str]:
+        over = list[str]()
         for limit in self.limits:
             if not limit.holds(value := model_cost(limit.name, settings)):
-                yield f"{limit.name} {value:,g}, not {limit.sign} {limit.bound:,g}"
-
-    def _bounded_costs(self, settings: TrialSettings) -> Iterator[tuple[float, float, str]]:
-        if self.max_parameters is not None:
-            yield parameter_count(settings), self.max_parameters, "{:,} parameters instead of at most {:,}"
-        if self.max_step_flops is not None:
-            yield step_flops(settings), self.max_step_flops, "{:.4g} FLOPs a step instead of at most {:.4g}"
+                words = MODEL_COSTS[limit.name].format
+                over.append(f"{limit.name} {words(value)}, not {limit.sign} {words(limit.bound)}")
+        return " and ".join(over)
 
 
 _MAX_FAULTS = 20  # after this many faults, further cells are not checked
@@ -119,6 +109,11 @@ def build_grid(diagnostics: Diagnostics, study: Study) -> TrialSource:
     """
     design, seeds = study.design, study.seeds
     count = design.count()
+    for limit in study.header.bounds:
+        if not is_known_before(limit.name):
+            known = ", ".join(MODEL_COSTS)
+            message = f"only a search limits what training shows: expected one of {known}, got {limit.name}"
+            diagnostics.report(("study", "limits", limit.name), message, key=True)
     if count > MAX_TRIALS:
         where = "cells" if design.listed_cells and "factors" not in diagnostics.data else "factors"
         diagnostics.report((where,), f"expected at most {MAX_TRIALS:,} trials, got {count:,}")
@@ -173,13 +168,12 @@ def _resolve_cell(
 def _report_over_budget(diagnostics: Diagnostics, budget: StudyBudget, trials: Sequence[Trial]) -> None:
     """Report that the limits exclude every cell.
 
-    The message says by how much the smallest model exceeds them.
+    The message has the costs of the model that is nearest to them.
     """
-    smallest = min(trials, key=lambda trial: budget.usage(trial.settings))
-    cell = ", ".join(f"{name}={level_text(level)}" for name, level in smallest.levels.items() if name != SEED)
-    what = f"every cell exceeds the budget; the smallest{f', {cell},' if cell else ''} has "
-    key = "max_parameters" if budget.max_parameters is not None else "max_step_flops"
-    diagnostics.report(("study", key), what + budget.describe_excess(smallest.settings))
+    nearest = min(trials, key=lambda trial: budget.excess(trial.settings))
+    cell = ", ".join(f"{name}={level_text(level)}" for name, level in nearest.levels.items() if name != SEED)
+    what = f"every cell exceeds the limits; the nearest{f', {cell},' if cell else ''} has "
+    diagnostics.report(("study", "limits"), what + budget.describe_excess(nearest.settings))
 
 
 def check_layers(study: Study, trials: Sequence[Trial]) -> None:

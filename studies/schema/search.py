@@ -24,13 +24,13 @@ from ..text.document import Diagnostics
 from ..text.strict_model import PartSettings, format_value
 from ..text.toml_positions import KeyPath
 from .factors import SEED, NamedLevels
+from .limits import Limit, is_known_before
 from .reported_metrics import final_metrics, last_metrics, missing_metric
 from .search_settings import (
     EPOCHS,
     NONE,
     RACE,
     SearchSettings,
-    is_known_before,
     usual_direction,
 )
 from .settings import Level, StudySettings, TrialSettings
@@ -49,7 +49,7 @@ ChoosePoint = Callable[[Suggest], dict[str, Level]]
 
 
 def read_search(
-    diagnostics: Diagnostics, given: Mapping[str, Any]
+    diagnostics: Diagnostics, given: Mapping[str, Any], limits: Sequence[Limit]
 ) -> tuple[SearchSettings | None, dict[str, Dimension]]:
     """Return the settings of the table [search] and the dimensions of its space.
 
@@ -61,7 +61,7 @@ def read_search(
         texts = space if isinstance(space, Mapping) else {}
         texts = {name: text for name, text in texts.items() if isinstance(text, str)}
         return None, _read_space(diagnostics, texts)
-    _check_quantities(diagnostics, settings)
+    _check_quantities(diagnostics, settings, limits)
     return settings, _read_space(diagnostics, settings.space)
 
 
@@ -144,7 +144,7 @@ def check_search_space(
 
 
 def check_search_ends(
-    diagnostics: Diagnostics, settings: SearchSettings, ends: Iterable[TrialSettings]
+    diagnostics: Diagnostics, settings: SearchSettings, limits: Sequence[Limit], ends: Iterable[TrialSettings]
 ) -> None:
     """Report objectives and limits without a value at an end of the search space.
 
@@ -156,12 +156,12 @@ def check_search_ends(
         missing = (missing_metric(objective.name, [each]) for each in ends)
         if fault := next(filter(None, missing), "") or _too_late(objective.name, settings, ends):
             diagnostics.report(("search", "metric"), fault)
-    for limit in settings.bounds:
+    for limit in limits:
         if fault := next(filter(None, (missing_metric(limit.name, [each]) for each in ends)), ""):
-            diagnostics.report(("search", "limits", limit.name), fault)
+            diagnostics.report(("study", "limits", limit.name), fault)
 
 
-def _check_quantities(diagnostics: Diagnostics, settings: SearchSettings) -> None:
+def _check_quantities(diagnostics: Diagnostics, settings: SearchSettings, limits: Sequence[Limit]) -> None:
     path, names = ("search", "metric"), [each.name for each in settings.objectives]
     for name in names:
         if not settings.direction and usual_direction(name) is None:
@@ -183,7 +183,7 @@ def _check_quantities(diagnostics: Diagnostics, settings: SearchSettings) -> Non
     if settings.compares_epochs and len(names) == 1 and names[0] in (*COSTS, *MODEL_COSTS):
         late = f"{settings.scheduler.name} needs a metric that is measured after each epoch"
         diagnostics.report(path, f"{late}, got '{names[0]}'")
-    learnt = [each.name for each in settings.bounds if not is_known_before(each.name)]
+    learnt = [each.name for each in limits if not is_known_before(each.name)]
     if learnt and settings.sampler_name in WITHOUT_LIMITS:
         diagnostics.report(
             ("search", "sampler"),
@@ -417,12 +417,12 @@ def options_by_name(dimension: ChoiceDimension) -> NamedLevels:
     return NamedLevels(representative_values(dimension), "among the options")
 
 
-def default_sampler(settings: SearchSettings) -> PartSettings:
+def default_sampler(settings: SearchSettings, limits: Sequence[Limit]) -> PartSettings:
     """Return the default sampler: `gp_trees` where possible, else `tpe`.
 
     `gp_trees` supports neither several metrics nor limits on values that only training shows.
     """
-    learns_limits = any(not is_known_before(each.name) for each in settings.bounds)
+    learns_limits = any(not is_known_before(each.name) for each in limits)
     several = len(settings.metric) > 1
     return TpeSettings(name="tpe") if several or learns_limits else PartSettings(name="gp_trees")
 

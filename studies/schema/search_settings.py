@@ -1,16 +1,13 @@
-"""Keys of [search]: objectives and limits, the sampler and the scheduler."""
+"""Keys of [search]: objectives, the sampler and the scheduler."""
 
 from __future__ import annotations
 
-import operator
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, field_validator, model_validator
 
-from ..catalog.metrics import COSTS, METRICS, MODEL_COSTS, Metric, is_target, unknown_metric
 from ..catalog.samplers import SAMPLERS, SCHEDULERS
 from ..text.strict_model import (
     InvalidTableError,
@@ -21,19 +18,11 @@ from ..text.strict_model import (
     format_value,
 )
 from ..text.units import plural
+from .limits import find_quantity, quantity_fault
 from .settings import EXPANSIONS, Level, Names, find_expansion
 
 Direction = Literal["max", "min"]
 """Whether the highest or the lowest values of a quantity are the best."""
-
-_LIMIT = re.compile(r"\s*(<=|>=|<|>)\s*([-+]?(?:\d[\d_]*\.?[\d_]*|\.\d+)(?:[eE][-+]?\d+)?)\s*")
-
-_HOLDS: Mapping[str, Callable[[float, float], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,52 +45,6 @@ class SearchObjective:
     def loss(self, value: float) -> float:
         """Return the value, or its negative, so that lower is better."""
         return -self.sign * value
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """A bound such as `seconds < 60`, for the mean over a point's seeds."""
-
-    name: str
-    sign: str
-    bound: float
-
-    def holds(self, value: float) -> bool:
-        """Return whether a value respects the bound."""
-        return _HOLDS[self.sign](value, self.bound)
-
-    def excess(self, value: float) -> float:
-        """Return how far a value is beyond the bound. It is positive only if the bound is violated."""
-        beyond = value - self.bound if self.sign.startswith("<") else self.bound - value
-        # a value exactly at a bound such as `< 60` violates it, so the result must be positive
-        return beyond if self.holds(value) or beyond > 0 else 1e-12
-
-    def __str__(self) -> str:
-        return f"{self.name} {self.sign} {self.bound:g}"
-
-
-def read_limit(name: str, text: str) -> Limit:
-    """Parse a limit such as `< 60`; raise ValueError for other texts."""
-    found = _LIMIT.fullmatch(text)
-    if found is None:
-        raise ValueError(f"expected <, <=, > or >= and a number, as in '< 60', got {text!r}")
-    return Limit(name, found[1], float(found[2].replace("_", "")))
-
-
-def is_known_before(name: str) -> bool:
-    """Return whether a quantity is known before any training."""
-    return name in MODEL_COSTS
-
-
-def find_quantity(name: str) -> Metric | None:
-    """Return the metric, training cost or model cost with this name, or None."""
-    return MODEL_COSTS.get(name) or COSTS.get(name) or METRICS.get(name)
-
-
-def _quantity_fault(name: str) -> str:
-    if is_target(name):
-        return f"a search compares final values, but {name} is computed from a learning curve"
-    return unknown_metric(name, dict.fromkeys((*METRICS, *COSTS, *MODEL_COSTS)))
 
 
 def usual_direction(name: str) -> Direction | None:
@@ -269,9 +212,6 @@ class SearchSettings(StrictModel, table="search"):
     warm_start: bool = False
     """whether points that other studies have trained on all seeds count as tried, even if their factors have
     other names"""
-    limits: dict[str, str] = Field(default={})
-    """limits on points, by metric or cost, such as `"< 60"`; the search never exceeds limits on model costs,
-    and learns to respect the others"""
     space: dict[str, Annotated[str, BeforeValidator(_read_dimension)]] = Field(default={})
     """dimensions by the name of the hole `{name}` that they fill: `integer(lo, hi)`, `real(lo, hi)` or
     `choice(a, b, …)`"""
@@ -303,11 +243,6 @@ class SearchSettings(StrictModel, table="search"):
         ways = self.direction or tuple(usual_direction(name) or "max" for name in self.metric)
         return tuple(SearchObjective(name, way) for name, way in zip(self.metric, ways, strict=True))
 
-    @property
-    def bounds(self) -> tuple[Limit, ...]:
-        """The limits that `limits` sets on points, in the order of the file."""
-        return tuple(read_limit(name, text) for name, text in self.limits.items())
-
     @model_validator(mode="after")
     def _check_directions(self) -> SearchSettings:
         if not self.metric:
@@ -325,20 +260,5 @@ class SearchSettings(StrictModel, table="search"):
     @classmethod
     def _check_metric(cls, metric: tuple[str, ...]) -> tuple[str, ...]:
         if unknown := [name for name in metric if find_quantity(name) is None]:
-            raise InvalidTableError(tuple(ValidationProblem((), _quantity_fault(name)) for name in unknown))
+            raise InvalidTableError(tuple(ValidationProblem((), quantity_fault(name)) for name in unknown))
         return metric
-
-    @field_validator("limits")
-    @classmethod
-    def _check_limits(cls, limits: dict[str, str]) -> dict[str, str]:
-        problems: list[ValidationProblem] = []
-        for name, text in limits.items():
-            if find_quantity(name) is None:
-                problems.append(ValidationProblem((name,), _quantity_fault(name), key=True))
-            try:
-                read_limit(name, text)
-            except ValueError as error:
-                problems.append(ValidationProblem((name,), str(error)))
-        if problems:
-            raise InvalidTableError(tuple(problems))
-        return limits

@@ -9,7 +9,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, SerializeAsAny, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, field_validator, model_validator
 
 from ...errors import nearest_hint
 from ...grammar import BuildSettings, Expression, ModelConfig, Recipe, parse
@@ -26,6 +26,7 @@ from ..text.strict_model import (
     read_named,
 )
 from ..text.toml_positions import KeyPath
+from .limits import Limit, check_limits, read_limit
 
 if TYPE_CHECKING:
     from .design import Design, Expansion
@@ -392,12 +393,14 @@ class StudySettings(StrictModel, table="study"):
     """whether the store keeps trained models and their outputs, for later measurements"""
     keep_checkpoints: bool = False
     """whether the store keeps the last state of each training, from which a longer training resumes"""
-    max_parameters: int | None = Field(default=None, ge=1)
-    """the maximum number of parameters; larger cells and search points are not run"""
-    max_step_flops: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """the maximum FLOPs of a training step, forward and backward, on a batch of sequences of the task's
-    length (40 tokens if it grows, at most 40 for lines of text); larger cells and search points are not
-    run"""
+    limits: Annotated[dict[str, str], AfterValidator(check_limits)] = Field(default={})
+    """limits on models by cost, such as `"<= 1e6"`; larger cells and search points are not run; a search also
+    learns to respect limits on metrics and on costs of trainings"""
+
+    @property
+    def bounds(self) -> tuple[Limit, ...]:
+        """The limits of the key `limits`, in the order of the file."""
+        return tuple(read_limit(name, text) for name, text in self.limits.items())
 
 
 class RecipeSettings(StrictModel):

@@ -24,7 +24,8 @@ from ..planning.status import rungs_of, study_outcomes, tried_trial
 from ..resolve.costs import model_cost
 from ..resolve.trial import Trial
 from ..schema.factors import level_key
-from ..schema.search_settings import Limit, SearchObjective, is_known_before
+from ..schema.limits import Limit, is_known_before
+from ..schema.search_settings import SearchObjective
 from ..schema.settings import Level, TrialSettings
 from ..study import Study
 from ..text.units import plural
@@ -157,7 +158,7 @@ class SearchPoints:
 def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = ()) -> SearchPoints:
     """Return the points of a search, with their values of the objectives, the limits and `metrics`."""
     assert study.search is not None, "only a search has points"
-    goals, bounds = study.search.settings.objectives, study.search.settings.bounds
+    goals, bounds = study.search.settings.objectives, study.header.bounds
     tried = study_outcomes(study, outcomes, all_seeds=True)
     names = list(dict.fromkeys([*(each.name for each in goals), *metrics, *(each.name for each in bounds)]))
     values = {name: _values(study, tried, name) for name in names}

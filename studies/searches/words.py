@@ -13,7 +13,6 @@ from ...grammar.nodes import ChoiceDimension
 from ..planning.final_values import ValueStatus
 from ..planning.reused_trials import RecipeSpace
 from ..resolve.costs import max_trial_flops
-from ..resolve.grid import StudyBudget
 from ..resolve.template import HOLE_PATTERN
 from ..resolve.trial import Trial
 from ..schema.search import representative_values
@@ -92,7 +91,7 @@ def space_words(study: Study) -> str:
     size, points = space_size(study), study.num_points
     words = [str(size)] if size is not None else []
     if points < study.search.settings.trials:
-        allowed = " within the budget" if study.budget != StudyBudget() else ""
+        allowed = " within the limits" if study.budget.limits else ""
         fewer = f"fewer than the requested {study.search.settings.trials:,}"
         words.append(f"{plural(points, 'point')}{allowed}, {fewer}: a run ends after all of them")
     return "; ".join(words)
@@ -118,12 +117,13 @@ def _fillings(study: Study, name: str) -> list[str]:
     return [level] if isinstance(level, str) else []
 
 
-def goal_words(search: SearchSettings) -> str:
+def goal_words(study: Study) -> str:
     """Describe the objectives: `the highest max_length and the lowest parameters, with seconds < 60`."""
     ways = {"max": "highest", "min": "lowest"}
-    goals = [f"the {ways[each.direction]} {each.name}" for each in search.objectives]
+    objectives = study.search.settings.objectives if study.search else ()
+    goals = [f"the {ways[each.direction]} {each.name}" for each in objectives]
     text = " and ".join(filter(None, [", ".join(goals[:-1]), goals[-1]]))
-    limits = ", ".join(map(str, search.bounds))
+    limits = ", ".join(map(str, study.header.bounds))
     return f"{text}, with {limits}" if limits else text
 
 
@@ -202,16 +202,18 @@ def scheduler_words(search: SearchSettings) -> str:
     return f", cut short by {search.scheduler.name}" if search.compares_epochs else ""
 
 
-def search_words(search: SearchSettings, elsewhere: int = 0) -> str:
+def search_words(study: Study, elsewhere: int = 0) -> str:
     """Describe a search: `20 points by tpe (the first 10 at random) for the lowest loss, cut short by asha`.
 
     `elsewhere` is the number of points whose results are known from other studies.
     """
+    assert study.search is not None
+    search = study.search.settings
     end = f", at most {search.budget.words()}" if search.budget and search.budget.words() else ""
     mean = f", means over each {' and '.join(search.across)}" if search.across else ""
     startup = min(search.trials, search.startup)
     random = f" (the first {startup} at random)" if startup else ""
-    text = f"{plural(search.trials, 'point')} by {search.sampler_name}{random} for {goal_words(search)}"
+    text = f"{plural(search.trials, 'point')} by {search.sampler_name}{random} for {goal_words(study)}"
     text = f"{text}{mean}{scheduler_words(search)}{end}"
     if not elsewhere:
         return text

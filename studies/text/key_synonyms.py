@@ -33,7 +33,6 @@ SYNONYMS: Mapping[str, str] = {
         "seed": ("design_seed",),
         # earlier names of keys and tables
         "curve": ("figure",),
-        "max_step_flops": ("max_flops",),
         "min_fidelity": ("min_epochs",),
         "context": ("block",),
         "dev_examples": ("dev_sequences",),
@@ -90,6 +89,8 @@ ELSEWHERE: Mapping[str, str] = {
     **dict.fromkeys(("bootstrap_seed", "resamples"), "bootstraps draw 9,999 resamples from seed 0"),
     "brackets": 'write name = "chomsky_hierarchy" and problem = "modular_arithmetic_brackets"',
     **_FIXED,
+    "max_parameters": 'write limits = { parameters = "<= 1e6" }',
+    **dict.fromkeys(("max_step_flops", "max_flops"), 'write limits = { step_flops = "<= 1e9" }'),
     **dict.fromkeys(("significance", "smallest_difference"), _CLAIMS),
     **dict.fromkeys(("device", "devices", "gpu", "gpus", "cpus", "num_workers"), _DEVICE),
 }

@@ -60,7 +60,7 @@ def test_a_file_without_an_outline_is_loaded_as_a_whole_study(tmp_path):
     text = SHIPPED["quickstart"].read_text(encoding="utf-8")
     cases = {
         "plain": (text, 12),
-        "budget": (text.replace("[study]", "[study]\nmax_parameters = 20000", 1), None),
+        "budget": (text.replace("[study]", "[study]\nlimits.parameters = '<= 20000'", 1), None),
         "faulty": (text.replace("[study]", "[study]\nnme = 1", 1), None),
         "broken": (text.replace("[study]", "[study", 1), None),
     }

@@ -37,6 +37,8 @@ def test_a_key_by_the_name_of_another_program_leads_to_ours(golden):
     [
         "train.batch_tokens=100",
         "study.max_flops=1e9",
+        "study.max_parameters=1e6",
+        'search={ trials = 9, metric = "loss", limits = { parameters = "< 1e6" } }',
         "train.stop={ change = 1e-3, epochs = 2 }",
         "study.significance=star",
         "figure=3",
@@ -332,7 +334,7 @@ VALUES = st.recursive(
 )
 KEYS = st.sampled_from(
     """study study.name study.design study.match study.baseline study.baseline.mixer study.baseline.k
-    study.tolerance study.max_parameters study.max_step_flops recipes recipes.k recipes.mixer recipes.part
+    study.tolerance study.limits study.limits.reach recipes recipes.k recipes.mixer recipes.part
     cells model model.recipe model.d_model task task.name train train.epochs train.optimizer
     train.optimizer.betas train.curriculum.start factors factors.mixer factors.k factors.seed search
     search.space search.space.k search.trials table other 'a_b' """.split()  # noqa: SIM905 -- as above

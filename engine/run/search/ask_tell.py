@@ -32,7 +32,7 @@ from ....studies.catalog.samplers import (
     PluginSampler,
     TpeSettings,
 )
-from ....studies.schema.search import default_sampler, enumerate_points, is_enumerable
+from ....studies.schema.search import enumerate_points, is_enumerable
 from ....studies.schema.search_settings import (
     SearchSettings,
 )
@@ -208,7 +208,8 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
 
     A "grid" search never uses this sampler.
     """
-    sampler, seed = settings.sampler or default_sampler(settings), settings.seed
+    sampler, seed = settings.sampler, settings.seed
+    assert sampler is not None, "reading a study chooses a default"
     make = sampler.build if isinstance(sampler, PluginSampler) else SAMPLERS[sampler.name].make
     if make is not None:
         return RestartableSampler(

@@ -120,7 +120,7 @@ def _make_point(study: Study, values: dict[str, Level], faults: list[str]) -> Se
     except ValueError as error:
         raise PointError([str(error)]) from error
     if not study.budget.allows(point.trials[0].settings):
-        raise PointError([f"over the budget: {study.budget.describe_excess(point.trials[0].settings)}"])
+        raise PointError([f"beyond the limits: {study.budget.describe_excess(point.trials[0].settings)}"])
     return point
 
 

@@ -24,7 +24,8 @@ from ....studies.planning.status import tried_point
 from ....studies.planning.trials_to_run import DEVICE_COLUMNS, Spent, unfinished_trials, was_trained
 from ....studies.resolve.costs import model_cost
 from ....studies.resolve.trial import Trial, changed_code
-from ....studies.schema.search_settings import RACE, is_known_before
+from ....studies.schema.limits import is_known_before
+from ....studies.schema.search_settings import RACE
 from ....studies.schema.settings import Level
 from ....studies.study import Study
 from ...trial.checkpoints import checkpoint_of
@@ -94,7 +95,7 @@ class StoredPoints:
         self._study, self._store, self._search = study, store, study.search.settings
         self._metric = self._search.objectives[0].name
         self._alike = len(study.point_levels)  # trials per seed; all seeds have equal costs
-        self._learnt = [each for each in self._search.bounds if not is_known_before(each.name)]
+        self._learnt = [each for each in study.header.bounds if not is_known_before(each.name)]
         self._top = study.fidelity.top
         self._again = ("incomplete", "failed") if retry_failed else ("incomplete",)
         self._last: SearchPoint | None = None

@@ -68,7 +68,8 @@ def test_a_plan_of_equal_parameters_as_json_has_every_size(run, study):
 
 
 PLAIN = STUDY.replace(
-    'match = "parameters"\nbaseline = { mixer = "sa", filter = 512 }\n', "max_parameters = 1_600_000\n"
+    'match = "parameters"\nbaseline = { mixer = "sa", filter = 512 }\n',
+    'limits.parameters = "<= 1_600_000"\n',
 )
 PLAIN = (
     PLAIN.replace("{filter}", "256")
@@ -93,7 +94,7 @@ def test_a_plan_reports_what_is_over_budget_and_not_run(run, steps_of_a_second, 
 
 @pytest.mark.usefixtures("steps_of_a_second")
 def test_a_plan_of_another_design_counts_cells(run, golden):
-    text = PLAIN.replace("max_parameters = 1_600_000", 'design = "one_at_a_time"').replace(
+    text = PLAIN.replace('limits.parameters = "<= 1_600_000"', 'design = "one_at_a_time"').replace(
         '"sort"', '"sort", "copy"'
     )
     Path("around.toml").write_text(text + "seed = [0, 1, 2]\n", encoding="utf-8")

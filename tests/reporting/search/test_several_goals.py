@@ -67,14 +67,14 @@ def test_claims_are_only_about_measured_quantities(store, golden):
 
 
 def test_points_beyond_a_limit_are_reported_and_left_out(store):
-    limited = TWO.replace("[search]", '[search]\nlimits = { seconds = "< 10" }', 1)
+    limited = TWO.replace("[study]", '[study]\nlimits = { seconds = "< 10" }', 1)
     table = StudyResults(load_study(limited), store).best_table()
     assert table.rows == ()
     assert any("6 points outside" in line for line in table.caption)
 
 
 def test_a_report_has_the_front_with_all_that_is_optimised_or_limited(store):
-    limited = TWO.replace("[search]", '[search]\nlimits = { seconds = "< 1e9" }', 1)
+    limited = TWO.replace("[study]", '[study]\nlimits = { seconds = "< 1e9" }', 1)
     page = StudyResults(load_study(limited), store).report()
     assert "The front: 3 of 5 points" in page
     for head in ("max_length", "parameters", "seconds &lt; 1e+09"):

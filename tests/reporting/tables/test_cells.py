@@ -191,7 +191,7 @@ def test_a_cell_whose_trials_run_is_neither_missing_nor_failed(make: Make, golde
 
 def test_trials_over_the_budget_are_refused_not_missing(forms: Forms, golden: GoldenTexts) -> None:
     study, outcomes, _ = forms
-    small = load_study(study.document.text, overrides=("study.max_parameters=6000",))
+    small = load_study(study.document.text, overrides=('study.limits.parameters="<= 6000"',))
     made = build_table(small, spec(), outcomes)
     assert [row[0].status for row in made.cells] == [
         CellStatus.REFUSED,

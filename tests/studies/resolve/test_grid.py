@@ -110,7 +110,7 @@ def test_equal_cells_are_one_trial_that_has_all_of_them():
 
 
 def test_cells_over_budget_are_not_run_and_not_forgotten():
-    found = study(FACTORS.replace("3, 5", "0"), "max_parameters = 9000")
+    found = study(FACTORS.replace("3, 5", "0"), 'limits.parameters = "<= 9000"')
     assert cells(found) == [
         *(("conv(k=3)", size, task, 0) for size in (8, 16, 32) for task in ("sort", "copy", "reverse")),
         *(("cgru(k=3)", 8, task, 0) for task in ("sort", "copy", "reverse")),
@@ -119,16 +119,16 @@ def test_cells_over_budget_are_not_run_and_not_forgotten():
     ]
     assert len(found.source.over_budget) == 27 - 14
     whole = analyse(parse("2 * (sa >> ff(8))"), d_model=16, length=40, vocab=20)
-    told = f"{whole.parameters:,} parameters instead of at most 9,000"
+    told = f"parameters {whole.parameters:,}, not <= 9,000"
     assert (
         found.budget.describe_excess(found.source.over_budget[0].settings)
         == told
-        == "66,916 parameters instead of at most 9,000"
+        == "parameters 66,916, not <= 9,000"
     )
 
 
 def test_both_bounds_of_a_budget_hold(golden):
-    found = study(FACTORS.replace("3, 5", "0"), "max_parameters = 9000", "max_step_flops = 4e6")
+    found = study(FACTORS.replace("3, 5", "0"), 'limits = { parameters = "<= 9000", step_flops = "<= 4e6" }')
     assert {trial.levels["mixer"] for trial in found.cells} == {"conv(k=3)"}
     whole = analyse(parse("2 * (sa >> ff(8))"), d_model=16, length=40, vocab=20)
     assert 4 * whole.training_flops == 142_356_480
@@ -145,13 +145,13 @@ def test_both_bounds_of_a_budget_hold(golden):
 
 def test_a_search_asks_whether_a_point_is_within_budget():
     text = TEXT.replace("{mixer}", "conv(k={k})").replace("{filter}", "8").replace("{task}", "copy")
-    text = text.replace('study"\n', 'study"\nmax_parameters = 7000\n') + (
+    text = text.replace('study"\n', 'study"\nlimits.parameters = "<= 7000"\n') + (
         '[search]\ntrials = 3\nmetric = "loss"\ndirection = "min"\n\n[search.space]\nk = "integer(3, 40)"\n'
     )
     found = load_study(text)
     allowed = [k for k in range(3, 41) if found.budget.allows(found.trial_for({"k": k}).settings)]
     assert allowed == [3, 4, 5]
-    assert load_study(text.replace("max_parameters = 7000\n", "")).budget.allows(
+    assert load_study(text.replace('limits.parameters = "<= 7000"\n', "")).budget.allows(
         found.trial_for({"k": 40}).settings
     )
 
@@ -187,7 +187,7 @@ def test_a_table_leaves_empty_what_a_design_does_not_ask_for(tmp_path):
 
 
 def test_a_table_says_what_is_over_budget_and_shows_a_trial_in_all_of_its_cells(tmp_path):
-    found = study(FACTORS.replace('"cgru(k=3)"', '"conv(3)"') + TABLE, "max_parameters = 9000")
+    found = study(FACTORS.replace('"cgru(k=3)"', '"conv(3)"') + TABLE, 'limits.parameters = "<= 9000"')
     assert statuses(found, tmp_path) == {
         "sa": [CellStatus.REFUSED] * 3,
         "conv(k=3)": [CellStatus.MISSING] * 3,

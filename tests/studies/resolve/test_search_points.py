@@ -233,13 +233,13 @@ def test_an_impossible_search_is_reported(change, golden):
 
 def test_names_and_dimensions_are_looked_at_where_something_else_of_a_search_is_wrong():
     overrides = [
-        *("search.trials=-3", 'search.metric=["max_length", "nonsense"]', 'search.limits.bleuu="< 3"'),
+        *("search.trials=-3", 'search.metric=["max_length", "nonsense"]', 'study.limits.bleuu="< 3"'),
         'search.space.k="integer(9, 3)"',
     ]
     with pytest.raises(StudyError) as caught:
         load_study(TEXT, overrides)
     found = dict(fault.message.split(": ", 1) for fault in caught.value.faults)
-    assert found.keys() == {"[search] trials", "[search] metric", "[search] limits", "[search.space] k"}
+    assert found.keys() == {"[search] trials", "[search] metric", "[study] limits", "[search.space] k"}
     assert "'nonsense'" in found["[search] metric"]
-    assert "'bleuu'" in found["[search] limits"]
+    assert "'bleuu'" in found["[study] limits"]
     assert not any("parameters, parameters" in each for each in found.values())

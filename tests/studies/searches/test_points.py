@@ -14,7 +14,8 @@ from ..planning.test_plan import keep
 SEARCH = study_text(
     model={"recipe": "conv(k=integer(2, 9)) >> ff(8)"},
     task={"name": "sort"},
-    search={"trials": 9, "metric": ["max_length", "parameters"], "limits": {"seconds": "< 60"}},
+    search={"trials": 9, "metric": ["max_length", "parameters"]},
+    study={"limits": {"seconds": "< 60"}},
     factors={"seed": [0, 1]},
 )
 LIMITS = 'limits = { seconds = "< 60" }'
@@ -90,8 +91,8 @@ def test_a_failed_point_has_no_objectives_and_is_not_compared(store):
         ["search.metric=gradient_norm"],
         ["search.metric=parametres"],
         ["search.metric=seconds", "search.scheduler=asha"],
-        ['search.limits.reach="about 5"'],
-        ['search.limits.bleu="> 5"'],
+        ['study.limits.reach="about 5"'],
+        ['study.limits.bleu="> 5"'],
         ["search.sampler=cmaes", "search.metric=loss"],
     ],
     ids=str,

@@ -39,7 +39,7 @@ def told(store, notes, changes=()):
 @pytest.mark.parametrize("sampler", one_in(2, ["tpe", "nsga2", "gp", "random", "evolution"]))
 def test_a_search_for_trade_offs_resumes_from_the_store(store, notes, sampler):
     chosen = "{ name = 'evolution', population = 2, sample = 2 }" if sampler == "evolution" else sampler
-    changes = [f"search.sampler={chosen}", "search.trials=4", 'search.limits.seconds="< 60"']
+    changes = [f"search.sampler={chosen}", "search.trials=4", 'study.limits.seconds="< 60"']
     changes += ["model.recipe=conv(k=integer(2, 9)) >> ff(integer(4, 12))"] if sampler == "gp" else []
     assert run(SEARCH, store, notes, changes, max_trials=3).ran == 3
     first = told(store, notes, changes)
@@ -53,7 +53,7 @@ def test_a_search_for_trade_offs_resumes_from_the_store(store, notes, sampler):
 
 
 def test_limits_that_follow_from_the_text_are_never_exceeded(store, notes):
-    limits = ['search.limits.parameters="< 500"', 'search.limits.reach=">= 4"', "search.trials=50"]
+    limits = ['study.limits.parameters="< 500"', 'study.limits.reach=">= 4"', "search.trials=50"]
     assert run(SEARCH, store, notes, limits).ran
     kernels = [json.loads(text)["conv.k"] for text in store.trials()["factors"]]
     assert min(kernels) >= 4

@@ -207,7 +207,7 @@ def test_points_of_untaken_values_from_before_are_still_known(tmp_path, store, n
 
 @pytest.mark.parametrize("sampler", ["tpe", "grid"])
 def test_points_over_the_budget_are_passed_over(store, notes, sampler):
-    overrides = [f"search.sampler={sampler}", "factors.seed=[0]", "study.max_parameters=500"]
+    overrides = [f"search.sampler={sampler}", "factors.seed=[0]", 'study.limits.parameters="<= 500"']
     assert run(CONDITIONAL, store, notes, overrides).done == 3
     assert recipes(store) == ["conv(k=2) >> ff(8)", "conv(k=3) >> ff(8)", "ff(8) >> ff(8)"]
     assert store.trials()["parameters"].max() <= 500

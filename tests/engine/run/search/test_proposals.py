@@ -13,7 +13,7 @@ from activemem.storage import STARTS_FILE, Store
 from ....study_texts import study_text
 
 SEARCH = study_text(
-    study={"name": "search", "title": "A conditional space", "max_parameters": 2000},
+    study={"name": "search", "title": "A conditional space", "limits": {"parameters": "<= 2000"}},
     model={"recipe": "choice(ff(8), {mixer}, conv(k=integer(2, 9))) >> {end}"},
     task={"name": "addition"},
     train={"optimizer": {"name": "adam", "lr": "{lr}"}, "batch_size": 4, "epochs": 1, "steps_per_epoch": 1},
