@@ -34,9 +34,8 @@ from ..grammar.recipe import Recipe, parse
 from ..grammar.vocabulary.spec import CostContext, Role, Spec, spec_of
 from ..plugins import plugin_errors
 from .core.block import BLOCKS, Block, BuildError, Context, StreamChunk, StreamState, build_block
-from .core.operations import avoid_compiler_import
+from .core.operations import avoid_compiler_import, kernels_left_out
 from .core.residual_stack import SideInputs, build_norm, outermost_stacks
-from .core.triton_kernels import kernels_left_out
 from .layers.other_packages import FlaLayer
 from .layers.recurrent import LSTM, Recurrent
 from .layers.vector_states.scans import SelectiveRead

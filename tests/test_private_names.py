@@ -17,8 +17,8 @@ from .product_classes import ROOT, own_classes, syntax_trees
 KNOWN = {
     "blocks/costs.py: from torch.utils._python_dispatch import TorchDispatchMode",
     "blocks/costs.py: getattr(func, '_schema', None)",
-    "blocks/core/positional_encoding.py: getattr(torch._C, '_DisableFuncTorch', None)",
-    "blocks/core/positional_encoding.py: torch._C",
+    "blocks/core/positions.py: getattr(torch._C, '_DisableFuncTorch', None)",
+    "blocks/core/positions.py: torch._C",
     "blocks/core/operations.py: getattr(torch._C, '_are_functorch_transforms_active', None)",
     "blocks/core/operations.py: torch._C",
     "engine/optimisers/weights.py: from torch._dynamo.exc import TorchDynamoException",

@@ -7,7 +7,7 @@ No module here depends on a specific block.
 - `residual_stack` joins blocks, normalises, and can recompute their activations.
 - `initialisation` draws weights by their roles, and `correlation` slides them along sequences.
 - `operations` has activations, linear maps, softmax, and modes of torch.
-- `dropout` drops numbers, and `positional_encoding` makes the vectors of positions.
+- `dropout` drops numbers, and `positions` makes vectors, angles and biases of positions.
 """
 
 from ...lazy_exports import lazy_exports

@@ -19,9 +19,11 @@ from .operations import cross_entropy as cross_entropy
 from .operations import linear as linear
 from .operations import saturating_sigmoid as saturating_sigmoid
 from .operations import softmax as softmax
-from .positional_encoding import PositionalEncoding as PositionalEncoding
-from .positional_encoding import choose_positions as choose_positions
-from .positional_encoding import sinusoidal_encoding as sinusoidal_encoding
+from .positions import PairPositions as PairPositions
+from .positions import PositionalEncoding as PositionalEncoding
+from .positions import build_distance_bias as build_distance_bias
+from .positions import choose_positions as choose_positions
+from .positions import sinusoidal_encoding as sinusoidal_encoding
 from .residual_stack import SideInputs as SideInputs
 from .residual_stack import build_body as build_body
 from .residual_stack import outermost_stacks as outermost_stacks

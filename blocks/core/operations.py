@@ -1,4 +1,4 @@
-"""Operations that blocks share, and checks of torch's state, such as autocast.
+"""Operations that blocks share, and checks and modes of torch, such as autocast.
 
 The operations are activations, and linear maps, softmax and cross-entropy that are faster than torch's in a
 pack.
@@ -7,8 +7,8 @@ pack.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from types import FunctionType
 from typing import Any, Literal
@@ -41,6 +41,24 @@ def avoid_compiler_import() -> None:
         if isinstance(function, FunctionType) and not hasattr(function, "__dynamo_disable"):
             setattr(function, "__dynamo_disable", function)
             functions += [cell.cell_contents for cell in function.__closure__ or ()]
+
+
+@contextmanager
+def kernels_left_out() -> Iterator[None]:
+    """Return a context manager that skips Triton kernels.
+
+    Results are allocated, but not computed. If Triton is loaded, functions are not compiled by torch either.
+    """
+    if (jit := sys.modules.get("triton.runtime.jit")) is None:
+        yield
+        return
+    launch = jit.KernelInterface.__getitem__
+    jit.KernelInterface.__getitem__ = lambda *_: lambda *_arguments, **_options: None
+    try:
+        with torch.compiler.set_stance("force_eager"):
+            yield
+    finally:
+        jit.KernelInterface.__getitem__ = launch
 
 
 def saturating_sigmoid(x: Tensor) -> Tensor:

@@ -8,8 +8,6 @@ from .head_parts import HeadNorm as HeadNorm
 from .head_parts import ShortConvolution as ShortConvolution
 from .head_parts import gate_heads as gate_heads
 from .head_parts import turn as turn
-from .pair_positions import PairPositions as PairPositions
-from .pair_positions import build_distance_bias as build_distance_bias
 from .pooling import try_fused_pooling as try_fused_pooling
 from .recurrent import RecurrentState as RecurrentState
 from .recurrent import side_by_side as side_by_side

@@ -19,8 +19,8 @@ from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Linear
 from ..core.operations import are_operations_rewritten, softmax, without_autocast
+from ..core.positions import PairPositions, build_distance_bias
 from .head_parts import HeadNorm, turn
-from .pair_positions import PairPositions, build_distance_bias
 from .window_attention import (
     WindowedBlock,
     build_window_attention,

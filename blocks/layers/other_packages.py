@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import os
 import warnings
 from collections.abc import Iterator, Mapping
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from inspect import Parameter, signature
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -19,7 +22,7 @@ from ...errors import nearest_hint
 from ...grammar.vocabulary.spec import Settings
 from ..core.block import Block, BuildError, Context, register_block
 from ..core.initialisation import Initialisable, roles
-from ..core.triton_kernels import interpreter_hint, kernels_left_out, use_interpreter
+from ..core.operations import kernels_left_out
 
 _WIDTHS = ("hidden_size", "d_model", "dim")
 """The names that the constructors use for the width of the model."""
@@ -173,3 +176,23 @@ def _tensors(held: object) -> Iterator[Tensor]:
             yield from _tensors(each)
     elif hasattr(held, "__dict__") and not isinstance(held, type):
         yield from _tensors(vars(held))
+
+
+def use_interpreter() -> None:
+    """Make Triton's interpreter work without a GPU, if TRITON_INTERPRET is 1.
+
+    Triton's tuner measures kernels through a driver. With the driver set here all choices of sizes take the
+    same time, and the tuner takes the first.
+    """
+    if os.environ.get("TRITON_INTERPRET") == "1" and find_spec("triton") is not None:
+        driver = SimpleNamespace(get_benchmarker=lambda: lambda _call, **_options: [0.0, 0.0, 0.0])
+        import_module("triton.runtime").driver.set_active(driver)
+
+
+def interpreter_hint(error: BaseException) -> str:
+    """Return advice on TRITON_INTERPRET if Triton raised this error, else ""."""
+    if type(error).__name__ == "InterpreterError":
+        return "; Triton's interpreter cannot run this kernel: use a GPU, without TRITON_INTERPRET"
+    needed = not torch.cuda.is_available() and os.environ.get("TRITON_INTERPRET") != "1"
+    is_triton = type(error).__module__.startswith("triton") or "active driver" in str(error)
+    return "; without a GPU set TRITON_INTERPRET=1" if needed and is_triton else ""

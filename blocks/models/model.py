@@ -24,7 +24,7 @@ from ..core.block import BLOCKS, Block, BuildError, Context, StreamChunk, Stream
 from ..core.dropout import Dropout
 from ..core.initialisation import Embedding, Linear, drawn_by, initialise, widen_output
 from ..core.operations import ACTIVATIONS
-from ..core.positional_encoding import PositionalEncoding, sinusoidal_encoding
+from ..core.positions import PositionalEncoding, sinusoidal_encoding
 from ..core.residual_stack import ResidualStack, SideInputs, build_body, build_final_norm, build_norm
 from ..core.transducer import TRANSDUCERS, AnyTransducer, State, build_transducer_block
 from ..layers.pooling import try_fused_pooling

@@ -25,7 +25,7 @@ from ...grammar import Norm, configure
 from ...grammar.positions import POSITIONS
 from ..core.block import BuildError
 from ..core.initialisation import initialise
-from ..core.positional_encoding import PositionalEncoding
+from ..core.positions import PositionalEncoding
 from ..core.residual_stack import build_norm
 from .fixtures import (
     VOCAB,

@@ -27,8 +27,7 @@ from ...grammar.model_config import Init
 from ...grammar.vocabulary.spec import Settings, as_int
 from ..core.block import Block, Context, build_block
 from ..core.initialisation import find_weights, initialise
-from ..core.triton_kernels import interpreter_hint, use_interpreter
-from ..layers.other_packages import first_output
+from ..layers.other_packages import first_output, interpreter_hint, use_interpreter
 from .fixtures import make_block, make_generator, random_sequences
 
 OUTPUT_LENGTHS, GRADIENT_LENGTHS = (1, 7, 33, 64, 65, 130), (7, 65)

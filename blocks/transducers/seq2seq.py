@@ -18,7 +18,7 @@ from ...grammar.vocabulary.spec import Settings, as_bool, as_int, as_word, mixes
 from ..core.block import BuildError, Context, StreamChunk, build_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Linear
-from ..core.positional_encoding import PositionalEncoding, sinusoidal_encoding
+from ..core.positions import PositionalEncoding, sinusoidal_encoding
 from ..core.residual_stack import ResidualStep, SideInputs, Sublayer, build_body, build_final_norm, recomputed
 from ..core.transducer import State, StateT, Transducer, register_transducer
 from ..layers.attention import attend

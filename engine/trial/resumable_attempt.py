@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from ...blocks.core.triton_kernels import interpreter_hint
+from ...blocks.layers.other_packages import interpreter_hint
 from ...storage import AttemptRows, MetricRow, Store
 from ...storage.leases import Lease, LeaseState
 from ...studies.resolve.trial import code_fault

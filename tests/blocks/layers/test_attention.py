@@ -10,8 +10,8 @@ from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from activemem.blocks import build
-from activemem.blocks.core import initialise
-from activemem.blocks.layers import AdaptiveSpans, PairPositions, WindowedBlock, build_distance_bias, turn
+from activemem.blocks.core import PairPositions, build_distance_bias, initialise
+from activemem.blocks.layers import AdaptiveSpans, WindowedBlock, turn
 from activemem.blocks.layers.windows import pieces as window_pieces
 from activemem.blocks.testing import (
     CHECKS,

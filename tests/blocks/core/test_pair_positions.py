@@ -7,8 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from activemem.blocks import BuildError, build
-from activemem.blocks.core import StreamState
-from activemem.blocks.layers import PairPositions
+from activemem.blocks.core import PairPositions, StreamState
 from activemem.blocks.testing import make_generator, prefix_mask, random_sequences, saved_bytes
 from activemem.grammar import analyse, configure
 
