@@ -29,8 +29,7 @@ from activemem.engine.run.ray_cluster import run_cohorts
 from activemem.engine.run.ray_connection import RAY_ENVIRONMENT
 from activemem.engine.trial.outcome import Job, Totals, trial_row
 from activemem.engine.trial.resumable_attempt import Attempt
-from activemem.engine.trial.training import BetweenSteps
-from activemem.engine.trial.training_parts import Work
+from activemem.engine.trial.training import BetweenSteps, Work
 from activemem.storage import Store
 from activemem.storage.leases import BEATS_PER_LEASE, LEASE_S, Lease
 from activemem.studies.resolve.trial import Trial

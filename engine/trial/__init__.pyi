@@ -35,11 +35,11 @@ from .resumable_attempt import Attempt as Attempt
 from .resumable_attempt import Claims as Claims
 from .resumable_attempt import store_pruned as store_pruned
 from .training import NotANumberError as NotANumberError
+from .training import Schedule as Schedule
 from .training import Training as Training
+from .training import Work as Work
+from .training import factor as factor
 from .training_parts import CallbackError as CallbackError
 from .training_parts import Callbacks as Callbacks
 from .training_parts import LossTermError as LossTermError
-from .training_parts import Schedule as Schedule
-from .training_parts import Work as Work
-from .training_parts import factor as factor
 from .training_parts import to_device as to_device

@@ -1,24 +1,27 @@
-"""The training loop of one trial."""
+"""The training loop of one trial, with its learning-rate schedule, counters and time budget."""
 
 from __future__ import annotations
 
 import math
 import sys
 import time
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Self
 
 import torch
 from torch import Tensor
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from ...errors import ActivememError
+from ...studies.catalog.optimisers import OwnScheduleSettings, PluginSchedule, ScheduleSettings
 from ...studies.schema.settings import TrialSettings
-from ..core.models import AnyModel, check_precision, checkpoint_activations, float32_products
-from ..core.process import DeviceStream, derive_seed
+from ..core.models import AnyModel, check_precision, checkpoint_activations, float32_products, sequence_flops
+from ..core.process import DeviceStream, Interruption, derive_seed
 from ..objectives import build_objective
-from ..objectives.base import CausalView, Metrics, Objective
+from ..objectives.base import CausalView, Metrics, Objective, StepShape
 from ..optimisers.weights import Weights, make_weights
 from .evaluation import (
     LeakError,
@@ -28,7 +31,7 @@ from .evaluation import (
     evaluate_epoch,
     has_modules_of_others,
 )
-from .training_parts import Callbacks, LossTerms, Schedule, TimeBudget, Work, to_device
+from .training_parts import Callbacks, LossTerms, to_device
 
 TOKENS_PER_S = "tokens_per_s"
 """The one metric that depends on the machine: symbols of training and evaluation per second."""
@@ -288,3 +291,208 @@ class Training:
             self.terms.restore(state["terms"])
         if self.callbacks:
             self.callbacks.restore(state["callbacks"])
+
+
+class Schedule:
+    """The learning-rate schedule of an optimiser.
+
+    A linear warm-up comes first, and then the schedule of the settings. If the settings give the time of a
+    training instead of its steps, `total_steps` may change between steps.
+    """
+
+    def __init__(self, settings: ScheduleSettings, optimizer: Optimizer, total_steps: int) -> None:
+        own = settings if isinstance(settings, OwnScheduleSettings) else OwnScheduleSettings()
+        self._settings = settings
+        self._recent = RecentLosses(own)
+        self._optimizer, self.total_steps, self._steps = optimizer, total_steps, 0
+        for group in optimizer.param_groups:
+            group["initial_lr"] = group["lr"]
+        self._set_rates()
+        # torch lowers the rate only after one epoch more than its `patience`
+        self._plateau = ReduceLROnPlateau(optimizer, patience=own.patience - 1, threshold=0, eps=0)
+
+    def after_step(self, loss: Tensor) -> None:
+        """Set the learning rate of the next step, given the loss of the last one."""
+        if self._settings.name == "recent":
+            self._recent.take(loss)
+        if self._settings.name != "plateau" or self._warming_up:
+            self._steps += 1
+            self._set_rates()
+
+    def _set_rates(self) -> None:
+        share = self._recent.share * factor(self._settings, self._steps + 1, self.total_steps)
+        for group in self._optimizer.param_groups:
+            group["lr"] = group["initial_lr"] * share
+
+    def after_epoch(self, measured: dict[str, float]) -> None:
+        """Pass an epoch's dev loss to a plateau schedule. The warm-up and all other schedules ignore it."""
+        if self._settings.name == "plateau" and not self._warming_up:
+            self._plateau.step(measured["dev_loss"])
+
+    @property
+    def _warming_up(self) -> bool:
+        return self._steps + 1 < self._settings.warmup
+
+    def state(self) -> dict[str, Any]:
+        """Return everything needed to resume, as plain values."""
+        state = {"per_step": {"last_epoch": self._steps}, "plateau": self._plateau.state_dict()}
+        return state | ({"recent": self._recent.state()} if self._settings.name == "recent" else {})
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Resume from a state that `state` returned. The optimiser's own state is restored separately."""
+        self._steps = state["per_step"]["last_epoch"]
+        self._plateau.load_state_dict(state["plateau"])
+        if "recent" in state:
+            self._recent.restore(state["recent"])
+
+
+class RecentLosses:
+    """Learning-rate rule that compares means of recent training losses.
+
+    When a new mean exceeds all kept ones, the learning rate falls.
+    """
+
+    def __init__(self, settings: OwnScheduleSettings) -> None:
+        self._settings = settings
+        self._means: list[float] = []
+        self._sum: Tensor | float = 0.0
+        self._steps = 0
+        self.share = 1.0
+
+    def take(self, loss: Tensor) -> None:
+        """Record a step's loss, and lower the learning rate if losses are too high.
+
+        The rate is changed only every few steps, by the mean loss. Each mean is over `every` steps, and it is
+        too high if it exceeds the last `patience` means.
+        """
+        # the sum stays on the device, so that a step need not wait for the GPU
+        self._sum, self._steps = self._sum + loss, self._steps + 1
+        if self._steps < self._settings.every:
+            return
+        mean, count = float(self._sum) / self._steps, self._settings.patience
+        if len(self._means) == count and mean > max(self._means):
+            self.share *= self._settings.decay
+        self._means = [*self._means, mean][-count:]
+        self._sum, self._steps = 0.0, 0
+
+    def state(self) -> dict[str, Any]:
+        """Return everything needed to resume, as plain values."""
+        return {"means": self._means, "sum": float(self._sum), "steps": self._steps, "share": self.share}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Resume from a state that `state` returned."""
+        self._means, self._sum = state["means"], state["sum"]
+        self._steps, self.share = state["steps"], state["share"]
+
+
+def factor(settings: ScheduleSettings, step: int, total_steps: int) -> float:
+    """Return the learning rate at a step as a fraction of the peak rate.
+
+    Steps count from 1. "inverse_sqrt" falls as (warmup / step) ** 0.5 (Vaswani et al. 2017, equation 3,
+    scaled to a maximum of 1); "linear" and "cosine" fall to the floor at the last step, "milestones" to a
+    tenth after each of them.
+    """
+    warmup = settings.warmup
+    if step < warmup:
+        return step / warmup
+    if isinstance(settings, PluginSchedule):
+        return settings.share(step, total_steps)
+    assert isinstance(settings, OwnScheduleSettings), f"{settings.name} has settings of its own"
+    return _own_share(settings, step, total_steps)
+
+
+def _own_share(settings: OwnScheduleSettings, step: int, total_steps: int) -> float:
+    warmup = settings.warmup
+    share, floor = (step - warmup) / max(total_steps - warmup, 1), settings.floor
+    match settings.name:
+        case "inverse_sqrt":
+            return math.sqrt(warmup / step)
+        case "linear":
+            return 1.0 - (1.0 - floor) * share
+        case "cosine":
+            return floor + (1.0 - floor) * 0.5 * (1.0 + math.cos(math.pi * share))
+        case "warmup_stable_decay":
+            fallen = min(max(0.0, 1.0 - (total_steps - step) / settings.cooldown), 1.0)
+            return 1.0 - (1.0 - floor) * fallen
+        case "milestones":
+            return 0.1 ** sum(step > milestone for milestone in settings.milestones)
+        case _:
+            return 1.0
+
+
+class Work:
+    """Counters of a training's time, FLOPs and tokens.
+
+    The seconds of the current epoch are counted separately.
+    """
+
+    def __init__(self) -> None:
+        self.seconds = self.flops = self.tokens = self.epoch_seconds = 0.0
+        self._began: float | None = None
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Within this context, measure the time, and add it to the seconds of the training.
+
+        Time is not added if an exception other than an interruption is raised.
+        """
+        self._began = time.perf_counter()
+        try:
+            yield
+        except Interruption:
+            self.add_seconds(self.pending_seconds)
+            raise
+        else:
+            self.add_seconds(self.pending_seconds)
+        finally:
+            self._began = None
+
+    @property
+    def pending_seconds(self) -> float:
+        """Return the seconds since the current `timed` context began.
+
+        They are not added yet. Outside of a context, return 0.
+        """
+        return 0.0 if self._began is None else time.perf_counter() - self._began
+
+    def add_seconds(self, seconds: float) -> None:
+        """Add time that steps of the current epoch took."""
+        self.seconds, self.epoch_seconds = self.seconds + seconds, self.epoch_seconds + seconds
+
+    def add_steps(self, settings: TrialSettings, shapes: Mapping[StepShape, int]) -> float:
+        """Count the FLOPs and tokens of some steps; return the number of tokens.
+
+        `shapes` has the number of steps for each shape.
+        """
+        tokens = 0.0
+        for shape, steps in shapes.items():
+            sequences = steps * shape.sequences
+            self.flops += sequences * sequence_flops(settings, tokens=shape.tokens, past=shape.past)
+            tokens += sequences * shape.tokens
+        self.tokens += tokens
+        return tokens
+
+
+class TimeBudget:
+    """A time limit for all steps of a training, in seconds. Each epoch gets an equal share."""
+
+    def __init__(self, seconds: float, epochs: int) -> None:
+        self._seconds, self._epochs, self.spent = seconds, epochs, 0.0
+
+    def add_step(self, began: float, step: int, device: torch.device) -> int:
+        """Add the time of a step; return the expected number of steps in total.
+
+        The step has the number `step` and began at the time `began`. The estimate divides the time budget by
+        the mean time of a step. So the progress of a schedule equals the fraction of the budget that is
+        spent.
+        """
+        if device.type == "cuda":
+            # kernels run on after their launch, so wait for them
+            torch.cuda.synchronize(device)
+        self.spent += time.perf_counter() - began
+        # the estimate may be too low, but the schedule must not end before the training
+        return max(step + 1, round(step * self._seconds / self.spent))
+
+    def is_spent(self, epoch: int) -> bool:
+        """Return whether the time for the epochs up to `epoch` is spent. Epochs count from 0."""
+        return self.spent >= self._seconds * (epoch + 1) / self._epochs
