@@ -259,15 +259,16 @@ class BegunPoints:
         new = dict.fromkeys(arrived)
         ends = {trial: (self._end(trial, stored[trial]), trial) for trial in new}
         for trial in sorted(new, key=ends.__getitem__):  # samplers depend on the order
-            row, is_known = stored[trial], trial in known
-            if self._is_taken(trial, row):
-                begun |= {} if is_known else {trial: self._taken[trial][0]}
+            row = stored[trial]
+            if trial in known:
+                if row["study"] == self._study.name:
+                    self._count(trial, row)
+            elif self._is_taken(trial, row):
+                begun[trial] = self._taken[trial][0]
             elif self._is_own(trial, row):
-                begun |= {} if is_known else {trial: json.loads(row["factors"])}
+                begun[trial] = json.loads(row["factors"])
                 self._count(trial, row)
-            elif (
-                self._fitting is not None and not is_known and (found := self._fitting.find(row)) is not None
-            ):
+            elif self._fitting is not None and (found := self._fitting.find(row)) is not None:
                 begun[trial] = found.levels
                 elsewhere.add(trial)
         begun |= {trial: levels for trial, levels in unfinished.items() if trial not in stored}
