@@ -62,7 +62,7 @@ class PointsTable(TableKind):
 
     kind: Literal["points"]
     value: Names = ()
-    """metrics and costs (default: the objectives, and parameters)"""
+    """metrics and costs (default: the objectives, limited quantities, and parameters)"""
     points: int = Field(default=10, ge=1, le=1000)
     """the number of points in the table"""
     spread: Spread = "sd"
@@ -80,7 +80,8 @@ class PointsTable(TableKind):
         from ..tables.differences import note_unsolved  # noqa: PLC0415 -- as above
 
         found = find_points(study, outcomes, (*self.value, PARAMETERS))
-        names = self.value or tuple(dict.fromkeys([*(each.name for each in found.goals), PARAMETERS]))
+        own = (each.name for each in (*found.goals, *found.bounds))
+        names = self.value or tuple(dict.fromkeys([*own, PARAMETERS]))
         settings = [trial.settings for trial in found.trained]
         named = [with_true_title(_as_sought(find_metric(name), found), settings) for name in names]
         metrics, shown = [metric for metric, _ in named], found.ranked()[: self.points]

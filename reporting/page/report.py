@@ -26,7 +26,6 @@ from . import section_results, section_study
 SECTIONS: tuple[tuple[str, str, Callable[[Snapshot], Mapping[str, object] | None]], ...] = (
     ("question", "Question", section_study.question),
     ("claims", "Claims", section_results.claims),
-    ("best", "Best points", section_results.best),
     ("tables", "Tables", section_results.tables),
     ("figures", "Figures", section_results.figures),
     ("design", "Design", section_study.design),

@@ -6,18 +6,14 @@ are missing. Machine names are left out, since a page is for others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import fsum
 from typing import Any
 
 import polars as pl
 
-from ...studies.presentation.kinds import CurveKind
-from ...studies.schema.factors import value_name
-from ...studies.schema.limits import find_quantity
-from ...studies.searches.words import best_words, left_out
+from ...studies.presentation.kinds import CurveKind, ResultKeys, TableKind
 from ...studies.study import Study
-from ...studies.text.units import plural
 from ..claims.terminal import (
     after_results_sentences,
     format_missing,
@@ -29,7 +25,6 @@ from ..claims.terminal import (
 )
 from ..claims.verdicts import ClaimResult, ComparisonResult, Verdict, count_verdicts, verdict_word
 from ..outcomes import short_commit, torch_words
-from ..search.promotion import column_levels, column_names
 from ..snapshot import Snapshot
 from ..subject import study_levels
 from ..tables.render import html
@@ -41,42 +36,6 @@ def status(inputs: Snapshot) -> Mapping[str, object]:
     return {
         "summary": inputs.status.summary(),
         "seconds": fsum(counted["seconds"]) if len(counted) else None,
-    }
-
-
-def has_points_table(study: Study) -> bool:
-    """Return whether a table of the study shows the best points of its search."""
-    return any(spec.kind == "points" for spec in study.tables)
-
-
-def best(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return the best points of a search.
-
-    None for a grid, before the first trial has ended, or if a table of the study shows them.
-    """
-    study, search = inputs.study, inputs.study.search
-    if search is None or has_points_table(study) or not len(inputs.own_outcomes):
-        return None
-    found = inputs.points
-    shown = found.best()
-    names = column_names(study)
-    metrics = [find_quantity(each.name) for each in (*search.settings.objectives, *study.header.bounds)]
-    return {
-        "words": best_words(found, len(shown)),
-        "left_out": [f"{plural(count, 'point')} excluded: {reason}." for count, reason in left_out(found)],
-        "measured": [*(each.name for each in search.settings.objectives), *map(str, study.header.bounds)],
-        "dimensions": names,
-        "best_points": [
-            (
-                [
-                    metric.format(value) if metric else ""
-                    for metric, value in zip(metrics, (*each.means, *each.limited), strict=True)
-                ],
-                [value_name(levels[name]) if name in levels else "–" for name in names],
-            )
-            for each in shown
-            for levels in [column_levels(study, each.values)]
-        ],
     }
 
 
@@ -143,10 +102,29 @@ def _with_short_versions(group: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def tables(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return every table of the study as HTML; None if there are none."""
-    if not inputs.study.tables:
-        return None
-    return {"tables": [html.render(each) for each in inputs.tables()]}
+    """Return every table of the page as HTML; None if there are none."""
+    specs = shown_tables(inputs.study)
+    return {"tables": [html.render(each) for each in inputs.tables(specs)]} if specs else None
+
+
+def shown_tables(study: Study) -> tuple[TableKind, ...]:
+    """Return the tables of the study file, for a search also one of its best points.
+
+    The table of the best points comes first, unless the study file has one.
+    """
+    if study.search is None or any(spec.kind == "points" for spec in study.tables):
+        return study.tables
+    from ..kinds.points import PointsTable  # noqa: PLC0415 -- grids do without it
+
+    name = _free_name("best", study.tables)
+    return (PointsTable(kind="points", name=name, show="recipe"), *study.tables)
+
+
+def _free_name(name: str, specs: Sequence[ResultKeys]) -> str:
+    taken = {spec.name for spec in specs}
+    return next(
+        each for each in map(f"{name}{{}}".format, ["", *range(2, len(taken) + 3)]) if each not in taken
+    )
 
 
 def shown_curves(study: Study) -> tuple[CurveKind, ...]:
@@ -156,13 +134,9 @@ def shown_curves(study: Study) -> tuple[CurveKind, ...]:
     """
     if study.search is None or any(getattr(spec, "shows_history", False) for spec in study.curves):
         return study.curves
-    taken = {spec.name for spec in study.curves}
-    name = next(
-        name for name in map("history{}".format, ["", *range(2, len(taken) + 3)]) if name not in taken
-    )
-    from ..kinds.points import PointsFigure  # noqa: PLC0415 -- grids do without it
+    from ..kinds.points import PointsFigure  # noqa: PLC0415 -- as above
 
-    return (PointsFigure(kind="points", name=name), *study.curves)
+    return (PointsFigure(kind="points", name=_free_name("history", study.curves)), *study.curves)
 
 
 def figures(inputs: Snapshot) -> Mapping[str, object] | None:

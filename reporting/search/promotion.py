@@ -316,11 +316,6 @@ def column_names(study: Study) -> list[str]:
     return list(dict.fromkeys([RECIPE, *names] if varies else names))
 
 
-def column_levels(study: Study, values: Mapping[str, Level]) -> dict[str, Level]:
-    """Return a search point's value in each dimension, and its complete recipe."""
-    return {**values, RECIPE: study.trial_for(values).settings.model.recipe}
-
-
 _OPERATOR = re.compile(r">>|[+*]")
 """Operators that may bind differently after a text with them fills a placeholder."""
 

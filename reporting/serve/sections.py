@@ -74,7 +74,9 @@ def _figures(_: StudyNow, inputs: Snapshot, view: View) -> Mapping[str, object] 
 
 def _tables(now: StudyNow, inputs: Snapshot, _: View) -> Mapping[str, object] | None:
     begun = [each.trial.id for each in now.begun]
-    tables = [html.render(each) for each in inputs.tables(begun=begun)]
+    tables = [
+        html.render(each) for each in inputs.tables(section_results.shown_tables(now.study), begun=begun)
+    ]
     return {"tables": tables} if tables else None
 
 
@@ -131,7 +133,6 @@ def _failures(now: StudyNow, inputs: Snapshot, _: View) -> Mapping[str, object] 
 
 SECTIONS: tuple[Section, ...] = (
     Section(name="claims", title="Claims", values=lambda _, inputs, view: section_results.claims(inputs)),
-    Section(name="best", title="Best points", values=lambda _, inputs, view: section_results.best(inputs)),
     Section(name="tables", title="Tables", values=_tables, depends=lambda now, _: now.key),
     Section(name="figures", title="Figures", values=_figures, min_age_s=FIGURES_REST_S),
     Section(name="progress", title="Progress", values=_progress, depends=lambda now, _: now.key),

@@ -2,7 +2,6 @@ from .points import comparison_note as comparison_note
 from .points import crowding as crowding
 from .points import front as front
 from .points import ranks as ranks
-from .words import best_words as best_words
 from .words import left_out as left_out
 from .words import over_limit_sentence as over_limit_sentence
 from .words import rung_costs as rung_costs

@@ -166,16 +166,6 @@ def _value_word(value: float | None) -> str:
     return "NaN" if math.isnan(value) else "∞" if value > 0 else "−∞"
 
 
-def best_words(found: SearchPoints, shown: int) -> str:
-    """Describe which points a list shows: the best points, or the points on the Pareto front."""
-    of = f"{shown} of {plural(len(found.complete), 'point')}"
-    if not shown:
-        return "No complete point yet."
-    if len(found.goals) == 1:
-        return f"The best {of}, the best first."
-    return f"The front: {of}, not dominated in {', '.join(each.name for each in found.goals)}."
-
-
 def rung_words(name: str, rungs: Sequence[RungCost]) -> str:
     """Describe the stages (rungs) of a search: `20 points at width=8, 6 at 24, 2 at 72: …`.
 

@@ -289,7 +289,7 @@ def test_a_search_shows_its_dimensions_and_its_best_points(tmp_path):
     texts = Reader(report(study, store)).texts
     assert "A search of 20 points for the highest max_length" in texts["design"]
     assert "How far should a convolution see to learn addition?" in texts["question"]
-    assert "max_lengthrecipedropout\n\n19.0conv(k=7) >> ff(8)0.25" in texts["best"]
+    assert "19.0\n1\n1\nconv(k=7) >> ff(8)\n0.25" in texts["tables"]
     assert "model.dropout0.25" in texts["settings"]
 
 
@@ -303,7 +303,7 @@ def test_a_point_is_shown_by_its_recipe_without_holes(tmp_path):
     study, store = load_study(text), Store(tmp_path)
     trial = study.trial_for({"filter": 8, "choice": "sa"})
     keep(store, trial, settings=trial.settings.model_dump_json())
-    assert "max_lengthrecipe\n\n5.0sa >> ff(8)" in Reader(report(study, store)).texts["best"]
+    assert "sa >> ff(8)" in Reader(report(study, store)).texts["tables"]
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def column(page, name):
 def test_the_history_is_a_figure_of_the_best_value_so_far(store):
     with serving(store) as server:
         page = get(server, PAGE)[1]
-    assert names(page) == ["best", "figures", "progress", "failures", "trials"]
+    assert names(page) == ["tables", "figures", "progress", "failures", "trials"]
     assert "</title></rect>" in section(page, "figures")
 
 

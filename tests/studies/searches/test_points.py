@@ -6,7 +6,7 @@ from activemem import StudyError, load_study
 from activemem.storage import Store
 from activemem.studies import find_points
 from activemem.studies.planning import ValueStatus
-from activemem.studies.searches import best_words, left_out, over_limit_sentence
+from activemem.studies.searches import left_out, over_limit_sentence
 
 from ...study_texts import replaced, study_text
 from ..planning.test_plan import keep
@@ -63,8 +63,7 @@ def test_the_front_is_what_no_other_point_beats(store, golden):
     assert [each.values["conv.k"] for each in points.front()] == [4, 2]
     best = find_points(study, store.trials()).best()
     assert [(each.means, each.limited) for each in best] == [((9.0, 1004), (50,)), ((6.0, 1002), (50,))]
-    told = best_words(points, len(best)), *over_limit_sentence(points)
-    golden(told)
+    golden(list(over_limit_sentence(points)))
     free = load_study(replaced(SEARCH, (LIMITS, "")))
     assert [each.values["conv.k"] for each in find_points(free, store.trials()).best()] == [9, 4, 2]
 
