@@ -28,6 +28,7 @@ from .text.units import (
     format_bytes,
     format_duration,
     labelled_lines,
+    listed,
     plural,
     si_prefix,
 )
@@ -105,11 +106,10 @@ def _design_notes(study: Study, plan: Plan) -> Iterator[_Note]:
     yield "alias", "; ".join(aliases[:_MAX_ALIASES]) + more
     if study.header.max_seeds is not None and study.asks_for_seeds:
         counts = looks(len(study.seeds), study.header.max_seeds)
-        numbers = f"{', '.join(map(str, counts[:-1]))} and {counts[-1]}"
         what = "claims" if study.claims else "differences"
         yield (
             "seeds",
-            f"{what} are tested at {numbers} seeds, which `study run --until-decided` adds as needed",
+            f"{what} are tested at {listed(counts)} seeds, which `study run --until-decided` adds as needed",
         )
     yield "note", _shared_trials(study)
     yield "note", plan.max_seeds_note

@@ -24,7 +24,7 @@ from ...studies.claims.reader import cell_key
 from ...studies.last_run import describe_late_claims, describe_max_seeds
 from ...studies.planning.final_values import trial_values
 from ...studies.presentation.metric_words import describe_metrics
-from ...studies.text.units import degrees_of_freedom
+from ...studies.text.units import degrees_of_freedom, listed
 from ..outcomes import (
     SOLVED_LENGTH,
     chance_of,
@@ -158,9 +158,8 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
             "favourable costs that they can have."
         )
     if several := next((each.looks for each in checked if len(each.looks) > 1), ()):
-        numbers = f"{', '.join(map(str, several[:-1]))} and {several[-1]}"
         sentences.append(
-            f"Tested at {numbers} seeds, with levels that keep the error rate "
+            f"Tested at {listed(several)} seeds, with levels that keep the error rate "
             "of the claim overall (Pocock 1977); p is corrected for these looks."
         )
     if any(each.needed for each in checked):

@@ -18,7 +18,7 @@ from ...storage import Store
 from ...storage.rows import has_trial
 from ...studies.schema.factors import level_names, one_line
 from ...studies.study import Study
-from ...studies.text.units import format_duration, plural
+from ...studies.text.units import format_duration, listed, plural
 from ..curves.curve import Curve
 from ..curves.figure_format import FigureFormat
 from ..snapshot import Snapshot
@@ -141,10 +141,9 @@ def _pointers(study: Study, noun: str, prefix: str, names: Sequence[str]) -> Ite
     if not names:
         return
     references = [rf"\ref{{{prefix}:{study.name}-{name}}}" for name in names]
-    *first, last = references
-    listed = f"{', '.join(first)} and~{last}" if first else last
+    several = len(names) > 1
     verb = ("has", "have") if noun == "Table" else ("shows", "show")
-    yield f"{noun}{'s' * bool(first)}~{listed} {verb[bool(first)]} the results."
+    yield f"{noun}{'s' * several}~{listed(references).replace(' and ', ' and~')} {verb[several]} the results."
 
 
 def claim_lines(inputs: Snapshot) -> Iterator[str]:

@@ -23,7 +23,7 @@ from ...studies.presentation.metric_words import (
 )
 from ...studies.schema.factors import SEED, level_name, one_line
 from ...studies.schema.settings import Level, TrialSettings
-from ...studies.text.units import degrees_of_freedom, number_range, plural
+from ...studies.text.units import degrees_of_freedom, listed, number_range, plural
 from ..outcomes import SOLVED_LENGTH, chance_of, chance_sentence, unsolved_sentence
 from ..statistics.decided_differences import (
     SIGNIFICANCE_LEVEL,
@@ -220,11 +220,10 @@ def looks_sentence(counts: Sequence[int]) -> str:
 
     It says at which numbers of seeds differences are tested.
     """
-    *first, last = counts
     level = look_level(tuple(counts), SIGNIFICANCE_LEVEL)
     return (
-        f"Seeds are added while a difference is undecided: it is tested at {', '.join(map(str, first))} and "
-        f"{last} seeds until a test decides it, each at {level:.1%}, and p covers all tests."
+        f"Seeds are added while a difference is undecided: it is tested at {listed(counts)} seeds "
+        f"until a test decides it, each at {level:.1%}, and p covers all tests."
     ).replace("%", " %")
 
 
@@ -354,18 +353,13 @@ def _average(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], tallies:
             f"{count} of {factor}" if place else f"{count} levels of {factor}"
             for place, (factor, count) in enumerate(counts.items())
         ]
-        best_of = f", each cell at its best of {_listed(found)}"
+        best_of = f", each cell at its best of {listed(found)}"
     elif counts:
-        over += f", {'' if known == [1] else 'each '}the mean over {_listed(list(counts))}"
+        over += f", {'' if known == [1] else 'each '}the mean over {listed(counts)}"
     if best_of and len(spec.value) > 1:
         best_of += f" by {in_sentence(find_metric(spec.value[0]).title)}"
     fewer = ", fewer where marked" if any(0 < len(each.values) < each.trials for each in tallies) else ""
     return f": {averaged}{over}{fewer}{best_of}"
-
-
-def _listed(words: Sequence[str]) -> str:
-    *first, last = words
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _best(spec: CellsTable, cells: Sequence[Cell], columns: Sequence[ColumnTests]) -> list[str]:

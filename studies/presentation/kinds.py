@@ -35,6 +35,7 @@ from ..text.document import Diagnostics
 from ..text.key_synonyms import FORMER_NAMES
 from ..text.strict_model import InvalidTableError, StrictModel, format_value, validate
 from ..text.toml_positions import KeyPath
+from ..text.units import listed
 
 if TYPE_CHECKING:
     import polars as pl
@@ -393,8 +394,7 @@ def _own_keys(
         ]
         if others:
             kind = table.get("kind", _DEFAULTS.get(role))
-            *first, last = others
-            named = f"kinds {', '.join(first)} and {last}" if first else f"kind {last}"
+            named = f"kind{'s' * (len(others) > 1)} {listed(others)}"
             message = f"kind '{kind}' has no key {key}; it is a key of {named}"
             diagnostics.report((*path, key), message)
     return {key: value for key, value in table.items() if not foreign.get(key)}

@@ -26,6 +26,7 @@ from ..catalog.tasks import (
 )
 from ..resolve.trial import Kind
 from ..schema.settings import TrialSettings
+from ..text.units import listed
 
 _MAX_LISTED = 3
 """The maximum number of lengths, and of differing values, that are listed one by one."""
@@ -125,8 +126,8 @@ def _pooled_words(meanings: Iterable[Meaning]) -> Iterator[str]:
     groups = dict[str, list[str]]()
     for sets, task in filter(None, pooled):
         groups.setdefault(sets, []).append(task)
-    for sets, (*others, last) in groups.items() if None in pooled else ():
-        yield f"{sets} together in {', '.join(others)}{' and ' * bool(others)}{last}"
+    for sets, tasks in groups.items() if None in pooled else ():
+        yield f"{sets} together in {listed(tasks)}"
 
 
 def _meanings(
@@ -291,5 +292,5 @@ def _length_words(lengths: Sequence[int], *, is_range: bool) -> str:
     if is_range or len(lengths) == last - first + 1:
         return f"lengths {first} to {last}"
     if len(lengths) <= _MAX_LISTED:
-        return f"lengths {', '.join(map(str, lengths[:-1]))} and {last}"
+        return f"lengths {listed(lengths)}"
     return f"{len(lengths)} lengths from {first} to {last}"

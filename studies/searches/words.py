@@ -19,7 +19,7 @@ from ..schema.search import representative_values
 from ..schema.search_settings import EPOCHS, RACE, SearchSettings
 from ..schema.settings import RECIPE_PATH
 from ..study import Study
-from ..text.units import plural
+from ..text.units import listed, plural
 from .points import SearchPoints
 
 
@@ -122,7 +122,7 @@ def goal_words(study: Study) -> str:
     ways = {"max": "highest", "min": "lowest"}
     objectives = study.search.settings.objectives if study.search else ()
     goals = [f"the {ways[each.direction]} {each.name}" for each in objectives]
-    text = " and ".join(filter(None, [", ".join(goals[:-1]), goals[-1]]))
+    text = listed(goals)
     limits = ", ".join(map(str, study.header.bounds))
     return f"{text}, with {limits}" if limits else text
 

@@ -29,6 +29,7 @@ from ...errors import hint as near_hint
 from ...plugins import Registry, contract_faults
 from .key_synonyms import ELSEWHERE, FORMER_NAMES, SYNONYMS
 from .toml_positions import KeyPath
+from .units import listed
 
 
 class StrictModel(BaseModel):
@@ -413,10 +414,8 @@ def _unknown_key_hint(key: str, table: type[BaseModel], value: object) -> str:
         if any(synonym in _keys_of(model) for model in _models_in(field.annotation))
     ]
     if owners:
-        *others, last = owners
-        named = f"{', '.join(others)} or {last}" if others else last
         what = "it" if synonym == key else synonym
-        return f"; write {what} in {named}, as in {owners[0]} = {{ {synonym} = … }}"
+        return f"; write {what} in {listed(owners, 'or')}, as in {owners[0]} = {{ {synonym} = … }}"
     if key.lower() in ELSEWHERE:
         return f"; {ELSEWHERE[key.lower()]}"
     tables = [name for name, model in KEY_OWNERS.items() if synonym in model.keys_of_table()]

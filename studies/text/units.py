@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, takewhile, zip_longest
 from textwrap import wrap
 
@@ -120,6 +120,12 @@ def plural(count: int, noun: str) -> str:
     """Return a count with its noun: `1 trial`, `2 trials`, `3 batches`."""
     ending = "es" if noun.endswith(("s", "x", "sh", "tch")) else "s"
     return f"{count:,} {noun}{'' if count == 1 else ending}"
+
+
+def listed(words: Iterable[object], joint: str = "and") -> str:
+    """Join words as in a sentence: `3`, `3 and 5`, `3, 5 and 8`."""
+    *others, last = map(str, words)
+    return f"{', '.join(others)} {joint} {last}" if others else last
 
 
 def truncate(text: str, width: int) -> str:
