@@ -37,6 +37,7 @@ from ...studies.schema.limits import find_quantity
 from ...studies.schema.settings import RECIPE_PATH, TrialSettings, find_design
 from ...studies.searches.words import goal_words, scheduler_words
 from ...studies.study import Study, find_study_file
+from ...studies.text.document import iter_leaves
 from ...studies.text.errors import StudyError, command_line
 from ...studies.text.toml_positions import KeyPath
 from ...studies.text.units import format_bytes, format_duration, format_reach, plural, si_prefix
@@ -108,7 +109,9 @@ def settings(inputs: Snapshot) -> Mapping[str, object] | None:
     sources follow: recipes, factors, cells and [decode]. If the study makes costs equal, the keys that say
     how follow, and the sizes that were solved.
     """
-    every = [dict(_flat(one.model_dump(mode="json", exclude={"seed"}))) for one in iter_settings(inputs)]
+    every = [
+        dict(iter_leaves((), one.model_dump(mode="json", exclude={"seed"}))) for one in iter_settings(inputs)
+    ]
     found: dict[KeyPath, dict[str, None]] = {}
     for one in every:
         for path, value in one.items():
@@ -189,17 +192,9 @@ def setting_texts(settings: Mapping[str, Any]) -> dict[str, str]:
     """Return the settings of a trial as text, by dotted name. Settings without a value are left out."""
     return {
         ".".join(map(str, path)): _unquoted(json.dumps(value, ensure_ascii=False))
-        for path, value in _flat(settings)
+        for path, value in iter_leaves((), settings)
         if value is not None
     }
-
-
-def _flat(table: Mapping[str, Any], path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, (*path, key))
-        else:
-            yield (*path, key), value
 
 
 def _unquoted(value: str) -> str:
