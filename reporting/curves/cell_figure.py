@@ -47,6 +47,7 @@ from ...studies.schema.factors import (
 )
 from ...studies.schema.settings import Level
 from ...studies.text.units import number_range
+from ..picked_levels import PickKeys, pick_cells, pick_note
 from ..statistics.estimates import Interval, estimate
 from .curve import INDEX_AXES, TIME_AXES, Axis, Content, Curve, Panel, Point
 
@@ -63,13 +64,15 @@ SPREADS: Mapping[Spread, str] = {"sd": "± 1 s.d", "se": "± 1 standard error", 
 MAX_COLUMNS = 6
 """The maximum number of panels side by side."""
 
+_PICK_HINT = 'let a metric pick: over = {}, pick_by = "dev_loss"'
+
 _WHOLE_DEV = (
     "The value after the last epoch is left out: it is of the whole dev split, and the others are of a part."
 )
 _ROLES = ("x", "y", "series", "panels", "rows")
 
 
-class CellFigure(CurveKind):
+class CellFigure(PickKeys, CurveKind):
     """Base class of figures that show a study's cells, with the study-file keys that they share."""
 
     value: str
@@ -147,6 +150,7 @@ class CellFigure(CurveKind):
         """
         factors = design.known_levels
         faults = [*self.key_faults(), *select_faults(self.select, factors), *self.role_faults(factors)]
+        faults += self.over_faults(factors)
         if not faults:
             faults += [*self.drawn_faults(design), *self.level_faults(factors)]
         if metric_family(self.value) not in METRICS_AND_COSTS:
@@ -189,8 +193,8 @@ class CellFigure(CurveKind):
         The levels of a factor are separate if the factor is on an axis or distinguishes lines or panels.
         """
         levels = selected_levels(self.select, design.factors)
-        factors = [name for name in self.roles.values() if name in levels]
-        if mixed := mixed_levels_fault(factors, self.select, design):
+        factors = [name for name in (*self.roles.values(), *self.over) if name in levels]
+        if mixed := mixed_levels_fault(factors, self.select, design, over_hint=_PICK_HINT):
             yield ("x",), mixed
 
     def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
@@ -199,7 +203,9 @@ class CellFigure(CurveKind):
         from .samples import collect_samples  # noqa: PLC0415 -- as above
 
         subject = ResultSubject(study, self.select, outcomes)
-        samples = collect_samples(self, study, outcomes, metrics)
+        shown_factors = [name for name in self.roles.values() if name in subject.levels]
+        picked = pick_cells(self, subject)
+        samples = collect_samples(self, subject, picked, metrics)
         cells = FigureCells(spec=self, subject=subject, samples=samples)
         panels = self.split_panels(cells.panels(), cells.metric)
         fixed = subject.fixed(self.roles.values())
@@ -212,6 +218,7 @@ class CellFigure(CurveKind):
             notes=(
                 *subject.fixed_note(fixed if self.caption else {}),
                 *subject.difference(shown),
+                *pick_note(self, subject, picked, shown_factors),
                 *self._center_notes(panels, cells),
                 *self.mark_notes(panels, study.paper),
                 *(("Each panel has scales of its own.",) if own_scales else ()),

@@ -26,8 +26,8 @@ from ...studies.presentation.kinds import selected_levels
 from ...studies.resolve.trial import CellKey, Trial
 from ...studies.schema.factors import ABSENT, level_key
 from ...studies.schema.settings import Level
-from ...studies.study import Study
-from ..subject import final_values
+from ..picked_levels import Place, place_of
+from ..subject import ResultSubject, final_values
 from .curve import INDEX_AXES
 
 if TYPE_CHECKING:
@@ -79,15 +79,23 @@ class Samples:
 
 
 def collect_samples(
-    spec: CellFigure, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None
+    spec: CellFigure,
+    subject: ResultSubject,
+    picked: Mapping[Place, Mapping[str, Level]],
+    metrics: pl.DataFrame | None,
 ) -> Samples:
     """Collect the values that a figure shows from the results in the store.
 
-    `outcomes` has the latest attempt at each trial. A figure of final values does not need or read `metrics`.
+    `picked` has the cells that the key `pick_by` picks, if it is set. A figure of final values does not need
+    or read `metrics`.
     """
+    study, outcomes = subject.study, subject.outcomes
     placed, cells = _locate_trials(spec, selected_levels(spec.select, study.factors), study.cells)
     finals = trial_values(study.name, placed["trial"], outcomes, spec.value)
     ends = placed.with_columns(finals["seed"], finals["status"], finals["why"])
+    if spec.over:  # trials without a result are counted, whatever is picked
+        numbers = [number for number, levels in enumerate(cells) if place_of(levels) in picked]
+        ends = ends.filter(pl.col("cell").is_in(numbers) | pl.col("status").is_in(_LEFT_OUT))
     trained = ends.filter(~pl.col("status").is_in(_LEFT_OUT))
     history = metrics
     if metrics is not None and spec.is_course:
@@ -105,7 +113,7 @@ def collect_samples(
     )
     return Samples(
         frame=frame.select("trial", "cell", *POSITION_COLUMNS, "value"),
-        trials=tuple(placed["trial"].unique(maintain_order=True)),
+        trials=tuple(ends["trial"].unique(maintain_order=True)),
         cells=cells,
         gaps=Counter(ends.filter(~done)["status"]),
         placeholders={

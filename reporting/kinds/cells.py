@@ -14,6 +14,7 @@ from ...studies.catalog.metrics import (
     METRICS_AND_COSTS,
     direction_faults,
     metric_family,
+    pick_faults,
     unknown_metric,
 )
 from ...studies.catalog.published import published_faults, published_tables
@@ -92,8 +93,9 @@ class CellsTable(TableKind):
     """for a factor, the level or list of levels to include"""
     over: Names = ()
     """factors over which a cell is aggregated, besides its seeds"""
-    pick: Literal["best"] | None = None
-    """show the best level of `over` by the first metric in each cell, instead of the mean over all levels"""
+    pick_by: str | None = None
+    """the metric, best one of the dev split, whose mean over seeds picks the level of `over` in each cell
+    (default: a cell shows the mean over all levels)"""
     otherwise: str | None = None
     """a metric shown in parentheses in cells without a `value`"""
     untrained: dict[str, Annotated[float, Field(allow_inf_nan=False)]] = Field(default={})
@@ -138,7 +140,7 @@ class CellsTable(TableKind):
     @property
     def shown_metrics(self) -> tuple[str, ...]:
         """Return the metrics whose values the table needs."""
-        return self.value if self.otherwise is None else (*self.value, self.otherwise)
+        return (*self.value, *filter(None, (self.otherwise, self.pick_by)))
 
     @property
     def published_table(self) -> str:
@@ -150,8 +152,9 @@ class CellsTable(TableKind):
 
     def named_metrics(self) -> Iterator[KeyFault]:
         yield from super().named_metrics()
-        if self.otherwise:
-            yield ("otherwise",), self.otherwise
+        for key, name in (("otherwise", self.otherwise), ("pick_by", self.pick_by)):
+            if name is not None:
+                yield (key,), name
         for name in self.untrained:
             yield ("untrained", name), name
 
@@ -203,7 +206,7 @@ class CellsTable(TableKind):
         elif not faults:
             # a cell must not mix levels of a factor that the table does not show
             shown = [name for name in (self.rows, self.columns, *self.over) if name is not None]
-            if mixed := mixed_levels_fault(shown, self.select, design, has_over=True):
+            if mixed := mixed_levels_fault(shown, self.select, design, over_hint="average them: over = {}"):
                 faults.append((("rows" if self.columns is None else "columns",), mixed))
         known = (self.columns is None or self.columns in factors) and self.rows in factors
         if known and self.baseline is not None:
@@ -232,8 +235,6 @@ def _factor_faults(spec: CellsTable, factors: Mapping[str, tuple[Level, ...]]) -
         yield path, message + (hint if is_index else "")
     if SEED in spec.over:
         yield ("over", spec.over.index(SEED)), "every cell already averages its seeds: remove seed from over"
-    if spec.pick and not spec.over:
-        yield ("pick",), 'pick needs factors to choose from: add over, such as over = "lr"'
 
 
 def _margin_faults(spec: CellsTable) -> Iterator[KeyFault]:
@@ -242,8 +243,8 @@ def _margin_faults(spec: CellsTable) -> Iterator[KeyFault]:
         return
     if spec.baseline is None and spec.rows != CHANGES and spec.best != "test":
         yield path, f'nothing is compared: add a baseline, rows = "{CHANGES}" or best = "test"'
-    if spec.pick is not None:
-        yield path, "smallest_difference cannot be combined with pick: remove one of them"
+    if spec.pick_by is not None:
+        yield path, "smallest_difference cannot be combined with pick_by: remove one of them"
     for name in spec.smallest_difference:
         if name not in spec.value:
             yield path, f"expected a metric in value, got '{name}'{nearest_hint(name, spec.value)}"
@@ -257,8 +258,8 @@ def _metric_faults(spec: CellsTable) -> Iterator[KeyFault]:
         if metric_family(name) not in METRICS_AND_COSTS:
             yield ("untrained",), unknown_metric(name)
         yield from direction_faults("untrained", name)
-    if spec.pick:
-        yield from direction_faults("pick", spec.value[0])
+    for message in pick_faults(spec.pick_by, spec.over):
+        yield ("pick_by",), message
     yield from _otherwise_faults(spec)
 
 
@@ -268,7 +269,7 @@ def _otherwise_faults(spec: CellsTable) -> Iterator[KeyFault]:
         return
     if metric_family(spec.otherwise) not in METRICS_AND_COSTS:
         yield path, unknown_metric(spec.otherwise)
-    if spec.pick:
+    if spec.pick_by:
         yield from direction_faults("otherwise", spec.otherwise)
     if spec.otherwise in spec.value:
         yield path, f"expected a metric that is not in value, got '{spec.otherwise}'"

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import Field
 
 from ...errors import nearest_hint
-from ...studies.catalog.metrics import METRICS_AND_COSTS, Metric, direction_faults, find_metric, metric_family
+from ...studies.catalog.metrics import METRICS_AND_COSTS, Metric, metric_family
 from ...studies.presentation.kinds import (
     CurveKind,
     KeyFault,
-    ResultKeys,
     TableExtras,
     TableKind,
     describe_levels,
@@ -28,12 +27,12 @@ from ...studies.presentation.kinds import (
 )
 from ...studies.schema.design import Design
 from ...studies.schema.factors import SEED, level_key, level_name, named_levels, one_line, short_level_names
-from ...studies.schema.settings import Names
-from ...studies.text.toml_positions import KeyPath
+from ...studies.schema.settings import Level, Names
 from ...studies.text.units import number_range
 from ..curves.curve import Axis, Content, Curve, Panel, Point
 from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, layout_points, spread_labels
 from ..curves.draw.style import DIM, LIGHT, TEXT, TICK, Stroke, crop_names, line_strokes, text_width
+from ..picked_levels import PickKeys, Place, pick_cells, pick_note, place_of
 from ..statistics.estimates import Interval, mean
 from ..subject import Observation, Observations, ResultSubject
 from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Table, interval_cell, number_cell
@@ -51,7 +50,7 @@ _STEPS = 24  # points of a law's line
 _NAME, _LINE = 8.0, 20.0  # gap from the plot to a name, and between names
 
 
-class LawKeys(ResultKeys):
+class LawKeys(PickKeys):
     """Base class for figures and tables of power laws, with the study-file keys that they share."""
 
     kind: Literal["scaling"]
@@ -59,8 +58,6 @@ class LawKeys(ResultKeys):
     """a cost such as `parameters` or `flops`, or another metric"""
     series: str | None = None
     """the factor with one law for each level, at most 6"""
-    over: Names = ()
-    """factors such as a learning rate; a cell is shown at their levels with the best mean over seeds"""
     offset: bool = False
     """whether the law has an offset that is its limit, y = e + a xᵇ; it needs at least four cells"""
     held_out: int = Field(default=0, ge=0, le=20)
@@ -86,14 +83,11 @@ class LawKeys(ResultKeys):
             faults.append((("x",), f"expected a cost or a metric, got '{self.x}'{hint}"))
         elif self.x == self.metric:
             faults.append((("x",), f"expected a metric or a cost other than value, got '{self.x}'"))
-        named: list[tuple[KeyPath, str]] = [(("over", at), name) for at, name in enumerate(self.over)]
-        series: list[tuple[KeyPath, str]] = [] if self.series is None else [(("series",), self.series)]
-        faults += factor_faults([*series, *named], factors)
+        faults += factor_faults([(("series",), self.series)] if self.series else [], factors)
+        faults += self.over_faults(factors)
         for number, name in enumerate(self.over):
-            if name in (SEED, *design.ladder):
-                message = f"expected a factor other than seeds and sizes, got '{name}'"
-                faults.append((("over", number), message))
-        faults += direction_faults("over", self.metric) if self.over else []
+            if name in design.ladder:
+                faults.append((("over", number), f"expected a factor other than sizes, got '{name}'"))
         if self.series == SEED:
             faults.append((("series",), "expected a factor other than seeds, got 'seed'"))
         return faults or [*(self.series_faults(self.series, factors) if self.series else ())]
@@ -132,6 +126,7 @@ class ScalingTable(LawKeys, TableKind):
             name=self.name,
             caption=(
                 *_sentences(self, metric, cost),
+                *pick_note(self, subject, found.picked, _varied(self, subject)),
                 *subject.fixed_note(subject.fixed((SEED, self.series))),
                 *subject.difference([metric]),
                 *subject.omitted(found.observations.gaps, found.observations.planned),
@@ -181,6 +176,7 @@ class ScalingFigure(LawKeys, CurveKind):
                 *subject.fixed_note(fixed if self.caption else {}),
                 *subject.difference([y, x]),
                 *_notes(self, series, found.unfit),
+                *pick_note(self, subject, found.picked, _varied(self, subject)),
                 *subject.omitted(found.observations.gaps, found.observations.planned),
             ),
             x=Axis(title=titles[1], log=True),
@@ -214,11 +210,13 @@ class LawCell:
 class LawCells:
     """The cells of a figure or table of power laws, in order of rising cost.
 
-    `unfit` counts the trials whose cost or result is not above 0, so that it has no logarithm.
+    `picked` has the levels of the cells that a metric has picked. `unfit` counts the trials whose cost or
+    result is not above 0, so that it has no logarithm.
     """
 
     cells: tuple[LawCell, ...]
     observations: Observations
+    picked: Mapping[Place, Mapping[str, Level]]
     unfit: int
 
     def of(self, series: str) -> tuple[LawCell, ...]:
@@ -231,25 +229,26 @@ def law_cells(spec: LawKeys, subject: ResultSubject) -> LawCells:
 
     For the factors in `over`, only the best level of each cell is shown.
     """
-    observations = subject.observe(spec.metric)
+    observations, picked = subject.observe(spec.metric), pick_cells(spec, subject)
     costs = {each.trial: each.value for each in subject.observe(spec.x).values}
-    found: dict[tuple[str, ...], list[Observation]] = {}
+    found: dict[Place, list[Observation]] = {}
     unfit = 0
     for each in observations.values:
         if each.value > 0 and costs.get(each.trial, 0.0) > 0:
-            key = tuple(level_key(level) for name, level in each.levels.items() if name != SEED)
-            found.setdefault(key, []).append(each)
+            found.setdefault(place_of(each.levels), []).append(each)
         else:
             unfit += 1
-    higher = bool(find_metric(spec.metric).higher_is_better)
-    best: dict[tuple[str, ...], LawCell] = {}
-    for members in found.values():
-        cell, levels = _cell(spec, members, costs), members[0].levels.items()
-        place = tuple(level_key(level) for name, level in levels if name not in (SEED, *spec.over))
-        if place not in best or (cell.result > best[place].result) == higher:
-            best[place] = cell
-    shown = sorted(best.values(), key=lambda cell: cell.cost)
-    return LawCells(cells=tuple(shown), observations=observations, unfit=unfit)
+    shown = [
+        _cell(spec, members, costs) for place, members in found.items() if place in picked or not spec.over
+    ]
+    shown.sort(key=lambda cell: cell.cost)
+    return LawCells(cells=tuple(shown), observations=observations, picked=picked, unfit=unfit)
+
+
+def _varied(spec: LawKeys, subject: ResultSubject) -> list[str]:
+    """Return the factors that tell the cells of a law apart, that of the series first."""
+    others = [name for name in subject.varied if name not in (spec.series, *spec.over)]
+    return [spec.series, *others] if spec.series in subject.varied else others
 
 
 def fit_law(spec: LawKeys, cells: Sequence[LawCell]) -> FittedLaw | None:
@@ -331,8 +330,6 @@ def _sentences(spec: ScalingTable, metric: Metric, cost: Metric) -> Iterator[str
     if spec.held_out:
         last = "cell" if spec.held_out == 1 else f"{spec.held_out} cells"
         yield f"Predicted: the {last} of the highest cost, excluded from the fit, with a prediction interval."
-    if spec.over:
-        yield f"Each cell is at its best level of {' and '.join(spec.over)}, by the mean of its seeds."
 
 
 def _series(spec: ScalingFigure, subject: ResultSubject, found: LawCells) -> Iterator[ScalingSeries]:
@@ -418,8 +415,6 @@ def _notes(spec: ScalingFigure, series: tuple[ScalingSeries, ...], unfit: int) -
         yield "Filled point: excluded from the fit; thin line: the law's prediction" + (
             "; pale band: its 95 % interval." if intervals else "."
         )
-    if spec.over:
-        yield f"Each point is at its best level of {' and '.join(spec.over)}, by the mean of its seeds."
     if unfit:
         yield f"Without a logarithm: {unfit} trials with a number of 0 or less, or without a cost."
 

@@ -216,7 +216,7 @@ class TableCells:
         def tally(trials: Sequence[Trial]) -> dict[CellKey, tuple[Tally, ...]]:
             return tally_trials(spec, self.study.name, trials, self.outcomes, self.extras.begun)
 
-        if spec.pick is not None:
+        if spec.pick_by is not None:
             best, remarks = pick_best(spec, tally(self.trials))
             return {place: (each,) for place, each in best.items()}, remarks
         looks = map(frozenset, self.looks)
@@ -292,7 +292,7 @@ class TableCells:
         over several cells belongs to none.
         """
         spec, match = self.spec, self.published_match
-        if match is None or (spec.over and spec.pick is None):
+        if match is None or (spec.over and spec.pick_by is None):
             return {}
         found: dict[tuple[str, TrialCell], float] = {}
         for levels, cell in {trial.cell: (trial.levels, trial.cell) for trial in self.shown_trials}.values():
@@ -400,7 +400,7 @@ class TableCells:
         remarks: list[str] = []
         if tally is not None:
             remarks += [tally.label] if tally.label else []
-            over_levels = self.spec.pick is not None and not tally.label
+            over_levels = self.spec.pick_by is not None and not tally.label
             fallback = None if tally.values else self.fallbacks.get(place[:2])
             remarks += (fallback or tally).remarks("trials" if over_levels else "seeds")
         if pick_remark := self._tallied[1].get(place, ""):

@@ -344,11 +344,11 @@ def _average(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], tallies:
     seeds = len(levels[SEED])
     if not tallies:
         return ""
-    known = [seeds] if spec.pick else sorted({max(tally.trials, seeds) for tally in tallies})
+    known = [seeds] if spec.pick_by else sorted({max(tally.trials, seeds) for tally in tallies})
     over = "one seed" if known == [1] else f"{number_range(known)} seeds"
     averaged = "" if over == "one seed" else f"mean {SPREADS[spec.spread]} of "
     best_of = ""
-    if counts and spec.pick:
+    if counts and spec.pick_by:
         found = [
             f"{count} of {factor}" if place else f"{count} levels of {factor}"
             for place, (factor, count) in enumerate(counts.items())
@@ -356,8 +356,8 @@ def _average(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], tallies:
         best_of = f", each cell at its best of {listed(found)}"
     elif counts:
         over += f", {'' if known == [1] else 'each '}the mean over {listed(counts)}"
-    if best_of and len(spec.value) > 1:
-        best_of += f" by {in_sentence(find_metric(spec.value[0]).title)}"
+    if best_of and spec.pick_by and spec.value != (spec.pick_by,):
+        best_of += f" by {in_sentence(find_metric(spec.pick_by).title)}"
     fewer = ", fewer where marked" if any(0 < len(each.values) < each.trials for each in tallies) else ""
     return f": {averaged}{over}{fewer}{best_of}"
 

@@ -151,10 +151,10 @@ def tally_trials(
 ) -> dict[CellKey, tuple[Tally, ...]]:
     """Return the values of each cell that has trials, as a tally.
 
-    A tally also has the reasons for missing values. With `pick`, a cell has a tally for each combination of
-    the levels of the factors in `over`. `outcomes` has the store's latest attempts, `begun` the trials that
-    have begun and may have ended since. If the columns are metrics, the column in a cell's key is "". Costs
-    of untrained trials are counted from their settings where that is possible.
+    A tally also has the reasons for missing values. With `pick_by`, a cell has a tally for each combination
+    of the levels of the factors in `over`. `outcomes` has the store's latest attempts, `begun` the trials
+    that have begun and may have ended since. If the columns are metrics, the column in a cell's key is "".
+    Costs of untrained trials are counted from their settings where that is possible.
     """
     located = _locate_trials(trials, spec.rows, spec.columns, spec.over)
     tallies: dict[CellKey, tuple[Tally, ...]] = {}
@@ -171,9 +171,9 @@ def tally_trials(
             found = [per_epoch.get(trial.id, steps[id(trial.common)]) for trial in trials]
             step = pl.Series(found, dtype=pl.Float64)
         valued = valued.with_columns(step=step)
-        if spec.over and not spec.pick:
+        if spec.over and spec.pick_by is None:
             valued = _seed_means(valued)
-        for row, column, tally in _tallies(valued, separate=spec.pick is not None):
+        for row, column, tally in _tallies(valued, separate=spec.pick_by is not None):
             place = row, column, metric
             tallies[place] = (*tallies.get(place, ()), tally)
     return tallies
@@ -315,7 +315,7 @@ def pick_best(
     best: dict[CellKey, Tally] = {}
     remarks: dict[CellKey, str] = {}
     for (row, column, metric), tallies in tallies_by_place.items():
-        ranked = [tallies_by_place[row, column, name] for name in (spec.value[0], spec.otherwise) if name]
+        ranked = [tallies_by_place[row, column, name] for name in (spec.pick_by, spec.otherwise) if name]
         number = _best(spec, ranked)
         best[row, column, metric] = _merged(tallies, ranked[0]) if number is None else tallies[number]
         levels = list(zip(*ranked, strict=True))
@@ -344,7 +344,7 @@ def _merged(tallies: Sequence[Tally], ranked: Sequence[Tally]) -> Tally:
 
 
 def _best(spec: CellsTable, ranked: Sequence[tuple[Tally, ...]]) -> int | None:
-    for name, tallies in zip((spec.value[0], spec.otherwise), ranked, strict=False):
+    for name, tallies in zip((spec.pick_by, spec.otherwise), ranked, strict=False):
         sign = 1 if name and find_metric(name).higher_is_better else -1
         scores: dict[int, tuple[int, float]] = {}
         for number, tally in enumerate(tallies):
@@ -366,7 +366,7 @@ def untrained_remarks(
     if not spec.untrained:
         return {}
     remarks: dict[tuple[str, str], list[str]] = defaultdict(list)
-    keys = {"value": tuple(spec.untrained), "otherwise": None, "over": (), "pick": None}
+    keys = {"value": tuple(spec.untrained), "otherwise": None, "over": (), "pick_by": None}
     tallies = tally_trials(spec.model_copy(update=keys), study, trials, outcomes)
     for (row, column, name), (tally,) in tallies.items():
         metric, bound = find_metric(name), spec.untrained[name]

@@ -243,6 +243,19 @@ def direction_faults(key: str, name: str) -> list[tuple[tuple[str, ...], str]]:
     return [((key,), f"expected a metric for which higher or lower is better, got '{name}'")]
 
 
+NEEDS_PICK_BY = 'over needs a metric to choose by: add pick_by, such as pick_by = "dev_loss"'
+
+
+def pick_faults(pick_by: str | None, over: Collection[str]) -> list[str]:
+    """Return the faults of the key `pick_by`, the metric that picks one level of the factors in `over`."""
+    if pick_by is None:
+        return []
+    found = [] if over else ['pick_by needs factors to choose from: add over, such as over = "lr"']
+    if metric_family(pick_by) not in METRICS_AND_COSTS:
+        found.append(unknown_metric(pick_by))
+    return [*found, *(message for _, message in direction_faults("pick_by", pick_by))]
+
+
 def unknown_metric(name: str, known: Iterable[str] = METRICS_AND_COSTS) -> str:
     """Return the error message for an unknown metric name.
 

@@ -30,12 +30,12 @@ from ..catalog.metrics import (
     COSTS,
     CURRENCIES,
     METRICS_AND_COSTS,
+    NEEDS_PICK_BY,
     Metric,
     Target,
-    direction_faults,
     metric_family,
+    pick_faults,
     read_target,
-    unknown_metric,
 )
 from ..schema.design import MAX_TRIALS, Design
 from ..schema.factors import SEED, NamedLevels, level_key, level_text, one_line
@@ -858,14 +858,9 @@ def read_claims(diagnostics: Diagnostics, design: Design) -> tuple[Claim, ...]:
 def _pick_faults(spec: ClaimSpec, scope: Scope | None) -> Iterator[tuple[str, str]]:
     """Yield the faults of `over` and `pick_by`, each with its key."""
     if spec.over and spec.pick_by is None:
-        yield "over", 'over needs a metric to choose by: add pick_by, such as pick_by = "dev_loss"'
-    if spec.pick_by is not None:
-        if not spec.over:
-            yield "pick_by", 'pick_by needs factors to choose from: add over, such as over = "lr"'
-        if metric_family(spec.pick_by) not in METRICS_AND_COSTS:
-            yield "pick_by", unknown_metric(spec.pick_by)
-        for _, message in direction_faults("pick_by", spec.pick_by):
-            yield "pick_by", message
+        yield "over", NEEDS_PICK_BY
+    for message in pick_faults(spec.pick_by, spec.over):
+        yield "pick_by", message
     if scope is None:
         return
     for name in spec.over:

@@ -151,8 +151,8 @@ def change_faults(spec: CellsTable, design: Design) -> Iterator[tuple[KeyPath, s
     if spec.against == "previous" and not _takes_steps(spec, design):
         message = "expected the study's own baseline and a design with steps"
         yield ("against",), f'{message}, such as design = "cumulative"'
-    if spec.pick is not None:
-        yield ("pick",), f'pick has no effect with rows = "{CHANGES}": remove pick'
+    if spec.pick_by is not None:
+        yield ("pick_by",), f'pick_by has no effect with rows = "{CHANGES}": remove pick_by'
     if spec.baseline is not None and not isinstance(spec.baseline, Mapping):
         yield (
             ("baseline",),

@@ -491,12 +491,13 @@ def describe_levels(levels: Mapping[str, Level]) -> str:
 
 
 def mixed_levels_fault(
-    shown: Collection[str], select: Mapping[str, Any], design: Design, *, has_over: bool = False
+    shown: Collection[str], select: Mapping[str, Any], design: Design, *, over_hint: str = ""
 ) -> str:
     """Return an error message if one cell of a table or figure would mix levels of a factor.
 
     Return "" otherwise. The message says how to mend it. `shown` are the factors that determine a trial's
-    cell; seeds are always mixed. A result that `has_over` may also average over a factor.
+    cell; seeds are always mixed. `over_hint` is the other way
+    to mend it, with {} in place of the factors.
     """
     levels = selected_levels(select, design.factors)
     mixed = {name: levels[name] for name in levels if name not in (*shown, SEED) and len(levels[name]) > 1}
@@ -507,9 +508,9 @@ def mixed_levels_fault(
     got = " and ".join(f"{name} ({', '.join(map(level_text, mixed[name]))})" for name in mixed)
     first = ", ".join(f"{name} = {json.dumps(each[0], ensure_ascii=False)}" for name, each in mixed.items())
     named = ", ".join(map(json.dumps, mixed))
-    average = f", or average them: over = {named if len(mixed) == 1 else f'[{named}]'}" if has_over else ""
+    other = over_hint and f", or {over_hint.format(named if len(mixed) == 1 else f'[{named}]')}"
     one = "one level" if len(mixed) == 1 else "one level of each"
-    return f"this would mix the levels of {got}: choose {one}, as in select = {{ {first} }}{average}"
+    return f"this would mix the levels of {got}: choose {one}, as in select = {{ {first} }}{other}"
 
 
 def _mixed_in_one_place(

@@ -66,6 +66,7 @@ _FIXED = {
     "motif": "mad has keys and values of at most 3 symbols",
     "noise": "in noisy_recall of mad a fifth of the pairs is noise",
     "power_a": "a gap of g before a query of mqar has a probability proportional to g ** -0.99",
+    "pick": 'write pick_by and the metric that picks, as in pick_by = "dev_loss"',
     "prior": "name likely values as [study] baseline, the first point of a search",
     "products": "modular_arithmetic has sums, differences and products",
     "random_non_queries": "the space between queries of mqar is 0",

@@ -98,7 +98,7 @@ def test_rows_and_columns_of_a_table_are_called_so(study):
 def test_a_caption_and_a_footnote_call_them_so(study):
     made = build_table(study, CellsTable(**SPEC | {"baseline": "{both}"}), outcomes(study))
     assert any(line.endswith("difference from both.") for line in made.caption)
-    picked = CellsTable(**SPEC | {"rows": "k", "columns": None, "over": "mixer", "pick": "best"})
+    picked = CellsTable(**SPEC | {"rows": "k", "columns": None, "over": "mixer", "pick_by": "max_length"})
     assert [note.text for note in build_table(study, picked, outcomes(study)).footnotes] == ["mixer both"]
 
 
@@ -129,7 +129,7 @@ def test_labels_of_claims_and_stored_levels_stay_as_they_are_spelled(study):
 
 def test_levels_of_one_name_are_not_taken_for_each_other(study):
     twins = load_study(TEXT.replace('both = "sa + {local}"', 'sa = "sa + {local}"').replace("{both}", "{sa}"))
-    spec = CellsTable(name="t", rows="k", value="max_length", over=["mixer"], pick="best")
+    spec = CellsTable(name="t", rows="k", value="max_length", over=["mixer"], pick_by="max_length")
     found = tally_trials(spec, twins.name, twins.trials, outcomes(twins))
     assert [tally.label for tally in found["5", "", "max_length"]] == ["mixer {sa}"]
     assert build_table(twins, CellsTable(**SPEC), outcomes(twins)).rows == ("sa", "{sa}")

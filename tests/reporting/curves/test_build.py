@@ -5,7 +5,7 @@ import re
 import polars as pl
 import pytest
 
-from activemem import load_study, register_metric
+from activemem import StudyError, load_study, register_metric
 from activemem.reporting import CurveError
 from activemem.reporting.curves import build_curve, mean_interval
 from activemem.storage import Store
@@ -112,6 +112,25 @@ def test_a_learning_curve_runs_over_epochs_or_steps(drawn):
         kind="line", value="length", x="step", series="mixer", select={"task": "sort", "filter": 800}
     )
     assert [p.x for p in only(steps).lines[0].points] == [10, 20, 30]
+
+
+def test_a_figure_shows_the_level_that_a_metric_picks_and_names_it(drawn, golden):
+    picks = {"over": "filter", "pick_by": "max_length"}
+    made = drawn(kind="line", value="length", x="epoch", series="mixer", select={"task": "reverse"}, **picks)
+    # one seed of attention has no value at 800, so 80 is picked
+    assert [(line.name, line.points[-1].y, line.points[-1].n) for line in only(made).lines] == [
+        ("sa", 12, 3),
+        ("conv", 23, 3),
+        ("sa + conv", 33, 3),
+    ]
+    golden(made.notes)
+
+
+def test_what_a_figure_picks_by_is_checked(golden):
+    curve = 'name = "it"\nkind = "bar"\nx = "mixer"\nvalue = "loss"\nselect = { task = "sort" }\n'
+    keys = ['over = "filter"', 'pick_by = "loss"', 'over = ["seed", "filtre"]\npick_by = "los"', ""]
+    with golden.raises(StudyError):
+        load_study(STUDY_TEXT + "".join(f"\n[[curve]]\n{curve}{each}" for each in keys))
 
 
 def test_a_family_runs_over_its_index_each_range_in_its_middle(drawn):

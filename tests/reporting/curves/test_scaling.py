@@ -60,6 +60,23 @@ def test_each_series_has_its_cells_and_its_law(golden):
     golden(curve.notes[0])
 
 
+def test_a_law_is_of_the_levels_that_another_metric_picks(golden):
+    laws = {**{key: value for key, value in SCALING.items() if key != "value"}, "name": "laws", "value": "loss"}
+    picks = {"over": "mixer", "pick_by": "accuracy"}
+    studied = study(series=None, table=[{**laws, "series": None, **picks}], **picks)
+    frames = []
+    for number, trial in enumerate(studied.trials):
+        size, is_better = trial.levels["filter"], (trial.levels["mixer"] == "sa") == (trial.levels["filter"] < 20)
+        metrics = {"loss": size**-0.5 * (2 if is_better else 1), "accuracy": 0.9 if is_better else 0.8}
+        frames.append(trial_frame(replace(made_row(trial, metrics, number), parameters=size)))
+    outcomes = pl.concat(frames).sort("trial")
+    curve = build_curve(studied, studied.curves[0], outcomes)
+    (series,) = curve.panels[0].content.series
+    assert [point.y for point in series.points] == pytest.approx([2 * x**-0.5 for x in (8, 16, 32, 64)])
+    golden(curve.notes)
+    golden(" ".join(build_table(studied, studied.tables[0], outcomes).caption))
+
+
 def test_a_law_is_continued_to_the_cell_held_out_with_the_interval_of_the_table():
     keys = {key: value for key, value in SCALING.items() if key != "value"}
     laws = [{**keys, "name": "laws", "value": "loss", "held_out": 1}]

@@ -183,8 +183,8 @@ def test_a_table_that_picks_levels_counts_costs_that_untrained_levels_share() ->
             factors=factors,
             table=[
                 {"name": "mean", **keys, **narrow},
-                {"name": "shared", **keys, **narrow, "pick": "best"},
-                {"name": "differing", **keys, **slow, "pick": "best"},
+                {"name": "shared", **keys, **narrow, "pick_by": "loss"},
+                {"name": "differing", **keys, **slow, "pick_by": "loss"},
             ],
         )
     )

@@ -66,7 +66,7 @@ def test_a_cell_has_the_mean_and_the_spread_that_are_asked_for(make: Make, forms
         {"spread": "ci"},
         {"spread": "se"},
         {"over": "lr", "select": None},
-        {"over": "lr", "pick": "best", "select": None},
+        {"over": "lr", "pick_by": "max_length", "select": None},
         {"select": {"lr": 1e-3, "seed": 3}},
         {"select": {"seed": 3}, "over": "lr"},
     ],
@@ -138,7 +138,7 @@ def test_metrics_are_headings_over_the_levels_of_a_factor(make: Make) -> None:
 
 
 def test_a_cell_picks_its_best_level_and_says_which(make: Make, golden: GoldenTexts) -> None:
-    made = make(over="lr", pick="best", select=None)
+    made = make(over="lr", pick_by="max_length", select=None)
     notes = {note.mark: note.text for note in made.footnotes}
     picked = {
         (row, column): [notes[mark] for mark in cell_of(made, row, column).marks]
@@ -156,7 +156,7 @@ def test_a_level_that_lacks_a_seed_is_not_picked(forms: Forms) -> None:
     study, outcomes, begun = forms
     levels = {"mixer": "sa", "task": "sort", "lr": 3e-3, "seed": 0}
     (lost,) = (trial.id for trial in study.trials if trial.levels.items() >= levels.items())
-    few = spec(over="lr", pick="best", select=None)
+    few = spec(over="lr", pick_by="max_length", select=None)
     made = build_table(study, few, outcomes.filter(pl.col("trial") != lost), begun=begun)
     notes = {note.mark: note.text for note in made.footnotes}
     marks = cell_of(made, "sa", "sort").marks
@@ -164,7 +164,7 @@ def test_a_level_that_lacks_a_seed_is_not_picked(forms: Forms) -> None:
 
 
 def test_all_metrics_of_a_cell_are_of_the_levels_that_the_first_picked(make: Make, forms: Forms) -> None:
-    made = make(over="lr", pick="best", select=None, value=["max_length", "loss"], columns="task")
+    made = make(over="lr", pick_by="max_length", select=None, value=["max_length", "loss"], columns="task")
     values = values_of(forms, mixer="sa", task="sort", lr=3e-3).values()
     assert made.cells[0][2].estimate == estimate([1 / value for value in values])
 
@@ -230,7 +230,7 @@ def test_the_papers_names_can_be_given(make: Make) -> None:
 
 
 def test_a_frame_has_a_row_for_each_cell_and_every_number(make: Make) -> None:
-    made = make(over="lr", pick="best", select=None, spread="ci", baseline="sa", beside=True)
+    made = make(over="lr", pick_by="max_length", select=None, spread="ci", baseline="sa", beside=True)
     frame = made.frame()
     assert frame.shape == (8, 22)
     assert frame.columns[:4] == ["row", "column", "value", "spread"]  # Polars prints these in any case

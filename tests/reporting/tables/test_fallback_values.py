@@ -36,7 +36,7 @@ STUDY = study_text(
             "value": "solved_epochs",
             "otherwise": "best_accuracy",
             "over": "lr",
-            "pick": "best",
+            "pick_by": "solved_epochs",
         }
     ],
 )
@@ -135,7 +135,7 @@ def test_a_single_level_is_not_picked_and_not_mentioned(golden: GoldenTexts) -> 
 def test_a_trial_that_is_done_without_the_metric_did_not_fail(
     study: Study, outcomes: pl.DataFrame, golden: GoldenTexts
 ) -> None:
-    changes = {"otherwise": None, "over": None, "pick": None, "select": {"lr": 0.01}}
+    changes = {"otherwise": None, "over": None, "pick_by": None, "select": {"lr": 0.01}}
     alone = build_table(study, spec(study, **changes), outcomes)
     cell = cell_of(alone, "mean_pool", "50")
     assert (cell.full_text, cell.status) == ("no value", CellStatus.NO_VALUE)
@@ -156,7 +156,7 @@ def test_the_long_form_says_which_metric_a_number_is(made: Table) -> None:
 
 
 def test_without_picking_all_trials_of_a_cell_are_together(study: Study, outcomes: pl.DataFrame) -> None:
-    one = build_table(study, spec(study, over=None, pick=None, select={"lr": 0.01}), outcomes)
+    one = build_table(study, spec(study, over=None, pick_by=None, select={"lr": 0.01}), outcomes)
     assert cell_of(one, "attention_pool", "50").full_text == "1"
     assert cell_of(one, "attention_pool", "100").full_text == "(0.500 ± 0.000)"
     assert cell_of(one, "mean_pool", "100").full_text == "failed"

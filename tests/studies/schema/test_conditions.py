@@ -110,7 +110,7 @@ def test_tables_figures_and_claims_are_empty_where_a_factor_is_absent(tmp_path):
             "table": [
                 {"name": "k", "rows": "mixer", "columns": "k", "value": "loss", "over": "act"},
                 {"name": "changes", "rows": "changes", "value": "loss"},
-                {"name": "best", "rows": "mixer", "value": "loss", "over": ["k", "act"], "pick": "best"},
+                {"name": "best", "rows": "mixer", "value": "loss", "over": ["k", "act"], "pick_by": "loss"},
                 {"name": "means", "rows": "task", "value": "loss", "over": ["k", "act", "mixer"]},
             ],
             "curve": [

@@ -38,7 +38,7 @@ FORMS: dict[str, dict[str, Any]] = {
     "picked": {
         "value": "max_length",
         "over": "lr",
-        "pick": "best",
+        "pick_by": "max_length",
         "baseline": "sa",
         "spread": "se",
         "best": "test",

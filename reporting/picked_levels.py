@@ -1,0 +1,91 @@
+"""Levels that a metric picks for figures and laws, such as the best learning rate of each cell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ..studies.catalog.metrics import NEEDS_PICK_BY, find_metric, pick_faults
+from ..studies.presentation.kinds import KeyFault, ResultKeys, factor_faults
+from ..studies.schema.factors import SEED, level_key, level_text, short_level_names
+from ..studies.schema.settings import Level, Names
+from .statistics.estimates import mean
+
+if TYPE_CHECKING:
+    from .subject import ResultSubject
+
+Place = tuple[str, ...]
+"""The levels of a cell as texts (`level_key`), without its seed."""
+
+MAX_LISTED = 12
+"""The maximum number of picked levels that a note lists."""
+
+
+class PickKeys(ResultKeys):
+    """The study-file keys that let a metric pick levels, and their checks."""
+
+    over: Names = ()
+    """factors such as a learning rate, of which each cell shows one level: the one that `pick_by` picks"""
+    pick_by: str | None = None
+    """the metric, best one of the dev split, whose mean over seeds picks the level of `over`"""
+
+    def named_metrics(self) -> Iterator[KeyFault]:
+        """Yield the metrics that the keys name, with the paths of their keys."""
+        yield from super().named_metrics()
+        if self.pick_by is not None:
+            yield ("pick_by",), self.pick_by
+
+    def over_faults(self, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
+        """Yield the faults of `over` and `pick_by`."""
+        yield from factor_faults(((("over", number), name) for number, name in enumerate(self.over)), factors)
+        if SEED in self.over:
+            yield ("over", self.over.index(SEED)), "a seed is not picked: remove seed from over"
+        if self.over and self.pick_by is None:
+            yield ("over",), NEEDS_PICK_BY
+        for message in pick_faults(self.pick_by, self.over):
+            yield ("pick_by",), message
+
+
+def place_of(levels: Mapping[str, Level], over: Sequence[str] = ()) -> Place:
+    """Return the levels of a cell as texts, without those of its seed and of the factors in `over`."""
+    return tuple(level_key(level) for name, level in levels.items() if name not in (SEED, *over))
+
+
+def pick_cells(spec: PickKeys, subject: ResultSubject) -> Mapping[Place, Mapping[str, Level]]:
+    """Return the levels of the picked cells: of those that differ only in `over`, the best by `pick_by`.
+
+    Only cells with the most seeds are compared, so that no level gains by a seed that failed. The first of
+    several equal cells counts. The result is empty without the key `pick_by`.
+    """
+    if spec.pick_by is None:
+        return {}
+    cells = {place_of(trial.levels): trial.levels for trial in subject.trials}
+    sign = 1 if find_metric(spec.pick_by).higher_is_better else -1
+    values: dict[Place, list[float]] = {}
+    for each in subject.observe(spec.pick_by).values:
+        values.setdefault(place_of(each.levels), []).append(each.value)
+    best: dict[Place, tuple[int, float]] = {}
+    picked: dict[Place, Place] = {}
+    for place, found in values.items():
+        others, score = place_of(cells[place], spec.over), (len(found), sign * mean(sorted(found)))
+        if others not in best or score > best[others]:
+            best[others], picked[others] = score, place
+    return {place: cells[place] for place in picked.values()}
+
+
+def pick_note(
+    spec: PickKeys, subject: ResultSubject, picked: Mapping[Place, Mapping[str, Level]], shown: Sequence[str]
+) -> Iterator[str]:
+    """Yield a sentence on the picked levels, by the levels of the `shown` factors."""
+    if not picked:
+        return
+    names = {
+        factor: dict(zip(map(level_text, levels), short_level_names(levels), strict=True))
+        for factor, levels in subject.levels.items()
+    }
+    listed = [
+        " ".join(names[factor].get(level_text(levels[factor]), "") for factor in (*shown, *spec.over))
+        for levels in picked.values()
+    ]
+    picks = f": {'; '.join(listed)}" if len(listed) <= MAX_LISTED else ""
+    yield f"At the best {' and '.join(spec.over)} by {spec.pick_by}{picks}."
