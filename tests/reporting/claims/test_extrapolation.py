@@ -48,6 +48,7 @@ value = "test_loss"
 x = "parameters"
 series = "mixer"
 over = "lr"
+pick_by = "test_loss"
 offset = true
 held_out = 1
 
@@ -58,6 +59,7 @@ value = "test_loss"
 x = "parameters"
 series = "mixer"
 over = "lr"
+pick_by = "test_loss"
 offset = true
 
 [[claim]]

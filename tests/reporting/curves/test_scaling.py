@@ -61,12 +61,19 @@ def test_each_series_has_its_cells_and_its_law(golden):
 
 
 def test_a_law_is_of_the_levels_that_another_metric_picks(golden):
-    laws = {**{key: value for key, value in SCALING.items() if key != "value"}, "name": "laws", "value": "loss"}
+    laws = {
+        **{key: value for key, value in SCALING.items() if key != "value"},
+        "name": "laws",
+        "value": "loss",
+    }
     picks = {"over": "mixer", "pick_by": "accuracy"}
     studied = study(series=None, table=[{**laws, "series": None, **picks}], **picks)
     frames = []
     for number, trial in enumerate(studied.trials):
-        size, is_better = trial.levels["filter"], (trial.levels["mixer"] == "sa") == (trial.levels["filter"] < 20)
+        size, is_better = (
+            trial.levels["filter"],
+            (trial.levels["mixer"] == "sa") == (trial.levels["filter"] < 20),
+        )
         metrics = {"loss": size**-0.5 * (2 if is_better else 1), "accuracy": 0.9 if is_better else 0.8}
         frames.append(trial_frame(replace(made_row(trial, metrics, number), parameters=size)))
     outcomes = pl.concat(frames).sort("trial")
