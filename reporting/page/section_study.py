@@ -26,13 +26,14 @@ from ...studies.planning.plan import (
     model_costs,
     model_labeller,
     predict_reach_limits,
+    solved_sizes,
 )
 from ...studies.planning.status import outcome_trials
 from ...studies.planning.time_estimates import TimeEstimator
 from ...studies.presentation.metric_words import with_true_title
 from ...studies.resolve.costs import REFERENCE_TOKENS, parameter_count, reach, sequence_tokens
 from ...studies.resolve.trial import Trial, first_of_each_kind
-from ...studies.schema.factors import SEED, level_name, level_names, one_line
+from ...studies.schema.factors import level_name, level_names, one_line
 from ...studies.schema.limits import find_quantity
 from ...studies.schema.settings import RECIPE_PATH, TrialSettings, find_design
 from ...studies.searches.words import goal_words, scheduler_words
@@ -148,7 +149,7 @@ def _owners(path: KeyPath, every: Sequence[Mapping[KeyPath, Any]]) -> str:
 def _matched_settings(study: Study) -> Iterator[tuple[str, list[str]]]:
     """Yield the settings that make the costs of models equal.
 
-    They are keys of [study], and the size that was solved for each cell. Yield nothing if the study has no
+    They are keys of [study], and the size that was solved for each model. Yield nothing if the study has no
     key `match`.
     """
     if (size := study.design.matched_size) is None:
@@ -156,24 +157,7 @@ def _matched_settings(study: Study) -> Iterator[tuple[str, list[str]]]:
     yield "study.match", list(size.costs)
     yield "study.baseline", [f"{name}={level_name(level)}" for name, level in study.header.baseline.items()]
     yield "study.tolerance", [f"{size.tolerance:g}"]
-    solved = {
-        tuple((name, level_name(level)) for name, level in trial.levels.items() if name != SEED): match.size
-        for trial in study.cells
-        if (match := study.source.size_matches.get(trial.id)) and match.size is not None
-    }
-    for factor in study.factors:  # leave out the factors that do not change the size
-        shorter = dict[tuple[tuple[str, str], ...], set[int]]()
-        for levels, number in solved.items():
-            shorter.setdefault(tuple(pair for pair in levels if pair[0] != factor), set()).add(number)
-        if all(len(numbers) == 1 for numbers in shorter.values()):
-            solved = {levels: next(iter(numbers)) for levels, numbers in shorter.items()}
-    yield (
-        size.name,
-        [
-            f"{number} at {', '.join(map('='.join, levels))}" if levels else f"{number}"
-            for levels, number in solved.items()
-        ],
-    )
+    yield size.name, [f"{number} at {label}" for label, number in solved_sizes(study)]
 
 
 def iter_settings(inputs: Snapshot) -> Iterator[TrialSettings]:

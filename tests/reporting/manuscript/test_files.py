@@ -102,7 +102,7 @@ def test_the_appendix_has_the_sizes_that_make_costs_equal(kept, tmp_path):
     source = load_study(text).source
     solved = [source.size_matches[trial.id].size for trial in source.cells]
     assert solved[0] == solved[1] == 64 != solved[2]
-    assert rf"\texttt{{filter}}~=~64 at mixer=sa, {solved[2]} at mixer=gru" in appendix
+    assert rf"\texttt{{filter}}~=~64 at sa, {solved[2]} at gru" in appendix
 
 
 def test_the_appendix_says_which_task_has_a_setting_that_the_others_lack(kept, tmp_path):
