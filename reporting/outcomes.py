@@ -89,9 +89,8 @@ def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies:
     doubtful = pl.concat([doubtful.select(*KEY_COLUMNS).clear(), *own]).unique()
     if doubtful.is_empty():
         return outcomes.with_columns(pl.lit(None, dtype=pl.String).alias(DIVERGED))
-    losses = find_course("loss", doubtful)
-    judged = outcomes.filter(has_trial(losses["trial"].unique()))
-    return describe_divergence(outcomes, losses, uniform_losses(find_tasks(judged)))
+    judged = outcomes.filter(has_trial(doubtful["trial"]))
+    return describe_divergence(outcomes, doubtful, find_course, uniform_losses(find_tasks(judged)))
 
 
 def named_metrics(*studies: Study) -> set[str]:

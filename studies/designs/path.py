@@ -149,5 +149,5 @@ DESIGN = Path
 def _outcomes(store: Store, metric: str, tasks: Mapping[str, TaskSettings]) -> pl.DataFrame:
     columns = [name for name in TRIALS if name != "settings"]  # most of the memory of a store's trials
     outcomes = store.trials({metric}, columns).filter(pl.col("trial").is_in(list(tasks)))
-    losses = store.metric_course("loss", outcomes.filter(may_diverge()))
-    return describe_divergence(outcomes, losses, uniform_losses(tasks))
+    doubtful = outcomes.filter(may_diverge())
+    return describe_divergence(outcomes, doubtful, store.metric_course, uniform_losses(tasks))

@@ -5,9 +5,11 @@ Costs to reach a target are values, too.
 Tables, figures, claims, searches and probes all read final values here. If a trial has several values of one
 name, the last counts.
 
-A training diverged if at its end it had lost most of its improvement, or more. Averages over seeds with a
-diverged one represent no training, and so does their spread. So a diverged training is treated like a failed
-one: tables name it with its value and leave it out of all numbers.
+A training diverged if at its end it had lost most of its improvement, or more. The training loss of an epoch
+of few steps is noisy, and the dev loss also rises by overfitting. So both must have risen, where the dev loss
+is measured after each epoch. Averages over seeds with a diverged one represent no training, and so does their
+spread. So a diverged training is treated like a failed one: tables name it with its value and leave it out of
+all numbers.
 """
 
 from __future__ import annotations
@@ -82,32 +84,43 @@ def uniform_losses(tasks: Mapping[str, TaskSettings]) -> dict[str, float]:
 
 
 def describe_divergence(
-    outcomes: pl.DataFrame, losses: pl.DataFrame, ignorant: Mapping[str, float]
+    outcomes: pl.DataFrame, doubtful: pl.DataFrame, find_course: FindCourse, ignorant: Mapping[str, float]
 ) -> pl.DataFrame:
     """Add a column that describes how the loss of each diverged trial rose.
 
     The rows are the latest attempts of trials. The column is DIVERGED. It is null for trials that did not
-    diverge. `losses` has the columns trial, epoch and value; `ignorant` is the result of `uniform_losses`.
+    diverge. `doubtful` are the attempts that `may_diverge`; `ignorant` is the result of `uniform_losses`.
     """
-    value, order = pl.col("value"), pl.col("epoch")
-    course = losses.sort(order).group_by("trial").agg(
-        first=value.first(), low=value.min(), last=value.last()
-    )  # fmt: skip
+    course = _summarise(find_course("loss", doubtful))
     known = pl.col("trial").replace_strict(ignorant, default=None, return_dtype=pl.Float64)
     first, low, last, guess = pl.col("first"), pl.col("low"), pl.col("last"), pl.col("guess")
     rise = last - low
-    lost = (rise > LOST_SHARE * (first - low)) & (rise > MIN_RISE * low)
+    course = course.with_columns(
+        guess=known, lost=(rise > LOST_SHARE * (first - low)) & (rise > MIN_RISE * low)
+    )
+    if course["lost"].any():
+        dev = _summarise(find_course("dev_loss", doubtful.filter(has_trial(course.filter("lost")["trial"]))))
+        sound = dev.filter(last <= (1 + MIN_RISE) * low).select("trial", "epochs")
+        noise = course.join(sound, on=["trial", "epochs"], how="semi")["trial"]
+        course = course.with_columns(pl.col("lost") & ~has_trial(noise))
     low, last, guess = (each.round_sig_figs(3) for each in (low, last, guess))
     words = (
-        pl.when(lost)
+        pl.when("lost")
         .then(pl.format("rose from {} to {}", low, last))
         .when(pl.col("last") > (1 + MIN_RISE) * pl.col("guess"))
         .then(pl.format("ended at {}, where uniform guessing gives {}", last, guess))
     )
-    found = course.with_columns(guess=known).select("trial", words).drop_nulls()
-    words_by_trial = dict(found.iter_rows())
+    words_by_trial = dict(course.select("trial", words).drop_nulls().iter_rows())
     diverged = pl.col("trial").replace_strict(words_by_trial, default=None, return_dtype=pl.String)
     return outcomes.with_columns(diverged.alias(DIVERGED))
+
+
+def _summarise(course: pl.DataFrame) -> pl.DataFrame:
+    """Return the first, lowest and last value of each trial, and the number of epochs with a value."""
+    value, order = pl.col("value"), pl.col("epoch")
+    return course.sort(order).group_by("trial").agg(
+        first=value.first(), low=value.min(), last=value.last(), epochs=order.n_unique()
+    )  # fmt: skip
 
 
 def _uniform_loss(task: TaskSettings) -> float | None:

@@ -32,10 +32,16 @@ def outcomes(status="done", **metrics):
     return pl.DataFrame([row], schema={name: TRIALS[name] for name in row})
 
 
-def told(losses, **metrics):
-    course = [("a", epoch, float(value)) for epoch, value in enumerate(losses, 1)]
-    frame = pl.DataFrame(course, schema=["trial", "epoch", "value"], orient="row")
-    return describe_divergence(outcomes(**metrics), frame, {"a": 9.0})
+def told(losses, dev=(), **metrics):
+    schema = {"trial": pl.String, "epoch": pl.Int64, "value": pl.Float64}
+
+    def find_course(name, attempts):
+        values = {"loss": losses, "dev_loss": dev}[name]
+        course = [("a", epoch, float(value)) for epoch, value in enumerate(values, 1)]
+        return pl.DataFrame(course, schema=schema, orient="row")
+
+    rows = outcomes(**metrics)
+    return describe_divergence(rows, rows, find_course, {"a": 9.0})
 
 
 @pytest.mark.parametrize(
@@ -54,6 +60,24 @@ def told(losses, **metrics):
 )
 def test_a_training_diverged_if_it_lost_more_than_half_of_what_it_had_learnt(losses, what):
     assert told(losses)[DIVERGED].to_list() == [what]
+
+
+@pytest.mark.parametrize(
+    ("dev", "diverged"),
+    [
+        ([0.844, 0.788, 0.774, 0.737], False),  # the last epoch of the training loss was noisy
+        ([0.844, 0.700, 0.774, 0.760], False),  # it has risen by less than a tenth
+        ([0.844, 0.700, 0.774, 0.790], True),
+        ([0.737], True),  # measured once, it cannot contradict
+    ],
+)
+def test_a_training_whose_dev_loss_has_not_risen_did_not_diverge(dev, diverged):
+    what = "rose from 0.743 to 0.832" if diverged else None
+    assert told([0.865, 0.805, 0.743, 0.832], dev)[DIVERGED].to_list() == [what]
+
+
+def test_an_overfitted_training_did_not_diverge():
+    assert told([3.0, 1.0, 0.2], [3.0, 1.0, 2.9])[DIVERGED].to_list() == [None]
 
 
 def test_a_metric_of_a_training_that_diverged_is_reported_with_its_value_and_a_cost_counts():
