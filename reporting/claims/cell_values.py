@@ -164,20 +164,21 @@ class CellResults:
         if isinstance(number, Quantity):
             return number
         sign = 1 if find_metric(number.pick_by).higher_is_better else -1
-        means: dict[Cell, float] = {}
+        ranks: dict[Cell, tuple[int, float]] = {}
         for cell in number.cells:
             trials = self._trials.get(cell_key(cell), {})
-            ends = self._answers[Quantity(number.pick_by, cell)].ends
-            lacking = [trials[seed] for seed in self.seeds if seed in trials and seed not in ends]
+            answer = self._answers[Quantity(number.pick_by, cell)]
+            lacking = [trials[seed] for seed in self.seeds if seed in trials and seed not in answer.ends]
             if any(self._values[number.pick_by][trial.id][2] not in _ENDED for trial in lacking):
                 return number
-            # the upper end: a target that was missed costs infinitely much
-            values = [ends[seed][1] for seed in self.seeds if seed in ends]
-            if len(values) == len(self.seeds):
-                means[cell] = sign * _total(values)
-        if not means:
+            if answer.ends.keys() >= set(self.seeds):
+                # as in tables, the number of seeds with an ordinary value counts before their mean
+                ends = [answer.ends[seed][1] for seed in self.seeds if seed not in answer.remarks]
+                known = list(filter(math.isfinite, ends))
+                ranks[cell] = len(known), sign * mean(known) if known else 0.0
+        if not ranks:
             return number
-        found = Quantity(number.metric, max(means, key=means.__getitem__))
+        found = Quantity(number.metric, max(ranks, key=ranks.__getitem__))
         self._picked[found] = number
         return found
 

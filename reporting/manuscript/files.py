@@ -169,6 +169,12 @@ def _hours(rows: pl.DataFrame) -> str:
     return format_duration(fsum(rows["seconds"]))
 
 
+def unlicensed_files(paper: Manuscript) -> list[str]:
+    """Return the names of the user's own data files without a licence in `paper.toml`."""
+    names = dict.fromkeys(path.name for now in paper.studies for path in own_files(now.study))
+    return [name for name in names if name not in paper.keys.licences]
+
+
 def _data(paper: Manuscript) -> Iterator[str]:
     """Yield a LaTeX paragraph on the corpora of all studies, with their sources and licences.
 

@@ -2,8 +2,8 @@ r"""The check of a paper's text: unknown numbers, numbers copied by hand, and ou
 
 A numeral of the text is a copy if it equals a number of the paper that has a point or comma and at least
 three digits, as it is now or as it was when the files were built. A line that ends in `% am: NAME …` names
-the numbers that it copies; a line that ends in `% am:` copies none. In such lines, only the current values of
-the named numbers are checked. A numeral before a percent sign also stands for its hundredth.
+the numbers that it copies, and has their current values; a line that ends in `% am:` copies none. A numeral
+before a percent sign also stands for its hundredth.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from ...errors import nearest_hint
 from ...studies.text.errors import StudyError, StudyFault, fault_at
 from ...studies.text.units import plural
-from .files import NUMBERS, latex_number, paper_files
+from .files import NUMBERS, latex_number, paper_files, unlicensed_files
 from .paper_file import Manuscript, PaperNumber
 
 _COMMENT = re.compile(r"(?<!\\)(?:\\\\)*%")
@@ -41,6 +41,9 @@ def check_text(paper: Manuscript, text: Path) -> list[StudyError]:
     built = dict(_DEFINED.findall(_read(numbers))) if numbers.is_file() else {}
     copies = _copies(paper.numbers, built)
     found = {path: list(_faults(each, paper.numbers, copies)) for path, each in _texts(paper, text)}
+    if lacking := unlicensed_files(paper):
+        what = f"[licences] lacks {', '.join(lacking)}: state the licence, which is a TODO in compute.tex"
+        found[paper.path] = [StudyFault(message=what)]
     found[paper.folder] = [StudyFault(message=each) for each in _stale(paper, built)]
     return [StudyError(str(path), faults) for path, faults in found.items() if faults]
 
@@ -73,22 +76,22 @@ def _length(line: str) -> int:
     return found.end() - 1 if found else len(line)
 
 
-def _copies(numbers: Mapping[str, PaperNumber], built: Mapping[str, str]) -> dict[str, str]:
-    """Return an error message for each numeral that is copied by hand.
+def _copies(numbers: Mapping[str, PaperNumber], built: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Return the name of the number and an error message for each numeral that is copied by hand.
 
     A numeral counts as copied by hand if it equals a number's current value, or its value when the files were
-    built.
+    built. The message has holes for the name, and for all names that the line must end with.
     """
-    found = dict[str, str]()
+    found = dict[str, tuple[str, str]]()
     now = {name: number.text or "" for name, number in numbers.items()}
     for texts, message in (
-        (now, r"this is '{0}': write \am{{{0}}}, or end the line with % am: {0}"),
+        (now, r"this is '{0}': write \am{{{0}}}, or end the line with % am: {1}"),
         (built, r"this was '{0}' when its file was built: write \am{{{0}}}"),
     ):
         for name, text in texts.items():
             digits = _digits(text)
             if re.search(r"\d[.,]\d", text) and len(digits.replace(".", "")) >= _MIN_DIGITS:
-                found.setdefault(digits, message.format(name))
+                found.setdefault(digits, (name, message))
     return found
 
 
@@ -105,7 +108,9 @@ def _values(line: str, numeral: re.Match[str]) -> tuple[str, ...]:
     return digits, f"{Decimal(digits).scaleb(-2):f}"
 
 
-def _faults(text: str, numbers: Mapping[str, PaperNumber], copies: Mapping[str, str]) -> Iterator[StudyFault]:
+def _faults(
+    text: str, numbers: Mapping[str, PaperNumber], copies: Mapping[str, tuple[str, str]]
+) -> Iterator[StudyFault]:
     at = 0
     for line in text.split("\n"):
         end = _length(line)
@@ -115,9 +120,13 @@ def _faults(text: str, numbers: Mapping[str, PaperNumber], copies: Mapping[str, 
         marked = [(each.span(), each[0]) for each in names]
         numerals = [(each.span(), _values(line, each)) for each in _NUMERAL.finditer(line, 0, end)]
         found = [(span, fault) for span, name in (*macros, *marked) if (fault := _name_fault(name, numbers))]
-        if mark is None:
-            copied = ((span, copies.get(each)) for span, values in numerals for each in values)
-            found += [(span, message) for span, message in copied if message]
+        own = [name for _, name in marked]
+        if mark is None or (own and numbers.keys() >= set(own)):
+            named = {_digits(numbers[name].text or "") for name in own}
+            for span, values in numerals:
+                name, message = next((copies[each] for each in values if each in copies), ("", ""))
+                if name and name not in own and named.isdisjoint(values):
+                    found.append((span, message.format(name, " ".join((*own, name)))))
         got = ", ".join(values[0] for _, values in numerals) or "no numeral"
         for span, name in marked:
             number = numbers.get(name)
@@ -131,7 +140,7 @@ def _faults(text: str, numbers: Mapping[str, PaperNumber], copies: Mapping[str, 
 def _name_fault(name: str, numbers: Mapping[str, PaperNumber]) -> str:
     """Return why a text cannot quote a number; "" if it can.
 
-    The name is unknown, or the number has no value yet, or it lacks seeds of its study.
+    The name is unknown, or the number has no value yet, is infinite, or lacks seeds of its study.
     """
     base, _, end = name.rpartition(".")
     if name not in numbers and base in numbers and end in ("low", "high", "level", "n"):
@@ -143,11 +152,11 @@ def _name_fault(name: str, numbers: Mapping[str, PaperNumber]) -> str:
         known = [each for each in numbers if "." in name or "." not in each]
         return f"unknown number '{name}'{nearest_hint(name, known) or '; paper.toml has no [numbers]'}"
     number = numbers[name]
-    if number.text is None:
-        return f"'{name}' has no value: {number.gaps}"
-    if number.missing_seeds:
-        return f"'{name}' lacks {plural(number.missing_seeds, 'seed')} of its study: {number.gaps}"
-    return ""
+    if number.text is not None and "∞" not in number.text and not number.missing_seeds:
+        return ""
+    lacks = f"lacks {plural(number.missing_seeds, 'seed')} of its study"
+    what = "has no value" if number.text is None else "is infinite" if "∞" in number.text else lacks
+    return f"'{name}' {what}{number.gaps and f': {number.gaps}'}"
 
 
 def _stale(paper: Manuscript, built: Mapping[str, str]) -> Iterator[str]:

@@ -7,6 +7,7 @@ import pytest
 
 from activemem import StudyResults, load_study
 from activemem.reporting import Verdict
+from activemem.reporting.manuscript import check_text, read_manuscript
 from activemem.storage import MetricRow, Store
 
 from ..study_texts import study_text
@@ -61,6 +62,18 @@ def test_a_claim_counts_a_seed_that_diverged_as_the_worst_and_names_it(found):
     assert claim.verdict is Verdict.UNDECIDED
     assert claim.findings[0].gaps == ()
     assert [note.what for note in claim.findings[0].notes] == [f"{TOLD}; it ranks as the worst"]
+
+
+def test_a_paper_cannot_quote_a_number_that_a_diverged_seed_makes_infinite(found, tmp_path):
+    (tmp_path / "tiny.toml").write_text(STUDY, encoding="utf-8")
+    number = 'end = "test_perplexity[model=seq2seq(gru, gru)]"'
+    (tmp_path / "paper.toml").write_text(
+        f'[paper]\nstudies = ["tiny.toml"]\n[numbers.tiny]\n{number}', encoding="utf-8"
+    )
+    (tmp_path / "main.tex").write_text(r"It ends at \am{end}.", encoding="utf-8")
+    paper = read_manuscript(tmp_path / "paper.toml", lambda place: found.store)
+    told = str(check_text(paper, tmp_path / "main.tex")[0])
+    assert f"'end' is infinite: model=seq2seq(gru, gru): {TOLD}" in " ".join(told.split())
 
 
 def test_the_best_points_of_a_search_have_no_training_that_diverged(tmp_path):

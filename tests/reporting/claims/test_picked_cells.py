@@ -1,5 +1,6 @@
 """Claims about cells whose learning rate is the best on the dev split."""
 
+import polars as pl
 import pytest
 
 from activemem import StudyError
@@ -39,6 +40,11 @@ def outcomes(of, *cells):
         for key, ends in each.items()
     }
     return make_outcomes(of, found, by=("mixer", "lr"))
+
+
+def key_of(trial):
+    """Return the mixer and the rate of a trial."""
+    return trial.levels["mixer"], trial.levels["lr"]
 
 
 def test_a_cell_has_the_level_that_is_best_by_the_other_metric():
@@ -87,6 +93,24 @@ def test_a_level_with_a_failed_seed_is_not_picked(text):
     failed = {("conv(k=3)", 3e-3): ["failed: boom", *CONV["conv(k=3)", 3e-3][1:]]}
     (one,) = check_claims(of, outcomes(of, SA, CONV | failed))
     assert one.deciding.text == "accuracy[mixer=sa, lr=0.001] > accuracy[mixer=conv(k=3), lr=0.001]"
+
+
+@pytest.mark.parametrize(
+    ("strayed", "picked"),
+    [
+        ([("sa", 1e-3)], 3e-3),
+        ([("sa", 1e-3), ("sa", 3e-3)], 1e-3),  # the mean of the other seeds decides
+        ([("sa", 3e-3)], 1e-3),
+    ],
+)
+def test_a_level_with_fewer_diverged_seeds_is_picked_as_in_tables(strayed, picked):
+    of = study(CLAIM, pick_by="accuracy")
+    sa = {key: [(0.5, 30 + 10 * (key[1] < 2e-3))] * 3 for key in SA}
+    ends = outcomes(of, sa, CONV)
+    lost = [trial.id for trial in of.trials if trial.levels["seed"] == 2 and key_of(trial) in strayed]
+    rose = pl.when(pl.col("trial").is_in(lost)).then(pl.lit("rose from 0.3 to 0.4")).alias("diverged")
+    (one,) = check_claims(of, ends.with_columns(rose))
+    assert one.deciding.text.startswith(f"accuracy[mixer=sa, lr={picked:g}]")
 
 
 def test_picked_cells_stand_in_best_min_and_loops_and_a_named_level_is_not_picked():

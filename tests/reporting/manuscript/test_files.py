@@ -5,7 +5,7 @@ import re
 import pytest
 
 from activemem import load_study
-from activemem.reporting.manuscript import paper_files, read_manuscript
+from activemem.reporting.manuscript import check_text, paper_files, read_manuscript
 
 from ...latex import compile_latex
 from ...study_texts import replaced, study_text
@@ -151,13 +151,16 @@ def test_own_texts_are_named_by_their_files_and_their_digests_fit_the_page(kept,
     )
     (tmp_path / "notes.toml").write_text(text, encoding="utf-8")
     (tmp_path / "paper.toml").write_text('[paper]\nstudies = "notes.toml"', encoding="utf-8")
-    files = paper_files(read_manuscript(tmp_path / "paper.toml", lambda place: kept))
+    paper = read_manuscript(tmp_path / "paper.toml", lambda place: kept)
+    files = paper_files(paper)
     own = load_study(str(tmp_path / "notes.toml")).own_corpus
     compute, appendix = (
         files[name].decode().replace(r"\allowbreak{}", "") for name in ("compute.tex", "appendix.tex")
     )
     told = r"{Data.} my\_notes.txt (own data): TODO: state the licence of my\_notes.txt in {[}licences] of"
     assert told in compute
+    (tmp_path / "main.tex").write_text("No number.", encoding="utf-8")
+    assert "[licences] lacks my_notes.txt" in str(check_text(paper, tmp_path / "main.tex")[0])
     assert r"\texttt{task.corpus.path}~=~my\_notes.txt;" in appendix
     assert rf"\texttt{{task.corpus.train.sha256}}~=~{own.facts.train.sha256[:12]}\ldots{{}};" in appendix
     assert own.facts.alphabet[:33] not in appendix

@@ -45,6 +45,7 @@ def test_a_text_with_the_numbers_of_the_paper_has_no_fault(check, text):
         r"\% of 30.0\% sorted",
         r"197.7\% % am: times",
         r"30.1 % am: sort",
+        r"30.0 and $-15.0$ % am: sort",
         r"no numeral % am: sort",
         r"30.0 % am: sotr",
     ],
