@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Annotated, Any, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from ..errors import nearest_hint
 from ..studies.catalog.metrics import direction_faults, find_metric
@@ -25,7 +25,7 @@ from ..studies.presentation.kinds import (
 )
 from ..studies.schema.design import Design
 from ..studies.schema.factors import SEED, level_text
-from ..studies.schema.settings import Level, Names
+from ..studies.schema.settings import Level, NonEmptyNames
 from ..studies.text.toml_positions import KeyPath
 from .subject import ResultSubject
 
@@ -40,9 +40,9 @@ RESAMPLES, BOOTSTRAP_SEED = 9_999, 0
 class ScoreKeys(ResultKeys):
     """Base class for tables and figures that compare methods over several tasks."""
 
-    value: Names
+    value: NonEmptyNames
     """the metric, or several; each metric on each task then counts as a separate task"""
-    tasks: Names
+    tasks: NonEmptyNames
     """the factors whose levels (or combinations) are the tasks"""
     bounds: dict[str, Bounds] = Field(default={})
     """the values that map to 0 and 1, by metric or `"metric:level"`, as in `{ max_length = [5, 41] }`"""
@@ -53,14 +53,6 @@ class ScoreKeys(ResultKeys):
     def methods(self) -> tuple[str, str]:
         """Return the key that names the factor of the methods, such as `rows`, and this factor."""
         raise NotImplementedError
-
-    @field_validator("value", "tasks")
-    @classmethod
-    def check_not_empty(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the names unchanged; raise ValueError if there are none."""
-        if not names:
-            raise ValueError("expected a name, got an empty list")
-        return names
 
     def with_levels(self, design: Design) -> Self:
         """Replace the names of levels, such as `small`, by their values, in a copy."""

@@ -35,7 +35,7 @@ from ...studies.presentation.kinds import (
 )
 from ...studies.schema.design import Design
 from ...studies.schema.factors import SEED, level_text
-from ...studies.schema.settings import Level, Names
+from ...studies.schema.settings import Level, Names, NonEmptyNames
 from ...studies.text.strict_model import StrictModel
 from ...studies.text.toml_positions import KeyPath
 
@@ -71,7 +71,7 @@ class CellsTable(TableKind):
     from it"""
     columns: str | None = None
     """the factor whose levels are columns (default: the metrics are the columns)"""
-    value: Names
+    value: NonEmptyNames
     """a metric or a cost, or a list of them, shown side by side"""
     published: PublishedSpec = PublishedSpec()
     """the paper's table by name, or a table with these keys"""
@@ -102,14 +102,6 @@ class CellsTable(TableKind):
     """by metric, the value that counts as trained; a footnote counts a cell's trainings that end worse"""
     digits: dict[str, Annotated[int, Field(ge=0, le=12)]] = Field(default={})
     """decimals by metric (default: the metric's own)"""
-
-    @field_validator("value")
-    @classmethod
-    def check_not_empty(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Check that at least one metric is given."""
-        if not names:
-            raise ValueError("expected a metric, got an empty list")
-        return names
 
     @field_validator("published", mode="before")
     @classmethod

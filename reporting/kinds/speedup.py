@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from ...studies.catalog.metrics import CURRENCIES, is_target
 from ...studies.planning.final_values import ValueStatus, cost_per_epoch, trial_values
@@ -27,7 +27,7 @@ from ...studies.presentation.kinds import (
 )
 from ...studies.schema.design import Design
 from ...studies.schema.factors import SEED, level_key, level_name, level_names, one_line
-from ...studies.schema.settings import Level, Names
+from ...studies.schema.settings import Level, NonEmptyNames
 from ...studies.text.units import number_range
 from ..statistics.estimates import Interval
 from ..statistics.speedup import (
@@ -56,18 +56,10 @@ class SpeedupTable(TableKind):
     """the factor whose levels are compared"""
     baseline: Any
     """the row to which the others are compared"""
-    value: Names
+    value: NonEmptyNames
     """a target, as `flops_to[dev_loss <= 1.5]`, or a list of them, side by side"""
     select: dict[str, Any] = Field(default={})
     """for a factor, the level or list of levels to include"""
-
-    @field_validator("value")
-    @classmethod
-    def check_not_empty(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Raise an error if the list of targets is empty."""
-        if not names:
-            raise ValueError("expected at least one target, such as steps_to[loss <= 1], got an empty list")
-        return names
 
     @property
     def level_keys(self) -> Mapping[str, str | None]:

@@ -19,7 +19,7 @@ from ..text.strict_model import (
 )
 from ..text.units import plural
 from .limits import find_quantity, quantity_fault
-from .settings import EXPANSIONS, Level, Names, find_expansion
+from .settings import EXPANSIONS, Level, Names, NonEmptyNames, find_expansion
 
 Direction = Literal["max", "min"]
 """Whether the highest or the lowest values of a quantity are the best."""
@@ -193,7 +193,7 @@ class SearchSettings(StrictModel, table="search"):
     limits on trained values)"""
     trials: int = Field(ge=1, le=100_000)
     """number of points, each trained with every seed"""
-    metric: Names
+    metric: NonEmptyNames
     """the objective, averaged over the seeds: a metric, or a cost of the training or the model; a list of
     several asks for their Pareto front"""
     direction: Directions = ()
@@ -245,8 +245,6 @@ class SearchSettings(StrictModel, table="search"):
 
     @model_validator(mode="after")
     def _check_directions(self) -> SearchSettings:
-        if not self.metric:
-            raise ValueError("metric: expected at least one, got an empty list")
         if len(set(self.metric)) < len(self.metric):
             raise ValueError(f"metric: expected each metric once, got {', '.join(self.metric)}")
         if self.direction and len(self.direction) != len(self.metric):

@@ -326,6 +326,9 @@ def check_each_once(names: Sequence[str]) -> None:
 Names = Annotated[tuple[str, ...], Field(strict=False), BeforeValidator(wrap_in_list)]
 """One name or several, as a text or a list of them."""
 
+NonEmptyNames = Annotated[Names, Field(min_length=1)]
+"""At least one name."""
+
 MatchedCost = Literal["parameters", "flops", "state", "memory"]
 """A cost of a model that `match` makes equal."""
 
