@@ -275,6 +275,7 @@ def find_missing(study: Study) -> MissingAblations:
     bases = _base_cells(study, first)
     models = [_cell_of(study, label, AS_IS, trial) for label, trial in bases.items()]
     trained = {read_recipe(trial.settings.model.recipe).identity for trial in first}
+    trained.update(_at_other_sizes(study, bases.values()))
     # both of the first two add to `trained`, so that a recipe is requested only once
     requests = [
         *(request for model in models for request in _parts(model, trained)),
@@ -292,6 +293,23 @@ def find_missing(study: Study) -> MissingAblations:
     return MissingAblations(
         study=study, seeds=seeds, held=held, models=tuple(models), requests=tuple(requests)
     )
+
+
+def _at_other_sizes(study: Study, cells: Iterable[Trial]) -> Iterator[str]:
+    """Yield the recipes of cells at the matched sizes of all others.
+
+    They only change a size of a recipe that is trained, so that no reviewer asks for them.
+    """
+    if (matched := study.design.matched_size) is None:
+        return
+    sizes = {
+        matched.size,
+        *(each.size for each in study.source.size_matches.values() if each.size is not None),
+    }
+    for cell in cells:
+        values = {name: level for name, level in cell.levels.items() if level != ABSENT}
+        for size in sizes:
+            yield read_recipe(study.template.recipe({**values, matched.name: size})).identity
 
 
 def _recipe_factors(study: Study) -> list[str]:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ...errors import ActivememError, hint, nearest_hint
+from ...errors import ActivememError, describe_value, hint, nearest_hint
 from ...grammar import nodes
 from ...grammar.model_config import ModelConfig
 from ...grammar.vocabulary.spec import (
@@ -226,7 +226,7 @@ def register_block(
             equation=equation,
             source=source,
             reach=reach or (sees_itself if channelwise else sees_unstated),
-            window=_measured_state(cls) if cls.state_is_bounded else None,
+            window=_measured_state(name, cls) if cls.state_is_bounded else None,
             check=check,
         )
         register(spec)
@@ -252,16 +252,22 @@ def _constructor_faults(name: str, cls: type[Block], parameters: Sequence[Parame
     ]
 
 
-def _measured_state(cls: type[Block]) -> Callable[[Settings, CostContext], int]:
+def _measured_state(name: str, cls: type[Block]) -> Callable[[Settings, CostContext], int]:
     """Return a function that measures how many numbers a block's state has while it reads a stream.
 
     The state must have the same size after every piece.
     """
 
     def window(settings: Settings, context: CostContext) -> int:
-        with torch.device("meta"):  # the shape is enough, so nothing is computed
+        with (
+            plugin_errors("block", name, cls),
+            torch.device("meta"),
+        ):  # the shape is enough: nothing is computed
             block = cls.build(settings, Context(config=context.config))
-            _, state = block.step_with_grad(torch.zeros(1, 1, context.width), None)
+            found = block.step_with_grad(torch.zeros(1, 1, context.width), None)
+            if not isinstance(found, tuple) or len(found) != 2:
+                raise TypeError(f"step_with_grad: expected (outputs, state), got {describe_value(found)}")
+        state = found[1]
         return 0 if state is None else state.numel()
 
     return window

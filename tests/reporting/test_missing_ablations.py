@@ -44,6 +44,17 @@ def test_parts_that_a_block_has_by_default_are_missing_too():
     }
 
 
+def test_a_recipe_that_differs_from_a_trained_one_in_its_matched_size_is_not_missing():
+    delta = "delta(heads=1, head_width=4{})"
+    found = missing(
+        study={"match": "parameters", "baseline": {"mixer": delta.format(", short_conv=4"), "filter": 32}},
+        model={"recipe": "2 * ({mixer} >> ff({filter}))"},
+        factors={"mixer": [delta.format(", short_conv=4"), delta.format("")], "seed": [0, 1]},
+    )
+    parts = changes(found, "part")
+    assert "− short_conv=4 of delta" not in parts, "the study trains it at another filter"
+
+
 @pytest.mark.parametrize(("span", "asked"), [(8, True), (16, False), (64, False)])
 def test_a_span_that_no_sequence_exceeds_is_not_removed(span, asked):
     found = missing(

@@ -148,6 +148,33 @@ def test_a_parameter_that_the_constructor_lacks_is_refused_with_the_nearest_argu
     assert (result.exit_code, told in result.stderr) == (2, True), result.stderr
 
 
+@pytest.mark.parametrize(
+    ("returned", "told"),
+    [
+        (
+            "None",
+            "mine.py: block 'smoothing': TypeError: step_with_grad: expected (outputs, state), got None",
+        ),
+        ("x.sum().item(), x", "mine.py:19: block 'smoothing': RuntimeError: Tensor.item() cannot be called"),
+    ],
+)
+def test_a_step_that_fails_while_a_size_is_solved_is_reported_by_its_file(run, plugin, returned, told):
+    plugin(REACH, PAST)
+    steps = (
+        f"    state_is_bounded = True\n    def step_with_grad(self, x, state):\n        return {returned}\n"
+    )
+    Path("mine.py").write_text(Path("mine.py").read_text(encoding="utf-8") + steps, encoding="utf-8")
+    text = study_text(
+        study={"match": "parameters", "baseline": {"mixer": "sa", "filter": 8}},
+        model={"recipe": "{mixer} >> ff({filter})"},
+        task={"name": "reverse"},
+        factors={"mixer": ["sa", "smoothing"]},
+    )
+    Path("mine.toml").write_text(text, encoding="utf-8")
+    result = run("study", "plan", "mine.toml", "--plugin", "mine.py")
+    assert (result.exit_code, result.stderr.startswith(told)) == (2, True), result.stderr
+
+
 def test_a_block_that_states_what_it_does_or_more_is_planned(run, plugin):
     plugin(f"{REACH} + 5", PAST)
     write_study("parity")
