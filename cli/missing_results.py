@@ -5,7 +5,7 @@ They have the commands that the user needs next.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,14 +55,17 @@ def _store_and_command(study: Study, store: Store, setting: str = "") -> str:
     return f"{where}; {setting}train it: {train_command(study, store)}"
 
 
-def failure_help(study: Study, store: Store) -> list[str]:
+def failure_help(study: Study, store: Store, reasons: Iterable[str]) -> list[str]:
     """Return commands that help after failed trials, each on a line.
 
     One shows the tracebacks, the other retries the trials.
     """
     page = _command(store, "report", "build", study.name)
     again = train_command(study, store, retry_failed=True)
-    return [f"  tracebacks, on a page: {page}", f"  train them again: {again}"]
+    lines = [f"  tracebacks, on a page: {page}", f"  train them again: {again}"]
+    if any(reason.startswith("not a number") for reason in reasons):
+        lines.append("  against diverging: a lower [train] lr, warm-up in schedule, or clip_norm = 1.0")
+    return lines
 
 
 def train_command(
@@ -94,6 +97,13 @@ def _study_argument(study: Study, store: Store) -> str:
     if shipped is not None and (path == shipped or not path.exists()):
         return study.name
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+
+
+def note_other_results(study: Study, store: Store) -> None:
+    """Print a note to standard error if another folder has results of a study, and the store has none."""
+    has_own = (store.root / "trials" / study.name).is_dir()
+    if not has_own and (hint := other_results(store, study.name, study.document.path)):
+        print_stderr(f"no trial of {study.name} is in {store.absolute_place}{hint}")
 
 
 def note_missing_results(results: StudyResults, status: StudyStatus | None = None) -> bool:

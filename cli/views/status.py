@@ -50,7 +50,7 @@ def format_failures(reasons: Sequence[tuple[str, int]]) -> list[str]:
 def explain_failures(study: Study, store: Store, now: StudyStatus) -> list[str]:
     """Return the reasons why trials failed, and commands that help, each on a line."""
     lines = format_failures(now.failure_reasons)
-    return [*lines, *failure_help(study, store)] if lines else []
+    return [*lines, *failure_help(study, store, dict(now.failure_reasons))] if lines else []
 
 
 def format_unfinished(study: Study, now: StudyStatus) -> list[str]:

@@ -410,7 +410,7 @@ def _time_of_steps(plan: Plan, machine: Machine) -> str:
     total = format_core_hours(sum(map(times, drawn)) * machine.cpus)
     text = f"{total} of training steps; scores on dev and test come on top, once the data are read"
     if not unread:
-        return f"about {text}"
+        return text if text.startswith("less") else f"about {text}"
     return f"at least {text}; {' and '.join(unread)}: no estimate, as lengths depend on the data"
 
 

@@ -162,12 +162,19 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
             f"Tested at {listed(several)} seeds, with levels that keep the error rate "
             "of the claim overall (Pocock 1977); p is corrected for these looks."
         )
-    if any(each.needed for each in checked):
+    seeds = " ".join(
+        format_seeds(finding, each.seeds, needed)
+        for each in checked
+        for finding, needed in [(each.deciding, each.needed), *((one, one.needed) for one in each.findings)]
+    )
+    if "would do" in seeds:
         power = "seeds for a power of 80 % at this effect and spread"
         most = several[-1] if several else math.inf
         beyond = any(each.needed and each.needed > most for each in checked)
         more = f", also if these are more than max_seeds = {most}" if beyond else ""
         sentences.append(f'"would do": {power}, up to {_MOST_SEEDS}{more}.')
+    if "within" in seeds:
+        sentences.append('"within": the largest difference that the interval leaves open.')
     return sentences
 
 

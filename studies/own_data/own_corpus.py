@@ -95,7 +95,7 @@ class KeptFacts:
         stored["lengths"] = {kind: [list(side) for side in sides] for kind, sides in summary.lengths.items()}
         found = {
             "facts": facts.model_dump(mode="json"),
-            "files": {digest: str(path) for digest, path in files.items()},
+            "files": {digest: str(path.absolute()) for digest, path in files.items()},
             "summary": stored,
         }
         with suppress(OSError):

@@ -193,7 +193,7 @@ def test_the_progress_of_a_trial_is_reported_with_its_age(run, tiny, golden):
     trial_files.write_note(folder, 2, {"loss": 0.5, "accuracy": 0.25, "length": 9.0, "max_length": 8.0})
     before = time.time() - 36_000
     os.utime(folder / "reached.json", (before, before))
-    *_, far, failed, _, _ = run("study", "status", "tiny").stdout.splitlines()
+    *_, far, failed, _, _, _ = run("study", "status", "tiny").stdout.splitlines()
     assert far == "  conv  reverse  seed 1  epoch 2/2  length 9  accuracy 0.250  10 h ago"
     golden(failed)
     (only,) = json.loads(run("study", "status", "tiny", "--json").stdout)["reached"]

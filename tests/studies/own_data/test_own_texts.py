@@ -138,3 +138,22 @@ def test_a_byte_order_mark_is_no_part_of_a_text(folder):
     three = dict.fromkeys(("train", "dev", "test"), "marked.txt")
     parts = load_study(study(folder, three)).trials[0].settings.task.corpus.parts
     assert {part.start for part in parts.values()} == {3}
+
+
+def test_a_large_text_that_was_read_before_is_found_from_another_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "text.txt").write_text("some words of a line\n" * 60_000, encoding="utf-8")
+    text = study_text(
+        model={"recipe": "{mixer}"},
+        task={"name": "language_model", "corpus": "text.txt", "batching": "packed", "context": 8},
+        train={"curriculum": None, "lengths": None},
+        factors={"mixer": ["gru"], "task": None},
+    )
+    (folder / "study.toml").write_text(text.replace('"text.txt"', '{ path = "text.txt" }'), encoding="utf-8")
+    monkeypatch.chdir(folder)
+    load_study("study.toml")
+    monkeypatch.chdir(tmp_path)
+    (path,) = load_study("mine/study.toml").own_corpus.files.values()
+    assert path.samefile(folder / "text.txt")
