@@ -135,7 +135,8 @@ def _appendix(now: Snapshot) -> Iterator[str]:
             rf"\texttt{{{breakable(name)}}}~=~{value}"
         )
     yield from ("", rf"\section{{{escape(one_line(study.title))}}}", rf"\label{{app:{study.name}}}")
-    yield from (rf"All settings of the study \texttt{{{escape(study.name)}}}, by their sources.", "")
+    name = rf"\texttt{{{escape(study.name)}}}"
+    yield from (f"All settings of the study {name} that have a value, by their sources.", "")
     yield from (varied_line(now), "", r"{\footnotesize\raggedright")
     for source, listed in groups.items():
         yield rf"\emph{{{escape(source or 'No source given')}}}:"

@@ -48,6 +48,9 @@ from ..snapshot import Snapshot
 _BESIDE_TRIALS = ("recipes", "factors", "cells", "decode")
 """The parts of a study besides the settings of its trials."""
 
+_UNSET = {"null", "[]", "{}"}
+"""The values of settings that are not set, as JSON text."""
+
 _OWN_FILES = ("task.corpus", "task.tokenizer")
 """The keys that name the user's own files. A trial has facts about the files instead."""
 
@@ -104,7 +107,8 @@ def _searched_titles(study: Study) -> Iterator[str]:
 def settings(inputs: Snapshot) -> Mapping[str, object] | None:
     """Return the settings of the study, each with all of its values and with its source.
 
-    A setting that some trials lack says which have it. The source says where a value is from, and stands in
+    A setting that no trial has is left out. A setting that some trials lack says which have it. The source
+    says where a value is from, and stands in
     the study file. The seed, which is a factor, is left
     out. The paths of the user's own files come first. If the study has a table [source], other parts with
     sources follow: recipes, factors, cells and [decode]. If the study makes costs equal, the keys that say
@@ -118,6 +122,7 @@ def settings(inputs: Snapshot) -> Mapping[str, object] | None:
         for path, value in one.items():
             # as JSON text, because a value may be a list, which is no key
             found.setdefault(path, {})[json.dumps(value, ensure_ascii=False)] = None
+    found = {path: each for path, each in found.items() if each.keys() - _UNSET}
     filled = inputs.study.template.texts
     texts = {
         ".".join(map(str, path)): [filled[path]]
@@ -133,9 +138,10 @@ def settings(inputs: Snapshot) -> Mapping[str, object] | None:
     sourced = [each for each in inputs.study.source_sheet.settings if each.source]
     others = {each.name: [each.text] for each in sourced if each.name.split(".")[0] in _BESIDE_TRIALS}
     sources = {each.name: str(each.source) for each in sourced}
-    matched = dict(_matched_settings(inputs.study))
+    matched, searched = dict(_matched_settings(inputs.study)), dict(_search_settings(inputs.study))
     sources |= dict.fromkeys(matched, "how costs are made equal") if sources else {}
-    return {"settings": texts | others | matched, "sources": sources} if texts else None
+    sources |= dict.fromkeys(searched, "how the search chooses points") if sources else {}
+    return {"settings": texts | others | matched | searched, "sources": sources} if texts else None
 
 
 def _owners(path: KeyPath, every: Sequence[Mapping[KeyPath, Any]]) -> str:
@@ -158,6 +164,29 @@ def _matched_settings(study: Study) -> Iterator[tuple[str, list[str]]]:
     yield "study.baseline", [f"{name}={level_name(level)}" for name, level in study.header.baseline.items()]
     yield "study.tolerance", [f"{size.tolerance:g}"]
     yield size.name, [f"{number} at {label}" for label, number in solved_sizes(study)]
+
+
+def _search_settings(study: Study) -> Iterator[tuple[str, list[str]]]:
+    """Yield how a search chooses its points.
+
+    They are its baseline and limits, the keys of [search], and all of its dimensions.
+    """
+    if study.search is None:
+        return
+    if study.baseline:
+        yield "study.baseline", [f"{name}={level_name(level)}" for name, level in study.baseline.items()]
+        yield "study.baseline_seeds", [str(len(study.point_seeds(study.baseline)))]
+    if study.header.bounds:
+        yield "study.limits", list(map(str, study.header.bounds))
+    settings = study.search.settings
+    for path, value in iter_leaves(("search",), settings.model_dump(mode="json", exclude={"space"})):
+        texts = value if isinstance(value, list) else [value]
+        if path == ("search", "direction"):
+            texts = [each.direction for each in settings.objectives]
+        if value is not None and texts:
+            yield ".".join(map(str, path)), [_unquoted(json.dumps(each)) for each in texts]
+    for name, dimension in study.dimensions.items():
+        yield f"search.space.{name}", [render(dimension)]
 
 
 def iter_settings(inputs: Snapshot) -> Iterator[TrialSettings]:

@@ -1,14 +1,18 @@
 """The files of a paper: all results by default, equal each time, and compiled where LaTeX is installed."""
 
+import json
 import re
+from dataclasses import replace
 
 import pytest
 
 from activemem import load_study
 from activemem.reporting.manuscript import check_text, paper_files, read_manuscript
+from activemem.storage import Store
 
 from ...latex import compile_latex
 from ...study_texts import replaced, study_text
+from ..conftest import made_row
 from .conftest import PAPER
 
 DOCUMENT = r"""\documentclass[twocolumn]{article}
@@ -103,6 +107,32 @@ def test_the_appendix_has_the_sizes_that_make_costs_equal(kept, tmp_path):
     solved = [source.size_matches[trial.id].size for trial in source.cells]
     assert solved[0] == solved[1] == 64 != solved[2]
     assert rf"\texttt{{filter}}~=~64 at sa, {solved[2]} at gru" in appendix
+
+
+def test_the_appendix_says_how_a_search_chose_its_points(tmp_path):
+    text = study_text(
+        study={"baseline": {"k": 3}, "baseline_seeds": 3, "limits": {"parameters": "<= 1e6"}},
+        model={"recipe": "conv(k={k})", "d_model": 16},
+        task={"name": "reverse"},
+        factors={"mixer": None, "task": None, "seed": [0]},
+        search={"sampler": "tpe", "trials": 4, "metric": "loss", "space": {"k": "choice(3, 5)"}},
+    )
+    (tmp_path / "tiny.toml").write_text(text, encoding="utf-8")
+    (tmp_path / "paper.toml").write_text('[paper]\nstudies = ["tiny.toml"]', encoding="utf-8")
+    study, store = load_study(text), Store(tmp_path / "results")
+    for number, trial in enumerate(study.point_trials({"k": 3})):
+        row = made_row(trial, {"loss": 1.0}, number)
+        store.write(replace(row, factors=json.dumps(dict(trial.levels))), [])
+    files = paper_files(read_manuscript(tmp_path / "paper.toml", lambda place: store))
+    appendix = files["appendix.tex"].decode().replace(r"\allowbreak{}", "")
+    for setting in (
+        *("study.baseline}~=~k=3", r"study.baseline\_seeds}~=~3", "study.limits}~=~parameters"),
+        *("search.sampler.name}~=~tpe", "search.trials}~=~4", "search.metric}~=~loss"),
+        *("search.direction}~=~min", "search.seed}~=~0", "search.space.k}~=~choice(3, 5)"),
+    ):
+        assert rf"\texttt{{{setting}" in appendix
+    assert "Seeds: 0; of the baseline also 1, 2." in appendix
+    assert "null" not in appendix
 
 
 def test_the_appendix_says_which_task_has_a_setting_that_the_others_lack(kept, tmp_path):
