@@ -263,4 +263,5 @@ def _unseen(labels: Mapping[str, Counter[str | None]]) -> Iterable[str]:
             names = ", ".join(quoted(name) for name in list(lacking)[:_MAX_NAMED])
             more = f" and {len(lacking) - _MAX_NAMED:,} more" if len(lacking) > _MAX_NAMED else ""
             count = f"{sum(lacking.values()):,} of {labels[split].total():,} labels"
-            yield f"{split}: {count} are of classes not in train: {names}{more}"
+            effect = "each adds an output that no training row uses, so these labels count as wrong"
+            yield f"{split}: {count} are of classes not in train: {names}{more}; {effect}"
