@@ -22,6 +22,7 @@ from ...errors import MAX_QUOTE_LENGTH, hint, nearest, printable
 from ...storage.errors import UnreadableError
 from ...storage.files import open_regular
 from ..catalog.datasets import CorpusError
+from ..text.units import plural
 
 MOST_FAULTS = 5
 """The number of a file's faults that are listed; further ones are counted."""
@@ -38,7 +39,7 @@ class RowsError(CorpusError):
 
     def __init__(self, faults: Sequence[str]) -> None:
         more = len(faults) - MOST_FAULTS
-        self.faults = (*faults[:MOST_FAULTS], *([f"… and {more:,} similar ones"] if more > 0 else []))
+        self.faults = (*faults[:MOST_FAULTS], *([f"… and {plural(more, 'more fault')}"] if more > 0 else []))
         super().__init__("\n".join(self.faults))
 
 

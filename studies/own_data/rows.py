@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ...errors import printable
 from ..catalog.datasets import HeldOutFractions
 from ..catalog.own_corpora import SPLITS, OwnLayout
-from .cells import Cells, RowsError, read_delimited, read_json_lines
+from .cells import MOST_FAULTS, Cells, RowsError, read_delimited, read_json_lines
 
 NOT_SCORED = "-100"
 """A token's label that is neither trained nor scored, as in Hugging Face `transformers`; null is equivalent.
@@ -144,10 +144,33 @@ class Row(NamedTuple):
     target: Any
 
 
-class Unlabelled(str):
-    """The fault of a missing label, in place of a row's target."""
+@dataclass(frozen=True, slots=True)
+class RowFault:
+    """A faulty value of a row. In place of a row's target, it is the fault of a missing label.
 
-    __slots__ = ()
+    `unit` is the word for a row, `number` that of the row, from 1. `file` is empty while it is not known.
+    """
+
+    unit: str
+    number: int
+    column: str
+    message: str
+    file: str = ""
+
+
+def describe_faults(faults: Iterable[RowFault]) -> list[str]:
+    """Describe faults of rows. Equal faults of several rows are one message."""
+    numbers: dict[tuple[str, str, str, str], list[int]] = {}
+    for each in faults:
+        numbers.setdefault((each.file, each.unit, each.column, each.message), []).append(each.number)
+    messages = list[str]()
+    for (file, unit, column, message), found in numbers.items():
+        more = f" and {len(found) - MOST_FAULTS:,} more" if len(found) > MOST_FAULTS else ""
+        rows = (
+            f"{unit}{'s' * (len(found) > 1)} {', '.join(f'{each:,}' for each in found[:MOST_FAULTS])}{more}"
+        )
+        messages.append(f"{f'{file}: ' if file else ''}{rows}, column {column}: {message}")
+    return messages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,36 +218,42 @@ def read_part(
     """Return the rows of one file, or of two line-aligned files.
 
     The rows have the split of their file, or the one in their split column. With `keep_unlabelled`, the
-    target of a dev or test row without a label is `Unlabelled`. Raise RowsError with the other faults,
-    without the file's name.
+    target of a dev or test row without a label is a `RowFault`. Raise RowsError with the other faults,
+    without the file's name. If they are in a split that has labels, missing ones are among them.
     """
     names = list(layout.columns) or ["source", "target"]
     columns = [*layout.columns, *([] if layout.split is None else [layout.split])]
     cells, readers = _read_cells(layout.form, data, columns), (kind.read_sequence, kind.read_target)
-    rows, faults = list[Row](), list[str]()
+    rows, faults = list[Row](), list[RowFault]()
     for number, values in zip(cells.numbers, zip(*cells.columns, strict=True), strict=True):
-        where, name, found = split, layout.split, list[Any]()
-        try:
-            if layout.split is not None and (where := read_split(values[-1], layout.split_names)) is None:
+        where = split
+        if layout.split is not None:
+            try:
+                where = read_split(values[-1], layout.split_names)
+            except ValueError as error:
+                faults.append(RowFault(cells.unit, number, layout.split, str(error)))
                 continue
-            if where in layout.left_out:
-                continue
-            for read in readers:
-                name = names[len(found)]
-                found.append(read(values[len(found)]))
-            if kind.aligned and (tokens := len(found[0].split())) != len(found[1]):
-                raise ValueError(f"expected {tokens:,} labels, one for each token, got {len(found[1]):,}")
-        except ValueError as error:
-            fault = f"{cells.unit} {number:,}, column {name}: {error}"
-            if keep_unlabelled and where != "train" and found and kind.labels and is_missing(values[1]):
-                rows.append(Row(where or split, found[0], Unlabelled(fault)))
-            else:
-                faults.append(fault)
-        else:
-            if None not in found:
-                rows.append(Row(where, *found))
+        if where is None or where in layout.left_out:
+            continue
+        found, wrong = list[Any](), list[RowFault]()
+        for name, read, value in zip(names, readers, values, strict=False):
+            try:
+                found.append(read(value))
+            except ValueError as error:
+                advice = f"; fill it in, or remove the {cells.unit}" if is_missing(value) else ""
+                wrong.append(RowFault(cells.unit, number, name, f"{error}{advice}"))
+        if not wrong and kind.aligned and (tokens := len(found[0].split())) != len(found[1]):
+            message = f"expected {tokens:,} labels, one for each token, got {len(found[1]):,}"
+            wrong.append(RowFault(cells.unit, number, names[1], message))
+        if not wrong and None not in found:
+            rows.append(Row(where, *found))
+        elif keep_unlabelled and where != "train" and kind.labels and is_missing(values[1]):
+            rows.append(Row(where, *(found or [""]), wrong.pop()))
+        faults += wrong
     if faults:
-        raise RowsError(faults)
+        labelled = {row.split for row in rows if not isinstance(row.target, RowFault)}
+        lacking = [row.target for row in rows if row.split in labelled and isinstance(row.target, RowFault)]
+        raise RowsError(describe_faults([*faults, *lacking]))
     return rows
 
 

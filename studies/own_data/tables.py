@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydantic import model_validator
@@ -23,9 +24,10 @@ from .rows import (
     PAIRS,
     TAGS,
     Row,
+    RowFault,
     RowKind,
     Tokens,
-    Unlabelled,
+    describe_faults,
     draw_split,
     iter_parts,
     read_part,
@@ -142,19 +144,19 @@ def _read_rows(
         try:
             data = [each[1] for each in read if each]
             for row in read_part(layout, kind, split, *data, keep_unlabelled=True):
-                if isinstance(row.target, Unlabelled):
-                    rows.append(row._replace(target=Unlabelled(f"{name}: {row.target}")))
+                if isinstance(row.target, RowFault):
+                    rows.append(row._replace(target=replace(row.target, file=name)))
                 else:
                     rows.append(row)
         except RowsError as error:
             unsound += 1
             for fault in error.faults:
                 reader.report(f"{name}: {fault}")
-    if unsound:
-        return None
     if kind.labels:
         rows, left_out = _leave_out_unlabelled(reader, rows)
         layout = layout.model_copy(update={"left_out": left_out})
+    if unsound:
+        return None
     if shares is not None:
         layout = _with_shares(reader, layout, shares, {row.split for row in rows})
         rows = [draw_split(layout, row) for row in rows]
@@ -175,7 +177,7 @@ def _leave_out_unlabelled(reader: Reader, rows: list[Row]) -> tuple[list[Row], t
     """
     labels: dict[str, set[Any]] = {split: set() for split in SPLITS}
     for row in rows:
-        if not isinstance(row.target, Unlabelled):
+        if not isinstance(row.target, RowFault):
             labels[row.split].update(row.target if isinstance(row.target, tuple) else (row.target,))
     unknown, counts = {"-1", -1.0, None} - labels["train"], Counter(row.split for row in rows)
     left_out = tuple(split for split in SPLITS[1:] if counts[split] and not labels[split] - unknown)
@@ -185,9 +187,8 @@ def _leave_out_unlabelled(reader: Reader, rows: list[Row]) -> tuple[list[Row], t
             "training rows are held out instead"
         )
     kept = [row for row in rows if row.split not in left_out]
-    if faults := [row.target for row in kept if isinstance(row.target, Unlabelled)]:
-        for fault in RowsError(faults).faults:
-            reader.report(fault)
+    for fault in describe_faults(row.target for row in kept if isinstance(row.target, RowFault)):
+        reader.report(fault)
     return kept, left_out
 
 

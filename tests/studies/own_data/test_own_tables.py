@@ -340,6 +340,8 @@ BAD = {
     "one.csv": "text,label\na,x\nb,x\n",
     "part.csv": "text,label,part\na,x,train\nb,y,held out\n",
     "few.csv": "text,label,part\na,x,train\nb,y,dev\nc,x,test\n",
+    "many.csv": "text,label\na,x\n" + ",x\n" * 7 + "a,\n,\n",
+    "some.csv": "text,label\na,x\n,y\nb,\n",
     "not.parquet": "PAR1 or what",
     "my.xlsx": "",
 }
@@ -367,6 +369,7 @@ BAD = {
         "imdb",
         {"dev": 0.1},
         {"path": "my.csv", "dev": 0.5, "test": 0.5},
+        {"train": "many.csv", "dev": "my.csv", "test": "some.csv"},
     ],
 )
 def test_faults_are_reported_with_their_file_line_and_column(folder, corpus, golden):
