@@ -248,7 +248,7 @@ def read_part(
         if not wrong and None not in found:
             rows.append(Row(where, *found))
         elif keep_unlabelled and where != "train" and kind.labels and is_missing(values[1]):
-            rows.append(Row(where, *(found or [""]), wrong.pop()))
+            rows.append(Row(where, found[0] if found else "", wrong.pop()))
         faults += wrong
     if faults:
         labelled = {row.split for row in rows if not isinstance(row.target, RowFault)}

@@ -299,8 +299,8 @@ def test_a_run_prints_what_is_odd_about_its_data_once_before_training(run, tmp_p
     result = run("study", "run", str(tmp_path / "study.toml"), "--local")
     assert result.exit_code == 0, result.stderr
     lines = result.stderr.splitlines()
-    golden(lines[:4])
-    assert [line[:10] for line in lines[4:6]] == ["1/2   done", "2/2   done"]
+    golden(lines[:5])
+    assert [line[:10] for line in lines[5:7]] == ["1/2   done", "2/2   done"]
     assert "warning" not in "".join(lines[4:])
 
 
