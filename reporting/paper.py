@@ -14,7 +14,7 @@ import polars as pl
 from ..errors import argument_fault, check_arguments, nearest_hint
 from ..storage import Store, open_store, store_fault
 from ..storage.rows import KEY_COLUMNS
-from ..studies.catalog.metrics import ANALYTIC_COSTS
+from ..studies.catalog.metrics import ANALYTIC_COSTS, BETTER_ARROWS
 from ..studies.catalog.published import (
     HIGHER_IS_BETTER_BY_UNIT,
     PublishedNumber,
@@ -42,7 +42,6 @@ from .tables.published import PAPER_ONLY_HEADING
 from .tables.table import Cell, CellStatus, ColumnKey, Footnotes, Table, TableError, build_table, iter_records
 
 _SIDES = {True: ", higher is better", False: ", lower is better", None: ""}
-_ARROWS = {True: " ↑", False: " ↓", None: ""}
 
 
 def published_tables_of(paper: str, name: str | None = None) -> tuple[PublishedTable, ...]:
@@ -292,7 +291,7 @@ def _caption(theirs: PublishedTable, units: Collection[str], remarks: Collection
 
 def _arrow(theirs: PublishedTable, column: str) -> str:
     units = {theirs.cells[row, column].unit for row in theirs.rows if (row, column) in theirs.cells}
-    return _ARROWS[HIGHER_IS_BETTER_BY_UNIT[units.pop()]] if len(units) == 1 else ""
+    return BETTER_ARROWS[HIGHER_IS_BETTER_BY_UNIT[units.pop()]] if len(units) == 1 else ""
 
 
 def _cell(number: PublishedNumber | None, notes: Footnotes, *, noted: bool) -> Cell:

@@ -16,7 +16,7 @@ from ...grammar.norms import NORMS
 from ...grammar.positions import POSITIONS
 from ...plugins import OWN, Registry, broken_plugins
 from ...studies.catalog.datasets import dataset_names
-from ...studies.catalog.metrics import METRICS, better_arrow
+from ...studies.catalog.metrics import BETTER_ARROWS, METRICS
 from ...studies.catalog.optimisers import OPTIMIZERS, SCHEDULES
 from ...studies.catalog.samplers import SAMPLERS, SCHEDULERS
 from ...studies.catalog.tasks import TASKS, AlgorithmicTask, GeneratedTask, require_task, task_names
@@ -241,7 +241,7 @@ def format_kind(page: NameListPage) -> list[str]:
             case TaskEntry():
                 rows.append((entry.name, entry.summary, entry.owner))
             case MetricEntry():
-                rows.append((entry.name + better_arrow(METRICS[entry.name]), entry.title, entry.owner))
+                rows.append((entry.name + BETTER_ARROWS[entry.higher_is_better], entry.title, entry.owner))
             case NameEntry(title=title, source=source):
                 heading = [entry.key]
                 text = f"{title} ({source})" if title and source else title or source

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from ...studies.catalog.metrics import Metric
+from ...studies.catalog.metrics import BETTER_ARROWS, Metric
 from ...studies.presentation.kinds import KeyFault, TableExtras, TableKind, describe_levels
 from ...studies.schema.design import Design
 from ...studies.schema.factors import SEED, level_name, level_names, level_text, one_line
@@ -72,7 +72,7 @@ class AggregateTable(ScoreKeys, TableKind):
 
 
 def _columns(spec: AggregateTable, scores: Scores) -> dict[str, str]:
-    arrow = " ↑" if scores.sign > 0 else " ↓"
+    arrow = BETTER_ARROWS[scores.sign > 0]
     found = {"iqm": f"IQM{arrow}", "mean": f"mean{arrow}", "median": f"median{arrow}"}
     if spec.target is not None:
         found["gap"] = "gap ↓"

@@ -12,8 +12,8 @@ import polars as pl
 
 from ...studies.catalog.metrics import (
     ANALYTIC_COSTS,
+    BETTER_ARROWS,
     Metric,
-    better_arrow,
     find_metric,
     with_sign,
 )
@@ -476,7 +476,7 @@ def metric_head(metric: Metric, words: str) -> str:
 
     It has the name, the settings, and an arrow that points to better values.
     """
-    return one_line(metric.name) + (f" ({words})" if words else "") + better_arrow(metric)
+    return one_line(metric.name) + (f" ({words})" if words else "") + BETTER_ARROWS[metric.higher_is_better]
 
 
 def _heads(levels: Sequence[Level]) -> dict[str, str]:

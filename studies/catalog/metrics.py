@@ -282,9 +282,8 @@ def find_metric(name: str, digits: Mapping[str, int] | None = None) -> Metric:
     return replace(found, name=name, title=title)
 
 
-def better_arrow(metric: Metric) -> str:
-    """Return " ↑" if higher values are better, " ↓" if lower values are better, else ""."""
-    return {True: " ↑", False: " ↓", None: ""}[metric.higher_is_better]
+BETTER_ARROWS = {True: " ↑", False: " ↓", None: ""}
+"""The arrow after the name of a metric, by whether higher values are better."""
 
 
 def format_number(value: float, decimals: int) -> str:
