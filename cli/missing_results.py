@@ -153,6 +153,14 @@ def _describe_changes(store: Store, trials: Collection[str], study: Study) -> st
     return describe_changed_settings(rows.filter(has_trial(trials)), study)
 
 
+def other_versions(study: Study, store: Store) -> frozenset[str] | None:
+    """Return the ids of a study's stored trials with other settings, data or code.
+
+    None for a search and a path, whose trials are not known in advance.
+    """
+    return None if study.search is not None or study.design.kind == "path" else stale_part(study, store)
+
+
 def note_stale_trials(results: StudyResults) -> None:
     """Print a note to standard error if the store has trials of other versions of a study.
 
@@ -161,11 +169,9 @@ def note_stale_trials(results: StudyResults) -> None:
     """
     study, store = results.study, results.store
     is_from_file = study.document.path is not None
-    if study.search is not None or study.design.kind == "path":
-        return
     if is_from_file and study.document.overrides:
         return
-    if stale := stale_part(study, store):
+    if stale := other_versions(study, store):
         argument = _study_argument(study, store) if is_from_file else study.name
         see = _command(store, "study", "forget", argument, stale=True, dry_run=True)
         have = f"the store has {plural(len(stale), 'trial')} of other versions of {study.name}"

@@ -32,7 +32,7 @@ from ...studies.searches.words import left_out
 from ...studies.study import Study, shipped_studies
 from ...studies.text.errors import StudyError
 from ...studies.text.units import align_columns, format_duration, labelled_lines, plural
-from ..missing_results import failure_help
+from ..missing_results import failure_help, other_versions
 from ..output import fit_line, output_width
 from . import trial_lines
 from .trial_lines import TrialNameColumns
@@ -163,7 +163,9 @@ def status_keys(study: str, title: str, status: StudyStatus) -> dict[str, object
 def page_keys(results: StudyResults) -> dict[str, object]:
     """Return the keys of `study status --json`, with the status of a study read from its store."""
     study, found = results.study, results.points
+    others = other_versions(study, results.store)
     return status_keys(study.name, study.title, results.status) | {
+        "other_versions": None if others is None else len(others),
         "best": found.best() if found else (),
         "left_out": [{"points": count, "reason": why} for count, why in left_out(found)] if found else (),
     }

@@ -156,6 +156,7 @@ def test_status_as_json(run, tiny):
         "reached": [],
         "missing_weights": 0,
         "stale": 0,
+        "other_versions": 0,
         "reasons": {"not a number at epoch 1": 1},
         "waiting": [],
         "best": [],

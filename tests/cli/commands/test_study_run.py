@@ -266,6 +266,7 @@ def test_trials_of_other_versions_of_a_study_are_counted_and_forgotten_alone(run
     run("study", "run", tiny, *few, "--set", "train.epochs=1")
     run("study", "run", tiny, *few)
     golden(run("study", "status", "tiny").stderr)
+    assert json.loads(run("study", "status", "tiny", "--json").stdout)["other_versions"] == 4
     assert run("study", "plan", tiny).stderr.splitlines()[-1].endswith("forget tiny.toml --stale --dry-run")
     assert not run("study", "plan", tiny, "--set", "train.epochs=3").stderr.count("--stale")
     part = ("study", "forget", tiny, "--stale")
