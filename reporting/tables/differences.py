@@ -12,7 +12,7 @@ from itertools import combinations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ...studies.catalog.metrics import Metric, find_metric, is_target
+from ...studies.catalog.metrics import ANALYTIC_COSTS, Metric, find_metric, is_target
 from ...studies.planning.final_values import ValueStatus
 from ...studies.presentation.kinds import describe_levels, fixed_levels
 from ...studies.presentation.metric_words import (
@@ -302,11 +302,13 @@ def caption_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[str, ...
     """Return the sentences of the caption of a table with these cells."""
     spec, columns, counts, match = made.spec, made.columns, made.counts, made.published_match
     settings, tallies = made.settings, made.tallies.values()
+    # a count, such as parameters, is the same for all seeds, and known for those that are not trained
+    trained = [tally for place, tally in made.tallies.items() if place[2] not in ANALYTIC_COSTS]
     subject = caption_start(spec.caption, [column.metric for column in columns])
     shown = [SEED, *filter(None, (spec.rows, spec.columns, *spec.over))]
     fixed = fixed_levels([trial.levels for trial in made.shown_trials], shown, made.study.design)
     at = f", at {describe_levels(fixed)}" if fixed else ""
-    sentences = [f"{subject}{_average(spec, made.levels, tallies)}{at}."]
+    sentences = [f"{subject}{_average(spec, made.levels, trained or tallies)}{at}."]
     if other := next((cell.metric for cell in cells if cell.metric), ""):
         title = with_true_title(find_metric(other), settings)[0].title
         sentences.append(f"In parentheses, as a fallback: {title[0].lower()}{title[1:]}.")

@@ -84,6 +84,11 @@ def test_cells_show_the_seeds_of_the_looks_that_they_have_reached(tmp_path):
     assert "95 % interval" in table.caption[2]
 
 
+def test_a_count_that_needs_no_training_adds_no_seeds_to_the_caption(tmp_path):
+    table = {**TABLE, "value": ["loss", "parameters"], "smallest_difference": {"loss": 0.5}}
+    assert "mean ± s.d. of 3 seeds" in table_of(*grown(tmp_path / "first", table=table)).caption[0]
+
+
 def test_an_added_seed_that_failed_is_reported_and_no_more_are_added_for_its_difference(tmp_path, golden):
     study, store = grown(tmp_path, more={"sa": 12, "conv(k=9)": 4})
     later = study.with_later_seeds().cells
