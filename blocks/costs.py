@@ -14,7 +14,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from traceback import walk_tb
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -313,6 +313,7 @@ def _inputs(config: ModelConfig, batch: int, length: int) -> Tensor:
     return torch.zeros(batch, length, dtype=torch.int64)
 
 
+@lru_cache(maxsize=64)
 def _build(node: BlockNode, config: ModelConfig) -> tuple[Block, Context]:
     context = Context(config=config)
     with torch.device("meta"):
@@ -662,6 +663,10 @@ def _empty(layout: Any) -> Any:  # noqa: ANN401 -- as `_layout` returns it
     return None if layout is None else tuple(map(_empty, layout))
 
 
+_CONVOLUTION = torch.ops.aten.convolution.default
+_CONVOLUTION_BACKWARD = torch.ops.aten.convolution_backward.default
+
+
 class _AllocationMode(_MeasuringMode):
     """A torch mode that counts the bytes of tensors in use (`live`) and their maximum (`peak`).
 
@@ -670,11 +675,11 @@ class _AllocationMode(_MeasuringMode):
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
-        self._seen = _storages(model)
-        gradients = [each.grad for each in model.parameters() if each.grad is not None]
-        self.live = self.peak = sum(each.nbytes for each in gradients)
-        for each in gradients:
-            self._watch(each.untyped_storage(), each.nbytes)
+        self._sizes = {weakref.ref(each): 0 for each in _storages(model)}  # memory that is in use
+        self.live = self.peak = 0
+        for parameter in model.parameters():
+            if parameter.grad is not None:
+                self._count(parameter.grad)
 
     def __torch_dispatch__(
         self,
@@ -684,24 +689,24 @@ class _AllocationMode(_MeasuringMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:  # noqa: ANN401 -- whatever the function returns
         found = _call_once(func, args, kwargs or {})
-        if func is torch.ops.aten.convolution.default:
+        if func is _CONVOLUTION:
             found = _laid_out_like(args[0], found)
-        elif func is torch.ops.aten.convolution_backward.default:
+        elif func is _CONVOLUTION_BACKWARD:
             found = tuple(map(_laid_out_like, (args[1], args[2], None), found))
         for tensor in _tensors(found):
-            if (storage := tensor.untyped_storage()) not in self._seen:
-                self.live += storage.nbytes()
-                self.peak = max(self.peak, self.live)
-                self._watch(storage, storage.nbytes())
+            self._count(tensor)
         return found
 
-    def _watch(self, storage: torch.UntypedStorage, count: int) -> None:
-        self._seen[storage] = True
+    def _count(self, tensor: Tensor) -> None:
+        """Count a tensor's memory once. It is free when no tensor uses its storage any more."""
+        storage = tensor.untyped_storage()
+        if weakref.ref(storage) not in self._sizes:
+            self._sizes[weakref.ref(storage, self._free)] = size = storage.nbytes()
+            self.live += size
+            self.peak = max(self.peak, self.live)
 
-        def free() -> None:
-            self.live -= count
-
-        weakref.finalize(storage, free)  # the memory is free when no tensor uses the storage
+    def _free(self, storage: weakref.ref[torch.UntypedStorage]) -> None:
+        self.live -= self._sizes.pop(storage)
 
 
 @contextmanager
