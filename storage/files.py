@@ -12,50 +12,10 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from .errors import UnreadableError
-
-
-@cache
-def this_machine() -> str | None:
-    """Return an identifier of this machine since its last boot; None if unknown.
-
-    It also identifies the process namespace.
-    """
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
-    except OSError:
-        return None
-
-
-def is_running(pid: int, started: str | None) -> bool:
-    """Return whether a process with this pid and start time runs here. Return True if this is unknown."""
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except OSError:  # the process belongs to another user, so more may be hidden
-        pass
-    found = process_start(pid)
-    # the system may have given the pid to a new process
-    return found is None or found == started
-
-
-def process_start(pid: int) -> str | None:
-    """Return when a process began, in ticks since the machine's boot.
-
-    It is "" for a process that has ended, and None if the system does not report it.
-    """
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    state, *fields = stat.rpartition(")")[2].split()  # the process's name before it may have any characters
-    return "" if state in "ZX" else fields[18]
 
 
 def temporary_name(name: str) -> str:

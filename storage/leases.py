@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Final
 from weakref import WeakSet
@@ -31,7 +32,6 @@ from pydantic import Field
 
 from .checksums import Record, decode_record, encode_record
 from .errors import DamagedError, UnreadableError
-from .files import is_running, process_start, this_machine
 from .place import Layout, Place, entries, store_time
 
 LEASE_S: Final = 60.0
@@ -297,6 +297,45 @@ def _exists(place: Place, path: Path) -> bool:
     except UnreadableError:  # such as a folder, in whose place no lease can be created
         return True
     return True
+
+
+@cache
+def this_machine() -> str | None:
+    """Return an identifier of this machine since its last boot; None if unknown.
+
+    It also identifies the process namespace.
+    """
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return None
+
+
+def is_running(pid: int, started: str | None) -> bool:
+    """Return whether a process with this pid and start time runs here. Return True if this is unknown."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:  # the process belongs to another user, so more may be hidden
+        pass
+    found = process_start(pid)
+    # the system may have given the pid to a new process
+    return found is None or found == started
+
+
+def process_start(pid: int) -> str | None:
+    """Return when a process began, in ticks since the machine's boot.
+
+    It is "" for a process that has ended, and None if the system does not report it.
+    """
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    state, *fields = stat.rpartition(")")[2].split()  # the process's name before it may have any characters
+    return "" if state in "ZX" else fields[18]
 
 
 def this_process(run: str) -> Owner:
