@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,6 +23,7 @@ from ...studies.catalog.metrics import METRICS_AND_COSTS, find_metric
 from ...studies.resolve.template import HOLE_PATTERN, TRIAL_TABLES, iter_texts
 from ...studies.schema.factors import SEED, level_key, one_line
 from ...studies.schema.limits import is_known_before
+from ...studies.schema.reported_metrics import missing_metric
 from ...studies.schema.search_settings import (
     DATA,
     EPOCHS,
@@ -197,6 +199,8 @@ def _preface(
         " this study. With activemem study run FILE --until-decided seeds are added"
         " while a claim is undecided."
     )
+    if any(each.name.startswith("test_") for each in _reported(study, found)):
+        yield toml_comment("The claims are on the test split, because the dev split has chosen the points.")
     yield ""
 
 
@@ -256,6 +260,7 @@ def _goal_words(metric: str, point: FoundPoint) -> str:
 def _shown(study: Study, found: SearchPoints, *, has_baseline: bool) -> Iterator[str]:
     across = study.search.settings.across if study.search else ()
     goals = [goal.name for goal in found.goals if goal.name in METRICS_AND_COSTS]
+    goals += [each.name for each in _reported(study, found) if each.name in METRICS_AND_COSTS]
     keys: dict[str, Any] = {
         "name": "winners",
         "rows": POINT,
@@ -266,6 +271,19 @@ def _shown(study: Study, found: SearchPoints, *, has_baseline: bool) -> Iterator
     yield toml_table("[[table]]", {**keys, **({BASELINE: BASELINE} if has_baseline else {})})
 
 
+def _reported(study: Study, found: SearchPoints) -> list[SearchObjective]:
+    """Return the objectives, each on the test split if the search has used its value on the dev split.
+
+    The dev split has chosen the points, so its values flatter them.
+    """
+    settings = [trial.settings for trial in study.boundary_trials()]
+    tested = [replace(goal, name=goal.name.replace("dev_", "test_", 1)) for goal in found.goals]
+    return [
+        test if goal.name.startswith("dev_") and not missing_metric(test.name, settings) else goal
+        for goal, test in zip(found.goals, tested, strict=True)
+    ]
+
+
 def _claims(
     study: Study, found: SearchPoints, winners: Sequence[FoundPoint], baseline: Mapping[str, Level]
 ) -> Iterator[str]:
@@ -273,7 +291,7 @@ def _claims(
 
     If the search has no baseline, the claim is that the first winner is the best.
     """
-    measured = [goal for goal in found.goals if not is_known_before(goal.name)]
+    measured = [goal for goal in _reported(study, found) if not is_known_before(goal.name)]
     across = study.search.settings.across if study.search else ()
     if baseline:
         for number, _ in enumerate(winners, 1):

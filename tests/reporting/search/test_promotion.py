@@ -280,3 +280,24 @@ def test_the_winners_of_rungs_that_are_settings_are_trained_with_all_of_them(tmp
             keep(store, trial, metrics=(("loss", float(loss)),), settings=settings, factors=factors)
     winners = load_study(StudyResults(study, store).promote(best=2))
     assert {trial.settings.train.steps_per_epoch for trial in winners.trials} == {27}
+
+
+def test_what_the_dev_split_has_chosen_is_claimed_of_the_test_split(tmp_path):
+    text = study_text(
+        study={"baseline": {"k": 3}},
+        model={"recipe": "conv(k={k})"},
+        task={"name": "mqar", "length": 32, "pairs": 4},
+        search={"trials": 2, "metric": "dev_loss", "space": {"k": "choice(3, 5)"}},
+        train={"curriculum": None},
+        factors={"mixer": None, "task": None, "seed": [0]},
+    )
+    study, store = load_study(text), Store(tmp_path)
+    for k in (3, 5):
+        (trial,) = study.point_trials({"k": k})
+        settings, factors = trial.settings.model_dump_json(), json.dumps(dict(trial.levels))
+        keep(store, trial, metrics=(("dev_loss", 1 / k),), settings=settings, factors=factors)
+    winners = load_study(StudyResults(study, store).promote(best=1))
+    assert winners.tables[0].value == ("dev_loss", "test_loss", "parameters")
+    assert [claim.spec.holds for claim in winners.claims] == [
+        "test_loss[point=best_1] < test_loss[point=baseline]"
+    ]
