@@ -52,7 +52,10 @@ _MAX_TRIAL_NAME_WIDTH = 42
 
 STOPPING_MESSAGE = f"stopping at the next step, or in {GRACE_S:g} s … (Ctrl-C again: at once)"
 
-RAY_MESSAGE = "starting Ray … it trains several models at once (--local: one after the other)"
+RAY_MESSAGE = (
+    "starting Ray … its processes load torch, often for 10 to 40 s; it trains several models at once "
+    "(--local: one after the other)"
+)
 
 RAY_AGAIN_MESSAGE = "starting Ray again (attempt {attempt}): its processes exceeded Ray's start timeout …"
 

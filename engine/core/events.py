@@ -332,7 +332,7 @@ class NotebookProgress(Listener):
         self._progress.on_planned(trials)
 
     def starting_ray(self, attempt: int) -> None:
-        self._refresh("starting Ray … (Ray trains several models at once, local=True one after the other)")
+        self._refresh("starting Ray … its processes load torch (local=True: one model after the other)")
 
     def stopping(self) -> None:
         self._note = "stopping …"
