@@ -160,7 +160,11 @@ def _print_summary(
     study = follow_rounds(request.study, store)
     now = StudyResults(study, store).status
     ended = f"{plural(summary.ran, 'trial')} ended in {format_duration(seconds)}"
-    heading = f"{request.study.name}: {now.summary()} · {ended}"
+    part = "shard" if request.options.shard else "part" if request.options.only else ""
+    own = request.trial_ids or ()
+    left = sum(now.stored.get(trial, "incomplete") == "incomplete" for trial in own)
+    of_part = f" · {left} of the {plural(len(own), 'trial')} of this {part} left" if part else ""
+    heading = f"{request.study.name}: {now.summary()}{of_part} · {ended}"
     for line in (*wrap(heading, WIDTH, subsequent_indent="  "), *explain_failures(study, store, now)):
         print_stderr(line)
     for reason in summary.given_up:

@@ -64,11 +64,13 @@ def test_a_part_of_a_study_runs_alone_and_the_study_stays_whole(run, tiny):
     )
     assert not Path("results").exists()
     result = run("study", "run", tiny, "--local", "--only", "task=not", "--only", "mixer=conv")
-    *lines, summary, _ = without_times(result.stderr).splitlines()
+    *lines, summary, more, _ = without_times(result.stderr).splitlines()
     assert [line.split()[2:7] for line in lines] == [
         ["conv", "not", "seed", seed, "max_length"] for seed in "01"
     ]
-    assert summary == "tiny: 2 of 8 trials done · 6 left · 2 trials ended in ?"
+    assert f"{summary} {more.strip()}" == (
+        "tiny: 2 of 8 trials done · 6 left · 0 of the 2 trials of this part left · 2 trials ended in ?"
+    )
     assert run("study", "status", "tiny").stdout.splitlines()[1] == "2 of 8 trials done · 6 left"
 
 
@@ -259,6 +261,11 @@ def test_trials_of_another_version_of_a_study_are_forgotten_only_with_all(run, t
     assert run(*part).stdout.splitlines()[0] == "tiny: 4 trials removed"
     golden(run(*part).stdout)
     assert run("study", "forget", tiny).stdout.splitlines()[0] == "tiny: 4 trials removed"
+
+
+def test_a_run_of_a_part_says_what_is_left_of_it(run, tiny):
+    told = run("study", "run", tiny, "--local", "--only", "seed=0", "--max-trials", "1").stderr
+    assert "1 of 8 trials done · 7 left · 3 of the 4 trials of this part left" in " ".join(told.split())
 
 
 def test_trials_of_other_versions_of_a_study_are_counted_and_forgotten_alone(run, tiny, golden):
