@@ -32,7 +32,8 @@ class TrialNameColumns:
     There is one column for each factor and one for the seed, over all trials added so far. If they do not fit
     into a line, first the factors are left out whose levels follow from those of `labels`. Then factors with
     one level and the arguments of blocks are left out, and then the names before numbers. At last the middles
-    of the widest texts are left out, so that they still differ if possible.
+    of the widest texts are left out, or these begin with the numbers of their levels, so that they still
+    differ.
     """
 
     def __init__(self, trials: Iterable[Trial] = (), labels: Sequence[str] = ()) -> None:

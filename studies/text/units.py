@@ -138,6 +138,7 @@ def abbreviate_all(texts: Sequence[str], width: int) -> list[str]:
 
     Different texts stay different. A third of the width is kept for the end of a text, or as much of it as
     keeps texts different. Texts that differ only in their middle lose the beginning that they share instead.
+    If all this leaves some alike, each begins with its number.
     """
     if all(len(text) <= width for text in texts):
         return list(texts)
@@ -158,8 +159,11 @@ def abbreviate_all(texts: Sequence[str], width: int) -> list[str]:
     at_the_end = ([abbreviated(text, end) for text in texts] for end in ends)
     first = next(at_the_end)
     inside = ([without_shared(*each, kept) for each in zip(texts, first, strict=True)] for kept in ends)
-    candidates = chain(at_the_end, inside)
-    return next((short for short in chain([first], candidates) if len(set(short)) == len(set(texts))), first)
+    candidates = chain([first], at_the_end, inside)
+    if found := next((short for short in candidates if len(set(short)) == len(set(texts))), None):
+        return found
+    numbers = [f"{texts.index(text) + 1}: " for text in texts]
+    return [truncate(number + text, width) for number, text in zip(numbers, texts, strict=True)]
 
 
 def format_reach(value: Reach) -> str:

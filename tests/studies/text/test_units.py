@@ -97,6 +97,14 @@ def test_texts_that_are_squeezed_still_differ_where_some_place_of_the_sign_allow
     assert abbreviate_all(["recall_addition", "recall_multiplication"], 6) == ["…ition", "…ation"]
     assert abbreviate_all(["length=1000", "length=5000", "length"], 7) == ["le…1000", "le…5000", "length"]
     assert abbreviate_all(["sa", "sa sa"], 1) == ["…", "…"]
+    recipes = (
+        "(gla(short_conv=3) >> ff(32))",
+        "(gla(a=2) >> ff(32))",
+        "gla(short_conv=3)",
+        "(conv(k=3) >> ff(32))",
+    )
+    short = abbreviate_all([f"2 * {each} >> mean_pool" for each in recipes], 15)
+    assert len(set(short)) == len(recipes)
 
 
 def test_texts_that_differ_in_their_middle_lose_the_beginning_that_they_share():
