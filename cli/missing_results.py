@@ -15,6 +15,7 @@ from ..plugins import loaded_files
 from ..storage import Store
 from ..storage.rows import KEY_COLUMNS, has_trial
 from ..studies.last_run import load_last_run, other_results
+from ..studies.planning.final_values import NOT_A_NUMBER
 from ..studies.planning.reused_trials import describe_changed_settings, describe_stale, find_stale_trials
 from ..studies.planning.status import StudyStatus, read_statuses, study_outcomes
 from ..studies.planning.trials_to_run import stale_part
@@ -63,7 +64,7 @@ def failure_help(study: Study, store: Store, reasons: Iterable[str]) -> list[str
     page = _command(store, "report", "build", study.name)
     again = train_command(study, store, retry_failed=True)
     lines = [f"  tracebacks, on a page: {page}", f"  train them again: {again}"]
-    if any(reason.startswith("not a number") for reason in reasons):
+    if any(reason.startswith(NOT_A_NUMBER) for reason in reasons):
         lines.append("  against diverging: a lower [train] lr, warm-up in schedule, or clip_norm = 1.0")
     return lines
 

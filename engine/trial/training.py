@@ -17,6 +17,7 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from ...errors import ActivememError
 from ...studies.catalog.optimisers import OwnScheduleSettings, PluginSchedule, ScheduleSettings
+from ...studies.planning.final_values import NOT_A_NUMBER
 from ...studies.schema.settings import TrialSettings
 from ..core.models import AnyModel, check_precision, checkpoint_activations, float32_products, sequence_flops
 from ..core.process import DeviceStream, Interruption, derive_seed
@@ -141,7 +142,7 @@ class Training:
             stopping = self.stopping.after_steps(loss)
             try:
                 if not all(map(math.isfinite, (loss, *terms.values()))):
-                    raise NotANumberError(f"not a number at epoch {stopping.epoch}")
+                    raise NotANumberError(f"{NOT_A_NUMBER} at epoch {stopping.epoch}")
                 measured, stopping = evaluate_epoch(
                     self.objective, self.trained, stopping, self.callbacks, trained=trained, step=self.step
                 )

@@ -7,8 +7,7 @@ recipe, counts in each of them.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal
@@ -38,7 +37,13 @@ from ...studies.claims.comparisons import (
 )
 from ...studies.claims.interim_tests import seeds_at_looks
 from ...studies.claims.reader import cell_key
-from ...studies.planning.final_values import ValueStatus, cost_per_epoch, smallest_step, trial_values
+from ...studies.planning.final_values import (
+    ValueStatus,
+    cost_per_epoch,
+    count_reasons,
+    smallest_step,
+    trial_values,
+)
 from ...studies.planning.reused_trials import find_stale_trials
 from ...studies.resolve.costs import counted_cost, model_cost, reachable_length
 from ...studies.resolve.trial import CellKey, Trial
@@ -321,8 +326,8 @@ class CellResults:
                 notes.append(
                     MissingTrials(where=where, what=f"{cell_label(own)} is its best by {picked.pick_by}")
                 )
-            counted = Counter(why for seed, why in answer.remarks.items() if seed in paired)
-            notes += _counted(counted, answer.where, len(paired))
+            whys = [why for seed, why in answer.remarks.items() if seed in paired]
+            notes += _counted(whys, answer.where, len(paired))
         return tuple(dict.fromkeys(notes))
 
     def step(self, comparison: Comparison) -> float:
@@ -510,14 +515,14 @@ class CellResults:
                 ends[seed] = (value, value)
             elif status == ValueStatus.DIVERGED and worst is not None:
                 ends[seed] = (worst, worst)
-                remarks[seed] = f"{why}; it ranks as the worst"
+                remarks[seed] = why
             elif seed in self.seeds or status in _ENDED:
                 missing[seed] = why
         where = self._where(quantity.cell, quantity.metric)
         count = len(self.seeds) if len(ends) < len(self.seeds) else len(ends) + len(missing)
         return CellValues(
             ends=ends,
-            gaps=_counted(Counter(missing.values()), where, count),
+            gaps=_counted(missing.values(), where, count),
             missing=frozenset(missing),
             remarks=remarks,
             where=where,
@@ -530,9 +535,9 @@ class CellResults:
         return cell_label(tuple(pair for pair in cell if pair[0] in self._varied)) or metric
 
 
-def _counted(seeds: Counter[str], where: str, count: int) -> tuple[MissingTrials, ...]:
+def _counted(whys: Iterable[str], where: str, count: int) -> tuple[MissingTrials, ...]:
     of = f" of {count} seeds" if count > 1 else " seed"
-    return tuple(MissingTrials(where=where, what=f"{n}{of} {why}") for why, n in seeds.items())
+    return tuple(MissingTrials(where=where, what=f"{n}{of} {why}") for why, n in count_reasons(whys).items())
 
 
 def _limits(metric: Metric, trial: Trial | None) -> Ends:
@@ -546,9 +551,7 @@ def _limits(metric: Metric, trial: Trial | None) -> Ends:
 def _worst_value(metric: Metric) -> float | None:
     if metric.higher_is_better is None:
         return None
-    if not metric.higher_is_better:
-        return math.inf
-    return 0.0 if metric.is_share else -math.inf
+    return -math.inf if metric.higher_is_better else math.inf
 
 
 def _total(values: list[float]) -> float:

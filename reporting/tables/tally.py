@@ -6,7 +6,7 @@ They are values of one metric, from the cell's trials.
 from __future__ import annotations
 
 from array import array
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from ...studies.planning.final_values import (
     ValueStatus,
     combined_status,
     cost_per_epoch,
+    count_reasons,
     find_outcomes,
     smallest_step,
     values_at,
@@ -119,8 +120,8 @@ class Tally:
         return [
             why if self.trials == 1 else f"{n} of {self.trials} {noun} {why}"
             for kind in ValueStatus
-            for (status, why), n in Counter(self.gaps).items()
-            if status == kind and (n < self.trials or kind not in _SELF_EXPLANATORY)
+            for why, n in count_reasons(why for status, why in self.gaps if status == kind).items()
+            if n < self.trials or kind not in _SELF_EXPLANATORY
         ]
 
 

@@ -15,6 +15,7 @@ all numbers.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any
@@ -57,6 +58,13 @@ DIVERGED = "diverged"
 
 LOST_SHARE = 0.5
 """A training diverged if it lost more than this share of its loss's improvement since the first epoch."""
+
+NOT_A_NUMBER = "not a number"
+"""The first words of the reason of a training that failed since its loss was no number. It diverged."""
+
+_DIVERGED_START = "diverged: "
+
+_HAS_NAN = pl.col("reason").str.starts_with(NOT_A_NUMBER).fill_null(value=False)
 
 MIN_RISE = 0.1
 """A relative rise of the loss below this counts as noise."""
@@ -224,12 +232,16 @@ def values_at(
         ends = ends.with_columns(value=pl.coalesce("last", "value"))
     found = places.hstack(ends.drop("trial").select(pl.all().gather(places["place"])))
     stored, value = pl.col("status"), pl.col("value")
-    diverged = pl.lit(value=False) if metric in COSTS else pl.col("diverged").is_not_null()
+    is_cost = metric in COSTS
+    diverged = pl.lit(value=False) if is_cost else pl.col("diverged").is_not_null()
+    broken = pl.lit(value=False) if is_cost else (stored == "failed") & _HAS_NAN
     status = (
         pl.when(stored.is_null() & pl.col("trial").is_in(list(begun)))
         .then(pl.lit(ValueStatus.BEGUN))
         .when(stored.is_null())
         .then(pl.lit(ValueStatus.MISSING))
+        .when(broken)
+        .then(pl.lit(ValueStatus.DIVERGED))
         .when(stored != "done")
         .then(stored)
         .when(value.is_finite())
@@ -247,6 +259,17 @@ def values_at(
     is_done = bool((found["status"] == ValueStatus.DONE).all())
     why = pl.lit("") if is_done else _why(study, metric)  # saves most of the time of large studies
     return found.select("trial", "seed", "value", "status", why=why)
+
+
+def count_reasons(whys: Iterable[str]) -> dict[str, int]:
+    """Count equal reasons for missing values. All diverged trainings have one reason, with one example."""
+    counts = Counter(whys)
+    diverged = [why for why in counts if why.startswith(_DIVERGED_START)]
+    found = {why: count for why, count in counts.items() if why not in diverged}
+    if diverged:
+        more = sum(counts[why] for why in diverged) - 1
+        found[diverged[0] + (f"; and {more} more" if more else "")] = more + 1
+    return found
 
 
 def final_value(metric: str) -> pl.Expr:
@@ -300,7 +323,9 @@ def _why(study: str, metric: str) -> pl.Expr:
     reason = pl.col("reason").map_elements(first_line, return_dtype=pl.String).fill_null("no reason stored")
     named = pl.col("status").is_in([ValueStatus.DIVERGED, ValueStatus.CENSORED])
     number = pl.when(named).then("value").map_elements(find_metric(metric).format, return_dtype=pl.String)
-    strayed = pl.format("diverged: the loss of seed {} {}; it has {}", "seed", "diverged", number)
+    rose = pl.format(f"the loss of seed {{}} {{}}, its {metric} is {{}}", "seed", "diverged", number)
+    broke = pl.format("the loss of seed {} was {}", "seed", reason)
+    strayed = pl.format(f"{_DIVERGED_START}{{}}", pl.coalesce(rose, broke))
     lossy = ", because its tokens lose text" if metric.endswith(_FAMILY) else ""
     words = {
         ValueStatus.DONE: "",

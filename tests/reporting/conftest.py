@@ -29,7 +29,7 @@ STUDY = study_text(
 # By mixer and task, for each seed: a value, "failed: why", "pruned: why", or None where it has not run.
 EVERYTHING: Mapping[tuple[str, str], tuple[float | str | None, ...]] = {
     ("sa", "sort"): (14.0, 15.0, 16.0),
-    ("sa", "reverse"): (41.0, 43.5, "failed: not a number at epoch 8"),
+    ("sa", "reverse"): (41.0, 43.5, "failed: disk is full at epoch 8"),
     ("sa", "copy"): (103.96, 104.0, 104.0),
     ("conv(k=20)", "sort"): (20.0, 30.0, 40.0),
     ("conv(k=20)", "reverse"): (19.0, None, None),
@@ -39,7 +39,7 @@ EVERYTHING: Mapping[tuple[str, str], tuple[float | str | None, ...]] = {
     )
     * 3,
     ("persistent_conv(k=20) + sa", "reverse"): ("pruned: behind the others at epoch 1",) * 3,
-    ("persistent_conv(k=20) + sa", "copy"): (5.0, "failed: not a number at epoch 8", None),
+    ("persistent_conv(k=20) + sa", "copy"): (5.0, "failed: disk is full at epoch 8", None),
     ("conv(k=3) + conv(k=5)", "reverse"): (7.0, 7.0, float("nan")),
 }
 
@@ -93,7 +93,7 @@ def forms() -> tuple[Study, pl.DataFrame, frozenset[str]]:
         noise = NOISE[(seed + 3 * list(LEVELS).index(mixer)) % 8]
         end: float | str = LEVELS[mixer] + noise + (4 if high and task == "sort" else 0)
         if high and mixer == "conv(k=20)":
-            end = "failed: not a number at epoch 1"
+            end = "failed: disk is full at epoch 1"
         if task == "addition" and mixer == "conv(k=3) + conv(k=5)":
             begun.update([trial.id] if seed < 2 else [])
             continue

@@ -13,7 +13,7 @@ from activemem.storage import MetricRow, Store
 from ..study_texts import study_text
 from .conftest import made_row
 
-TOLD = "1 of 3 seeds diverged: the loss of seed 1 rose from 3.98 to 5.59; it has 5,302.7"
+TOLD = "1 of 3 seeds diverged: the loss of seed 1 rose from 3.98 to 5.59, its test_perplexity is 5,302.7"
 SOUND = (6.2, 4.5, 3.9)
 STUDY = study_text(
     model={"recipe": "{model}"},
@@ -61,7 +61,7 @@ def test_a_claim_counts_a_seed_that_diverged_as_the_worst_and_names_it(found):
     (claim,) = found.check_claims()
     assert claim.verdict is Verdict.UNDECIDED
     assert claim.findings[0].gaps == ()
-    assert [note.what for note in claim.findings[0].notes] == [f"{TOLD}; it ranks as the worst"]
+    assert [note.what for note in claim.findings[0].notes] == [TOLD]
 
 
 def test_a_paper_cannot_quote_a_number_that_a_diverged_seed_makes_infinite(found, tmp_path):

@@ -93,7 +93,7 @@ def test_an_added_seed_that_failed_is_reported_and_no_more_are_added_for_its_dif
     study, store = grown(tmp_path, more={"sa": 12, "conv(k=9)": 4})
     later = study.with_later_seeds().cells
     (lost,) = (each for each in later if each.levels["mixer"] == "conv(k=9)" and each.settings.seed == 4)
-    store.write(made_row(lost, "failed: not a number", 99), [])
+    store.write(made_row(lost, "failed: disk is full", 99), [])
     table = table_of(study, store)
     assert table.cells[2][0].count == 3
     golden([note.text for note in table.footnotes])

@@ -160,11 +160,11 @@ holds = "max_length[task=sort, mixer=conv(k=20)] > max_length[task=sort, mixer=s
 def test_failures_have_their_levels_and_reasons_whole_on_demand(read):
     text = read.texts["failures"]
     assert "3 × 90 % of <memory> & more _x_ | $y^2 {#1} ~ \\" in text
-    assert "2 × not a number at epoch 8" in text
+    assert "2 × disk is full at epoch 8" in text
     assert text.count("Traceback") == 3
-    assert "sareverse22not a number at epoch 8" in re.sub(
-        r"\s", "", text.replace("not a number", "notanumber")
-    ).replace("notanumber", "not a number").replace("atepoch8", " at epoch 8")
+    assert "sareverse22disk is full at epoch 8" in re.sub(
+        r"\s", "", text.replace("disk is full", "diskisfull")
+    ).replace("diskisfull", "disk is full").replace("atepoch8", " at epoch 8")
 
 
 def test_settings_have_defaults_and_holes(read):

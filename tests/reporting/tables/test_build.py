@@ -80,7 +80,7 @@ def test_a_value_alone_in_its_column_is_not_called_the_best(
 @pytest.mark.parametrize(
     ("row", "column", "status", "text", "notes"),
     [
-        ("sa", "reverse", CellStatus.PARTIAL, "42.2 ± 1.8", ["1 of 3 seeds failed: not a number at epoch 8"]),
+        ("sa", "reverse", CellStatus.PARTIAL, "42.2 ± 1.8", ["1 of 3 seeds failed: disk is full at epoch 8"]),
         ("conv(k=20)", "reverse", CellStatus.PARTIAL, "19.0", ["2 of 3 seeds not run"]),
         (
             "persistent_conv(k=20) + sa",
@@ -101,7 +101,7 @@ def test_a_value_alone_in_its_column_is_not_called_the_best(
             "copy",
             CellStatus.PARTIAL,
             "5.0",
-            ["1 of 3 seeds failed: not a number at epoch 8", "1 of 3 seeds not run"],
+            ["1 of 3 seeds failed: disk is full at epoch 8", "1 of 3 seeds not run"],
         ),
         (
             "conv(k=3) + conv(k=5)",
@@ -123,7 +123,7 @@ def test_trials_that_are_not_in_a_mean_are_reported(
 
 def test_footnotes_are_lettered_in_reading_order_and_shared(made: Table) -> None:
     assert [note.mark for note in made.footnotes] == ["a", "b", "c", "d", "e", "f"]
-    assert made.footnotes[0] == Footnote(mark="a", text="1 of 3 seeds failed: not a number at epoch 8")
+    assert made.footnotes[0] == Footnote(mark="a", text="1 of 3 seeds failed: disk is full at epoch 8")
     assert cell_of(made, "persistent_conv(k=20) + sa", "copy").marks == ("a", "e")
 
 

@@ -48,8 +48,8 @@ ENDS: dict[tuple[str, int, float], tuple[float | str | None, ...]] = {
     ("attention_pool", 100, 0.01): (0.5, 0.5, 0.5),
     ("attention_pool", 100, 0.001): (7, 0.25, 0.75),
     ("mean_pool", 50, 0.01): (0.5, 0.5, 0.5),
-    ("mean_pool", 50, 0.001): (0.75, 0.875, "failed: not a number at epoch 2"),
-    ("mean_pool", 100, 0.01): ("failed: not a number at epoch 1",) * 3,
+    ("mean_pool", 50, 0.001): (0.75, 0.875, "failed: disk is full at epoch 2"),
+    ("mean_pool", 100, 0.01): ("failed: disk is full at epoch 1",) * 3,
     ("mean_pool", 100, 0.001): (0.25, 0.25, 0.25),
 }
 

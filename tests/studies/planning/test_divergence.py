@@ -15,7 +15,7 @@ from activemem.studies.planning import (
     uniform_losses,
 )
 
-TOLD = "diverged: the loss of seed 1 rose from 3.98 to 5.59; it has "
+TOLD = "diverged: the loss of seed 1 rose from 3.98 to 5.59, its test_perplexity is "
 
 
 def outcomes(status="done", **metrics):
@@ -99,3 +99,15 @@ def test_the_loss_of_equally_likely_symbols_is_known_for_tasks_with_symbols():
     tables = {"symbols": {"name": "reverse_copy"}, "numbers": {"name": "recall_addition", "length": 50}}
     tasks = {trial: read_task_settings(table) for trial, table in tables.items()}
     assert uniform_losses(tasks) == {"symbols": math.log(132)}
+
+
+def test_a_loss_that_is_no_number_diverged_and_other_failures_did_not():
+    rows = told([6.21, 3.98, 5.59], test_perplexity=5302.7)
+    for reason, status in (("not a number at epoch 3\nTraceback", "diverged"), ("out of memory", "failed")):
+        failed = rows.with_columns(
+            status=pl.lit("failed"), reason=pl.lit(reason), diverged=pl.lit(None, dtype=pl.String)
+        )
+        (row,) = trial_values("mine", ["a"], failed, "test_perplexity").select("status", "why").rows()
+        whole = "diverged: the loss of seed 1 was not a number at epoch 3"
+        assert row == (status, whole if status == "diverged" else "failed: out of memory")
+        assert trial_values("mine", ["a"], failed, "parameters")["status"].to_list() == ["failed"]

@@ -34,7 +34,7 @@ def made(studied, loss, fails=()):
     noise = {seed: draw.gauss(0, 1) for seed in studied.factors["seed"]}
     for number, trial in enumerate(studied.trials):
         value = loss(trial.levels) + noise[trial.levels["seed"]] + draw.gauss(0, 0.01)
-        end = "failed: not a number" if number in fails else {"loss": value}
+        end = "failed: disk is full" if number in fails else {"loss": value}
         frames.append(trial_frame(made_row(trial, end, number)))
     return build_table(studied, studied.tables[0], pl.concat(frames).sort("trial"))
 
