@@ -243,10 +243,14 @@ def _seed_means(valued: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_counted(valued: pl.DataFrame, trials: Sequence[Trial], cost: str) -> pl.DataFrame:
-    """Give untrained trials the value of a cost, if it can be counted from their settings."""
+    """Give untrained trials the value of a cost, if it can be counted from their settings.
+
+    The parameters of a failed trial are known, too.
+    """
+    uncounted = (*_UNTRAINED, ValueStatus.FAILED) if cost == "parameters" else _UNTRAINED
     counted = pl.Series(
         [
-            counted_cost(cost, trial.settings) if status in _UNTRAINED else None
+            counted_cost(cost, trial.settings) if status in uncounted else None
             for trial, status in zip(trials, valued["status"], strict=True)
         ],
         dtype=pl.Float64,

@@ -900,7 +900,7 @@ def _read(
 
 
 def _idle_factors(spec: ClaimSpec, claims: Sequence[Claim]) -> list[str]:
-    """Return the factors of `over` with several levels of which no number of the claims lets one be picked."""
+    """Return the factors of `over` of which no number lets a level be picked, although they have several."""
     comparisons = [each for claim in claims for each in iter_comparisons(claim.statement)]
     picked = [each for one in comparisons for each in iter_numbers(one) if isinstance(each, Picked)]
     used = {name for each in picked for cell in each.cells for name, _ in set(cell) - set(each.shared_levels)}
