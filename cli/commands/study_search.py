@@ -246,7 +246,8 @@ def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
             metric = find_metric(name)
             line = (
                 f"{name}: {seeds} seeds can detect differences of {metric.format(floor.difference)} or more"
-                f" (unpaired t test at 5 %, power 80 %; s.d. {metric.format(floor.sd)} over {floor.cells} cells)"
+                f" (unpaired t test at 5 %, power 80 %; s.d. {metric.format(floor.sd)} over {floor.cells}"
+                " cells)"
             )
         print_stdout("\n".join(wrap(line, output_width(), subsequent_indent="  ")))
 

@@ -60,7 +60,7 @@ def test_a_file_is_named_and_its_name_says_what_it_is(run, drawn, arguments, nam
 def test_the_numbers_of_a_figure_are_available_as_data(run, drawn):
     reached, fall = json.loads(run("curve", "render", "tiny", "--json").stdout)["curves"]
     assert [panel["title"] for panel in reached["panels"]] == ["not", "reverse"]
-    assert [bar["text"] for bar in reached["panels"][1]["content"]["bars"]] == ["7.5", "failed"]
+    assert [bar["text"] for bar in reached["panels"][1]["content"]["bars"]] == ["7.5", "diverged"]
     assert [(point["x"], point["y"]) for point in fall["panels"][0]["content"]["lines"][0]["points"]] == [
         (2.0, 0.5)
     ]

@@ -125,7 +125,7 @@ def paper(tiny):
     """Write a paper of the tiny study, six of whose trials are done."""
     Path("paper.toml").write_text(PAPER_TOML, encoding="utf-8")
     Path("main.tex").write_text("Length \\am{length}.\n", encoding="utf-8")
-    return make_partial_store(tiny)
+    return make_partial_store(tiny, reason="disk is full")
 
 
 def test_a_paper_is_written_and_its_text_checked(run, paper, golden):
