@@ -64,7 +64,7 @@ NOT_A_NUMBER = "not a number"
 
 _DIVERGED_START = "diverged: "
 
-_HAS_NAN = pl.col("reason").str.starts_with(NOT_A_NUMBER).fill_null(value=False)
+_HAS_NAN = pl.col("reason").cast(pl.String).str.starts_with(NOT_A_NUMBER).fill_null(value=False)
 
 MIN_RISE = 0.1
 """A relative rise of the loss below this counts as noise."""
