@@ -5,7 +5,7 @@ They have the commands that the user needs next.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,12 +13,18 @@ import typer
 
 from ..plugins import loaded_files
 from ..storage import Store
-from ..storage.rows import KEY_COLUMNS, has_trial
+from ..storage.rows import KEY_COLUMNS
 from ..studies.last_run import load_last_run, other_results
 from ..studies.planning.final_values import NOT_A_NUMBER
-from ..studies.planning.reused_trials import describe_changed_settings, describe_stale, find_stale_trials
+from ..studies.planning.reused_trials import (
+    describe_changed_settings,
+    describe_stale,
+    find_stale_trials,
+    latest_settings,
+)
 from ..studies.planning.status import StudyStatus, read_statuses, study_outcomes
 from ..studies.planning.trials_to_run import stale_part
+from ..studies.resolve.trial import first_of_each_kind
 from ..studies.study import shipped_studies
 from ..studies.text.errors import StudyError, command_line
 from ..studies.text.units import plural
@@ -142,16 +148,13 @@ def note_other_settings(results: StudyResults, kind: str, verb: str = "render") 
     if others:
         where = "its last run" if is_from_file else "its file"
         where += f" ({', '.join(found.document.overrides)})" if found.document.overrides else ""
-        if not found.document.overrides and (changes := _describe_changes(store, others, study)):
-            where += f" ({changes})"
+        if not found.document.overrides:
+            then = first_of_each_kind([trial for trial in found.trials if trial.id in others])
+            changes = describe_changed_settings((trial.settings for trial in then), study)
+            where += f" ({changes})" if changes else ""
         again = _command(store, kind, verb, other)
         print_stderr(f"the store has {plural(len(others), 'trial')} with the settings of {where}: {again}")
     return bool(others)
-
-
-def _describe_changes(store: Store, trials: Collection[str], study: Study) -> str:
-    rows = store.trials(columns=(*KEY_COLUMNS, "finished", "settings"))
-    return describe_changed_settings(rows.filter(has_trial(trials)), study)
 
 
 def other_versions(study: Study, store: Store) -> frozenset[str] | None:
@@ -176,7 +179,10 @@ def note_stale_trials(results: StudyResults) -> None:
         argument = _study_argument(study, store) if is_from_file else study.name
         see = _command(store, "study", "forget", argument, stale=True, dry_run=True)
         have = f"the store has {plural(len(stale), 'trial')} of other versions of {study.name}"
-        why = _describe_changes(store, stale, study) or "other file, data, code or --set"
+        why = (
+            describe_changed_settings(latest_settings(store, stale), study)
+            or "other file, data, code or --set"
+        )
         print_stderr(f"{have} ({why}), which are not counted; list them before you remove them: {see}")
 
 

@@ -42,7 +42,7 @@ def check_text(paper: Manuscript, text: Path) -> list[StudyError]:
     copies = _copies(paper.numbers, built)
     found = {path: list(_faults(each, paper.numbers, copies)) for path, each in _texts(paper, text)}
     if lacking := unlicensed_files(paper):
-        what = f"[licences] lacks {', '.join(lacking)}: state the licence, which is a TODO in compute.tex"
+        what = f"[licences] lacks {', '.join(lacking)}: state the licence, for which compute.tex has a TODO"
         found[paper.path] = [StudyFault(message=what)]
     found[paper.folder] = [StudyFault(message=each) for each in _stale(paper, built)]
     return [StudyError(str(path), faults) for path, faults in found.items() if faults]

@@ -60,7 +60,7 @@ LOST_SHARE = 0.5
 """A training diverged if it lost more than this share of its loss's improvement since the first epoch."""
 
 NOT_A_NUMBER = "not a number"
-"""The first words of the reason of a training that failed since its loss was no number. It diverged."""
+"""The beginning of the failure reason of a training whose loss became NaN; it counts as diverged."""
 
 _DIVERGED_START = "diverged: "
 

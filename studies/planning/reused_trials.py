@@ -23,7 +23,7 @@ from ...grammar.nodes import ChoiceDimension, HoleNode, IntegerDimension, Node, 
 from ...grammar.space import find_derivation
 from ...plugins import has_plugins
 from ...storage import Store, StoreError, open_store, store_fault
-from ...storage.rows import KEY_COLUMNS
+from ...storage.rows import KEY_COLUMNS, has_trial
 from ..catalog.optimisers import rates_depend_on_length
 from ..resolve.template import HOLE_PATTERN
 from ..resolve.trial import (
@@ -37,9 +37,11 @@ from ..resolve.trial import (
     trial_id,
     with_code,
 )
+from ..schema.factors import level_text
 from ..schema.search import as_listed, contains, representative_values
 from ..schema.settings import RECIPE_PATH, Level, TrialSettings
 from ..study import Study, study_fault
+from ..text.document import iter_leaves
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
 
@@ -119,20 +121,24 @@ MAX_COMPARED: Final = 200
 _LONGEST_VALUE: Final = 30
 
 
-def describe_changed_settings(rows: pl.DataFrame, study: Study) -> str:
-    """Describe how the settings of stored trials differ from a study's: `train.epochs = 60, now 100`.
-
-    A setting is named if no stored trial has a value that a trial of the study has. `rows` has the columns
-    `finished` and `settings`. Return "" if no setting differs in this way.
-    """
-    then: list[TrialSettings] = []
+def latest_settings(store: Store, trials: Iterable[str]) -> list[TrialSettings]:
+    """Return the settings of stored trials, of at most `MAX_COMPARED`: those that ended last."""
+    rows = store.trials(columns=(*KEY_COLUMNS, "finished", "settings")).filter(has_trial(trials))
+    found: list[TrialSettings] = []
     for text in rows.sort("finished").tail(MAX_COMPARED)["settings"]:
         with suppress(StoreError):  # the settings have keys that no longer exist
-            then.append(settings_from_json(text))
-    before, after = (
-        _values_by_key(settings)
-        for settings in (then, [each.settings for each in first_of_each_kind(study.trials)])
-    )
+            found.append(settings_from_json(text))
+    return found
+
+
+def describe_changed_settings(then: Iterable[TrialSettings], study: Study) -> str:
+    """Describe how the settings of other trials differ from a study's: `train.epochs = 60, now 100`.
+
+    A setting is named if none of these trials has a value that a trial of the study has. Return "" if no
+    setting differs in this way.
+    """
+    before = _values_by_key(then)
+    after = _values_by_key(each.settings for each in first_of_each_kind(study.trials))
     return ", ".join(
         _describe_change(key, values, after.get(key, {"null"}))
         for key, values in before.items()
@@ -140,39 +146,33 @@ def describe_changed_settings(rows: pl.DataFrame, study: Study) -> str:
     )
 
 
+_DATA_KEYS: Final = {"task.corpus": "the data of [task]", "task.tokenizer": "the tokenizer of [task]"}
+"""Settings with facts about the user's files, which count as a single value."""
+
+
 def _values_by_key(trials: Iterable[TrialSettings]) -> dict[str, set[str]]:
-    """Return all values of each setting as JSON. The user's files are one setting, as is a plug-in's code."""
+    """Return all values of each setting as JSON, by the setting's name."""
     found: dict[str, set[str]] = {}
     for trial in trials:
-        for key, value in _flatten("", json.loads(trial.model_dump_json(exclude={"seed"}))):
-            found.setdefault(key, set()).add(json.dumps(value, ensure_ascii=False))
+        tables = json.loads(trial.model_dump_json(exclude={"seed"}))
+        for table, key in (name.split(".") for name in _DATA_KEYS):
+            if tables[table].get(key) is not None:
+                tables[table][key] = json.dumps(tables[table][key])
+        for path, value in iter_leaves((), tables):
+            found.setdefault(".".join(map(str, path)), set()).add(json.dumps(value, ensure_ascii=False))
     return found
-
-
-def _flatten(key: str, value: object) -> Iterator[tuple[str, object]]:
-    if not isinstance(value, Mapping) or key in _DATA_KEYS:
-        yield key, value
-        return
-    for name, inner in value.items():
-        yield from _flatten(f"{key}.{name}" if key else name, inner)
-
-
-_DATA_KEYS: Final = {"task.corpus": "the data of [task]", "task.tokenizer": "the tokenizer of [task]"}
 
 
 def _describe_change(key: str, then: Collection[str], now: Collection[str]) -> str:
     if key.startswith("code."):
         return f"the code of {key.removeprefix('code.')} changed"
     if len(then) == len(now) == 1:
-        values = [json.loads(text) for text in (*then, *now)]
-        if not any(isinstance(value, Mapping) or len(str(value)) > _LONGEST_VALUE for value in values):
-            old, new = ("unset" if value is None else _text(value) for value in values)
+        old, new = (
+            "unset" if value is None else level_text(value) for value in map(json.loads, (*then, *now))
+        )
+        if max(len(old), len(new)) <= _LONGEST_VALUE:
             return f"{key} = {old}, now {new}"
     return f"{_DATA_KEYS.get(key, key)} changed"
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _stale(rows: pl.DataFrame) -> Iterator[StaleTrial]:
