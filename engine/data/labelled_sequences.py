@@ -29,8 +29,8 @@ from .token_files import (
     smallest_dtype,
     write_numbers,
 )
-from .vocabularies import learn_vocabulary, load_vocabulary
-from .vocabularies.words import Vocabulary
+from .vocabularies.build import learn_vocabulary, load_vocabulary
+from .vocabularies.sentences import SentenceVocabulary
 
 FORMAT = 1
 """The version of the files. It grows when their layout or content changes."""
@@ -55,7 +55,7 @@ class LabelledCorpus:
     `scale` is the mean and standard deviation of the training labels.
     """
 
-    vocabulary: Vocabulary
+    vocabulary: SentenceVocabulary
     classes: tuple[str, ...]
     train: LabelledSplit
     dev: LabelledSplit

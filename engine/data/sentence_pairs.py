@@ -25,8 +25,9 @@ from ...studies.own_data.rows import PAIRS
 from ..core.process import derive_seed
 from ..corpora.files import DataError, dataset_folder, iter_lines, iter_own_rows
 from .token_files import Split, SplitWriter, encoded_folder, open_split, prepared, smallest_dtype
-from .vocabularies import learn_vocabulary, load_vocabulary
-from .vocabularies.words import END, Vocabulary
+from .vocabularies.build import learn_vocabulary, load_vocabulary
+from .vocabularies.sentences import SentenceVocabulary
+from .vocabularies.vocabulary import END
 
 
 def iter_pairs(corpus: ParallelCorpus, files: PairFiles, folder: Path) -> Iterator[tuple[str, str]]:
@@ -156,7 +157,7 @@ def _fill(spec: PairCorpusSpec, place: Path) -> dict[str, Any]:
     return {"corpus": spec.name, "kinds": kinds, "files": files}
 
 
-def _learn(writing: PairCorpusSpec) -> dict[str, Vocabulary]:
+def _learn(writing: PairCorpusSpec) -> dict[str, SentenceVocabulary]:
     def sentences(side: str) -> Iterator[str]:
         train = (pair for pair in writing.pairs() if pair.split == "train")
         return (getattr(pair, side) for pair in islice(train, 0, None, writing.stride))
@@ -171,7 +172,7 @@ def _learn(writing: PairCorpusSpec) -> dict[str, Vocabulary]:
 
 
 def _write_pairs(
-    writing: PairCorpusSpec, vocabularies: Mapping[str, Vocabulary], place: Path
+    writing: PairCorpusSpec, vocabularies: Mapping[str, SentenceVocabulary], place: Path
 ) -> dict[str, dict[str, str | int]]:
     """Write all pairs to token files, and return the description of the files.
 
@@ -240,8 +241,8 @@ class ParallelText:
     Each language has a vocabulary. The splits share no source sentence.
     """
 
-    source: Vocabulary
-    target: Vocabulary
+    source: SentenceVocabulary
+    target: SentenceVocabulary
     train: PairSplit
     dev: PairSplit
     test: PairSplit
@@ -293,7 +294,7 @@ def open_prepared(spec: PairCorpusSpec, place: Path) -> ParallelText:
     about = prepared(place, spec.name, partial(_fill, spec))
     files = about["files"]
 
-    def vocabulary(side: str) -> Vocabulary:
+    def vocabulary(side: str) -> SentenceVocabulary:
         return load_vocabulary(about["kinds"][side], (place / f"{side}.vocabulary").read_bytes())
 
     def split(name: str) -> PairSplit:

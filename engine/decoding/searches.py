@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ...blocks.models.model import PAD, TransductionModel
 from ..core.process import give_back_memory
-from ..data.vocabularies.words import END
+from ..data.vocabularies.vocabulary import END
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

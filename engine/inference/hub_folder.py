@@ -12,7 +12,7 @@ from typing import Any
 from ...storage.files import replacing
 from ...studies.catalog.tasks import LanguageModelSettings
 from ..data.text.batches import LINE_START
-from ..data.text.symbols import TextSymbols
+from ..data.vocabularies.build import text_vocabulary_from_dict
 from .trained_model import HUB_WEIGHTS, TrainedModel
 
 SYMBOLS = "symbols.json"
@@ -54,8 +54,8 @@ def _files(trained: TrainedModel) -> dict[str, Any]:
     task, symbols = file.trial.settings.task, file.symbols
     if not isinstance(task, LanguageModelSettings) or symbols is None:
         return {"config.json": {"architectures": ["activemem"], "activemem_version": file.version} | settings}
-    text_symbols, vocab = TextSymbols.from_dict(symbols), task.interface.model.vocab
-    streams, end = not (task.by_line or text_symbols.documents), text_symbols.end_of_line
+    vocabulary, vocab = text_vocabulary_from_dict(symbols), task.interface.model.vocab
+    streams, end = not (task.by_line or vocabulary.documents), vocabulary.end
     longest = {"stream": _STREAM_TOKENS, "packed": task.context}.get(task.batching, task.longest)
     config = {
         "model_type": "activemem",

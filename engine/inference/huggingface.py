@@ -22,7 +22,8 @@ from transformers.utils import cached_file
 
 from ...blocks import Model
 from ..data.text.batches import LINE_START
-from ..data.text.symbols import TextSymbols
+from ..data.vocabularies.build import text_vocabulary_from_dict
+from ..data.vocabularies.texts import TextVocabulary
 from .hub_folder import SYMBOLS
 from .trained_model import HUB_WEIGHTS, load_model
 
@@ -125,10 +126,10 @@ class ActivememTokenizer(PreTrainedTokenizer):
 
     def __init__(self, symbols_file: str, **options: Any) -> None:  # noqa: ANN401  those of transformers
         record = json.loads(Path(symbols_file).read_text(encoding="utf-8"))
-        self._symbols, self._streams = TextSymbols.from_dict(record["symbols"]), record["streams"]
-        self._names = _names(self._symbols, record["vocab"], streams=self._streams)
+        self._vocabulary, self._streams = text_vocabulary_from_dict(record["symbols"]), record["streams"]
+        self._names = _names(self._vocabulary, record["vocab"], streams=self._streams)
         self._ids = {name: number for number, name in enumerate(self._names)}
-        end = self._names[self._symbols.end_of_line]
+        end = self._names[self._vocabulary.end]
         start = end if self._streams else self._names[LINE_START]
         special = {"bos_token": start, "eos_token": end, "pad_token": end}
         # special tokens in a saved configuration must not replace those of the model
@@ -145,17 +146,17 @@ class ActivememTokenizer(PreTrainedTokenizer):
 
     def tokenize(self, text: str, **_: object) -> list[str]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return the names of a text's symbols. There is no end mark after the last line or document."""
-        return [self._names[number] for number in self._symbols.encode_beginning(text)]
+        return [self._names[number] for number in self._vocabulary.encode(text)]
 
     def convert_tokens_to_string(self, tokens: Sequence[str]) -> str:
         """Join the names of symbols into a text."""
-        return self._symbols.decode([self._ids[token] for token in tokens])
+        return self._vocabulary.decode([self._ids[token] for token in tokens])
 
     def save_vocabulary(self, save_directory: str, filename_prefix: str | None = None) -> tuple[str]:
         """Write the tokenizer's symbols to a file; return the file's path."""
         path = Path(save_directory) / f"{filename_prefix + '-' if filename_prefix else ''}{SYMBOLS}"
         record = {
-            "symbols": self._symbols.to_dict(),
+            "symbols": self._vocabulary.to_dict(),
             "streams": self._streams,
             "vocab": len(self._names),
         }
@@ -172,7 +173,7 @@ class ActivememTokenizer(PreTrainedTokenizer):
         assert token_ids_1 is None, "a language model reads one text"
         if not self._streams:
             return [LINE_START, *token_ids_0]
-        return [self._symbols.end_of_line, *token_ids_0] if self._symbols.begins_with_mark else token_ids_0
+        return [self._vocabulary.end, *token_ids_0] if self._vocabulary.begins_with_mark else token_ids_0
 
     def _convert_token_to_id(self, token: str) -> int:
         return self._ids[token]
@@ -182,17 +183,17 @@ class ActivememTokenizer(PreTrainedTokenizer):
 
     def _decode(self, token_ids: int | list[int], skip_special_tokens: bool = False, **_: object) -> str:
         numbers = [token_ids] if isinstance(token_ids, int) else list(token_ids)
-        end = self._symbols.end_of_line
+        end = self._vocabulary.end
         if numbers == [LINE_START] and end != LINE_START and not (self._streams or skip_special_tokens):
             return self._names[LINE_START]  # programs look for this name at the start of a text
         if skip_special_tokens and not self._streams:
             numbers = [number for number in numbers if number not in (LINE_START, end)]
-        elif skip_special_tokens and self._symbols.begins_with_mark and numbers[:1] == [end]:
+        elif skip_special_tokens and self._vocabulary.begins_with_mark and numbers[:1] == [end]:
             numbers = numbers[1:]
-        return self._symbols.decode(numbers)
+        return self._vocabulary.decode(numbers)
 
 
-def _names(symbols: TextSymbols, vocab: int, *, streams: bool) -> list[str]:
+def _names(vocabulary: TextVocabulary, vocab: int, *, streams: bool) -> list[str]:
     """Return a distinct name for each symbol.
 
     It is the symbol's text, or a name like `<7>` if the text is not unique. `streams` is false for models of
@@ -200,9 +201,9 @@ def _names(symbols: TextSymbols, vocab: int, *, streams: bool) -> list[str]:
     """
     names = list[str]()
     for number in range(vocab):
-        text = symbols.decode([number])
+        text = vocabulary.decode([number])
         names.append(f"<{number}>" if not text or text in names or "\ufffd" in text else text)
     if not streams:
         names[LINE_START] = _FIRST
-    names[symbols.end_of_line] = _END
+    names[vocabulary.end] = _END
     return names

@@ -20,8 +20,9 @@ from ...errors import ActivememError
 from ...studies.catalog.tasks import LabelledSettings, LongTermSettings
 from ...studies.schema.settings import TrialSettings
 from ..core.models import ModelFile
-from ..data.vocabularies import vocabulary_from_dict
-from ..data.vocabularies.words import END, FIRST_SYMBOL, START, Vocabulary
+from ..data.vocabularies.build import vocabulary_from_dict
+from ..data.vocabularies.sentences import SentenceVocabulary
+from ..data.vocabularies.vocabulary import END, FIRST_SYMBOL, START
 from ..decoding.searches import LengthLine, SizeSearch
 from ..objectives.generation import (
     Decoding,
@@ -140,12 +141,12 @@ def _read_drawn(vocab: int, line: str) -> _Input | None:
     return found and _Input(pad(pad(found.values, (1, 0), value=START), (0, 1), value=END))
 
 
-def _read_sentence(vocabulary: Vocabulary, line: str) -> _Input | None:
+def _read_sentence(vocabulary: SentenceVocabulary, line: str) -> _Input | None:
     symbols = vocabulary.encode(line)
     return _Input(torch.tensor([*symbols, END]), vocabulary.unknown(line)) if symbols else None
 
 
-def _read_sequence(vocabulary: Vocabulary, task: LabelledSettings, line: str) -> _Input | None:
+def _read_sequence(vocabulary: SentenceVocabulary, task: LabelledSettings, line: str) -> _Input | None:
     sequence = task.normalise(line)
     if not (symbols := vocabulary.encode(sequence)):
         return None
@@ -253,8 +254,8 @@ def _pair_answer(
     model: TransductionModel,
     settings: TrialSettings,
     sizes: SizeSearch,
-    source: Vocabulary | None = None,
-    target: Vocabulary | None = None,
+    source: SentenceVocabulary | None = None,
+    target: SentenceVocabulary | None = None,
 ) -> _Answerer:
     """Return a function that predicts outputs for a batch of sources.
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from ...blocks import Model
 from ...blocks.core.block import Block, StreamState
 from ...errors import ActivememError
-from ..data.text.symbols import TextSymbols
+from ..data.vocabularies.texts import TextVocabulary
 
 
 class NextSymbols:
@@ -116,15 +116,15 @@ def generate_symbols(
         symbols = torch.tensor([[symbol]])
 
 
-def decode_pieces(tokens: Iterator[int], symbols: TextSymbols, beginning: list[int]) -> Iterator[str]:
+def decode_pieces(tokens: Iterator[int], vocabulary: TextVocabulary, beginning: list[int]) -> Iterator[str]:
     """Yield the text of symbols piece by piece.
 
     A piece is held back while it ends in an incomplete UTF-8 character.
     """
-    read, shown = list(beginning), symbols.decode(beginning)
+    read, shown = list(beginning), vocabulary.decode(beginning)
     for token in tokens:
         read.append(token)
-        text = symbols.decode(read)
+        text = vocabulary.decode(read)
         if not text.endswith("\ufffd"):  # otherwise the last character is incomplete
             yield text[len(shown) :]
             shown = text

@@ -16,9 +16,10 @@ from ...studies.catalog.tasks import LanguageModelSettings
 from ..core.models import ModelFile, ModelFileError, read_model_file, rebuild
 from ..corpora.files import DataError
 from ..data.text.batches import LINE_START
-from ..data.text.symbols import TextSymbols
-from ..data.text.tokenization import sentences_as_lines
+from ..data.text.corpus import sentences_as_lines
 from ..data.token_files import Split
+from ..data.vocabularies.build import text_vocabulary_from_dict
+from ..data.vocabularies.texts import TextVocabulary
 from ..objectives.text_scores import TextScore
 from ..objectives.text_scores import score_text as score_split
 from .answers import Prediction
@@ -32,15 +33,15 @@ BATCH_SIZE = 32
 _CPU = torch.device("cpu")
 
 
-def score_text(model: Model, symbols: TextSymbols, task: LanguageModelSettings, text: str) -> TextScore:
+def score_text(model: Model, vocabulary: TextVocabulary, task: LanguageModelSettings, text: str) -> TextScore:
     """Return the likelihood of a text under a language model.
 
     Every token is scored exactly once, as in the evaluation of a split. A stream model counts positions from
     the start of the text, as in generation and in transformers. Raise DataError if a part of the text has no
     symbol, or if nothing in the text can be scored.
     """
-    data, end, by_sentence = text.encode(), symbols.end_of_line, task.batching == "sentences"
-    encoded = symbols.encode_bytes(sentences_as_lines(data) if by_sentence else data)
+    data, end, by_sentence = text.encode(), vocabulary.end, task.batching == "sentences"
+    encoded = vocabulary.encode_bytes(sentences_as_lines(data) if by_sentence else data)
     split = Split(
         tokens=torch.tensor(encoded.tokens),
         lines=torch.tensor(encoded.lines),
@@ -48,7 +49,7 @@ def score_text(model: Model, symbols: TextSymbols, task: LanguageModelSettings, 
         words=int(encoded.words.sum()),
         line_bytes=torch.tensor(encoded.bytes) if encoded.lossless and not by_sentence else None,
         first_bytes=encoded.first_bytes,
-        end_bytes=0 if symbols.documents else 1,
+        end_bytes=0 if vocabulary.documents else 1,
     )
     # the first token has no context and is not scored
     if not task.by_line and (len(split.tokens) < 2 or split.words < 2):
@@ -135,33 +136,31 @@ class TrainedModel:
         if the model is no language model, GenerationError for wrong settings or keywords, and DataError if a
         part of the text has no symbol.
         """
-        model, symbols, task = self._language_model()
+        model, vocabulary, task = self._language_model()
         known = [field.name for field in fields(Sampling)]
         if unknown := [name for name in sampling if name not in known]:
             got, expected = ", ".join(unknown), ", ".join(known)
             raise GenerationError(f"expected the keywords {expected}, got {got}")
         settings, beginning = Sampling(**sampling), _checked_text(beginning)
         context = task.context if task.batching == "packed" else None
-        first = symbols.encode_beginning(beginning)
-        if not (task.by_line or symbols.documents):
+        first = vocabulary.encode(beginning)
+        if not (task.by_line or vocabulary.documents):
             # a model needs at least one input
-            start = [symbols.end_of_line] if symbols.begins_with_mark or not first else []
+            start = [vocabulary.end] if vocabulary.begins_with_mark or not first else []
             drawn = generate_symbols(model, [*start, *first], settings, end=None, context=context)
-            return decode_pieces(drawn, symbols, first)
-        if "\n" in beginning and not symbols.documents:
+            return decode_pieces(drawn, vocabulary, first)
+        if "\n" in beginning and not vocabulary.documents:
             raise UseError("expected a prompt of one line, since the model was trained on single lines")
-        drawn = generate_symbols(
-            model, [LINE_START, *first], settings, end=symbols.end_of_line, context=context
-        )
-        return decode_pieces(drawn, symbols, first)
+        drawn = generate_symbols(model, [LINE_START, *first], settings, end=vocabulary.end, context=context)
+        return decode_pieces(drawn, vocabulary, first)
 
     def score(self, text: str) -> TextScore:
         """Return the likelihood of a text under the language model.
 
         Raise UseError if the model is no language model, and DataError if the text cannot be scored.
         """
-        model, symbols, task = self._language_model()
-        return score_text(model, symbols, task, _checked_text(text))
+        model, vocabulary, task = self._language_model()
+        return score_text(model, vocabulary, task, _checked_text(text))
 
     def export(self, path: Path | str, *, lengths: bool = False) -> Exported:
         """Write the model to a path, and verify its outputs.
@@ -172,12 +171,12 @@ class TrainedModel:
         """
         return import_module(".export", __package__).export_model(self, Path(path), lengths=lengths)
 
-    def _language_model(self) -> tuple[Model, TextSymbols, LanguageModelSettings]:
+    def _language_model(self) -> tuple[Model, TextVocabulary, LanguageModelSettings]:
         task, symbols = self.file.trial.settings.task, self.file.symbols
         if not isinstance(task, LanguageModelSettings) or symbols is None:
             raise UseError(f"a model of {task.name} predicts line by line: use predict")
         assert isinstance(self.module, Model), "a language model has one sequence"
-        return self.module, TextSymbols.from_dict(symbols), task
+        return self.module, text_vocabulary_from_dict(symbols), task
 
 
 def _checked_text(text: str) -> str:

@@ -25,7 +25,7 @@ from ...studies.schema.settings import TrainSettings, TrialSettings
 from ..data.sentence_pairs import PairBatch, PairSplit, ParallelText, iter_pair_eval, open_pairs
 from ..data.token_files import Split
 from ..data.treebanks import bracket_of, gold_trees, open_treebank, parse_linearised
-from ..data.vocabularies.words import END, PADDING, START, Vocabulary
+from ..data.vocabularies.vocabulary import END, PADDING, START, Vocabulary
 from ..decoding.measures import bleu, bleu_by_length, score_brackets
 from ..decoding.searches import Bounds, LengthLine, OutputCosts, SizeSearch, decode
 from ..tasks.memory_degradation import as_pairs, generate_splits

@@ -26,7 +26,6 @@ from ..data.labelled_sequences import (
     iter_labelled_eval,
     open_labelled,
 )
-from ..data.vocabularies import vocabulary_to_dict
 from .base import (
     Answers,
     Metrics,
@@ -108,7 +107,7 @@ class LabelledObjective(StreamedObjective[Model, LabelledBatch]):
             yield Examples(batch.sequences, batch.labels, batch.lengths)
 
     def symbols(self) -> dict[str, Any]:
-        return {"source": vocabulary_to_dict(self._corpus.vocabulary), **self._output_description()}
+        return {"source": self._corpus.vocabulary.to_dict(), **self._output_description()}
 
     def _iter_batches(self, position: int) -> Iterator[LabelledBatch]:
         return iter_labelled_batches(

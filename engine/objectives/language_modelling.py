@@ -71,7 +71,7 @@ class LanguageObjective(StreamedObjective[Model, TextBatch]):
         return measured | self._measures(model, self._text.test, "test") if last else measured
 
     def symbols(self) -> dict[str, Any]:
-        return self._text.symbols.to_dict()
+        return self._text.vocabulary.to_dict()
 
     def causal_view(self) -> CausalView | None:
         tokens = self._causal_tokens().to(self.device)
@@ -128,7 +128,7 @@ class LanguageObjective(StreamedObjective[Model, TextBatch]):
             batching=task.batching,
             length=task.longest if task.by_line else task.context,
             batch_size=self.settings.train.batch_size,
-            end=self._text.symbols.end_of_line,
+            end=self._text.vocabulary.end,
             device=self.device,
             separate_documents=task.separate_documents,
             registered=registered,
@@ -222,7 +222,7 @@ class PackedObjective(LanguageObjective[StreamBatch]):
         drawn = [rows[micro_batch_slice(count, part, parts)] for rows in batch[:2]]
         inputs, targets = (on_device(rows, self.device) for rows in drawn)
         if self._task.separate_documents:
-            nats = nll_of_documents(model, *drawn, end=self._text.symbols.end_of_line, device=self.device)
+            nats = nll_of_documents(model, *drawn, end=self._text.vocabulary.end, device=self.device)
         else:
             nats = model.nll(inputs, targets)
         self._show(inputs, nats.flatten(), targets.flatten())
@@ -235,7 +235,7 @@ class PackedObjective(LanguageObjective[StreamBatch]):
             if not self._task.separate_documents:
                 yield Examples(batch.inputs, targets)
                 continue
-            for pieces in iter_pieces(batch.inputs, self._text.symbols.end_of_line):
+            for pieces in iter_pieces(batch.inputs, self._text.vocabulary.end):
                 wanted = targets.flatten()[pieces.places].where(pieces.valid, IGNORED)
                 yield Examples(pieces.inputs, wanted, pieces.lengths)
 

@@ -20,7 +20,6 @@ from ...studies.catalog.tasks import Examples, TaskKind
 from ...studies.schema.settings import TrainSettings, TrialSettings
 from ..core.process import derive_seed
 from ..data.sentence_pairs import PairBatch, PairSplit, collate, iter_pair_batches
-from ..data.vocabularies import vocabulary_to_dict
 from .base import (
     CausalView,
     Metrics,
@@ -107,8 +106,8 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
         if text is None:
             return None
         known: dict[str, Any] = {
-            "source": vocabulary_to_dict(text.source),
-            "target": vocabulary_to_dict(text.target),
+            "source": text.source.to_dict(),
+            "target": text.target.to_dict(),
         }
         estimated = self._decoding.sizes == "estimated"
         return known | ({"length_line": self._pairs.length_line.to_dict()} if estimated else {})

@@ -28,7 +28,7 @@ from ..core.process import TimeLimitPassed, interruptible, prepare_cpu, restored
 from ..core.resources import ONE_CPU, Machine
 from ..corpora.files import DataError
 from ..data.sentence_pairs import PairSplit
-from ..data.vocabularies.words import FIRST_SYMBOL
+from ..data.vocabularies.vocabulary import FIRST_SYMBOL
 from ..objectives.generation import PairData
 from ..tasks.memory_degradation import fixed_bigrams
 from ..trial.failures import MachineError, is_out_of_memory, machine_failure, note_lost_gpu

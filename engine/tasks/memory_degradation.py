@@ -16,7 +16,7 @@ from ...studies.catalog.tasks import DegradationProblem
 from ..core.process import derive_seed
 from ..data.sentence_pairs import PairSplit
 from ..data.token_files import Split
-from ..data.vocabularies.words import END, FIRST_SYMBOL, PADDING, START
+from ..data.vocabularies.vocabulary import END, FIRST_SYMBOL, PADDING, START
 
 
 class Sequences(NamedTuple):

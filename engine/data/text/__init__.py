@@ -2,9 +2,7 @@
 
 A text is tokenised once, and every token of a split is scored exactly once.
 
-`corpus` opens the tokens of a text. `tokenization` encodes the bytes of a text, and `subwords` does so by
-SentencePiece. `symbols` has all other tokenizers, and decodes tokens. `batches` yields endless streams,
-packed pieces or whole lines.
+`corpus` opens the tokens of a text. `batches` yields endless streams, packed pieces or whole lines.
 """
 
 from ....lazy_exports import lazy_exports

@@ -6,6 +6,4 @@ from .batches import iter_packed_eval as iter_packed_eval
 from .batches import iter_stream_batches as iter_stream_batches
 from .batches import iter_stream_eval as iter_stream_eval
 from .corpus import open_corpus as open_corpus
-from .symbols import TextSymbols as TextSymbols
-from .symbols import train_byte_bpe as train_byte_bpe
-from .tokenization import sentences_as_lines as sentences_as_lines
+from .corpus import sentences_as_lines as sentences_as_lines

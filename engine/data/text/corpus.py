@@ -6,6 +6,7 @@ The first process that needs the files writes them.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -30,16 +31,28 @@ from ..token_files import (
     smallest_dtype,
     write_numbers,
 )
-from .symbols import MARK, TextSymbols, encode_units, library_version, train_byte_bpe
-from .tokenization import build_vocabulary, limit_vocabulary, sentences_as_lines
+from ..vocabularies.build import load_text_vocabulary
+from ..vocabularies.pieces import NORMALISATION, TextPieceVocabulary
+from ..vocabularies.texts import (
+    LineLayout,
+    TextVocabulary,
+    TextWordVocabulary,
+    UnitVocabulary,
+    ensure_final_newline,
+)
+from ..vocabularies.tokenizers import JsonTokenizer, library_version
 
 FORMAT = 3
 """The version of the files. It grows when their layout or content changes."""
 
 _DOCUMENTS = 1_000  # documents encoded at a time
 
-_LISTS = {"words": "vocabulary.txt", "bpe": "pieces.model", "byte_bpe": "tokenizer.json"}
-"""The file of the learnt tokens, for each kind of tokens that is learnt from the text."""
+_LEARNT = {
+    "words": ("words", "vocabulary.txt"),
+    "bpe": ("bpe", "pieces.model"),
+    "byte_bpe": ("json", "tokenizer.json"),
+}
+"""The vocabulary and its file, for each kind of tokens that is learnt from the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +65,7 @@ class TokenisedCorpus:
     """
 
     vocab: int
-    symbols: TextSymbols
+    vocabulary: TextVocabulary
     sources: tuple[tuple[float, Split], ...]
     dev: Split
     test: Split
@@ -90,7 +103,7 @@ def open_corpus(task: LanguageModelSettings, folder: Path) -> TokenisedCorpus:
         splits[name] = split if lossless else replace(split, line_bytes=None)
     return TokenisedCorpus(
         vocab=vocabulary_size(task),
-        symbols=_symbols(corpus, task, folder, place),
+        vocabulary=_vocabulary(corpus, task, folder, place),
         sources=tuple((weight, splits[name]) for name, weight in sources.items()),
         dev=splits["dev"],
         test=splits["test"],
@@ -116,9 +129,7 @@ def _place_of_corpus(task: LanguageModelSettings, folder: Path) -> Path:
         even = [source.model_copy(update={"weight": 1.0}) for source in task.corpus.sources]
         parts[0] = own_name(task.corpus.model_copy(update={"sources": tuple(even)}))
     if task.tokens == "bpe":
-        from . import subwords  # noqa: PLC0415  not every machine that reads characters needs the library
-
-        depends += [corpus.pretokenized, subwords.NORMALISATION]
+        depends += [corpus.pretokenized, NORMALISATION]
     if task.tokens == "pretrained" and task.tokenizer is not None:
         depends.append(task.tokenizer.model_dump())
     elif task.tokens == "byte_bpe":
@@ -126,29 +137,24 @@ def _place_of_corpus(task: LanguageModelSettings, folder: Path) -> Path:
     return encoded_folder(folder, parts, depends, pieces=task.tokens == "bpe")
 
 
-def _symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path, place: Path) -> TextSymbols:
-    if task.tokens in _LISTS:
-        content = (place / _LISTS[task.tokens]).read_bytes()
-        if task.tokens == "byte_bpe":
-            return TextSymbols(kind="json", content=content, documents=isinstance(task.corpus, OwnDocuments))
-        return TextSymbols(kind=task.tokens, content=content, separated=corpus.pretokenized)
-    return _known_symbols(corpus, task, folder)
-
-
-def _known_symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path) -> TextSymbols:
-    """Return the vocabulary of a corpus whose vocabulary is fixed.
-
-    It is the corpus's alphabet, or a pretrained tokenizer.
-    """
-    documents = isinstance(task.corpus, OwnDocuments)
-    if task.tokenizer is None or task.tokens != "pretrained":
-        return TextSymbols(
-            kind="characters", content=corpus.alphabet, separated=corpus.pretokenized, documents=documents
-        )
-    dataset = tokenizer_dataset(task.tokenizer)
-    content = read_source(dataset, own_source(task.tokenizer.sha256), dataset_folder(dataset, folder))
-    pattern = bytes.fromhex(task.tokenizer.pattern).decode()
-    return TextSymbols(kind=task.tokenizer.form, content=content, pattern=pattern, documents=documents)
+def _vocabulary(corpus: Corpus, task: LanguageModelSettings, folder: Path, place: Path) -> TextVocabulary:
+    """Return the vocabulary of a corpus: learnt from it, a pretrained tokenizer, or its alphabet."""
+    kind, content, pattern = task.tokens, corpus.alphabet, ""
+    if task.tokens in _LEARNT:
+        kind, name = _LEARNT[task.tokens]
+        content = (place / name).read_bytes()
+    elif task.tokens == "pretrained" and task.tokenizer is not None:
+        dataset = tokenizer_dataset(task.tokenizer)
+        source = own_source(task.tokenizer.sha256)
+        kind, content = task.tokenizer.form, read_source(dataset, source, dataset_folder(dataset, folder))
+        pattern = bytes.fromhex(task.tokenizer.pattern).decode()
+    return load_text_vocabulary(
+        kind,
+        content,
+        separated=corpus.pretokenized,
+        pattern=pattern,
+        documents=isinstance(task.corpus, OwnDocuments),
+    )
 
 
 def _write(corpus: Corpus, task: LanguageModelSettings, folder: Path, place: Path) -> dict[str, Any]:
@@ -156,15 +162,15 @@ def _write(corpus: Corpus, task: LanguageModelSettings, folder: Path, place: Pat
     lines_kept = task.batching != "sentences"
     if not lines_kept:
         data = {split: sentences_as_lines(text) for split, text in data.items()}
-    symbols = _learn_symbols(corpus, task, folder, data["train"])
+    if task.tokens in _LEARNT:
+        (place / _LEARNT[task.tokens][1]).write_bytes(_learn(corpus, task, data["train"]).content())
+    vocabulary = _vocabulary(corpus, task, folder, place)
     files, first_bytes, lossless = {}, {}, {}
     for split, text in data.items():
-        encoded = symbols.encode_bytes(text)
+        encoded = vocabulary.encode_bytes(text)
         first_bytes[split], lossless[split] = encoded.first_bytes, encoded.lossless and lines_kept
         for name in ("tokens", "lines", "words", "bytes"):
             files[f"{split}.{name}"] = write_numbers(place / f"{split}.{name}", getattr(encoded, name))
-    if task.tokens in _LISTS:
-        (place / _LISTS[task.tokens]).write_bytes(symbols.content)
     sources = {split: hashlib.sha256(text).hexdigest() for split, text in data.items()}
     return {
         "corpus": corpus.name,
@@ -182,19 +188,17 @@ def _write_documents(
     corpus, names = documents.dataset, _train_names(documents)
     if task.tokens == "byte_bpe":
         texts = (text for name, text in _iter_documents(documents, folder) if name in names)
-        # one of the pieces is the end mark, which the tokenizer does not have
-        (place / _LISTS["byte_bpe"]).write_bytes(train_byte_bpe(texts, task.pieces - 1))
-    tokenizer = _symbols(corpus, task, folder, place).tokenizer
-    mark = np.array([MARK], smallest_dtype(tokenizer.size + 1))
+        (place / _LEARNT["byte_bpe"][1]).write_bytes(JsonTokenizer.learn(texts, task.pieces).content())
+    vocabulary = _vocabulary(corpus, task, folder, place)
+    assert isinstance(vocabulary, UnitVocabulary), "words and pieces of lines would lose line breaks"
+    mark = np.array([vocabulary.end], smallest_dtype(vocabulary.size))
     waiting: dict[str, list[bytes]] = {name: [] for name in (*names, "dev", "test")}
-    lossless = dict.fromkeys(waiting, True)
+    layouts = {name: LineLayout() for name in waiting}
     with ExitStack() as stack:
         writers = {name: stack.enter_context(SplitWriter(place, name, mark, sizes=True)) for name in waiting}
 
         def write(name: str) -> None:
-            *numbers, kept = encode_units(tokenizer, waiting[name])
-            writers[name].add(*numbers)
-            lossless[name] = lossless[name] and kept
+            writers[name].add(*vocabulary.encode_units(waiting[name], layouts[name]))
             waiting[name].clear()
 
         for name, text in _iter_documents(documents, folder):
@@ -204,6 +208,7 @@ def _write_documents(
         for name in writers:
             write(name)
     files = {name: about for writer in writers.values() for name, about in writer.about().items()}
+    lossless = {name: layout.kept for name, layout in layouts.items()}
     return {"corpus": corpus.name, "tokens": task.tokens, "files": files, "lossless": lossless}
 
 
@@ -234,22 +239,27 @@ def _splits(corpus: Corpus, folder: Path) -> dict[str, bytes]:
     return {name: files[part.source][part.start : part.stop] for name, part in corpus.splits.items()}
 
 
-def _learn_symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path, train: bytes) -> TextSymbols:
+def _learn(corpus: Corpus, task: LanguageModelSettings, train: bytes) -> TextVocabulary:
     if task.tokens == "words":
-        known = build_vocabulary(train)
-        if corpus.own:
-            known = limit_vocabulary(known, task.pieces)
-        elif len(known) != corpus.word_vocab_size:
-            raise DataError(f"{corpus.name}: expected {corpus.word_vocab_size:,} words, got {len(known):,}")
-        content = b"\n".join(known) + b"\n"
-    elif task.tokens == "bpe":
-        from . import subwords  # noqa: PLC0415  as above
+        words = TextWordVocabulary.learn(train, task.pieces if corpus.own else None)
+        if not corpus.own and words.size != corpus.word_vocab_size:
+            raise DataError(f"{corpus.name}: expected {corpus.word_vocab_size:,} words, got {words.size:,}")
+        return words
+    if task.tokens == "bpe":
+        return TextPieceVocabulary.learn(train, task.pieces, separated=corpus.pretokenized)
+    lines = (line.decode("utf-8", errors="replace") for line in train.split(b"\n"))
+    return JsonTokenizer.learn(lines, task.pieces)
 
-        normalise = subwords.lowered if corpus.pretokenized else subwords.separate_punctuation
-        content = subwords.train_subwords(train, task.pieces, normalise)
-    elif task.tokens == "byte_bpe":
-        lines = (line.decode("utf-8", errors="replace") for line in train.split(b"\n"))
-        return TextSymbols(kind="json", content=train_byte_bpe(lines, task.pieces - 1))
-    else:
-        return _known_symbols(corpus, task, folder)
-    return TextSymbols(kind=task.tokens, content=content, separated=corpus.pretokenized)
+
+_SPACES, _END_OF_SENTENCE = re.compile(rb" {2,}"), re.compile(rb" ([.?!]) ")
+
+
+def sentences_as_lines(data: bytes) -> bytes:
+    """Put each sentence of a text on its own line.
+
+    The text has separated punctuation, as WikiText has. A sentence ends at a full stop, a question mark or an
+    exclamation mark, not at the end of a line. WikiText-103 has 7,831 sentences for validation and 8,958 for
+    the test; the program of the first paper counts 7,832 and 8,985 (WT3/feeder.py).
+    """
+    text = _SPACES.sub(b" ", data.replace(b"\n", b" ")).strip()
+    return ensure_final_newline(_END_OF_SENTENCE.sub(rb" \1\n", text))

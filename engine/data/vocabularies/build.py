@@ -1,4 +1,4 @@
-"""Construction of vocabularies, from sentences or from a file."""
+"""Construction of vocabularies by their kind: learnt from sentences, or restored from files."""
 
 from __future__ import annotations
 
@@ -6,54 +6,73 @@ import base64
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .words import (
+from .pieces import PieceVocabulary, TextPieceVocabulary
+from .sentences import (
     ByteVocabulary,
     DigitSpellingVocabulary,
+    SentenceVocabulary,
     SpelledVocabulary,
     SymbolVocabulary,
-    Vocabulary,
     WordVocabulary,
 )
+from .texts import CharacterVocabulary, TextVocabulary, TextWordVocabulary
+from .tokenizers import ByteTokenizer, JsonTokenizer, RankTokenizer
 
-_KINDS: dict[
-    str,
-    type[SpelledVocabulary | DigitSpellingVocabulary | SymbolVocabulary | WordVocabulary | ByteVocabulary],
-] = {
-    "characters": ByteVocabulary,
-    "spelled": SpelledVocabulary,
-    "spelled_digits": DigitSpellingVocabulary,
-    "words": WordVocabulary,
-    "symbols": SymbolVocabulary,
+_OF_SENTENCES: dict[str, type[SentenceVocabulary]] = {
+    each.kind: each
+    for each in (
+        ByteVocabulary,
+        DigitSpellingVocabulary,
+        PieceVocabulary,
+        SpelledVocabulary,
+        SymbolVocabulary,
+        WordVocabulary,
+    )
 }
 
 
-def learn_vocabulary(kind: str, sentences: Iterable[str], size: int) -> Vocabulary:
+def learn_vocabulary(kind: str, sentences: Iterable[str], size: int) -> SentenceVocabulary:
     """Learn a vocabulary from sentences. Raise DataError if `size` does not suit these sentences."""
-    if kind == "bpe":
-        from .subwords import SubwordVocabulary  # noqa: PLC0415  sentencepiece may not be installed
-
-        return SubwordVocabulary.learn(sentences, size)
-    return _KINDS[kind].learn(sentences, size)
+    return _OF_SENTENCES[kind].learn(sentences, size)
 
 
-def vocabulary_to_dict(vocabulary: Vocabulary) -> dict[str, str]:
-    """Return a vocabulary as a dictionary of strings, which `vocabulary_from_dict` reads."""
-    kind = next((kind for kind, owner in _KINDS.items() if type(vocabulary) is owner), "bpe")
-    return {"kind": kind, "content": base64.b64encode(vocabulary.content()).decode()}
+def load_vocabulary(kind: str, content: bytes) -> SentenceVocabulary:
+    """Restore a vocabulary of sentences from the bytes that its method `content` returned."""
+    return _OF_SENTENCES[kind].restore(content)
 
 
-def vocabulary_from_dict(record: Mapping[str, Any]) -> Vocabulary:
-    """Rebuild a vocabulary from the dictionary that `vocabulary_to_dict` returned."""
-    return load_vocabulary(record["kind"], base64.b64decode(record["content"], validate=True))
+def load_text_vocabulary(
+    kind: str, content: bytes, *, separated: bool = False, pattern: str = "", documents: bool = False
+) -> TextVocabulary:
+    """Restore a vocabulary of texts from the bytes that its method `content` returned.
 
-
-def load_vocabulary(kind: str, content: bytes) -> Vocabulary:
-    """Rebuild a vocabulary from its stored bytes.
-
-    `content` has the bytes that the vocabulary's method of that name returned.
+    `separated` says that the text to split into pieces has separated punctuation already, as WikiText has.
+    `pattern` splits a text for a file of ranks. With `documents` the mark ends a document, and a line break
+    is a character like any other.
     """
-    if kind == "bpe":
-        from .subwords import SubwordVocabulary  # noqa: PLC0415  as above
+    match kind:
+        case "words":
+            return TextWordVocabulary(content)
+        case "bpe":
+            return TextPieceVocabulary(content, separated=separated)
+        case "json":
+            return JsonTokenizer(content, documents=documents)
+        case "ranks":
+            return RankTokenizer(content, pattern, documents=documents)
+        case _:
+            return ByteTokenizer() if documents else CharacterVocabulary(content)
 
-        return SubwordVocabulary(content)
-    return _KINDS[kind].restore(content)
+
+def vocabulary_from_dict(record: Mapping[str, Any]) -> SentenceVocabulary:
+    """Restore a vocabulary of sentences from the dictionary that its method `to_dict` returned."""
+    return load_vocabulary(record["kind"], _content(record))
+
+
+def text_vocabulary_from_dict(record: Mapping[str, Any]) -> TextVocabulary:
+    """Restore a vocabulary of texts from the dictionary that its method `to_dict` returned."""
+    options = {key: record[key] for key in ("separated", "pattern", "documents") if key in record}
+    return load_text_vocabulary(record["kind"], _content(record), **options)
+
+
+def _content(record: Mapping[str, Any]) -> bytes:
+    return base64.b64decode(record["content"], validate=True)

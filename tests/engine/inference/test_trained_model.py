@@ -10,7 +10,8 @@ import torch
 from activemem import ActivememError, load_model, open_study, run_study
 from activemem.engine import DataError, Machine
 from activemem.engine.core import ModelFile, read_model_file, write_model_file
-from activemem.engine.data.text import TextSymbols, open_corpus
+from activemem.engine.data.text import open_corpus
+from activemem.engine.data.vocabularies import text_vocabulary_from_dict
 from activemem.engine.inference import ExportError, GenerationError, InputError, Sampling, UseError
 from activemem.engine.objectives import PairData
 from activemem.engine.trial import Training
@@ -93,7 +94,7 @@ def next_symbols(trained, beginning, count):
 
 def test_the_score_of_a_split_is_that_of_the_training(language_model):
     trained, _, metrics, corpus = language_model
-    text = corpus.symbols.decode(corpus.dev.tokens.tolist())
+    text = corpus.vocabulary.decode(corpus.dev.tokens.tolist())
     found = trained.score(text)
     assert found.loss == pytest.approx(metrics["dev_loss"], rel=1e-6)
     assert found.bits_per_token == pytest.approx(metrics["dev_loss"] / math.log(2), rel=1e-6)
@@ -107,21 +108,23 @@ def test_a_text_of_a_stream_is_scored_as_in_one_pass(data, tmp_path, mixer, posi
     corpus = open_corpus(settings.task, data)
     for length in (20, 100, 1000):  # the context is 32
         tokens = corpus.test.tokens[: length + 1].long()
-        tokens[-1] = corpus.symbols.end_of_line
+        tokens[-1] = corpus.vocabulary.end
         with torch.no_grad():
             logits = trained.module(tokens[None, :-1])[0]
         expected = torch.nn.functional.cross_entropy(logits, tokens[1:]).item()
-        assert trained.score(corpus.symbols.decode(tokens.tolist())).loss == pytest.approx(expected, rel=1e-5)
+        assert trained.score(corpus.vocabulary.decode(tokens.tolist())).loss == pytest.approx(
+            expected, rel=1e-5
+        )
 
 
 def test_stepwise_generation_equals_whole_passes(language_model):
     trained, _, _, corpus = language_model
-    symbols, lines = corpus.symbols, trained.file.trial.settings.task.batching == "lines"
-    beginning = symbols.encode_beginning("the ")
+    symbols, lines = corpus.vocabulary, trained.file.trial.settings.task.batching == "lines"
+    beginning = symbols.encode("the ")
     marked = lines or symbols.begins_with_mark
     expected = next_symbols(trained, [0, *beginning] if marked else beginning, 20)
-    if lines and symbols.end_of_line in expected:
-        expected = expected[: expected.index(symbols.end_of_line) + 1]
+    if lines and symbols.end in expected:
+        expected = expected[: expected.index(symbols.end) + 1]
     text = "".join(trained.generate("the ", temperature=0.0, max_symbols=20))
     assert symbols.decode(beginning) + text == symbols.decode([*beginning, *expected])
 
@@ -130,8 +133,8 @@ def test_stepwise_generation_equals_whole_passes(language_model):
 def test_a_packed_model_never_reads_more_than_its_context(data, tmp_path, mixer):
     settings = text_settings(mixer, "timing", batching="packed", context=8)
     trained, *_ = train(settings, tmp_path, data)
-    symbols, text = TextSymbols.from_dict(trained.file.symbols), "the sea "  # the window is full
-    window = symbols.encode_beginning(text)
+    symbols, text = text_vocabulary_from_dict(trained.file.symbols), "the sea "  # the window is full
+    window = symbols.encode(text)
     assert len(window) == 8
     expected = []
     for _ in range(20):
@@ -189,8 +192,8 @@ def byte_pieces(tmp_path_factory):
 
 def test_the_whole_text_of_byte_level_pieces_is_scored_after_a_mark(byte_pieces):
     trained, _ = byte_pieces
-    symbols, text = TextSymbols.from_dict(trained.file.symbols), "a small cat\n"
-    tokens = [0, *symbols.encode_beginning(text)]
+    symbols, text = text_vocabulary_from_dict(trained.file.symbols), "a small cat\n"
+    tokens = [0, *symbols.encode(text)]
     with torch.no_grad():
         logits = trained.module(torch.tensor([tokens]))[0, :-1]
     expected = torch.nn.functional.cross_entropy(logits, torch.tensor(tokens[1:])).item()

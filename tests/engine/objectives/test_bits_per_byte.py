@@ -65,15 +65,15 @@ class Bytes(torch.nn.Module):
 
     recipe, config = parse("lstm"), configure(d_model=8, vocab=4)
 
-    def __init__(self, symbols):
+    def __init__(self, vocabulary):
         super().__init__()
-        self._symbols = symbols
+        self._vocabulary = vocabulary
 
     def spelt(self, tokens):
         """Return the bytes that each token adds to those before it in its line."""
         line, shown, found = [], b"", []
         for token in tokens:
-            if token == self._symbols.end_of_line:
+            if token == self._vocabulary.end:
                 found.append(b"\n")
                 line, shown = [], b""
                 continue
@@ -84,7 +84,7 @@ class Bytes(torch.nn.Module):
         return found
 
     def _bytes(self, line):
-        text = self._symbols.decode(line)
+        text = self._vocabulary.decode(line)
         if not text.endswith("\ufffd"):
             return text.encode()
         return self._bytes(line[:-1])  # the bytes of a character are those of its last token
@@ -124,7 +124,7 @@ def test_lines_have_the_bits_of_their_bytes_with_any_tokens(folder, kind):
     original = split_bytes(text, "test")
     expected = sum(sum(nats_of(line + b"\n")) for line in original.splitlines()) / math.log(2)
     given = {"batching": "lines", "length": 300, "batch_size": 7}
-    score = score_text(Bytes(text.symbols), text.test, **given, end=text.symbols.end_of_line, device=CPU)
+    score = score_text(Bytes(text.vocabulary), text.test, **given, end=text.vocabulary.end, device=CPU)
     assert score.bytes == len(original)
     assert score.bits_per_byte == pytest.approx(expected / len(original), rel=1e-12)
 
@@ -134,10 +134,11 @@ def test_a_stream_has_the_bits_of_all_bytes_after_its_first_token(folder, kind):
     text = open_text(folder, {"path": "my.txt"}, **TOKENS[kind])
     original = split_bytes(text, "dev")
     given = text.dev.first_bytes  # none where a mark stands before the text
-    assert given == len(Bytes(text.symbols).spelt(text.dev.tokens[:1].tolist())[0]) * (text.dev.lines[0] == 0)
+    first = Bytes(text.vocabulary).spelt(text.dev.tokens[:1].tolist())[0]
+    assert given == len(first) * (text.dev.lines[0] == 0)
     expected = sum(nats_of(original, b"\n\n")[given:]) / math.log(2)
     rows = {"batching": "stream", "length": 9, "batch_size": 3}
-    score = score_text(Bytes(text.symbols), text.dev, **rows, end=text.symbols.end_of_line, device=CPU)
+    score = score_text(Bytes(text.vocabulary), text.dev, **rows, end=text.vocabulary.end, device=CPU)
     assert score.bytes == len(original) - given
     assert score.bits_per_byte == pytest.approx(expected / (len(original) - given), rel=1e-9)
 
@@ -206,9 +207,9 @@ class BytesOfDocuments(torch.nn.Module):
 
     recipe, config = parse("lstm"), configure(d_model=8, vocab=4)
 
-    def __init__(self, symbols):
+    def __init__(self, vocabulary):
         super().__init__()
-        self._decode = symbols.tokenizer.decode
+        self._spell = lambda token: vocabulary.decode([int(token)]).encode()
 
     def nll(self, inputs, targets, lengths=None):
         """Return the nats of each target, 0 at padding."""
@@ -217,8 +218,8 @@ class BytesOfDocuments(torch.nn.Module):
         for row, length in enumerate(lengths):
             before = inputs[row, 0]
             for place, target in enumerate(targets[row, :length]):
-                last = b"\n" if before == 0 else self._decode([int(before) - 1])[-1:]
-                text = b"" if target == 0 else self._decode([int(target) - 1])
+                last = b"\n" if before == 0 else self._spell(before)[-1:]
+                text = b"" if target == 0 else self._spell(target)
                 rows[row, place] = nats_by_last_byte(text, last) if text else 1.5
                 before = target
         return rows
@@ -246,8 +247,8 @@ def test_documents_have_the_bits_of_their_bytes_with_any_tokens_and_batches(tmp_
     shares = HeldOutFractions(dev=0.1, test=0.1)
     scored = [each.encode() for each in DOCUMENTS if shares.split_of(each) == "dev"]
     expected = sum(nats_by_last_byte(each, b"\n") for each in scored) / math.log(2)
-    model = BytesOfDocuments(text.symbols)
-    more = {"end": text.symbols.end_of_line, "device": CPU, "separate_documents": separate}
+    model = BytesOfDocuments(text.vocabulary)
+    more = {"end": text.vocabulary.end, "device": CPU, "separate_documents": separate}
     length = 300 if batching == "lines" else 9
     score = score_text(model, text.dev, batching=batching, length=length, batch_size=3, **more)
     size = sum(map(len, scored))

@@ -129,7 +129,7 @@ def test_a_perplexity_is_reported_without_the_ends_of_lines_too(folder, task):
     training = Training.begin(settings(task=task, epochs=1), CPU, folder)
     measured = training.advance()
     text = training.objective._text
-    split, end = text.test, text.symbols.end_of_line
+    split, end = text.test, text.vocabulary.end
     if task is LINES:
         inputs, lengths = split.padded_lines(
             [line for line, n in enumerate(split.line_lengths) if 1 < n <= 301]

@@ -51,9 +51,9 @@ def test_each_document_is_kept_as_it_is_and_ends_in_a_mark(folder, kind):
     shares = HeldOutFractions(dev=0.1, test=0.1)
     for name in ("train", "dev", "test"):
         split, expected = getattr(text, name), [each for each in DOCUMENTS if shares.split_of(each) == name]
-        assert documents_of(split, text.symbols) == expected
+        assert documents_of(split, text.vocabulary) == expected
         ends = [0, *(split.lines[1:] - 1).tolist()]
-        assert torch.nonzero(split.tokens == text.symbols.end_of_line).flatten().tolist() == ends
+        assert torch.nonzero(split.tokens == text.vocabulary.end).flatten().tolist() == ends
         assert split.line_bytes.tolist() == [len(each.encode()) for each in expected]
         assert split.line_words.tolist() == [len(each.split()) + 1 for each in expected]
 
@@ -65,7 +65,7 @@ def test_tokens_are_written_once_and_not_again_for_other_weights(folder):
         found = open_text(folder, mixture, batching="packed")
         assert [each for each, _ in found.sources] == [weight, 1.0]
     assert sum(path.is_dir() for path in (folder / "data" / "encoded").iterdir()) == 1
-    assert documents_of(found.sources[1][1], found.symbols)[0].startswith("b Document")
+    assert documents_of(found.sources[1][1], found.vocabulary)[0].startswith("b Document")
     assert len(found.dev.line_words) > len(open_text(folder, {"documents": "shards"}).dev.line_words)
 
 

@@ -8,7 +8,7 @@ import tokenizers
 
 from activemem import StudyError, load_model, load_study, run_study
 from activemem.engine import DataError, Machine
-from activemem.engine.data.text import TextSymbols, train_byte_bpe
+from activemem.engine.data.vocabularies import JsonTokenizer, load_text_vocabulary, text_vocabulary_from_dict
 from activemem.storage import Store
 from activemem.studies import load_recorded_study
 from activemem.studies.own_data import read_ranks
@@ -41,7 +41,7 @@ def test_each_line_has_the_tokens_of_the_library(folder):
     found = [line for split in (text.train, text.dev, text.test) for line in lines_of(split)]
     assert found == [library.encode(line).ids for line in lines]
     marks = {int(split.tokens[0]) for split in (text.train, text.dev, text.test)}
-    assert marks == {text.symbols.end_of_line}
+    assert marks == {text.vocabulary.end}
 
 
 def test_ranks_of_tiktoken_have_the_tokens_of_the_same_merges(folder):
@@ -58,10 +58,11 @@ def test_ranks_of_tiktoken_have_the_tokens_of_the_same_merges(folder):
 @pytest.mark.parametrize("kind", ["json", "ranks"])
 def test_a_text_is_decoded_as_it_was(kind):
     content = JSON if kind == "json" else ranks_of(JSON)
-    symbols = TextSymbols.from_dict(TextSymbols(kind=kind, content=content, pattern=GPT2_WORDS).to_dict())
-    encoded = symbols.encode_text(TEXT)
-    assert symbols.decode(encoded.tokens[1:].tolist()) == TEXT
-    assert symbols.decode(symbols.encode_beginning("naïve\nwor")) == "naïve\nwor"
+    stored = load_text_vocabulary(kind, content, pattern=GPT2_WORDS).to_dict()
+    vocabulary = text_vocabulary_from_dict(stored)
+    encoded = vocabulary.encode_bytes(TEXT.encode())
+    assert vocabulary.decode(encoded.tokens[1:].tolist()) == TEXT
+    assert vocabulary.decode(vocabulary.encode("naïve\nwor")) == "naïve\nwor"
     assert encoded.lossless
 
 
@@ -69,20 +70,20 @@ def test_padding_and_truncation_of_a_file_are_not_applied():
     tokenizer = tokenizers.Tokenizer.from_buffer(JSON)
     tokenizer.enable_truncation(2)
     tokenizer.enable_padding(length=9)
-    symbols = TextSymbols(kind="json", content=tokenizer.to_str().encode())
-    assert symbols.decode(symbols.encode_text("a longer line\n").tokens[1:].tolist()) == "a longer line\n"
+    vocabulary = JsonTokenizer(tokenizer.to_str().encode())
+    assert vocabulary.decode(vocabulary.encode("a longer line\n")) == "a longer line\n"
 
 
 def test_training_twice_gives_the_same_pieces():
     lines = TEXT.splitlines()
-    assert train_byte_bpe(lines, 300) == train_byte_bpe(lines, 300)
+    assert JsonTokenizer.learn(lines, 300).content() == JsonTokenizer.learn(lines, 300).content()
 
 
 def test_a_text_that_is_too_small_for_its_pieces_says_how_many_it_yields(golden):
     with golden.raises(DataError):
-        train_byte_bpe(["ab ab"], 999)
+        JsonTokenizer.learn(["ab ab"], 1000)
     with golden.raises(DataError):
-        train_byte_bpe(TEXT.splitlines(), 99_999)
+        JsonTokenizer.learn(TEXT.splitlines(), 100_000)
 
 
 @pytest.mark.parametrize(

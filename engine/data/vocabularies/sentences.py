@@ -1,4 +1,4 @@
-"""Vocabularies of words, bytes and given symbols, and their interface.
+"""Vocabularies of sentences: words, bytes and given symbols.
 
 Spelling vocabularies have the frequent words, and write all other words character by character. They are
 lossless.
@@ -8,39 +8,31 @@ from __future__ import annotations
 
 import json
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Self
 
 from ....studies.catalog.tasks import split_words
+from ....studies.catalog.tasks.sentence_pairs import BYTES
 from ...corpora.files import DataError
-
-PADDING, START, END, UNKNOWN = range(4)
-"""Special numbers that every vocabulary begins with."""
-
-FIRST_SYMBOL = UNKNOWN + 1
+from .vocabulary import END, FIRST_SYMBOL, PADDING, START, UNKNOWN, Vocabulary, most_frequent
 
 
-class Vocabulary(ABC):
-    """A mapping between symbols and numbers, with a rule that splits sentences into symbols."""
+class SentenceVocabulary(Vocabulary):
+    """A vocabulary of single sentences, such as those of pairs and of labelled sequences."""
 
-    @property
+    end = END
+
+    @classmethod
     @abstractmethod
-    def size(self) -> int:
-        """Return the number of symbols, including special symbols."""
+    def learn(cls, sentences: Iterable[str], size: int) -> Self:
+        """Learn a vocabulary from sentences. Raise DataError if `size` does not suit these sentences."""
 
+    @classmethod
     @abstractmethod
-    def encode(self, sentence: str) -> list[int]:
-        """Encode a sentence, without start and end symbols."""
-
-    @abstractmethod
-    def decode_symbols(self, symbols: Sequence[int]) -> str:
-        """Join symbols into a sentence."""
-
-    @abstractmethod
-    def content(self) -> bytes:
-        """Return the vocabulary as bytes, from which `load_vocabulary` rebuilds it."""
+    def restore(cls, content: bytes) -> Self:
+        """Rebuild a vocabulary from its stored content."""
 
     def unknown(self, sentence: str) -> tuple[str, ...]:
         """Return the symbols of a sentence that are not in the vocabulary."""
@@ -65,15 +57,10 @@ class Vocabulary(ABC):
         return self.decode_symbols(symbols)
 
 
-def most_frequent(counts: Counter[str], max_words: int) -> list[str]:
-    """Return the most frequent words, by falling frequency; ties are sorted alphabetically."""
-    return sorted(counts, key=lambda word: (-counts[word], word))[:max_words]
-
-
 _UNKNOWN = "<unk>"
 
 
-class ListedVocabulary(Vocabulary):
+class ListedVocabulary(SentenceVocabulary):
     """Vocabulary given by a list of symbols. In a sentence, spaces separate the symbols."""
 
     def __init__(self, symbols: Sequence[str], size: int) -> None:
@@ -82,7 +69,6 @@ class ListedVocabulary(Vocabulary):
 
     @classmethod
     def restore(cls, content: bytes) -> Self:
-        """Rebuild a vocabulary from its stored content."""
         size, *symbols = content.decode().split("\n")
         return cls(symbols, int(size))
 
@@ -93,10 +79,8 @@ class ListedVocabulary(Vocabulary):
     def content(self) -> bytes:
         return "\n".join([str(self._size), *self._symbols]).encode()
 
-    def encode(self, sentence: str) -> list[int]:
-        return [
-            self._numbers.get(symbol, UNKNOWN) for symbol in self.normalise(sentence).split(" ") if symbol
-        ]
+    def encode(self, text: str) -> list[int]:
+        return [self._numbers.get(symbol, UNKNOWN) for symbol in self.normalise(text).split(" ") if symbol]
 
     def unknown(self, sentence: str) -> tuple[str, ...]:
         found = dict.fromkeys(self.normalise(sentence).split(" "))
@@ -110,13 +94,15 @@ class ListedVocabulary(Vocabulary):
 class SymbolVocabulary(ListedVocabulary):
     """Vocabulary of all symbols that occur in the sentences from which it is learnt."""
 
+    kind = "symbols"
+
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> Self:
         """Learn all symbols of the sentences, most frequent first. Raise DataError if `size` is too small."""
         counts = Counter(symbol for sentence in sentences for symbol in sentence.split(" "))
         if len(counts) > size - FIRST_SYMBOL:
             raise DataError(f"expected at most {size - FIRST_SYMBOL:,} symbols, got {len(counts):,}")
-        return cls(most_frequent(counts, len(counts)), size)
+        return cls(most_frequent(counts), size)
 
 
 class WordVocabulary(ListedVocabulary):
@@ -124,6 +110,8 @@ class WordVocabulary(ListedVocabulary):
 
     A punctuation mark is a word of its own. Other words are unknown.
     """
+
+    kind = "words"
 
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> Self:
@@ -135,33 +123,30 @@ class WordVocabulary(ListedVocabulary):
         return " ".join(split_words(sentence))
 
 
-_BYTES = 256
-
-
-class ByteVocabulary(Vocabulary):
+class ByteVocabulary(SentenceVocabulary):
     """Vocabulary with one symbol for each UTF-8 byte."""
+
+    kind = "characters"
 
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> Self:
-        """Return the vocabulary of bytes, which needs no sentences."""
-        del sentences, size
+        del sentences, size  # every byte has a number
         return cls()
 
     @classmethod
     def restore(cls, content: bytes) -> Self:
-        """Return the vocabulary, which needs no stored content."""
-        del content
+        del content  # it has none
         return cls()
 
     @property
     def size(self) -> int:
-        return FIRST_SYMBOL + _BYTES
+        return FIRST_SYMBOL + BYTES
 
     def content(self) -> bytes:
         return b""
 
-    def encode(self, sentence: str) -> list[int]:
-        return [FIRST_SYMBOL + byte for byte in sentence.encode()]
+    def encode(self, text: str) -> list[int]:
+        return [FIRST_SYMBOL + byte for byte in text.encode()]
 
     def decode_symbols(self, symbols: Sequence[int]) -> str:
         # a model may write bytes that are not valid UTF-8
@@ -178,14 +163,14 @@ DIGITS_AND_SIGNS = PUNCTUATION + "0123456789][%$#@&*+}{|><=/^~_`-"
 
 SPACE = FIRST_SYMBOL
 _BYTE_VALUES = SPACE + 1  # 256 numbers, one for each byte of characters outside the vocabulary
-_CHARACTERS = _BYTE_VALUES + 256
+_CHARACTERS = _BYTE_VALUES + BYTES
 
 
 def _token(marks: str) -> re.Pattern[str]:
     return re.compile(rf"[^\s{re.escape(marks)}]+|.", re.DOTALL)
 
 
-class SpellingVocabulary(Vocabulary):
+class SpellingVocabulary(SentenceVocabulary):
     """Vocabulary that writes rare words character by character (Kaiser and Bengio 2016, section 3).
 
     It has every character and the most frequent words of the sentences. A space is implied between two words
@@ -227,7 +212,6 @@ class SpellingVocabulary(Vocabulary):
 
     @classmethod
     def restore(cls, content: bytes) -> Self:
-        """Rebuild a vocabulary from its stored content."""
         kept = json.loads(content)
         return cls(kept["characters"], kept["words"], kept["size"])
 
@@ -239,10 +223,10 @@ class SpellingVocabulary(Vocabulary):
         kept = {"size": self._size, "characters": self._characters, "words": self._words}
         return json.dumps(kept, ensure_ascii=False).encode()
 
-    def encode(self, sentence: str) -> list[int]:
+    def encode(self, text: str) -> list[int]:
         numbers: list[int] = []
         waiting = after_word = False  # a pending implied space, and whether the last symbol was a word
-        for token in self.token.findall(sentence):
+        for token in self.token.findall(text):
             word = self._of_word.get(token)
             if waiting and (word is None or not after_word):
                 numbers.append(SPACE)
@@ -280,6 +264,7 @@ class SpellingVocabulary(Vocabulary):
 class SpelledVocabulary(SpellingVocabulary):
     """Spelling vocabulary whose words end at white space and punctuation."""
 
+    kind = "spelled"
     marks = PUNCTUATION
     token = _token(PUNCTUATION)
 
@@ -290,5 +275,6 @@ class DigitSpellingVocabulary(SpellingVocabulary):
     The program of Kaiser and Bengio (2016) does this.
     """
 
+    kind = "spelled_digits"
     marks = DIGITS_AND_SIGNS
     token = _token(DIGITS_AND_SIGNS)
