@@ -82,7 +82,7 @@ def load(way: Sequence[str], losses: Losses, seed: int) -> Study:
         keys = f"fidelity = 'data', min_fidelity = {STEPS[0]}, reduction = 3"
         changes.append(f"search.scheduler={{ name = '{scheduler[0]}', {keys} }}")
     study = load_study(STUDY, [*SPACE, *changes])
-    assert study.fidelity.rungs in ((), STEPS), study.fidelity
+    assert study.search.rungs.rungs in ((), STEPS), study.search.rungs
     return study
 
 
@@ -101,16 +101,16 @@ class Replay:
         make = partial(
             optuna.create_study, sampler=make_sampler(settings, study), pruner=make_pruner(settings)
         )
-        self._studies = RungStudies(make, study.fidelity.top + 1, enough=enough_points(study))
-        self._rungs: list[dict[str, float | None]] = [{} for _ in study.fidelity.rungs]
-        self._unseen, self._known = UnseenPoints(study, study.search.settings.seed), set[str]()
+        self._studies = RungStudies(make, study.search.rungs.top + 1, enough=enough_points(study.search))
+        self._rungs: list[dict[str, float | None]] = [{} for _ in study.search.rungs.rungs]
+        self._unseen, self._known = UnseenPoints(study.search, study.search.settings.seed), set[str]()
         self._refused = REJECTED_PROPOSALS.get(study.search.settings.sampler_name, MAX_REJECTED_PROPOSALS)
 
     def run(self, work: float) -> list[tuple[float, float]]:
         """Return the work and the best full loss after each training, until the work reaches this budget."""
         done, best, course = 0.0, math.inf, list[tuple[float, float]]()
         while done < work:
-            promoted = next_promoted(self.study.fidelity, self._rungs)
+            promoted = next_promoted(self.study.search.rungs, self._rungs)
             if promoted is not None:
                 (point, rung), trial = promoted, None
             elif len(self._known) == len(self.losses):
@@ -139,7 +139,7 @@ class Replay:
         asked = self._studies.current
         for _ in range(self._refused):
             trial = asked.ask()
-            values = self.study.choose(partial(suggest, trial))
+            values = self.study.search.choose(partial(suggest, trial))
             self._unseen.note(values)
             if (point := json.dumps(values)) not in self._known:
                 break
@@ -148,7 +148,7 @@ class Replay:
             left = chain(self._unseen.draw(len(self._known)), self._unseen.in_order())
             asked.enqueue_trial(values := dict(next(left)))
             trial = asked.ask()
-            values = self.study.choose(partial(suggest, trial))
+            values = self.study.search.choose(partial(suggest, trial))
             self._unseen.note(values)
             point = json.dumps(values)
         self._known.add(point)

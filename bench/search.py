@@ -88,7 +88,7 @@ class Space:
         }
         settings = SearchSettings.model_validate(given)
         asked = optuna.create_study(direction="maximize", sampler=make_sampler(settings, self.study))
-        unseen, known = UnseenPoints(self.study, seed), set[str]()
+        unseen, known = UnseenPoints(self.study.search, seed), set[str]()
         refused = 0 if name == "random" else REJECTED_PROPOSALS.get(name, MAX_REJECTED_PROPOSALS)
         out: list[tuple[optuna.Trial, float]] = []
         regrets: list[float] = []
@@ -112,7 +112,7 @@ class Space:
         try:
             for _ in range(refused):
                 trial = asked.ask()
-                values = self.study.choose(partial(suggest, trial))
+                values = self.study.search.choose(partial(suggest, trial))
                 unseen.note(values)
                 if json.dumps(values) not in known:
                     return trial, values
@@ -122,7 +122,7 @@ class Space:
             unseen.note(values)
             asked.enqueue_trial(dict(values))
             trial = asked.ask()
-            return trial, self.study.choose(partial(suggest, trial))
+            return trial, self.study.search.choose(partial(suggest, trial))
         finally:
             self.seconds += time.process_time() - begun
 

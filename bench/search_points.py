@@ -78,8 +78,8 @@ def fill(study: Study, store: Store, count: int) -> None:
     """Store random points of a study."""
     space = {name: distribution(each) for name, each in study.dimensions.items()}
     rng = Random(count)
-    points = (study.choose(lambda name, _: draw(space[name], rng)) for _ in range(count))
-    store.write_together([outcome(study.trial_for(values)) for values in points])
+    points = (study.search.choose(lambda name, _: draw(space[name], rng)) for _ in range(count))
+    store.write_together([outcome(study.search.trial_of(values)) for values in points])
     store.upkeep.compact()
 
 

@@ -39,7 +39,7 @@ def main() -> None:
     """Write the table and a description of its origin."""
     study, rows = load_study(STUDY), Store(sys.argv[1]).trials()
     done = {row["trial"]: row for row in rows.filter(status="done").iter_rows(named=True)}
-    points = [(study.trial_for(values).id, values) for values in enumerate_points(study.choose)]
+    points = [(study.search.trial_of(values).id, values) for values in enumerate_points(study.search.choose)]
     missing = [trial for trial, _ in points if trial not in done]
     if missing:
         sys.exit(f"expected all {len(points):,} points, {len(missing):,} are not trained")

@@ -162,7 +162,7 @@ def other_versions(study: Study, store: Store) -> frozenset[str] | None:
 
     None for a search and a path, whose trials are not known in advance.
     """
-    return None if study.search is not None or study.design.kind == "path" else stale_part(study, store)
+    return None if study.is_adaptive else stale_part(study, store)
 
 
 def note_stale_trials(results: StudyResults) -> None:

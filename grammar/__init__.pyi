@@ -52,6 +52,7 @@ from .difference import describe_difference as describe_difference
 from .difference import node_label as node_label
 from .difference import node_parts as node_parts
 from .difference import replacement_cost as replacement_cost
+from .dimensions import representative_values as representative_values
 from .dimensions import resolve as resolve
 from .expressions import BlockFactory as BlockFactory
 from .expressions import BlockRecipe as BlockRecipe

@@ -54,6 +54,16 @@ def settled_values(root: Node, resolver: Resolver) -> dict[str, Value]:
     return walk.settled
 
 
+def representative_values(dimension: Dimension) -> tuple[Scalar, ...]:
+    """Return the values of a dimension at which a study is checked.
+
+    They are both ends of a range, or every option.
+    """
+    if isinstance(dimension, ChoiceDimension):
+        return tuple(option_label(option) for option in dimension.options)
+    return (dimension.low, dimension.high)
+
+
 def dimensions(root: Node) -> tuple[tuple[str, Dimension], ...]:
     """Return each search dimension of a recipe with its name, in the order of the text.
 

@@ -548,7 +548,7 @@ def _verdicts(now: Snapshot) -> Iterator[tuple[str, str, StudyVerdict]]:
 
 def _study_row(now: Snapshot) -> PaperStudy:
     study, status = now.study, now.status
-    ends = study.boundary_trials() if study.search else study.trials
+    ends = study.examples
     check_layers(study, ends)
     estimator = TimeEstimator(now.outcomes, ends)
     if study.search is not None:

@@ -81,7 +81,8 @@ def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
             return None
         if "search" in document.data:
             study = load_study(path)
-            return StudyOutline(title=study.title, trials=study.requested_trials)
+            assert study.search is not None
+            return StudyOutline(title=study.title, trials=study.search.requested_trials)
     except StudyError:
         return None
     diagnostics = Diagnostics(document)

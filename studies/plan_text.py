@@ -156,13 +156,14 @@ def _cost_notes(plan: Plan, width: int) -> Iterator[_Note]:
 
 
 def _search_notes(study: Study, plan: Plan) -> Iterator[_Note]:
-    if study.search is not None:
-        yield "search", search_words(study, plan.elsewhere)
-    if study.fidelity.rungs:
-        yield "rungs", rung_words(study.fidelity.name, rung_costs(study))
+    if (search := study.search) is None:
+        return
+    yield "search", search_words(study, plan.elsewhere)
+    if search.rungs.rungs:
+        yield "rungs", rung_words(search.rungs.name, rung_costs(study))
     yield "space", space_words(study)
     yield "note", comparison_note(study)
-    for name in (each.name for each in (study.search.settings.objectives if study.search else ())):
+    for name in (each.name for each in search.settings.objectives):
         if name.startswith("test_"):
             yield "note", f"a search by {name} fits its points to the test split; search by a dev metric"
 
@@ -213,13 +214,13 @@ def _counts(study: Study, plan: Plan) -> str:
     """Describe the counts: `8 mixers × 6 tasks × 3 seeds = 144 trials · 12 in the store · 132 to run`."""
     axes = [_axis(name, len(levels)) for name, levels in study.factors.items() if len(levels) > 1]
     seeds = plural(len(study.seeds), "seed")
-    if study.baseline and (count := len(study.point_seeds(study.baseline))) > len(study.seeds):
-        seeds += f" ({count:,} of the baseline)"
     product = math.prod(map(len, study.factors.values()))
-    if study.search:
-        across = [_axis(name, len(study.factors[name])) for name in study.search.settings.across]
-        axes, product = [plural(study.num_points, "point"), *across, seeds], plan.total
-        if rungs := len(study.fidelity.rungs):
+    if search := study.search:
+        if search.baseline and len(search.baseline_seeds) > len(study.seeds):
+            seeds += f" ({len(search.baseline_seeds):,} of the baseline)"
+        across = [_axis(name, len(study.factors[name])) for name in search.settings.across]
+        axes, product = [plural(search.num_points, "point"), *across, seeds], plan.total
+        if rungs := len(search.rungs.rungs):
             # the numbers cannot be multiplied: most points reach only the first rung
             axes[0] += f" on {plural(rungs, 'rung')}"
     elif product != len(study.cells):

@@ -6,12 +6,12 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice, product
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import argument_fault, check_arguments, hint, nearest, nearest_hint, texts_fault
-from ..grammar import Recipe, registered_names
+from ..grammar import registered_names
 from ..grammar.nodes import Dimension
 from .catalog.metrics import METRICS
 from .catalog.tasks import task_names
@@ -22,9 +22,9 @@ from .presentation.kinds import (
     read_curves,
     read_tables,
 )
-from .resolve.draft import Draft, check_holes, check_levels, check_recipes, read_fragments, recipe_dimensions
-from .resolve.grid import SearchSource, StudyBudget, TrialSource, build_grid
-from .resolve.template import TRIAL_TABLES, Template, resolve_settings
+from .resolve.draft import Draft, check_holes, check_levels, check_recipes, read_fragments
+from .resolve.grid import StudyBudget, TrialSource, build_grid
+from .resolve.template import TRIAL_TABLES, Template
 from .resolve.trial import Trial
 from .schema.design import (
     Design,
@@ -38,23 +38,7 @@ from .schema.design import (
 )
 from .schema.factors import SEED, TableLevels, name_table_levels
 from .schema.limits import is_known_before
-from .schema.search import (
-    Suggest,
-    check_across,
-    check_baseline_values,
-    check_search,
-    check_search_ends,
-    check_search_space,
-    contains,
-    count_points,
-    default_sampler,
-    read_baseline,
-    read_search,
-    representative_values,
-    search_dimensions,
-)
-from .schema.search_settings import Rungs, SearchSettings
-from .schema.settings import EXPANSIONS, RECIPE_PATH, DecodeSettings, Level, StudySettings, find_expansion
+from .schema.settings import EXPANSIONS, DecodeSettings, Level, StudySettings, find_expansion
 from .schema.source_sheet import SourceSheet, read_source_sheet
 from .schema.tables import TABLES, all_tables
 from .text.document import Diagnostics, Document, parse_document, read_document
@@ -67,9 +51,10 @@ if TYPE_CHECKING:
     from ..storage import Store
     from .claims.comparisons import Claim
     from .own_data.own_corpus import OwnCorpus
+    from .resolve.search_source import SearchSource
+    from .schema.search_settings import SearchSettings
 
 CORPUS = ("task", "corpus")
-_EPOCHS = ("train", "epochs")
 _NEEDED_TABLES = ("study", *TRIAL_TABLES)
 
 
@@ -133,17 +118,17 @@ class Study:
     @property
     def search(self) -> SearchSource | None:
         """The search that chooses the trials, or None for a grid."""
-        return self.source if isinstance(self.source, SearchSource) else None
+        return self.source.search
+
+    @property
+    def is_adaptive(self) -> bool:
+        """True if results decide which trials there are: those of a search, or of a design in rounds."""
+        return self.search is not None or self.design.in_rounds
 
     @property
     def dimensions(self) -> Mapping[str, Dimension]:
         """The dimensions of a search by name. Empty for a grid."""
         return self.search.dimensions if self.search else {}
-
-    @property
-    def baseline(self) -> Mapping[str, Level]:
-        """The first point of a search. Empty for a grid, and for a search whose study names none."""
-        return self.search.baseline if self.search else {}
 
     @cached_property
     def budget(self) -> StudyBudget:
@@ -154,14 +139,6 @@ class Study:
     def planned_sizes(self) -> list[PlannedRung]:
         """The models that expansions train at several sizes, with the length of each training."""
         return [size for each in self.expansions.values() for size in each.planned_sizes(self)]
-
-    @property
-    def fidelity(self) -> Rungs:
-        """The setting, such as the width, that grows from rung to rung of a search.
-
-        It has no rungs if the search has none, or if only the number of epochs grows.
-        """
-        return next((each for each in self.expansions.values() if isinstance(each, Rungs)), Rungs())
 
     @property
     def gates(self) -> HeldTrials:
@@ -221,159 +198,14 @@ class Study:
         return tuple(dict.fromkeys(name for table in self.tables for _, name in table.named_metrics()))
 
     @property
-    def epochs(self) -> int:
-        """The largest number of epochs of any trial."""
-        if self.trials:
-            return max(trial.settings.train.epochs for trial in self.trials)
-        names = self.template.holes.get(_EPOCHS)
-        if names is None:
-            return self.template.tables["train"]["epochs"]
-        dimension = self.dimensions.get(names[0])
-        return max(
-            int(level)
-            for level in (representative_values(dimension) if dimension else self.factors[names[0]])
-        )
-
-    @property
     def total(self) -> int:
         """The number of trials of a grid, or the most that a search can have."""
-        if self.search is None:
-            return len(self.trials)
-        return sum(self.trials_by_rung)
+        return self.search.total if self.search else len(self.trials)
 
     @property
-    def trials_by_rung(self) -> list[int]:
-        """The number of trials on each rung of a search. It has one item if there is only one rung."""
-        return self._trials_by_rung(self.num_points)
-
-    @property
-    def requested_trials(self) -> int:
-        """The number of trials that a search requests; a small space may have fewer."""
-        return sum(self._trials_by_rung(self.search.settings.trials)) if self.search else 0
-
-    def _trials_by_rung(self, points: int) -> list[int]:
-        more = len(self.point_seeds(self.baseline)) - len(self.seeds) if self.baseline else 0
-        found = self.fidelity.planned(points, has_baseline=bool(self.baseline))
-        *lower, last = (each * len(self.seeds) for each in found)
-        return [trials * len(self.point_levels) for trials in (*lower, last + more)]
-
-    @cached_property
-    def num_points(self) -> int:
-        """The number of points that a search trains.
-
-        It is the requested number, or all points of a smaller space. Points with the same model count once,
-        and points over the budget do not count. Return 0 for a grid.
-        """
-        if self.search is None:
-            return 0
-
-        def identify(values: Mapping[str, Level]) -> str | None:
-            trial = self._trial_at(values, self.seeds[0], self.point_levels[0])
-            return trial.id if self.budget.allows(trial.settings) else None
-
-        return count_points(self.choose, self.dimensions, identify, self.search.settings.trials)
-
-    @property
-    def points_by_rung(self) -> list[int]:
-        """The number of points that a search trains on each rung.
-
-        The baseline is only trained on the last rung.
-        """
-        return self.fidelity.planned(self.num_points, has_baseline=bool(self.baseline))
-
-    def boundary_trials(self, level: Mapping[str, Level] | None = None) -> list[Trial]:
-        """Return the trials at both ends of a search's space.
-
-        At one end all dimensions have their first value, at the other their last value. `level`, if given, is
-        the level of the rung, such as `{"epochs": 10}`.
-        """
-        values = {name: representative_values(dimension) for name, dimension in self.dimensions.items()}
-        ends = [{name: each[index] for name, each in values.items()} for index in (0, -1)]
-        at = [{**each, **(level or {})} for each in self.point_levels]
-        return [self.trial_for(end, self.seeds[0], each) for end in ends for each in at]
-
-    def point_seeds(self, values: Mapping[str, Level]) -> tuple[int, ...]:
-        """Return the seeds with which a search point is trained.
-
-        The baseline may have more seeds than other points.
-        """
-        if not self.baseline or dict(values) != dict(self.baseline):
-            return self.seeds
-        more, first = (self.header.baseline_seeds or 0) - len(self.seeds), max(self.seeds) + 1
-        return (*self.seeds, *range(first, first + max(0, more)))
-
-    def point_trials(self, values: Mapping[str, Level], rung: int | None = None) -> tuple[Trial, ...]:
-        """Return the trials of a search point.
-
-        There is one for each seed and combination of the levels of `across`. The trials belong to `rung`, by
-        default the last rung.
-        """
-        level = {} if rung is None else self.fidelity.level(rung)
-        return tuple(
-            self.trial_for(values, seed, {**at, **level})
-            for seed in self.point_seeds(values)
-            for at in self.point_levels
-        )
-
-    @property
-    def point_levels(self) -> tuple[Mapping[str, Level], ...]:
-        """All combinations of levels of the factors in `[search] across`.
-
-        Every search point is trained at each of them.
-        """
-        names = self.search.settings.across if self.search else ()
-        return tuple(
-            dict(zip(names, levels, strict=True))
-            for levels in product(*(self.factors[name] for name in names))
-        )
-
-    def choose(self, suggest: Suggest) -> dict[str, Level]:
-        """Choose a search point by calling `suggest` for each active dimension.
-
-        A dimension inside an option of another dimension is inactive if that option is not chosen.
-        """
-        return self.template.choose(self.dimensions, self._fixed, suggest)
-
-    def trial_for(
-        self, values: Mapping[str, Level | Recipe], seed: int = 0, at: Mapping[str, Level] | None = None
-    ) -> Trial:
-        """Return the trial that trains a search point with one seed.
-
-        `at` is one of `point_levels`. `values` maps names in `dimensions` to values. Values of inactive
-        dimensions are ignored. Raise ValueError for missing values, unknown names, and values that do not
-        fit.
-        """
-        plain = {name: value.text if isinstance(value, Recipe) else value for name, value in values.items()}
-        used = self.choose(
-            lambda name, dimension: plain[name] if name in plain else representative_values(dimension)[0]
-        )
-        if used.keys() - values.keys() or values.keys() - self.dimensions.keys():
-            expected, got = (", ".join(sorted(names)) or "none" for names in (used, values))
-            raise ValueError(f"expected values of {expected}, got {got}")
-        return self._trial_at(used, seed, at or {})
-
-    def _trial_at(self, values: Mapping[str, Level], seed: int, at: Mapping[str, Level]) -> Trial:
-        levels = {**self._fixed, **at, **values, SEED: seed}
-        return Trial(study=self.name, levels=levels, settings=resolve_settings(self.template, levels))
-
-    def read_point(self, levels: Mapping[str, Level]) -> dict[str, Level] | None:
-        """Return the search point with these stored levels, or None if it is not in the search space."""
-
-        def stored(name: str, dimension: Dimension) -> Level:
-            if name not in levels or not contains(dimension, levels[name]):
-                raise ValueError(f"no value of {name}")
-            return levels[name]
-
-        try:
-            return self.choose(stored)
-        except ValueError:
-            return None
-
-    @property
-    def _fixed(self) -> dict[str, Level]:
-        return {
-            name: levels[0] for name, levels in self.factors.items() if name not in (*self.dimensions, SEED)
-        }
+    def examples(self) -> tuple[Trial, ...]:
+        """The trials of a grid, or those at both ends of a search's space."""
+        return self.search.trials_at_ends() if self.search else self.trials
 
 
 def load_study(source: str | Path, overrides: str | Sequence[str] = ()) -> Study:
@@ -452,8 +284,7 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
     tables, curves = read_tables(diagnostics, design, paper), read_curves(diagnostics, design, paper)
     claims = _read_claims(diagnostics, design)
     source_sheet = read_source_sheet(diagnostics, data, written_data)
-    limits = header.bounds if header else ()
-    search, space = read_search(diagnostics, data["search"], limits) if diagnostics.has_search else (None, {})
+    search, space = _read_search(diagnostics, data, header)
     decode = _read_decode(diagnostics)
     trial_tables = {name: data[name] for name in TRIAL_TABLES if name in data}
     if own_corpus is not None:
@@ -461,7 +292,9 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
     fragments = read_fragments(diagnostics, data)
     template = Template(tables=trial_tables, fragments=fragments, table_levels=table_levels)
     draft = Draft(diagnostics=diagnostics, data=data, template=template, design=design, space=space)
-    dimensions, tried = _check_draft(draft, search)
+    check_holes(draft, check_recipes(draft))
+    tried = check_levels(draft)
+    dimensions = _find_dimensions(draft, search)
     if header is None or diagnostics.faults:
         # the other faults may change which metrics exist
         if tried is not None and not diagnostics.has_search and not diagnostics.invalid:
@@ -469,17 +302,13 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
         for expansion in expansions.values():
             expansion.check(diagnostics, design, claims)
         return None
-    source = TrialSource()
-    if search is not None:
-        search = search.model_copy(update={"sampler": search.sampler or default_sampler(search, limits)})
-        source = SearchSource(settings=search, dimensions=dimensions)
     study = Study(
         header=header,
         document=diagnostics.document,
         template=template,
         design=design,
         expansions=expansions,
-        source=source,
+        source=TrialSource(),
         tables=tables,
         curves=curves,
         claims=claims,
@@ -487,20 +316,13 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
         source_sheet=source_sheet,
         own_corpus=own_corpus,
     )
-    if search is None:
-        study = replace(study, source=build_grid(diagnostics, study))
+    study = replace(study, source=_build_source(diagnostics, study, search, dimensions))
     for expansion in expansions.values():
         study = expansion.complete(diagnostics, study)
     _check_data(diagnostics, study)
-    # `study.choose` needs the finished study, so checks of a search's points come last
-    if search is not None:
-        baseline = read_baseline(diagnostics, header, dimensions, study.choose)
-        study = replace(study, source=replace(source, baseline=baseline))
-        check_search_space(diagnostics, search, dimensions, study.choose)
-        check_search_ends(diagnostics, search, limits, [each.settings for each in study.boundary_trials()])
     if not diagnostics.faults:
         every, first = [*study.cells, *study.source.over_budget], study.seeds[0]
-        trials = study.boundary_trials() if study.search else [each for each in every if each.seed == first]
+        trials = study.examples if study.search else [each for each in every if each.seed == first]
         _check_metrics(diagnostics, design, tables=tables, curves=curves, claims=claims, trials=trials)
     return study
 
@@ -600,35 +422,42 @@ def _read_claims(diagnostics: Diagnostics, design: Design) -> tuple[Claim, ...]:
     return read_claims(diagnostics, design)
 
 
+def _read_search(
+    diagnostics: Diagnostics, data: Mapping[str, Any], header: StudySettings | None
+) -> tuple[SearchSettings | None, dict[str, Dimension]]:
+    if not diagnostics.has_search:
+        return None, {}
+    from .schema.search import read_search  # noqa: PLC0415 -- a grid does without it
+
+    return read_search(diagnostics, data["search"], header.bounds if header else ())
+
+
+def _find_dimensions(draft: Draft, search: SearchSettings | None) -> Mapping[str, Dimension]:
+    if not draft.diagnostics.has_search:
+        return {}
+    from .resolve.search_source import find_dimensions  # noqa: PLC0415 -- as above
+
+    return find_dimensions(draft, search)
+
+
+def _build_source(
+    diagnostics: Diagnostics,
+    study: Study,
+    search: SearchSettings | None,
+    dimensions: Mapping[str, Dimension],
+) -> TrialSource:
+    if search is None:
+        return build_grid(diagnostics, study)
+    from .resolve.search_source import build_search  # noqa: PLC0415 -- as above
+
+    return TrialSource(search=build_search(diagnostics, study, search, dimensions))
+
+
 def _read_decode(diagnostics: Diagnostics) -> DecodeSettings | None:
     data = diagnostics.data
     if "decode" in data and not diagnostics.table("study").get("keep_weights"):
         diagnostics.report(("decode",), "decoding needs trained models: set keep_weights = true in [study]")
     return diagnostics.validate(DecodeSettings, ("decode",), data["decode"]) if "decode" in data else None
-
-
-def _check_draft(
-    draft: Draft, search: SearchSettings | None
-) -> tuple[dict[str, Dimension], list[Trial] | None]:
-    """Check recipes, placeholders and levels. Return the dimensions of a search, and the tried trials."""
-    check_holes(draft, check_recipes(draft))
-    tried = check_levels(draft)
-    if not draft.diagnostics.has_search:
-        return {}, tried
-    given, factors = (*search.across, search.fidelity) if search else (), draft.design.factors
-    dimensions = search_dimensions(factors, draft.space, recipe_dimensions(draft), given)
-    named = draft.diagnostics.table("study").get("baseline")
-    if isinstance(named, Mapping):
-        in_recipe = named if RECIPE_PATH in draft.diagnostics.invalid else ()
-        check_baseline_values(
-            draft.diagnostics, named, dimensions, faulty={*draft.declared_names(), *in_recipe}
-        )
-    if search is None:
-        across = draft.diagnostics.table("search").get("across")
-        check_across(draft.diagnostics, across if isinstance(across, list) else (), factors)
-        return {}, tried
-    check_search(draft.diagnostics, search, factors, dimensions)
-    return dimensions, tried
 
 
 def _check_data(diagnostics: Diagnostics, study: Study) -> None:
@@ -637,7 +466,7 @@ def _check_data(diagnostics: Diagnostics, study: Study) -> None:
     from .resolve.data_fit import data_faults  # noqa: PLC0415 -- few studies bring data along
 
     seen = set[str]()
-    for trial in study.trials or (study.boundary_trials() if study.search else ()):
+    for trial in study.examples:
         task, train = trial.settings.task, trial.settings.train
         key = repr((task.model_dump_json(), train.batch_size, train.accumulate))
         if key not in seen:

@@ -204,7 +204,7 @@ from activemem.engine.run.search import STUDY, make_sampler
 from activemem.grammar import parse
 from activemem.studies.resolve import model_cost
 study = load_study(STUDY, ["search.sampler=quasi_random", "train.compile=true", "model.d_model=37"])
-settings = study.boundary_trials()[0].settings
+settings = study.examples[0].settings
 for call in (
     lambda: model_cost("parameters", settings),
     lambda: check_device([settings], Machine(gpus=0.0)),

@@ -62,7 +62,8 @@ def export_search(study: Study, store: Store, place: str) -> StudyExport:
 def _add_points(
     written: optuna.Study, study: Study, points: StoredPoints, ended: Sequence[SearchPoint], place: str
 ) -> StudyExport:
-    courses = points.courses(ended)
+    assert study.search is not None
+    courses, rungs = points.courses(ended), study.search.rungs
     known = [trial.user_attrs.get(_OURS) for trial in written.get_trials(deepcopy=False)]
     trials, epochs = 0, 0
     for point in ended:
@@ -72,8 +73,8 @@ def _add_points(
             continue
         course = mean_course(point, courses)
         trial = frozen_trial(study, point, points.end(point), course=course, notes=notes)
-        if point.rung < study.fidelity.top:
-            _mark_pruned(trial, study.fidelity.rungs[point.rung])
+        if point.rung < rungs.top:
+            _mark_pruned(trial, rungs.rungs[point.rung])
         trial.datetime_start = _local(min(row["started"] for row in attempts))
         trial.datetime_complete = _local(max(row["finished"] for row in attempts))
         try:

@@ -180,7 +180,7 @@ def _run_round(
         missing = trials_to_run(study, store, statuses, only=trial_ids, retry_failed=retry_failed)
         missing = sorted(missing, key=lambda trial: turns[trial.id])
     else:
-        missing = study.boundary_trials()
+        missing = study.search.trials_at_ends()
     check_layers(study, missing)
     settings = [trial.settings for trial in missing]
     _prepare(study, settings, machine)

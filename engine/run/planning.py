@@ -130,7 +130,7 @@ def on_machine(plan: Plan, machine: Machine, *, at_once: int | None = None) -> P
 
 def _check_padding(study: Study) -> None:
     """Check blocks of plug-ins whose task has padding. The result is cached, since a check loads torch."""
-    kinds = [each.settings for each in first_of_each_kind(study.trials or study.boundary_trials())]
+    kinds = [each.settings for each in first_of_each_kind(study.examples)]
     padded = [each for each in kinds if each.code and reads_lines(each)]
 
     def check() -> dict[str, int]:
@@ -201,7 +201,7 @@ def _describe_bf16(plan: Plan, machine: Machine) -> str:
     in any case, with a warning where float32 is faster. The measurement is cached.
     """
     left = [each.trial for each in plan.trials if each.status != "done"]
-    left = plan.study.boundary_trials() if plan.study.search else left
+    left = plan.study.examples if plan.study.search else left
     trials = [each.settings for each in first_of_each_kind(left)]
     used = {each.train.precision for each in trials}
     if not trials or "tf32" in used or not _can_measure(trials, machine):
@@ -229,7 +229,7 @@ def _describe_bf16(plan: Plan, machine: Machine) -> str:
 
 
 def _check_groups(study: Study) -> None:
-    settings = [trial.common for trial in study.trials or study.boundary_trials()]
+    settings = [trial.common for trial in study.examples]
     if any(each.train.groups for each in settings):
         from ..optimisers.build import check_groups  # noqa: PLC0415 -- loads torch
 
@@ -329,7 +329,7 @@ def count_at_once(study: Study, left: Sequence[TrialSettings], most_packed: int)
     a grid.
     """
     if study.search is not None:
-        return sum(study.points_by_rung)
+        return sum(study.search.points_by_rung)
     if most_packed == 1:
         return len(left)
     from ..packs.packer import count_packs  # noqa: PLC0415 -- loads torch

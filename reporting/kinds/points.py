@@ -125,8 +125,9 @@ def _described(study: Study, spec: PointsTable, shown: Sequence[FoundPoint]) -> 
     taken = [name for name in study.dimensions if any(name in point.values for point in shown)]
     recipes: dict[str, list[Level | None]] = {}
     if spec.show == "recipe":
+        assert study.search is not None
         taken = [name for name in taken if name in outer_names(study)]
-        recipes[RECIPE] = [study.trial_for(point.values).settings.model.recipe for point in shown]
+        recipes[RECIPE] = [study.search.trial_of(point.values).settings.model.recipe for point in shown]
     return recipes | {name: [point.values.get(name) for point in shown] for name in taken}
 
 
@@ -190,8 +191,9 @@ def _sentences(
     if lacking := partial[ValueStatus.MISSING]:
         yield f"{plural(lacking, 'point')} still {'has' if lacking == 1 else 'have'} missing seeds."
     below = partial[ValueStatus.PRUNED]
-    if study.fidelity.rungs and below:
-        yield f"{plural(below, 'point')} reached only lower rungs of {study.fidelity.name}."
+    rungs = study.search.rungs if study.search else None
+    if rungs and rungs.rungs and below:
+        yield f"{plural(below, 'point')} reached only lower rungs of {rungs.name}."
     yield from over_limit_sentence(found)
     yield from omitted_trials(found.gaps, len(found.trained), study.name)
 

@@ -17,6 +17,7 @@ from typing import Any
 import polars as pl
 
 from ...studies.catalog.datasets import Dataset, require_dataset
+from ...studies.catalog.metrics import COSTS
 from ...studies.schema.factors import one_line
 from ...studies.text.units import format_duration, plural
 from ..curves.curve import Curve
@@ -145,12 +146,22 @@ def _appendix(now: Snapshot) -> Iterator[str]:
 
 
 def _compute(studies: Sequence[Snapshot]) -> Iterator[str]:
-    """Yield a LaTeX paragraph on the trials of all studies: hours, devices and program versions.
+    """Yield a LaTeX paragraph on the trials of all studies: hours, FLOPs, devices and program versions.
 
     A trial that belongs to several studies counts once. Seeds that were added later count, too, since
     verdicts and tables may use them.
     """
-    columns = ("trial", "status", "seconds", "device", "version", "commit", "torch_version", "cuda_version")
+    columns = (
+        "trial",
+        "status",
+        "seconds",
+        "flops",
+        "device",
+        "version",
+        "commit",
+        "torch_version",
+        "cuda_version",
+    )
     rows = pl.concat([now.counted_outcomes.select(*columns, "python_version") for now in studies])
     rows = rows.unique("trial").sort("device", "trial")
     statuses = Counter(rows["status"].to_list())
@@ -160,7 +171,8 @@ def _compute(studies: Sequence[Snapshot]) -> Iterator[str]:
     devices = devices if len(devices) > 1 else rows["device"][:1].to_list()
     pythons = rows["python_version"].drop_nulls().unique().sort().to_list()
     versions = [*program_words(rows), *([f"Python {', '.join(pythons)}"] if pythons else [])]
-    text = f"{plural(len(rows), 'trial')} ({counts}) trained for {_hours(rows)} in all"
+    work = COSTS["flops"].format(rows["flops"].sum())
+    text = f"{plural(len(rows), 'trial')} ({counts}) trained for {_hours(rows)} and {work} in all"
     words = f"{text}, on {'; '.join(devices)}. Versions: {', '.join(versions)}."
     # versions such as 2.13.0+cpu have no place to break
     yield rf"{{\emergencystretch=2em \paragraph{{Compute.}} {breakable(words)}\par}}"

@@ -188,7 +188,8 @@ def provenance_lines(inputs: Snapshot) -> Iterator[str]:
     if added:
         numbers = inputs.counted_outcomes.filter(has_trial(added))["seed"].unique().sort().to_list()
         seeds += f"; added seeds: {', '.join(map(str, numbers))} ({len(added)} of these trials)"
-    if more := [seed for seed in study.point_seeds(study.baseline or {}) if seed not in study.seeds]:
+    own = study.search.baseline_seeds if study.search else ()
+    if more := [seed for seed in own if seed not in study.seeds]:
         seeds += f"; of the baseline also {', '.join(map(str, more))}"
     sentences.append(f"Seeds: {seeds}.")
     if study.document.overrides:

@@ -97,7 +97,7 @@ def design(inputs: Snapshot) -> Mapping[str, object]:
 
 
 def _searched_titles(study: Study) -> Iterator[str]:
-    settings = [trial.settings for trial in study.boundary_trials()] if study.search else []
+    settings = [trial.settings for trial in study.examples] if study.search else []
     for objective in study.search.settings.objectives if study.search else ():
         metric = find_quantity(objective.name)
         if metric is not None:
@@ -171,21 +171,21 @@ def _search_settings(study: Study) -> Iterator[tuple[str, list[str]]]:
 
     They are its baseline and limits, the keys of [search], and all of its dimensions.
     """
-    if study.search is None:
+    if (search := study.search) is None:
         return
-    if study.baseline:
-        yield "study.baseline", [f"{name}={level_name(level)}" for name, level in study.baseline.items()]
-        yield "study.baseline_seeds", [str(len(study.point_seeds(study.baseline)))]
+    if search.baseline:
+        yield "study.baseline", [f"{name}={level_name(level)}" for name, level in search.baseline.items()]
+        yield "study.baseline_seeds", [str(len(search.baseline_seeds))]
     if study.header.bounds:
         yield "study.limits", list(map(str, study.header.bounds))
-    settings = study.search.settings
+    settings = search.settings
     for path, value in iter_leaves(("search",), settings.model_dump(mode="json", exclude={"space"})):
         texts = value if isinstance(value, list) else [value]
         if path == ("search", "direction"):
             texts = [each.direction for each in settings.objectives]
         if value is not None and texts:
             yield ".".join(map(str, path)), [_unquoted(json.dumps(each)) for each in texts]
-    for name, dimension in study.dimensions.items():
+    for name, dimension in search.dimensions.items():
         yield f"search.space.{name}", [render(dimension)]
 
 
@@ -295,7 +295,7 @@ def _searched_models(inputs: Snapshot) -> Mapping[str, object]:
     found = inputs.points
     trained = {trial.id: trial for trial in found.trained}
     trials = [trained[trial] for point in found.ranked() for trial in point.trials if trial in trained]
-    groups = group_by_model(study, trials or study.boundary_trials())
+    groups = group_by_model(study, trials or study.examples)
     shown = groups[:MAX_SEARCHED]
     estimator = TimeEstimator(inputs.outcomes, [])
     models = model_costs(study, shown, estimator, {})

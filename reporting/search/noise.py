@@ -76,8 +76,10 @@ def find_baseline(study: Study, found: SearchPoints) -> FoundPoint | None:
 
     Return None if the search has no baseline, or if some of the baseline's seeds are not done.
     """
-    key = point_key(study.baseline)
-    return next((point for point in found.complete if study.baseline and point.key == key), None)
+    if study.search is None or not study.search.baseline:
+        return None
+    key = point_key(study.search.baseline)
+    return next((point for point in found.complete if point.key == key), None)
 
 
 def find_plateau(found: SearchPoints, goal: SearchObjective, noise: Noise) -> list[int] | None:
@@ -147,22 +149,23 @@ def plan_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterato
 
     If the noise is unknown, they say how to measure it.
     """
-    assert study.search is not None
-    noise, seeds = measure_noise(found, found.goals[0].name), len(study.seeds)
-    count = len(study.point_seeds(study.baseline))
+    search = study.search
+    assert search is not None
+    noise, seeds = measure_noise(found, found.goals[0].name), len(search.seeds)
+    count = len(search.baseline_seeds)
     repeated = any(len(point.measured.get(found.goals[0].name, {})) > 1 for point in found.points)
     if noise is None and repeated:
         yield f"{metric.name} does not differ between the seeds of a point: the noise is unknown so far"
-    elif noise is None and study.baseline and count > 1:
+    elif noise is None and search.baseline and count > 1:
         yield f"the baseline is trained first, with {plural(count, 'seed')}, whose spread estimates the noise"
     elif noise is None and max(seeds, count) < 2:
-        keys = "baseline_seeds" if study.baseline else "baseline and baseline_seeds"
+        keys = "baseline_seeds" if search.baseline else "baseline and baseline_seeds"
         yield f"noise and gain cannot be separated: set [study] {keys}, or use more seeds"
     if noise is None:
         return
     yield f"one training of {metric.name} has a standard deviation of {_digits(noise.sd, metric)}"
-    if study.baseline:
-        points = study.num_points
+    if search.baseline:
+        points = search.num_points
         limit = _digits(noise.lead(max(points - 1, 1), seeds, count), metric)
         yield f"the best of {points} points leads the baseline by up to {limit} by chance"
     smallest = _digits(noise.visible(FRESH_SEEDS), metric)

@@ -55,7 +55,9 @@ class PromotionError(ActivememError):
 def winners_text(study: Study, found: SearchPoints, *, best: int, seeds: int = FRESH_SEEDS) -> str:
     """Return a study file with the baseline, the best points, and a claim for each best point."""
     refuse_ties(study, found)
-    baseline, winners = study.baseline, find_winners(study, found, best)
+    search = study.search
+    assert search is not None, "only a search has best points"
+    baseline, winners = search.baseline, find_winners(study, found, best)
     if not winners:
         other = " other than its baseline" if found.complete else ""
         raise PromotionError(
@@ -78,7 +80,7 @@ def winners_text(study: Study, found: SearchPoints, *, best: int, seeds: int = F
         *(
             _cell(study, name, at, values=values, note=notes.get(name, "the first point of the search"))
             for name, values in cells.items()
-            for at in study.point_levels
+            for at in search.across
         ),
         *_shown(study, found, has_baseline=bool(baseline)),
         *_claims(study, found, winners, baseline),
@@ -96,7 +98,9 @@ def winners_text(study: Study, found: SearchPoints, *, best: int, seeds: int = F
 
 def find_winners(study: Study, found: SearchPoints, best: int) -> list[FoundPoint]:
     """Return up to `best` of a search's best points, without the baseline."""
-    return [point for point in found.ranked() if point.key != point_key(study.baseline)][:best]
+    assert study.search is not None
+    own = point_key(study.search.baseline)
+    return [point for point in found.ranked() if point.key != own][:best]
 
 
 def baseline_lead(study: Study, found: SearchPoints) -> str | None:
@@ -128,7 +132,8 @@ def refuse_ties(study: Study, found: SearchPoints) -> None:
 
 def fresh_seeds(study: Study, count: int) -> list[int]:
     """Return seeds that the search has not used."""
-    first = max(study.point_seeds(study.baseline)) + 1
+    assert study.search is not None
+    first = max(study.search.baseline_seeds) + 1
     return list(range(first, first + count))
 
 
@@ -217,7 +222,8 @@ def _header(study: Study, data: Mapping[str, Any], winners: int, seeds: int) -> 
 
 def _fixed(study: Study) -> dict[str, Level]:
     own = (*study.dimensions, SEED)
-    made = (EPOCHS, LENGTH, DATA) if study.fidelity.rungs else ()  # the file has no holes for these
+    has_rungs = study.search is not None and study.search.rungs.rungs
+    made = (EPOCHS, LENGTH, DATA) if has_rungs else ()  # the file has no holes for these
     return {
         name: levels[0]
         for name, levels in study.factors.items()
@@ -230,8 +236,9 @@ def _cell(study: Study, name: str, at: Mapping[str, Level], *, values: Mapping[s
 
     The table also has the name of the point, and its levels for placeholders outside the recipe.
     """
+    assert study.search is not None
     needed = outer_names(study)
-    trial = study.trial_for(values, study.seeds[0], at)
+    trial = study.search.trial_of(values, study.seeds[0], at)
     others = {key: _filled(value, values) for key, value in values.items() if key in needed}
     own = {
         key: study.template.written_level(key, level)
@@ -276,7 +283,7 @@ def _reported(study: Study, found: SearchPoints) -> list[SearchObjective]:
 
     The dev split has chosen the points, so its values flatter them.
     """
-    settings = [trial.settings for trial in study.boundary_trials()]
+    settings = [trial.settings for trial in study.examples]
     tested = [replace(goal, name=goal.name.replace("dev_", "test_", 1)) for goal in found.goals]
     return [
         test if goal.name.startswith("dev_") and not missing_metric(test.name, settings) else goal
@@ -340,7 +347,7 @@ _OPERATOR = re.compile(r">>|[+*]")
 
 def path_text(study: Study, found: SearchPoints, *, seeds: int = FRESH_SEEDS) -> str:
     """Return a study file that goes from the baseline to the best point, change by change."""
-    baseline, ranked = study.baseline, found.ranked()
+    baseline, ranked = study.search.baseline if study.search else {}, found.ranked()
     if not baseline:
         raise PromotionError(f"expected [study] baseline in {study.name}, where the path starts; got none")
     if not ranked:

@@ -63,7 +63,7 @@ def study_progress(now: StudyNow) -> ProgressNow:
     left = None
     if now.study.search is not None:
         trials = (each.trial for each in begun)
-        left = left_within_budget(now.study, now.study.search.settings, now.outcomes, trials)
+        left = left_within_budget(now.study.search, now.outcomes, trials)
     parts = list(_remaining_seconds(now, left)) if running else []
     spent = None if left is None else counts.total() - counts["incomplete"] + left
     # the remaining time is at least that of the longest trial, which only one process can train

@@ -109,9 +109,9 @@ def factor_names(study: Study) -> list[str]:
 
     For a search, these are mainly the recipe and the seed.
     """
-    if study.search is not None:
-        rungs = [study.fidelity.name] if study.fidelity.rungs else []
-        return [*column_names(study), *study.search.settings.across, *rungs, SEED]
+    if (search := study.search) is not None:
+        rungs = [search.rungs.name] if search.rungs.rungs else []
+        return [*column_names(study), *search.settings.across, *rungs, SEED]
     varied = {name for name, levels in study.factors.items() if len(levels) > 1}
     varied |= {SEED} if study.later_seeds else set()
     return [name for name in study.factors if name in varied]
@@ -285,8 +285,8 @@ def course_figure(
     log = min(numbers) > 0 and max(numbers) / min(numbers) > MIN_LOG_RATIO
     title = chosen
     if chosen in METRICS:
-        trials = now.study.trials or now.study.boundary_trials()
-        title = with_true_title(METRICS[chosen], [trial.settings for trial in trials])[0].title
+        settings = [trial.settings for trial in now.study.examples]
+        title = with_true_title(METRICS[chosen], settings)[0].title
     curve = Curve(
         name="learning",
         caption=title,

@@ -62,6 +62,7 @@ class Path(Stepwise):
     title = "one change after the other, each time the one with the best result"
     source = "Fawcett and Hoos 2016"
     has_conditions = False
+    in_rounds = True
 
     @property
     def order(self) -> tuple[str, ...]:

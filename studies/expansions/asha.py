@@ -112,7 +112,7 @@ class Fidelity(Rungs, Expansion):
         """Return the study. Report a first rung of epochs after which no trial has any left."""
         assert study.search is not None, "a scheduler belongs to a search"
         first = getattr(study.search.settings.scheduler, "min_fidelity", None)
-        epochs = max(each.settings.train.epochs for each in study.boundary_trials())
+        epochs = max(each.settings.train.epochs for each in study.examples)
         if not self.rungs and first is not None and first > (most := max(1, epochs - 1)):
             text = f"expected at most {most:,}, since the last rung trains all of {plural(epochs, 'epoch')}"
             diagnostics.report(_FIRST_PATH, f"{text}, got {first:,}")

@@ -314,11 +314,11 @@ def make_plan(
     the store has no speed. `locate` says where a corpus is.
     """
     selected = [each for each in study.trials if only is None or each.id in only]
-    check_layers(study, study.boundary_trials() if study.search else selected)
+    check_layers(study, study.examples if study.search else selected)
     outcomes = store.trials() if study.search else stored_outcomes(store, study)
     tried = study_outcomes(study, outcomes)
     statuses: dict[str, TrialStatus] = dict(tried.select("trial", "status").iter_rows())
-    estimator = TimeEstimator(outcomes, study.trials or study.boundary_trials(), measure)
+    estimator = TimeEstimator(outcomes, study.examples, measure)
     trials, held_back = selected, frozenset[str]()
     if confirmed is not None:
         unfinished = {each.id for each in study.trials if statuses.get(each.id) not in ("done", "failed")}
@@ -340,7 +340,7 @@ def make_plan(
     )
     without_weights = set(trials_missing_weights(study, store, statuses)) & {trial.id for trial in trials}
     if study.search:
-        trials, counts = study.boundary_trials(), Counter[str](statuses.values())
+        trials, counts = study.examples, Counter[str](statuses.values())
         left = remaining_search_times(study, store, tried, estimator)
     else:
         counts = Counter[str](one.status for one in planned if one.status != "missing")
@@ -431,19 +431,20 @@ def _search_estimates(study: Study, tried: pl.DataFrame, estimator: TimeEstimato
     The baseline's trials are counted separately, because a new baseline is trained even after all other
     points have ended.
     """
-    baseline = [trial.id for trial in study.point_trials(study.baseline)] if study.baseline else []
+    search = study.search
+    assert search is not None, "only a search has rungs"
+    baseline = [trial.id for trial in search.trials_of(search.baseline)] if search.baseline else []
     ended = tried.filter(pl.col("status") != "incomplete")["trial"].to_list()
     remaining = len(set(baseline) - set(ended))
     rungs, found = rungs_of(study, tried), list[TimeEstimate]()
-    for rung, trials in enumerate(study.trials_by_rung):
-        is_last = rung == len(study.trials_by_rung) - 1
+    for rung, trials in enumerate(search.trials_by_rung):
+        is_last = rung == search.rungs.top
         rows = tried.filter(pl.Series([each == rung for each in rungs], dtype=pl.Boolean))
-        level = study.fidelity.level(rung)
         # the mean time of done trials, else the time of the slower end of the search space
         if seconds := rows.filter(pl.col("status") == "done")["seconds"].to_list():
             one = TimeEstimate(fmean(seconds), "measured")
         else:
-            ends = map(estimator.estimate, study.boundary_trials(level))
+            ends = map(estimator.estimate, search.trials_at_ends(rung))
             one = max(ends, key=lambda each: each.seconds or 0.0)
         own = baseline if is_last else []
         others = rows.filter((pl.col("status") != "incomplete") & ~pl.col("trial").is_in(own))

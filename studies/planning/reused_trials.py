@@ -19,6 +19,7 @@ import polars as pl
 
 from ...errors import ActivememError, check_arguments, texts_fault
 from ...grammar import Recipe, RecipeError, parse, render
+from ...grammar.dimensions import representative_values
 from ...grammar.nodes import ChoiceDimension, HoleNode, IntegerDimension, Node, RealDimension, walk
 from ...grammar.space import find_derivation
 from ...plugins import has_plugins
@@ -38,7 +39,7 @@ from ..resolve.trial import (
     with_code,
 )
 from ..schema.factors import level_text
-from ..schema.search import as_listed, contains, representative_values
+from ..schema.search import as_listed, contains
 from ..schema.settings import RECIPE_PATH, Level, TrialSettings
 from ..study import Study, study_fault
 from ..text.document import iter_leaves
@@ -260,8 +261,9 @@ class FittingTrials:
     """Lookup of stored trials, of any study, that a search can reuse. Results are cached."""
 
     def __init__(self, study: Study) -> None:
-        self._study, self._space = study, RecipeSpace(study)
-        ends = study.boundary_trials()
+        assert study.search is not None, "only a search reuses trials of other points"
+        self._study, self._search, self._space = study, study.search, RecipeSpace(study)
+        ends = self._search.trials_at_ends()
         self._tasks = {trial.settings.task.name for trial in ends}
         first, *others = (_plain_keys(json.loads(settings_to_json(trial.settings))) for trial in ends)
         apart = {RECIPE_PATH, *(path[:2] for path in study.template.holes)}
@@ -294,8 +296,8 @@ class FittingTrials:
         if values is None:
             return None
         try:
-            known = {name: values[name] for name in self._study.choose(lambda name, _: values[name])}
-            trials = [self._study.trial_for(known, settings.seed, at) for at in self._study.point_levels]
+            known = {name: values[name] for name in self._search.choose(lambda name, _: values[name])}
+            trials = [self._search.trial_of(known, settings.seed, at) for at in self._search.across]
         except (ValueError, KeyError):  # a value is outside its dimension, or no value is known
             return None
         return next((trial for trial in trials if trial.id == row["trial"]), None)
@@ -308,7 +310,7 @@ class FittingTrials:
             value: Any = settings
             for key in path:
                 value = value.get(key) if isinstance(value, Mapping) else None
-            dimension = self._study.dimensions.get(names[0])
+            dimension = self._search.dimensions.get(names[0])
             if dimension is not None and isinstance(value, Level) and contains(dimension, value):
                 found[names[0]] = as_listed(dimension, value)
         return found
@@ -325,17 +327,18 @@ def reusable_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 
     For each point there are rows for all of its seeds, or none.
     """
-    trials, others = FittingTrials(study), outcomes.filter(status="done")
+    search, trials = study.search, FittingTrials(study)
+    assert search is not None, "only a search reuses trials of other points"
+    others = outcomes.filter(status="done")
     points: dict[str, list[Trial]] = {}
     for row in others.filter(pl.col("seed").is_in(study.seeds)).iter_rows(named=True):
         if (trial := trials.find(row)) is not None:
-            values = {name: trial.levels[name] for name in study.dimensions if name in trial.levels}
+            values = search.values_of(trial.levels)
             points.setdefault(json.dumps(values), []).append(trial)
     whole = [
         each
         for several in points.values()
-        if len({trial.id for trial in several})
-        >= len(study.point_seeds(several[0].levels)) * len(study.point_levels)
+        if len({trial.id for trial in several}) >= search.count_trials(several[0].levels)
         for each in several
     ]
     factors = {trial.id: json.dumps(dict(trial.levels)) for trial in whole}

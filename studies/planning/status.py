@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -19,6 +20,9 @@ from ..schema.factors import SEED, first_line
 from ..schema.settings import Level
 from ..study import Study
 from ..text.units import plural
+
+if TYPE_CHECKING:
+    from ..resolve.search_source import SearchSource
 from .reused_trials import StaleTrial, describe_stale, find_stale_trials, reusable_outcomes
 from .trials_to_run import (
     DEVICE_COLUMNS,
@@ -151,9 +155,7 @@ def study_status(
     unfinished = _unfinished(study, store, statuses)
     within_budget = None
     if study.search is not None:
-        within_budget = left_within_budget(
-            study, study.search.settings, rows, (each.trial for each in unfinished)
-        )
+        within_budget = left_within_budget(study.search, rows, (each.trial for each in unfinished))
     begun = {each.trial.id: each.trial for each in unfinished if each.has_started}
     added = dict[str, str]()
     if study.search is None and study.later_seeds:
@@ -193,11 +195,11 @@ def _total(study: Study, rows: pl.DataFrame) -> int:
     For a search, this number may exceed the planned one. The store may have fitting trials of other studies,
     points that were promoted and later overtaken, or a former baseline beside the present one.
     """
-    if study.search is None:
+    if (search := study.search) is None:
         return study.total
-    baseline = [trial.id for trial in study.point_trials(study.baseline)] if study.baseline else []
+    baseline = [trial.id for trial in search.trials_of(search.baseline)] if search.baseline else []
     found = Counter(rungs_of(study, rows.filter(~pl.col("trial").is_in(baseline))))
-    *lower, last = study.trials_by_rung
+    *lower, last = search.trials_by_rung
     planned = (*lower, last - len(baseline))
     return len(baseline) + sum(max(trials, found[rung]) for rung, trials in enumerate(planned))
 
@@ -210,18 +212,18 @@ def left_when_spent(study: Study, store: Store, tried: pl.DataFrame) -> int | No
     if study.search is None:
         return None
     unfinished = _unfinished(study, store, tried["trial"].to_list())
-    return left_within_budget(study, study.search.settings, tried, (each.trial for each in unfinished))
+    return left_within_budget(study.search, tried, (each.trial for each in unfinished))
 
 
 def _spent_words(study: Study, remaining: int, *, is_over_budget: bool) -> str | None:
     """Return what a search has used up: `budget of 40 trainings`, `space of 2 points` or None."""
-    if study.search is None:
+    if (search := study.search) is None:
         return None
     if is_over_budget:
-        return f"budget of {study.search.settings.budget.words()}" if study.search.settings.budget else None
-    if remaining or study.num_points >= study.search.settings.trials:
+        return f"budget of {search.settings.budget.words()}" if search.settings.budget else None
+    if remaining or search.num_points >= search.settings.trials:
         return None
-    return f"space of {plural(study.num_points, 'point')}"
+    return f"space of {plural(search.num_points, 'point')}"
 
 
 def count_reasons(outcomes: pl.DataFrame) -> tuple[tuple[str, int], ...]:
@@ -306,11 +308,11 @@ def _tried(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool) -> pl.DataF
     The baseline may have more seeds than other points. With `all_seeds`, trials of any other seed of a point
     count, too.
     """
-    kept = list[bool]()
+    search, kept = _search_of(study), list[bool]()
     for trial, factors in outcomes.select("trial", "factors").iter_rows():
         levels = json.loads(factors)
         point = tried_point(study, trial, levels)
-        kept.append(point is not None and (all_seeds or levels.get(SEED) in study.point_seeds(point)))
+        kept.append(point is not None and (all_seeds or levels.get(SEED) in search.seeds_of(point)))
     return outcomes.filter(kept)
 
 
@@ -321,9 +323,7 @@ def _elsewhere(study: Study, outcomes: pl.DataFrame, own: pl.DataFrame) -> pl.Da
 def tried_point(study: Study, trial: str, levels: Mapping[str, Level]) -> dict[str, Level] | None:
     """Return the search point of a stored trial, or None."""
     found = tried_trial(study, trial, levels)
-    if found is None:
-        return None
-    return {name: found.levels[name] for name in study.dimensions if name in found.levels}
+    return None if found is None else _search_of(study).values_of(found.levels)
 
 
 def tried_trial(study: Study, trial: str, levels: Mapping[str, Level]) -> Trial | None:
@@ -343,15 +343,15 @@ def tried_trial(study: Study, trial: str, levels: Mapping[str, Level]) -> Trial 
 @lru_cache(maxsize=65536)
 def _first_trial(study: Study, levels_text: str) -> Trial | None:
     """Return the search's trial with the seed 0 and these levels, or None if they belong to another space."""
-    levels: Mapping[str, Level] = json.loads(levels_text)
+    search, levels = _search_of(study), json.loads(levels_text)
     try:
-        values = study.read_point(levels)
-        at = next((each for each in study.point_levels if each.items() <= levels.items()), None)
+        values = search.read_point(levels)
+        at = next((each for each in search.across if each.items() <= levels.items()), None)
         if values is None or at is None:
             return None
-        if (rung := study.fidelity.rung_of(levels)) is not None:
-            at = {**at, **study.fidelity.level(rung)}
-        return study.trial_for(values, at=at)
+        if (rung := search.rungs.rung_of(levels)) is not None:
+            at = {**at, **search.rungs.level(rung)}
+        return search.trial_of(values, at=at)
     except (ValueError, TypeError):  # the file has other settings now, and these values no longer fit them
         return None
 
@@ -361,10 +361,16 @@ def rungs_of(study: Study, outcomes: pl.DataFrame) -> list[int]:
 
     An outcome whose rung is unknown counts as one of the last rung.
     """
-    if not study.fidelity.rungs:
+    rungs = _search_of(study).rungs
+    if not rungs.rungs:
         return [0] * len(outcomes)
-    found = (study.fidelity.rung_of(json.loads(factors)) for factors in outcomes["factors"])
-    return [study.fidelity.top if rung is None else rung for rung in found]
+    found = (rungs.rung_of(json.loads(factors)) for factors in outcomes["factors"])
+    return [rungs.top if rung is None else rung for rung in found]
+
+
+def _search_of(study: Study) -> SearchSource:
+    assert study.search is not None, "only a search has points"
+    return study.search
 
 
 def _unfinished(study: Study, store: Store, stored: Collection[str]) -> list[UnfinishedTrial]:

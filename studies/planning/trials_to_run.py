@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -23,10 +23,13 @@ from ...storage.rows import KEY_COLUMNS, has_trial
 from ...storage.trial_files import STARTS_FILE, begun_trials, read_begun
 from ..resolve.trial import CellKey, Trial, settings_from_json
 from ..schema.factors import NamedLevels, level_text
-from ..schema.search_settings import SearchBudget, SearchSettings
+from ..schema.search_settings import SearchBudget
 from ..schema.settings import Level
 from ..study import Study
 from ..text.errors import StudyError, StudyFault
+
+if TYPE_CHECKING:
+    from ..resolve.search_source import SearchSource
 
 DEVICE_COLUMNS = ("device", "cuda_version")
 """The columns that give the number of GPUs of a training."""
@@ -220,36 +223,29 @@ def budget_exhausted(budget: SearchBudget | None, spent: Spent, running: int = 0
     return any(limit is not None and taken >= limit for limit, taken in limits)
 
 
-def left_within_budget(
-    study: Study, search: SearchSettings, tried: pl.DataFrame, begun: Iterable[Trial]
-) -> int | None:
+def left_within_budget(search: SearchSource, tried: pl.DataFrame, begun: Iterable[Trial]) -> int | None:
     """Return how many trials a search still trains after its budget is spent.
 
     They complete points that have begun. Return None while the search has budget left. `tried` has the
     search's outcomes, including outcomes from other studies; `begun` has trials without an outcome.
     """
-    own = tried.filter(pl.col("study") == study.name)
+    own = tried.filter(pl.col("study") == search.study)
     columns = own.select("status", "epochs", "flops", "seconds", *DEVICE_COLUMNS)
     spent = Spent()
     for row in columns.iter_rows(named=True):
         if was_trained(row):
             spent.add(row)
-    if not budget_exhausted(search.budget, spent):
+    if not budget_exhausted(search.settings.budget, spent):
         return None
     levels = [json.loads(factors) for factors in own["factors"]]
-    points = {_point(study, each): each for each in (*levels, *(trial.levels for trial in begun))}
+    points = {_point(search, each): each for each in (*levels, *(trial.levels for trial in begun))}
     ended = tried.filter(pl.col("status") != "incomplete")["factors"]
-    done = sum(_point(study, json.loads(factors)) in points for factors in ended)
-    return max(0, sum(_trials(study, each) for each in points.values()) - done)
+    done = sum(_point(search, json.loads(factors)) in points for factors in ended)
+    return max(0, sum(search.count_trials(search.values_of(each)) for each in points.values()) - done)
 
 
-def _point(study: Study, levels: Mapping[str, Level]) -> tuple[object, ...]:
-    return (study.fidelity.rung_of(levels), *(levels.get(name) for name in study.dimensions))
-
-
-def _trials(study: Study, levels: Mapping[str, Level]) -> int:
-    values = {name: levels[name] for name in study.dimensions if name in levels}
-    return len(study.point_seeds(values)) * len(study.point_levels)
+def _point(search: SearchSource, levels: Mapping[str, Level]) -> tuple[object, ...]:
+    return (search.rungs.rung_of(levels), *(levels.get(name) for name in search.dimensions))
 
 
 _SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})", re.ASCII)
@@ -313,7 +309,7 @@ def stale_part(study: Study, store: Store) -> frozenset[str]:
     They had other settings, data or code. Raise StudyError for a search, and for a path, whose trials are not
     known in advance.
     """
-    if study.search is not None or study.design.kind == "path":
+    if study.is_adaptive:
         what = "a path" if study.search is None else "a search"
         message = f"the stale trials of {what} are not known, because its trials are not known in advance"
         raise StudyError(study.name, [StudyFault(message=message)])
@@ -336,7 +332,7 @@ def select_shard(study: Study, text: str) -> frozenset[str]:
             "runs that you start with one store share the trials"
         )
         raise StudyError(study.name, [StudyFault(message=f"--shard {text}: {message}")])
-    if study.design.kind == "path":
+    if study.is_adaptive:
         message = (
             "a path has no shards, because a round depends on the previous one; "
             "runs that you start with one store share the trials"

@@ -17,10 +17,10 @@ from typing import Any
 
 from ...errors import hint, nearest
 from ...grammar import Recipe, RecipeError
+from ...grammar.dimensions import representative_values
 from ...grammar.nodes import Dimension
 from ..schema.design import BASELINE_PATH, MAX_TRIALS, Design
 from ..schema.factors import ABSENT, SEED, is_name, level_key
-from ..schema.search import representative_values
 from ..schema.settings import D_MODEL_PATH, RECIPE_PATH, Level, read_recipe
 from ..text.document import Diagnostics
 from ..text.errors import path_prefix

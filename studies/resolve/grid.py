@@ -12,13 +12,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ...errors import ActivememError
-from ...grammar.nodes import BlockNode, Dimension, walk
+from ...grammar.nodes import BlockNode, walk
 from ...grammar.vocabulary.spec import spec_of
 from ..catalog.metrics import MODEL_COSTS
 from ..schema.design import MAX_TRIALS
 from ..schema.factors import SEED, level_text
 from ..schema.limits import Limit, is_known_before
-from ..schema.search_settings import SearchSettings
 from ..schema.settings import D_MODEL_PATH, RECIPE_PATH, Level, TrialSettings, read_recipe
 from ..text.document import Diagnostics
 from ..text.errors import StudyError
@@ -31,6 +30,7 @@ from .trial import CellKey, Kind, Trial, first_of_each_kind
 
 if TYPE_CHECKING:
     from ..study import Study
+    from .search_source import SearchSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,17 +66,19 @@ _MAX_FAULTS = 20  # after this many faults, further cells are not checked
 
 @dataclass(frozen=True, kw_only=True)
 class TrialSource:
-    """Where a study's trials come from: a grid, whose trials are here in the order of the study file.
+    """Where a study's trials come from: a grid, whose trials are here, or a search.
 
-    `cells` has every cell with every seed; different cells may be the same trial. `over_budget` has the
-    trials that are not run because they exceed the budget, `added` further trials to run. `size_matches` has
-    the sizes solved for equal costs, by trial. All are empty for a search, whose trials depend on results.
+    `cells` has every cell with every seed, in the order of the study file; different cells may be the same
+    trial. `over_budget` has the trials that are not run because they exceed the budget, `added` further
+    trials to run. `size_matches` has the sizes solved for equal costs, by trial. All these are empty if there
+    is a `search`, whose trials depend on results.
     """
 
     cells: tuple[Trial, ...] = ()
     over_budget: tuple[Trial, ...] = ()
     added: tuple[Trial, ...] = ()
     size_matches: Mapping[str, SizeMatch] = field(default_factory=dict)
+    search: SearchSource | None = None
 
     @cached_property
     def trials(self) -> tuple[Trial, ...]:
@@ -86,19 +88,6 @@ class TrialSource:
             return every
         first = {trial.id: trial for trial in reversed(every)}
         return tuple(trial for trial in every if first[trial.id] is trial)
-
-
-@dataclass(frozen=True, kw_only=True)
-class SearchSource(TrialSource):
-    """A search, which chooses points while it runs.
-
-    `settings` is the table [search]. `dimensions` has the dimensions by name, with options as plain data, and
-    `baseline` the first point, which is empty if the study names none.
-    """
-
-    settings: SearchSettings
-    dimensions: Mapping[str, Dimension]
-    baseline: Mapping[str, Level] = field(default_factory=dict[str, Level])
 
 
 def build_grid(diagnostics: Diagnostics, study: Study) -> TrialSource:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ...grammar import Recipe, RecipeError, lookup
 from ...grammar.dimensions import resolve
 from ...grammar.nodes import BlockNode, Dimension, HoleNode, Node, RepeatNode, walk
 from ..catalog.tasks.algorithmic import AlgorithmicTask
 from ..schema.factors import ABSENT, SEED, TableLevels
-from ..schema.search import Suggest
 from ..schema.settings import (
     BUDGET_KEYS,
     RECIPE_PATH,
@@ -26,6 +25,9 @@ from ..text.strict_model import InvalidTableError, ValidationProblem, validate
 from ..text.toml_positions import KeyPath
 from .compatibility import incompatibilities
 from .trial import with_code
+
+if TYPE_CHECKING:
+    from ..schema.search import Suggest
 
 HOLE_PATTERN = re.compile(r"\{ *([A-Za-z]\w*) *\}")
 """A placeholder in any text of a study file."""

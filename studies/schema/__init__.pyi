@@ -7,7 +7,6 @@ from .reported_metrics import epoch_metrics as epoch_metrics
 from .search import enumerate_points as enumerate_points
 from .search import is_enumerable as is_enumerable
 from .search import read_dimension as read_dimension
-from .search import representative_values as representative_values
 from .search_settings import SearchBudget as SearchBudget
 from .search_settings import SearchSettings as SearchSettings
 from .settings import DESIGNS as DESIGNS

@@ -287,6 +287,8 @@ class Design(ABC):
     """Whether its factors may be conditional."""
     repeats_levels: ClassVar[bool] = False
     """Whether a factor may list a level twice."""
+    in_rounds: ClassVar[bool] = False
+    """Whether results decide later cells: `next_round` then returns a design with them."""
 
     def __post_init__(self) -> None:
         """Compute `factors`. The levels in [factors] come first, then those that only [[cells]] has."""
@@ -322,10 +324,7 @@ class Design(ABC):
         yield from ()
 
     def next_round(self, study: Study, store: Store) -> Self | None:
-        """Return the design of the next round, or None after the last round.
-
-        The stored results determine these cells.
-        """
+        """Return the design of the next round, or None if there is none, or if results for it are missing."""
         return None
 
     def explain_kind(self) -> str:

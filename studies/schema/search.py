@@ -8,8 +8,8 @@ from typing import Any
 
 from ...errors import FaultCollector, nearest_hint
 from ...grammar import Parameter, RecipeError
-from ...grammar.canonical import option_label
 from ...grammar.checker import NUMBER_FORMS, parse_range
+from ...grammar.dimensions import representative_values
 from ...grammar.nodes import ChoiceDimension, Dimension, IntegerDimension, RealDimension
 from ...grammar.parser import ArgumentSyntax, CallSyntax, NumberSyntax, parse_syntax
 from ..catalog.metrics import COSTS, MODEL_COSTS
@@ -314,16 +314,6 @@ def read_dimension(text: str) -> Dimension:
     if dimension is None or faults:
         raise RecipeError(text, faults)
     return dimension
-
-
-def representative_values(dimension: Dimension) -> tuple[Level, ...]:
-    """Return the values of a dimension at which a study is checked.
-
-    They are both ends of a range, or every option.
-    """
-    if isinstance(dimension, ChoiceDimension):
-        return tuple(option_label(option) for option in dimension.options)
-    return (dimension.low, dimension.high)
 
 
 def enumerate_points(choose: ChoosePoint) -> Iterator[dict[str, Level]]:

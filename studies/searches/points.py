@@ -22,6 +22,7 @@ from ..catalog.tasks import AlgorithmicSettings
 from ..planning.final_values import ValueStatus, combined_status, trial_values
 from ..planning.status import rungs_of, study_outcomes, tried_trial
 from ..resolve.costs import model_cost
+from ..resolve.search_source import SearchSource
 from ..resolve.trial import Trial
 from ..schema.factors import level_key
 from ..schema.limits import Limit, is_known_before
@@ -157,8 +158,9 @@ class SearchPoints:
 
 def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = ()) -> SearchPoints:
     """Return the points of a search, with their values of the objectives, the limits and `metrics`."""
-    assert study.search is not None, "only a search has points"
-    goals, bounds = study.search.settings.objectives, study.header.bounds
+    search = study.search
+    assert search is not None, "only a search has points"
+    goals, bounds = search.settings.objectives, study.header.bounds
     tried = study_outcomes(study, outcomes, all_seeds=True)
     names = list(dict.fromkeys([*(each.name for each in goals), *metrics, *(each.name for each in bounds)]))
     values = {name: _values(study, tried, name) for name in names}
@@ -166,16 +168,15 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
     lower: dict[PointKey, list[Mapping[str, Any]]] = {}  # rows of rungs below the last
     points: dict[PointKey, dict[str, Level]] = {}
     trained: list[Trial] = []
-    top = study.fidelity.top
     for row, rung in zip(tried.iter_rows(named=True), rungs_of(study, tried), strict=True):
-        is_whole = rung == top  # only the last rung gives a point its result
+        is_whole = rung == search.rungs.top  # only the last rung gives a point its result
         trial = tried_trial(study, row["trial"], json.loads(row["factors"]))
         assert trial is not None, "the outcome belongs to the search"
         trained += [trial] if is_whole else []
-        point = {name: trial.levels[name] for name in study.dimensions if name in trial.levels}
+        point = search.values_of(trial.levels)
         points.setdefault(point_key(point), point)
         (rows if is_whole else lower).setdefault(point_key(point), []).append(row)
-    found = [_found(points[key], own, values, goals, study) for key, own in rows.items()]
+    found = [_found(points[key], own, values, goals, search) for key, own in rows.items()]
     for number, point in enumerate(found):
         seconds = (row["seconds"] or 0.0 for row in lower.get(point.key, ()))
         found[number] = replace(point, seconds=fsum([point.seconds, *seconds]))
@@ -233,15 +234,15 @@ def _found(
     rows: Sequence[Mapping[str, Any]],
     measured: Mapping[str, Mapping[str, tuple[float, ValueStatus]]],
     goals: Sequence[SearchObjective],
-    study: Study,
+    search: SearchSource,
 ) -> FoundPoint:
     """Return a search point with its results.
 
     `rows` has a row for each of its ended trials. Rows of some seeds may be missing.
     """
-    across, seeds = len(study.point_levels), {int(row["seed"]) for row in rows}
+    across, seeds = len(search.across), {int(row["seed"]) for row in rows}
     statuses = [measured[each.name][row["trial"]][1] for each in goals for row in rows]
-    if len(rows) < across * len(study.point_seeds(values)):
+    if len(rows) < search.count_trials(values):
         statuses.append(ValueStatus.MISSING)
     lacking = [status for status in statuses if status != ValueStatus.DONE]
     return FoundPoint(
@@ -308,7 +309,7 @@ def comparison_note(study: Study) -> str:
     This happens if the curricula of points reach different lengths. Return "" otherwise.
     """
     search = study.search
-    ends = [trial.settings for trial in study.boundary_trials()] if search else []
+    ends = [trial.settings for trial in study.examples] if search else []
     names = [each.name for each in search.settings.objectives] if search else []
     growing = next((name for name in names if any(_grows(settings, name) for settings in ends)), None)
     if growing is None:

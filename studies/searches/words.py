@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from ...grammar import Cardinality, Space
+from ...grammar.dimensions import representative_values
 from ...grammar.nodes import ChoiceDimension
 from ..planning.final_values import ValueStatus
 from ..planning.reused_trials import RecipeSpace
 from ..resolve.costs import max_trial_flops
 from ..resolve.template import HOLE_PATTERN
-from ..resolve.trial import Trial
-from ..schema.search import representative_values
 from ..schema.search_settings import EPOCHS, RACE, SearchSettings
 from ..schema.settings import RECIPE_PATH
 from ..study import Study
@@ -41,15 +40,16 @@ class RungCost:
 
 def rung_costs(study: Study) -> tuple[RungCost, ...]:
     """Return the cost of each stage (rung) of a search, in order. Empty if it has only one."""
-    if not study.fidelity.rungs:
+    search = study.search
+    if search is None or not search.rungs.rungs:
         return ()
-    whole = _ends_at(study, study.fidelity.top)
+    whole = search.trials_at_ends(search.rungs.top)
     found: list[RungCost] = []
-    for rung, (count, trials) in enumerate(zip(study.points_by_rung, study.trials_by_rung, strict=True)):
-        ends = _ends_at(study, rung)
+    for rung, (count, trials) in enumerate(zip(search.points_by_rung, search.trials_by_rung, strict=True)):
+        ends = search.trials_at_ends(rung)
         found.append(
             RungCost(
-                value=study.fidelity.rungs[rung],
+                value=search.rungs.rungs[rung],
                 points=count,
                 trials=trials,
                 epochs=trials * max(trial.settings.train.epochs for trial in ends),
@@ -60,10 +60,6 @@ def rung_costs(study: Study) -> tuple[RungCost, ...]:
             )
         )
     return tuple(found)
-
-
-def _ends_at(study: Study, rung: int) -> Sequence[Trial]:
-    return study.boundary_trials(study.fidelity.level(rung))
 
 
 def space_size(study: Study) -> Cardinality | None:
@@ -88,7 +84,7 @@ def space_words(study: Study) -> str:
     """
     if study.search is None:
         return ""
-    size, points = space_size(study), study.num_points
+    size, points = space_size(study), study.search.num_points
     words = [str(size)] if size is not None else []
     if points < study.search.settings.trials:
         allowed = " within the limits" if study.budget.limits else ""

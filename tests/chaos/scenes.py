@@ -40,7 +40,8 @@ def _ids(trials: Iterable[Trial]) -> dict[tuple[str, ...], str]:
 
 def _search_trials(study: Study) -> Iterable[Trial]:
     """Return the trials of all points of a search."""
-    return (trial for point in enumerate_points(study.choose) for trial in study.point_trials(point))
+    search = study.search
+    return (trial for point in enumerate_points(search.choose) for trial in search.trials_of(point))
 
 
 _GRID = study_text(

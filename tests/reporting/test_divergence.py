@@ -85,7 +85,7 @@ def test_the_best_points_of_a_search_have_no_training_that_diverged(tmp_path):
     )
     study, store = load_study(search), Store(tmp_path)
     for number, lr in enumerate((1e-3, 1e-1)):
-        (trial,) = study.point_trials({"lr": lr})
+        (trial,) = study.search.trials_of({"lr": lr})
         losses = (6.5, 2.0 + 90 * number)
         course = [MetricRow(step=n, epoch=n, name="loss", value=loss) for n, loss in enumerate(losses, 1)]
         row = made_row(trial, {"loss": losses[-1]}, number)

@@ -83,8 +83,8 @@ def test_a_prompt_shows_where_it_all_is(results):
 def test_a_study_is_opened_as_it_last_ran(everything, kept, tmp_path, golden):
     store = Store(tmp_path)
     store.records.save("everything", {"text": everything.document.text, "overrides": ["train.epochs=3"]})
-    assert open_study(results=tmp_path).study.epochs == 3
-    assert open_study("everything", tmp_path, ["train.epochs=4"]).study.epochs == 4
+    assert open_study(results=tmp_path).study.trials[0].settings.train.epochs == 3
+    assert open_study("everything", tmp_path, ["train.epochs=4"]).study.trials[0].settings.train.epochs == 4
     with golden.raises(StudyError):
         open_study("quickstrat", tmp_path)
 

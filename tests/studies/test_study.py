@@ -124,16 +124,6 @@ def test_a_study_knows_what_it_was_read_from(tmp_path):
     assert load_study(str(path)).trials == study.trials
 
 
-def test_epochs_are_the_most_that_any_trial_has():
-    assert load_study(TEXT).epochs == 2
-    assert (
-        load_study(
-            replaced(TEXT, ("epochs = 2", 'epochs = "{many}"'), ("[factors]", "[factors]\nmany = [4, 9, 2]"))
-        ).epochs
-        == 9
-    )
-
-
 def test_a_grid_that_is_too_large_is_refused_before_it_is_made(golden):
     levels = ", ".join(map(str, range(20_000)))
     with golden.raises(StudyError):

@@ -292,7 +292,8 @@ def test_a_key_that_may_be_misspelt_is_not_reported_as_missing():
 
 
 def test_an_override_takes_the_place_of_what_was_wrong():
-    assert load_study(TEXT.replace("epochs = 2", 'epochs = "many"'), ["train.epochs=2"]).epochs == 2
+    study = load_study(TEXT.replace("epochs = 2", 'epochs = "many"'), ["train.epochs=2"])
+    assert study.trials[0].settings.train.epochs == 2
 
 
 def test_bytes_that_are_no_text_are_reported(tmp_path, golden):

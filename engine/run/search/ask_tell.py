@@ -32,6 +32,7 @@ from ....studies.catalog.samplers import (
     PluginSampler,
     TpeSettings,
 )
+from ....studies.resolve.search_source import SearchSource
 from ....studies.schema.search import enumerate_points, is_enumerable
 from ....studies.schema.search_settings import (
     SearchSettings,
@@ -331,7 +332,7 @@ class AskTell:
     @quiet_optuna()
     def __init__(self, study: Study) -> None:
         assert study.search is not None
-        self._study, self._settings = study, study.search.settings
+        self._study, self._search, self._settings = study, study.search, study.search.settings
         make = partial(
             optuna.create_study,
             study_name=study.name,  # a pruner may depend on this name, so it must survive a restart
@@ -339,8 +340,8 @@ class AskTell:
             sampler=make_sampler(self._settings, study),
             pruner=make_pruner(self._settings),
         )
-        self.studies = RungStudies(make, len(study.points_by_rung), enough=enough_points(study))
-        self.unseen = UnseenPoints(study, self._settings.seed)
+        self.studies = RungStudies(make, len(study.search.points_by_rung), enough=enough_points(study.search))
+        self.unseen = UnseenPoints(study.search, self._settings.seed)
         self._restored = 0  # number of restored points with a value
 
     @quiet_optuna()
@@ -348,7 +349,7 @@ class AskTell:
         """Create an Optuna trial for a search point that no sampler of Optuna has proposed."""
         self.studies.current.enqueue_trial(dict(values))
         trial = self.studies.current.ask()
-        self._study.choose(partial(suggest, trial))
+        self._search.choose(partial(suggest, trial))
         return trial
 
     @quiet_optuna()
@@ -363,7 +364,7 @@ class AskTell:
         sampler = self._settings.sampler_name
         for _ in range(REJECTED_PROPOSALS.get(sampler, MAX_REJECTED_PROPOSALS)):
             trial = self.studies.current.ask()
-            values = self._study.choose(partial(suggest, trial))
+            values = self._search.choose(partial(suggest, trial))
             if values in self.unseen and (point := accept(values)) is not None:
                 return point, trial, sampler
             trial.study.tell(trial, state=TrialState.FAIL)
@@ -432,9 +433,9 @@ def frozen_trial(
     return found
 
 
-def enough_points(study: Study) -> int:
+def enough_points(search: SearchSource) -> int:
     """Return the number of ended points on a rung from which a sampler can learn."""
-    return max(ENOUGH, len(study.dimensions) + MORE_THAN_DIMENSIONS)
+    return max(ENOUGH, len(search.dimensions) + MORE_THAN_DIMENSIONS)
 
 
 class RungStudies:
@@ -505,11 +506,11 @@ class UnseenPoints:
     number of known points, so that a resumed search repeats them.
     """
 
-    def __init__(self, study: Study, seed: int) -> None:
-        self._choose, self._seed = study.choose, seed
-        self._space = {name: distribution(each) for name, each in study.dimensions.items()}
-        self._is_enumerable = is_enumerable(study.dimensions)
-        self._in_order = enumerate_points(study.choose) if self._is_enumerable else iter(())
+    def __init__(self, search: SearchSource, seed: int) -> None:
+        self._choose, self._seed = search.choose, seed
+        self._space = {name: distribution(each) for name, each in search.dimensions.items()}
+        self._is_enumerable = is_enumerable(search.dimensions)
+        self._in_order = enumerate_points(search.choose) if self._is_enumerable else iter(())
         self._noted = set[PointKey]()
 
     def note(self, values: Mapping[str, Level]) -> None:

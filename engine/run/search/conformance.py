@@ -185,7 +185,9 @@ def _ask(study: optuna.Study, name: str) -> Values:
 
 
 def _suggest(trial: optuna.Trial, sampler: str) -> Values:
-    return _the_study(sampler).choose(partial(suggest, trial))
+    search = _the_study(sampler).search
+    assert search is not None
+    return search.choose(partial(suggest, trial))
 
 
 @quiet_optuna()

@@ -14,12 +14,13 @@ from typing import Any
 
 from ....errors import ActivememError, nearest_hint
 from ....grammar import Recipe, RecipeError, parse, render
+from ....grammar.dimensions import representative_values
 from ....grammar.nodes import ChoiceDimension, Dimension
 from ....storage import Store
 from ....storage.trial_files import STARTS_FILE, is_begun
 from ....studies.catalog.metrics import METRICS_AND_COSTS, metric_family
 from ....studies.planning.reused_trials import RecipeSpace
-from ....studies.schema.search import as_listed, contains, options_by_name, representative_values
+from ....studies.schema.search import as_listed, contains, options_by_name
 from ....studies.schema.settings import Level
 from ....studies.study import Study
 from ....studies.text.errors import StudyError, StudyFault
@@ -87,6 +88,7 @@ def read_handed_in(study: Study, line: object) -> SearchPoint:
 
 
 def _choose(study: Study, given: Mapping[str, Any], faults: list[str]) -> dict[str, Level]:
+    assert study.search is not None
     missing: list[str] = []
 
     def take(name: str, dimension: Dimension) -> Level:
@@ -98,7 +100,7 @@ def _choose(study: Study, given: Mapping[str, Any], faults: list[str]) -> dict[s
             faults.append(f"{name}: expected {render(dimension)}, got {format_value(given[name])}")
         return representative_values(dimension)[0]
 
-    used = study.choose(take)
+    used = study.search.choose(take)
     faults += [f"{name}: expected {render(study.dimensions[name])}, got nothing" for name in missing]
     for name in (each for each in given if each not in used):
         if name not in study.dimensions:
@@ -113,10 +115,11 @@ def _choose(study: Study, given: Mapping[str, Any], faults: list[str]) -> dict[s
 
 
 def _make_point(study: Study, values: dict[str, Level], faults: list[str]) -> SearchPoint:
+    assert study.search is not None
     if faults:
         raise PointError(faults)
     try:
-        point = SearchPoint(values, study.point_trials(values))
+        point = SearchPoint(values, study.search.trials_of(values))
     except ValueError as error:
         raise PointError([str(error)]) from error
     if not study.budget.allows(point.trials[0].settings):

@@ -226,7 +226,7 @@ class Search:
     ) -> None:
         assert study.search is not None
         self._study, self._store, self._run = study, store, run
-        self._settings = study.search.settings
+        self._search, self._settings = study.search, study.search.settings
         self._listener, self._left, self._looks = listener, max_trials, looks
         self._gone = gone or {}
         self._found: tuple[str, list[Job]] | None = None  # a cohort that `has_next` has already found
@@ -238,7 +238,8 @@ class Search:
         self._points = StoredPoints(study, store, retry_failed=retry_failed)
         self._shorter = ShorterTrials(store)
         self._stored = self._points.attempts
-        self._baseline = self._points.of_values(dict(study.baseline)) if study.baseline else None
+        baseline = dict(self._search.baseline)
+        self._baseline = self._points.of_values(baseline) if baseline else None
         self._leases = store.leases(None if looks else run)
         self._turn_id = sha256(f"points of {study.name}".encode()).hexdigest()[:16]
         self._others = BegunPoints(study, store, self._points)
@@ -301,7 +302,7 @@ class Search:
 
         It may get one more seed or a higher rung.
         """
-        has_more = self._race is not None or bool(self._study.fidelity.rungs)
+        has_more = self._race is not None or bool(self._search.rungs.rungs)
         return has_more and any(each.jobs for each in self._tracked.of(PointState.RUNNING_HERE))
 
     def propose(self) -> tuple[SearchPoint, str] | None:
@@ -372,7 +373,7 @@ class Search:
         for tracked in self._tracked.of(PointState.RUNNING_HERE):
             if not tracked.jobs:
                 return tracked
-        if self._study.fidelity.rungs:
+        if self._search.rungs.rungs:
             self._learn_from_others()
             for tracked in self._tracked.of(PointState.PROPOSED):
                 return tracked
@@ -383,12 +384,12 @@ class Search:
 
     def _promoted(self) -> TrackedPoint | None:
         """Return the next point to train on a higher rung."""
-        rungs: list[dict[str, TrackedPoint]] = [{} for _ in self._study.fidelity.rungs]
+        rungs: list[dict[str, TrackedPoint]] = [{} for _ in self._search.rungs.rungs]
         for each in self._tracked.of(*BEGUN):
-            if each.point.values != self._study.baseline:
+            if each.point.values != self._search.baseline:
                 rungs[each.point.rung][each.point.global_id] = each
         losses = [{point: each.loss for point, each in rung.items()} for rung in rungs]
-        if (found := next_promoted(self._study.fidelity, losses)) is None:
+        if (found := next_promoted(self._search.rungs, losses)) is None:
             return None
         point, rung = found
         return TrackedPoint(self._points.of_values(rungs[rung - 1][point].point.values, rung))
@@ -399,7 +400,7 @@ class Search:
         These are all missing trials; in a race, only those of the next seed, or none.
         """
         missing = self._missing(point)
-        if self._race is None or not missing or point.values == self._study.baseline:
+        if self._race is None or not missing or point.values == self._search.baseline:
             return missing
         if not self._points.was_pruned(point) and self._race.is_promising(self._points.losses(point)):
             return [job for job in missing if job.trial.settings.seed == missing[0].trial.settings.seed]
@@ -445,7 +446,7 @@ class Search:
         if (proposed := self._ask_tell.propose(accept, len(begun))) is None:
             return None
         point, trial, source = proposed
-        if self._study.fidelity.rungs:
+        if self._search.rungs.rungs:
             point = self._points.of_values(point.values, rung=0)
         return TrackedPoint(point, trial=trial), source
 
@@ -510,7 +511,7 @@ class Search:
         end = self._points.end(point)
         self._ask_tell.tell(point, end, tracked.trial, tracked.judged)
         tracked.trial, tracked.jobs = None, []
-        if self._study.fidelity.rungs and point.values != self._study.baseline:
+        if self._search.rungs.rungs and point.values != self._search.baseline:
             counts = end.state == TrialState.COMPLETE and end.keeps_limits
             tracked.loss = self._settings.objectives[0].loss(end.values[0]) if counts else math.inf
             for trial in point.trials if self._study.header.keep_checkpoints else ():

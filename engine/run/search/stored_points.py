@@ -92,32 +92,33 @@ class StoredPoints:
 
     def __init__(self, study: Study, store: Store, *, retry_failed: bool = False) -> None:
         assert study.search is not None
-        self._study, self._store, self._search = study, store, study.search.settings
-        self._metric = self._search.objectives[0].name
-        self._alike = len(study.point_levels)  # trials per seed; all seeds have equal costs
+        self._study, self._store, self._search = study, store, study.search
+        self._settings = self._search.settings
+        self._metric = self._settings.objectives[0].name
+        self._alike = len(self._search.across)  # trials per seed; all seeds have equal costs
         self._learnt = [each for each in study.header.bounds if not is_known_before(each.name)]
-        self._top = study.fidelity.top
+        self._top = self._search.rungs.top
         self._again = ("incomplete", "failed") if retry_failed else ("incomplete",)
         self._last: SearchPoint | None = None
-        needs_devices = self._search.budget is not None and self._search.budget.gpu_hours is not None
+        needs_devices = self._settings.budget is not None and self._settings.budget.gpu_hours is not None
         self.attempts = store.follow((*COLUMNS, *(DEVICE_COLUMNS if needs_devices else ())))
 
     def of_values(self, values: dict[str, Level], rung: int | None = None) -> SearchPoint:
         """Return the search point with these values, by default on the last rung."""
         # callers often ask twice in a row for the same point
         if self._last is None or self._last.values != values:
-            trials = self._study.point_trials(values)
+            trials = self._search.trials_of(values)
             self._last = SearchPoint(values, trials, self._top, trials[0].id)
         if rung is None or rung == self._top:
             return self._last
-        return replace(self._last, trials=self._study.point_trials(values, rung), rung=rung)
+        return replace(self._last, trials=self._search.trials_of(values, rung), rung=rung)
 
     def of_levels(self, levels: Iterable[Mapping[str, Level]]) -> list[SearchPoint]:
         """Return the search points with these values of the dimensions, each point once.
 
         Values outside the search space are skipped.
         """
-        found = ((self._study.read_point(each), self._study.fidelity.rung_of(each)) for each in levels)
+        found = ((self._search.read_point(each), self._search.rungs.rung_of(each)) for each in levels)
         points = [self.of_values(values, rung) for values, rung in found if values is not None]
         return list({point.name: point for point in points}.values())
 
@@ -160,7 +161,7 @@ class StoredPoints:
         last epoch that all trials have reached.
         """
         rows = [self.attempts[trial.id] for trial in point.trials if trial.id in self.attempts]
-        if self._search.scheduler.name == RACE:  # a pruned point still has the values of its finished seeds
+        if self._settings.scheduler.name == RACE:  # a pruned point still has the values of its finished seeds
             rows = [row for row in rows if row["status"] != "pruned"]
         statuses, epochs = {row["status"] for row in rows}, [row["epochs"] for row in rows]
         epoch = max(epochs, default=0)
@@ -172,7 +173,7 @@ class StoredPoints:
             values = [self._mean(point, rows, self._metric) if same else self._mean_at(epoch, rows)]
             excess: dict[str, float] = {}
         else:
-            values = [self._mean(point, rows, each.name) for each in self._search.objectives]
+            values = [self._mean(point, rows, each.name) for each in self._settings.objectives]
             excess = {str(limit): limit.excess(self._mean(point, rows, limit.name)) for limit in self._learnt}
         # Optuna cannot compare values that are not finite
         if not all(map(math.isfinite, (*values, *excess.values()))):
@@ -191,7 +192,7 @@ class StoredPoints:
         A seed is finished if all its trials have ended. The loss is the first objective, signed so that lower
         is better. The loss is NaN if a trial of the seed failed.
         """
-        objective = self._search.objectives[0]
+        objective = self._settings.objectives[0]
         losses: dict[int, list[float | None]] = {}
         for trial in point.trials:
             row = self.attempts.get(trial.id)

@@ -107,8 +107,7 @@ def test_a_run_says_how_many_of_its_trials_can_train_at_once(tmp_path, tiny, mon
     assert run(tiny, max_trials=2) == 2
     cells = study.total // len(study.seeds)
     assert run(tiny, pack=2) == cells * -(-len(study.seeds) // 2)
-    search = load_study(SEARCH_OF_RUNGS)
-    assert run(SEARCH_OF_RUNGS) == sum(search.points_by_rung)
+    assert run(SEARCH_OF_RUNGS) == sum(load_study(SEARCH_OF_RUNGS).search.points_by_rung)
 
 
 def test_trials_leave_a_tenth_of_a_device_free(settings):

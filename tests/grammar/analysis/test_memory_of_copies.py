@@ -66,7 +66,7 @@ def test_a_recipe_with_repeats_keeps_the_memory_of_its_whole_model(recipe, sizes
 @pytest.mark.parametrize("name", shipped_studies())
 def test_a_model_of_a_shipped_study_keeps_the_memory_of_its_whole_model(name):
     study, seen = load_study(name), set()
-    for trial in study.trials or study.boundary_trials():
+    for trial in study.examples:
         settings = trial.settings
         recipe, config, train = settings.model.recipe, settings.config, settings.train
         batch, past = -(-train.batch_size // train.accumulate), settings.task.interface.past

@@ -17,7 +17,7 @@ from .conftest import PAPER
 
 DOCUMENT = r"""\documentclass[twocolumn]{article}
 \usepackage[T1]{fontenc}
-\usepackage{textcomp,graphicx,booktabs}
+\usepackage{textcomp,graphicx,booktabs,adjustbox}
 \input{generated/numbers}
 \begin{document}
 \tableofcontents
@@ -66,7 +66,7 @@ def test_the_appendix_has_every_setting_and_compute_counts_a_trial_once(read, tm
     assert one["compute.tex"] == both["compute.tex"]
     words = one["compute.tex"].decode()
     assert words.startswith("% Written by activemem")
-    assert "trained for 40 s in all, on H200 \\& 2 others" in words
+    assert "trained for 40 s and 27.0 FLOPs in all, on H200 \\& 2 others" in words
     assert "of tasks: copy, reverse, sort." in words
     appendix = both["appendix.tex"].decode()
     assert re.findall(r"\\label\{(.*)\}", appendix) == ["app:everything", "app:twin"]
@@ -120,7 +120,7 @@ def test_the_appendix_says_how_a_search_chose_its_points(tmp_path):
     (tmp_path / "tiny.toml").write_text(text, encoding="utf-8")
     (tmp_path / "paper.toml").write_text('[paper]\nstudies = ["tiny.toml"]', encoding="utf-8")
     study, store = load_study(text), Store(tmp_path / "results")
-    for number, trial in enumerate(study.point_trials({"k": 3})):
+    for number, trial in enumerate(study.search.trials_of({"k": 3})):
         row = made_row(trial, {"loss": 1.0}, number)
         store.write(replace(row, factors=json.dumps(dict(trial.levels))), [])
     files = paper_files(read_manuscript(tmp_path / "paper.toml", lambda place: store))
@@ -202,7 +202,7 @@ def test_own_texts_are_named_by_their_files_and_their_digests_fit_the_page(kept,
 
 
 def test_latex_compiles_the_files_and_prints_the_numbers(built, tmp_path):
-    log = compile_latex(tmp_path, DOCUMENT, "booktabs")
+    log = compile_latex(tmp_path, DOCUMENT, "booktabs", "adjustbox")
     assert "[30.0][2]" in log
     assert "Package activemem Warning: unknown number" in log
     assert "Overfull" not in log

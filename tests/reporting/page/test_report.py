@@ -259,7 +259,7 @@ def test_a_search_shows_its_dimensions_and_its_best_points(tmp_path):
         load_study(f"# How far should a convolution see to learn addition?\n{text}"),
         Store(tmp_path),
     )
-    [trial] = study.point_trials({"k": 7, "dropout": 0.25})
+    [trial] = study.search.trials_of({"k": 7, "dropout": 0.25})
     when = datetime(2026, 11, 28, tzinfo=UTC)
     row = TrialRow(
         trial=trial.id,
@@ -301,7 +301,7 @@ def test_a_point_is_shown_by_its_recipe_without_holes(tmp_path):
         space={"filter": "choice(8, 16)"},
     )
     study, store = load_study(text), Store(tmp_path)
-    trial = study.trial_for({"filter": 8, "choice": "sa"})
+    trial = study.search.trial_of({"filter": 8, "choice": "sa"})
     keep(store, trial, settings=trial.settings.model_dump_json())
     assert "sa >> ff(8)" in Reader(report(study, store)).texts["tables"]
 

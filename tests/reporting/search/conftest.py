@@ -49,7 +49,7 @@ def search_store(tmp_path_factory):
 def fill_search(store, study, points):
     """Store the measurements of points, with an hour each."""
     for number, (values, ends, parameters) in enumerate(points):
-        for trial, end in zip(study.point_trials(values), ends, strict=True):
+        for trial, end in zip(study.search.trials_of(values), ends, strict=True):
             status = end if isinstance(end, str) else "done"
             metrics = (("max_length", end), ("loss", 1 / end)) if status == "done" else ()
             keep(

@@ -41,7 +41,7 @@ def test_winners_are_trained_as_in_the_search_on_seeds_that_it_has_not_seen(resu
     assert study.seeds == (4, 5, 6, 7, 8)
     points = {trial.levels["point"]: trial for trial in study.trials}
     assert list(points) == ["baseline", "best_1", "best_2"]
-    best = results.study.trial_for({"lr": 0.004, "choice": CONV, "conv.k": 6}, 8)
+    best = results.study.search.trial_of({"lr": 0.004, "choice": CONV, "conv.k": 6}, 8)
     assert points["best_1"].settings == best.settings
     assert not {trial.id for trial in study.trials} & set(results.store.trials()["trial"])
 
@@ -206,8 +206,10 @@ def test_a_search_across_tasks_is_decided_by_the_mean_over_them(tmp_path):
         "k": 4,
         "filter": 8,
     }
-    for minutes, (values, losses) in enumerate(((dict(study.baseline), (4.0, 2.0)), (best, (1.0, 3.0)))):
-        for trial, loss in zip(study.point_trials(values), losses, strict=True):
+    for minutes, (values, losses) in enumerate(
+        ((dict(study.search.baseline), (4.0, 2.0)), (best, (1.0, 3.0)))
+    ):
+        for trial, loss in zip(study.search.trials_of(values), losses, strict=True):
             factors, settings = json.dumps(dict(trial.levels)), trial.settings.model_dump_json()
             keep(store, trial, minutes=minutes, metrics=(("loss", loss),), settings=settings, factors=factors)
     results = StudyResults(study, store)
@@ -226,7 +228,7 @@ def test_a_search_across_tasks_is_decided_by_the_mean_over_them(tmp_path):
         trial.settings.model.recipe
         for trial in with_design(path, replace(path.design, kept=("depth", "first"))).trials
     }
-    assert study.trial_for(best).settings.model.recipe in ends
+    assert study.search.trial_of(best).settings.model.recipe in ends
 
 
 def test_each_round_of_a_path_keeps_what_is_best_over_all_that_is_around(tmp_path):
@@ -275,7 +277,7 @@ def test_the_winners_of_rungs_that_are_settings_are_trained_with_all_of_them(tmp
     )
     study, store = load_study(text, ["search.scheduler.fidelity=data"]), Store(tmp_path)
     for loss, values in enumerate(({"k": 3}, {"k": 4})):
-        for trial in study.point_trials(values):
+        for trial in study.search.trials_of(values):
             factors, settings = json.dumps(dict(trial.levels)), trial.settings.model_dump_json()
             keep(store, trial, metrics=(("loss", float(loss)),), settings=settings, factors=factors)
     winners = load_study(StudyResults(study, store).promote(best=2))
@@ -293,7 +295,7 @@ def test_what_the_dev_split_has_chosen_is_claimed_of_the_test_split(tmp_path):
     )
     study, store = load_study(text), Store(tmp_path)
     for k in (3, 5):
-        (trial,) = study.point_trials({"k": k})
+        (trial,) = study.search.trials_of({"k": k})
         settings, factors = trial.settings.model_dump_json(), json.dumps(dict(trial.levels))
         keep(store, trial, metrics=(("dev_loss", 1 / k),), settings=settings, factors=factors)
     winners = load_study(StudyResults(study, store).promote(best=1))

@@ -329,7 +329,7 @@ def test_the_curves_of_points_of_a_search_have_different_names():
         )
     )
     points = ({"mixer": "conv(k={k})", "k": 3}, {"mixer": "conv(k={k})", "k": 5}, {"mixer": "sa"})
-    names = trial_words(study, [trial_levels(study.trial_for(point)) for point in points])
+    names = trial_words(study, [trial_levels(study.search.trial_of(point)) for point in points])
     assert len(set(names)) == 3
     assert all("ff(8)" not in name for name in names)
 

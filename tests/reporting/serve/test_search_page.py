@@ -62,7 +62,7 @@ def test_the_trials_of_points_are_listed_newest_first_and_sorted_by_a_heading(st
 def test_trials_that_the_search_takes_from_another_study_are_done(store):
     study = load_study(SEARCH.replace('"found"', '"second"').replace("trials = 20", "trials = 1"))
     write_study(store, study)
-    for trial in study.point_trials(POINTS[0][0]):
+    for trial in study.search.trials_of(POINTS[0][0]):
         store.adopt(trial.id, study.name, json.dumps(dict(trial.levels)))
     with serving(store) as server:
         page = get(server, "/study/second")[1]
@@ -72,7 +72,7 @@ def test_trials_that_the_search_takes_from_another_study_are_done(store):
 
 def test_a_trial_that_trains_is_listed_first_and_each_has_a_page(store):
     study = load_study(SEARCH)
-    trial = study.point_trials({"lr": 0.07, "choice": CONV, "conv.k": 4})[0]
+    trial = study.search.trials_of({"lr": 0.07, "choice": CONV, "conv.k": 4})[0]
     folder = store.files.checkpoint_dir(trial.id)
     folder.mkdir(parents=True)
     (folder / STARTS_FILE).write_text(f"{trial.to_json()}\n")
@@ -146,11 +146,11 @@ def test_a_trial_of_an_added_seed_has_a_page_and_a_line(tmp_path):
 def test_a_point_is_trained_again_by_the_command_on_its_page(store):
     study = load_study(SEARCH)
     values = POINTS[1][0]
-    trial = study.point_trials(values)[0]
+    trial = study.search.trials_of(values)[0]
     with serving(store) as server:
         page = unescape(get(server, f"{PAGE}/trial/{trial.id}")[1])
     command = re.search("activemem study run .*?--results repeated", page).group()
     overrides = [each for option, each in pairwise(shlex.split(command)) if option == "--set"]
     again = load_study(SEARCH, overrides=overrides)
-    assert again.baseline == values
-    assert trial.id in [each.id for each in again.point_trials(again.baseline)]
+    assert again.search.baseline == values
+    assert trial.id in [each.id for each in again.search.trials_of(again.search.baseline)]

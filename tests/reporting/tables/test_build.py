@@ -420,7 +420,7 @@ def test_the_best_points_of_a_search_whose_lengths_are_all_0_say_what_to_change(
     study = load_study(study_text(space, model=model, task={"name": "sort"}, search=search))
     store = Store(tmp_path)
     for number, k in enumerate((1, 3)):
-        row = made_row(study.trial_for({"k": k}), {"max_length": 0.0}, number)
+        row = made_row(study.search.trial_of({"k": k}), {"max_length": 0.0}, number)
         store.write(replace(row, factors=json.dumps({"k": k, "seed": 0})), [])
     assert UNSOLVED in " ".join(
         " ".join(format_best_points(study, find_points(study, store.trials()))).split()

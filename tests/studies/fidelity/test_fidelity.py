@@ -32,10 +32,10 @@ def test_a_rung_is_a_training_with_settings_of_its_own(changes, rungs, settings)
     text = SEARCH.replace('width = "integer(8, 72)"\n', "")
     text = text if any("factors" in change for change in changes) else text.replace("{width}", "8")
     study = load_study(text, changes)
-    assert study.fidelity.rungs == rungs
-    trials = [study.point_trials({"k": 3}, rung)[0] for rung in range(len(rungs))]
+    assert study.search.rungs.rungs == rungs
+    trials = [study.search.trials_of({"k": 3}, rung)[0] for rung in range(len(rungs))]
     assert len({trial.id for trial in trials}) == len(rungs)
-    assert trials[-1].id == study.trial_for({"k": 3}).id
+    assert trials[-1].id == study.search.trial_of({"k": 3}).id
     if "factors" not in changes[-1]:
         assert tuple(settings(trial.settings) for trial in trials) == rungs
 
@@ -91,7 +91,7 @@ def test_a_first_rung_of_epochs_at_which_all_have_ended_is_refused(golden):
 def test_rungs_of_many_points_are_counted_at_once(golden):
     changes = ["search.trials=100000", "search.scheduler.fidelity=data", "train.steps_per_epoch=1000000000"]
     many = load_study(SEARCH, [*changes, "search.scheduler.min_fidelity=100000000"])
-    assert sum(many.points_by_rung) > 100_000
+    assert sum(many.search.points_by_rung) > 100_000
     with golden.raises(StudyError):
         load_study(SEARCH, [*changes, "search.scheduler.min_fidelity=1"])
 

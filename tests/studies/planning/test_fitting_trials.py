@@ -101,7 +101,7 @@ def test_a_search_with_other_names_continues_with_what_still_fits(store):
     renamed = SEARCH.replace("{k}", "{kernel}").replace("\nk = ", "\nkernel = ")
     values = {"count": 3, "lr": 0.02, "width": 16, "ff.filter": 9}
     values |= {"choice": "{mixer}", "mixer": "conv(k={k})", "k": 4}
-    for trial in load_study(SEARCH).point_trials(values):
+    for trial in load_study(SEARCH).search.trials_of(values):
         keep(store, trial, settings=settings_to_json(trial.settings), minutes=20)
     assert len(study_outcomes(load_study(renamed, WARM), store.trials())) == 4 + 2
     assert len(study_outcomes(load_study(renamed), store.trials())) == 0

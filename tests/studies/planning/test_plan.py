@@ -438,8 +438,8 @@ def test_the_ends_of_a_conditional_search_show_only_what_they_take(store):
 def test_a_search_is_timed_by_its_own_trials(store):
     study = load_study(SEARCH)
     for k, seconds in ((4, 10.0), (5, 20.0)):
-        keep(store, study.trial_for({"k": k}), seconds=seconds)
-    keep(store, study.trial_for({"k": 6}), status="pruned", seconds=1.0)
+        keep(store, study.search.trial_of({"k": k}), seconds=seconds)
+    keep(store, study.search.trial_of({"k": 6}), status="pruned", seconds=1.0)
     found = make_plan(study, store)
     assert (found.left, dict(found.counts)) == (11, {"done": 2, "pruned": 1})
     assert found.estimate == TimeEstimate(11 * 15.0, "measured")

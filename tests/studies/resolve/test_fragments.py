@@ -91,5 +91,5 @@ def test_a_fragment_may_hold_search_dimensions():
         "k": IntegerDimension(3, 9),
         "ff.filter": ChoiceDimension((16, 32)),
     }
-    trial = study.trial_for({"mixer": "{both}", "k": 4, "ff.filter": 32})
+    trial = study.search.trial_of({"mixer": "{both}", "k": 4, "ff.filter": 32})
     assert trial.settings.model.recipe == "2 * (sa + conv(k=4) >> ff(32))"

@@ -149,10 +149,10 @@ def test_a_search_asks_whether_a_point_is_within_budget():
         '[search]\ntrials = 3\nmetric = "loss"\ndirection = "min"\n\n[search.space]\nk = "integer(3, 40)"\n'
     )
     found = load_study(text)
-    allowed = [k for k in range(3, 41) if found.budget.allows(found.trial_for({"k": k}).settings)]
+    allowed = [k for k in range(3, 41) if found.budget.allows(found.search.trial_of({"k": k}).settings)]
     assert allowed == [3, 4, 5]
     assert load_study(text.replace('limits.parameters = "<= 7000"\n', "")).budget.allows(
-        found.trial_for({"k": 40}).settings
+        found.search.trial_of({"k": 40}).settings
     )
 
 

@@ -3,8 +3,14 @@
 import pytest
 
 from activemem import StudyError, load_study
-from activemem.grammar import ChoiceDimension, IntegerDimension, RealDimension, RecipeError
-from activemem.studies.schema import enumerate_points, is_enumerable, read_dimension, representative_values
+from activemem.grammar import (
+    ChoiceDimension,
+    IntegerDimension,
+    RealDimension,
+    RecipeError,
+    representative_values,
+)
+from activemem.studies.schema import enumerate_points, is_enumerable, read_dimension
 
 from ...study_texts import replaced, study_text
 
@@ -93,24 +99,23 @@ def test_a_search_has_dimensions_and_no_grid():
         ("max",),
         "asha",
     )
-    assert study.epochs == 20
 
 
 def test_a_point_becomes_a_trial_for_each_seed():
     study = load_study(TEXT + "\n[factors]\nseed = [4, 5]\n")
-    trials = study.point_trials({"k": 7, "dropout": 0.25})
+    trials = study.search.trials_of({"k": 7, "dropout": 0.25})
     assert [trial.settings.seed for trial in trials] == [4, 5]
     assert [dict(trial.levels) for trial in trials] == [
         {"k": 7, "dropout": 0.25, "seed": seed} for seed in (4, 5)
     ]
     assert {trial.settings.model.recipe for trial in trials} == {"4 * (conv(k=7) >> ff(512))"}
     assert {trial.settings.model.dropout for trial in trials} == {0.25}
-    assert study.trial_for({"k": 7, "dropout": 0.25}, 5) == trials[1]
+    assert study.search.trial_of({"k": 7, "dropout": 0.25}, 5) == trials[1]
 
 
 def test_a_point_is_the_same_trial_as_the_cell_of_a_grid():
     grid = TEXT[: TEXT.index("[search]")] + "[factors]\nk = [7]\ndropout = [0.25]\n"
-    assert load_study(grid).trials[0].id == load_study(TEXT).trial_for({"k": 7, "dropout": 0.25}).id
+    assert load_study(grid).trials[0].id == load_study(TEXT).search.trial_of({"k": 7, "dropout": 0.25}).id
 
 
 def test_dimensions_may_be_in_the_recipe_itself():
@@ -125,11 +130,11 @@ def test_dimensions_may_be_in_the_recipe_itself():
         "conv.k": IntegerDimension(3, 9),
     }
     point = {"filter": 64, "dropout": 0.0, "choice": "conv(k=integer(3, 9))", "conv.k": 5}
-    assert study.trial_for(point).settings.model.recipe == "4 * (conv(k=5) >> ff(64))"
-    other = study.trial_for({**point, "choice": "sa"})
+    assert study.search.trial_of(point).settings.model.recipe == "4 * (conv(k=5) >> ff(64))"
+    other = study.search.trial_of({**point, "choice": "sa"})
     assert other.settings.model.recipe == "4 * (sa >> ff(64))"
     assert dict(other.levels) == {"filter": 64, "dropout": 0.0, "choice": "sa", "seed": 0}
-    assert study.trial_for({"filter": 64, "dropout": 0.0, "choice": "sa"}) == other
+    assert study.search.trial_of({"filter": 64, "dropout": 0.0, "choice": "sa"}) == other
 
 
 CONDITIONAL = (
@@ -147,16 +152,19 @@ def test_only_the_dimensions_that_a_point_takes_are_asked_for():
         asked.append((name, dimension))
         return {"choice": "2 * {mixer}", "mixer": "cgru(k={k})", "k": 7}[name]
 
-    values = study.choose(ask)
+    values = study.search.choose(ask)
     assert values == {"k": 7, "mixer": "cgru(k={k})", "choice": "2 * {mixer}"}
     assert [name for name, _ in asked] == ["choice", "mixer", "k"]
     assert dict(asked) == {name: study.dimensions[name] for name in values}
-    assert study.trial_for(values).settings.model.recipe == "2 * cgru(k=7) >> ff(8)"
+    assert study.search.trial_of(values).settings.model.recipe == "2 * cgru(k=7) >> ff(8)"
 
 
 def test_all_points_are_listed_the_last_dimension_asked_for_first():
     study = load_study(replaced(TEXT, *CONDITIONAL))
-    assert [study.trial_for(values).settings.model.recipe for values in enumerate_points(study.choose)] == [
+    assert [
+        study.search.trial_of(values).settings.model.recipe
+        for values in enumerate_points(study.search.choose)
+    ] == [
         *(f"{mixer} >> ff(8)" for mixer in ("sa", "cgru(k=5)", "cgru(k=7)", "cgru(k=9)")),
         *(f"2 * {mixer} >> ff(8)" for mixer in ("sa", "cgru(k=5)", "cgru(k=7)", "cgru(k=9)")),
         "conv(k=3) >> ff(8)",
@@ -169,14 +177,14 @@ def test_real_numbers_cannot_be_listed(golden):
     study = load_study(TEXT)
     assert not is_enumerable(study.dimensions)
     with golden.raises(ValueError):
-        list(enumerate_points(study.choose))
+        list(enumerate_points(study.search.choose))
 
 
 def test_factors_of_several_levels_join_the_search():
     text = replaced(TEXT, ("conv(k={k})", "{mixer} + conv(k={k})"), ('"reverse"', '"{task}"'))
     study = load_study(text + '\n[factors]\nmixer = ["sa", "conv(k=3)"]\ntask = ["sort"]\n')
     assert study.dimensions["mixer"] == ChoiceDimension(("sa", "conv(k=3)"))
-    trial = study.trial_for({"mixer": "sa", "k": 3, "dropout": 0.1})
+    trial = study.search.trial_of({"mixer": "sa", "k": 3, "dropout": 0.1})
     assert dict(trial.levels) == {"task": "sort", "mixer": "sa", "k": 3, "dropout": 0.1, "seed": 0}
 
 
@@ -186,7 +194,7 @@ def test_epochs_may_be_searched():
         ("epochs = 20", 'epochs = "{epochs}"'),
         ("[search.space]", '[search.space]\nepochs = "integer(5, 50)"'),
     )
-    assert load_study(text).epochs == 50
+    assert [trial.settings.train.epochs for trial in load_study(text).examples] == [5, 50]
 
 
 @pytest.mark.parametrize(
@@ -201,7 +209,7 @@ def test_epochs_may_be_searched():
 )
 def test_a_point_that_does_not_fit_is_reported(values, golden):
     with golden.raises(ValueError):
-        load_study(TEXT).trial_for(values)
+        load_study(TEXT).search.trial_of(values)
 
 
 @pytest.mark.parametrize(

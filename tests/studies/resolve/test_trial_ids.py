@@ -9,11 +9,11 @@ import pytest
 
 import activemem
 from activemem import load_study
+from activemem.grammar import representative_values
 from activemem.storage import Store
 from activemem.studies import follow_rounds
 from activemem.studies.planning import tried_trial
 from activemem.studies.resolve import settings_from_json, settings_to_json, trial_id
-from activemem.studies.schema import representative_values
 
 from ...quick_cases import one_in
 
@@ -27,8 +27,10 @@ def ids(study):
     """Return the ids of a grid, or of the extreme points of a search."""
     if study.search is None:
         return {trial.id for trial in study.trials}
-    points = [study.choose(lambda _, found, end=end: representative_values(found)[end]) for end in (0, -1)]
-    return {trial.id for point in points for trial in study.point_trials(point)}
+    points = [
+        study.search.choose(lambda _, found, end=end: representative_values(found)[end]) for end in (0, -1)
+    ]
+    return {trial.id for point in points for trial in study.search.trials_of(point)}
 
 
 @pytest.mark.parametrize("path", sorted(STUDIES.glob("*.toml")), ids=lambda path: path.stem)

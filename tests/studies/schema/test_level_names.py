@@ -146,4 +146,4 @@ metric = "dev_loss"
 trials = 2
 """
     )
-    assert study.baseline == {"mixer": MIXERS[0]}
+    assert study.search.baseline == {"mixer": MIXERS[0]}

@@ -27,6 +27,6 @@ def test_settings_take_an_expression_where_they_take_its_text():
 
 def test_a_search_point_takes_an_expression_where_it_takes_its_text():
     study = load_study(SEARCH)
-    trial = study.trial_for({"mixer": conv(k=3) + sa}, seed=1)
-    assert trial == study.trial_for({"mixer": "conv(k=3) + sa"}, seed=1)
+    trial = study.search.trial_of({"mixer": conv(k=3) + sa}, seed=1)
+    assert trial == study.search.trial_of({"mixer": "conv(k=3) + sa"}, seed=1)
     assert trial.levels == {"mixer": "conv(k=3) + sa", "seed": 1}

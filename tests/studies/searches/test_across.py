@@ -32,7 +32,7 @@ def store(tmp_path, study):
     """Return two complete points, and one without a task at its second seed."""
     found = Store(tmp_path / "results")
     for minutes, (kernel, lengths) in enumerate({2: (5, 8, 7, 10), 3: (6, 6, 6, 6), 4: (9, 9, 9)}.items()):
-        for trial, length in zip(study.point_trials({"k": kernel}), lengths, strict=False):
+        for trial, length in zip(study.search.trials_of({"k": kernel}), lengths, strict=False):
             keep(
                 found,
                 trial,
@@ -46,10 +46,10 @@ def store(tmp_path, study):
 
 
 def test_a_point_is_trained_on_each_task_with_each_seed(study):
-    trials = [(trial.settings.task.name, trial.settings.seed) for trial in study.point_trials({"k": 4})]
+    trials = [(trial.settings.task.name, trial.settings.seed) for trial in study.search.trials_of({"k": 4})]
     assert trials == [("sort", 0), ("not", 0), ("sort", 1), ("not", 1)]
     assert "task" not in study.dimensions
-    assert len(study.point_trials({"k": 5})) == 6
+    assert len(study.search.trials_of({"k": 5})) == 6
     assert study.total == 8 * 4 + 2  # the space has 8 points of the 9 asked for
 
 
@@ -60,7 +60,7 @@ def test_a_plan_says_how_many_seeds_the_baseline_has(study, store):
 
 def test_the_objective_is_the_mean_over_the_tasks(study, store):
     found = {each.values["k"]: each for each in find_points(study, store.trials()).points}
-    costs = [trial.settings for trial in study.point_trials({"k": 2})[:2]]
+    costs = [trial.settings for trial in study.search.trials_of({"k": 2})[:2]]
     assert costs[0].task.name != costs[1].task.name
     assert found[2].measured["max_length"] == {0: 6.5, 1: 8.5}
     assert (found[2].mean("max_length"), found[2].seeds, found[2].is_comparable) == (7.5, 2, True)
@@ -84,7 +84,7 @@ def test_a_search_is_across_its_factors(golden):
 
 def test_a_baseline_of_5_0_is_the_point_of_5(study):
     written = load_study(replaced(SEARCH, ("k = 5", "k = 5.0")))
-    assert written.point_trials(written.baseline) == study.point_trials(study.baseline)
+    assert written.search.trials_of(written.search.baseline) == study.search.trials_of(study.search.baseline)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def store(tmp_path):
     found = Store(tmp_path / "results")
     for text, more in ((SEARCH, 0.0), (OTHER_TASK, 0.2)):
         for values, value in POINTS:
-            for trial in load_study(text).point_trials(values):
+            for trial in load_study(text).search.trials_of(values):
                 keep(found, trial, metrics=(("accuracy", value + more),))
     return found
 
@@ -64,7 +64,7 @@ def test_points_outside_of_the_space_are_not_of_this_search(store):
 def test_inactive_dimensions_do_not_distinguish_points(store):
     study = load_study(SEARCH)
     values = {"lr": 0.05, "choice": "sa"}
-    for trial, untaken in zip(study.point_trials(values), ({}, {"conv.k": 3}), strict=True):
+    for trial, untaken in zip(study.search.trials_of(values), ({}, {"conv.k": 3}), strict=True):
         levels = {**trial.levels, **untaken}
         keep(store, trial, factors=json.dumps(levels), metrics=(("accuracy", 0.8),))
     assert find_points(study, store.trials()).best()[0].values == values

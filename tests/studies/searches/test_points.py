@@ -27,7 +27,7 @@ def store(tmp_path):
     """Return points of several kernels; the last exceeds the time limit, and one has a single seed."""
     found, study = Store(tmp_path / "results"), load_study(SEARCH)
     for minutes, (kernel, lengths) in enumerate(VALUES.items()):
-        for trial, length in zip(study.point_trials({"conv.k": kernel}), lengths, strict=True):
+        for trial, length in zip(study.search.trials_of({"conv.k": kernel}), lengths, strict=True):
             keep(
                 found,
                 trial,
@@ -36,7 +36,7 @@ def store(tmp_path):
                 parameters=1000 + kernel,
                 metrics=(("max_length", float(length)),),
             )
-    keep(found, study.point_trials({"conv.k": 7})[0], metrics=(("max_length", 50.0),))
+    keep(found, study.search.trials_of({"conv.k": 7})[0], metrics=(("max_length", 50.0),))
     return found
 
 
@@ -70,7 +70,7 @@ def test_the_front_is_what_no_other_point_beats(store, golden):
 
 def test_a_failed_point_has_no_objectives_and_is_not_compared(store):
     study = load_study(SEARCH)
-    for trial in study.point_trials({"conv.k": 6}):
+    for trial in study.search.trials_of({"conv.k": 6}):
         keep(store, trial, status="failed", minutes=9)
     failed = find_points(study, store.trials()).points[-1]
     assert (failed.status, failed.feasible, failed.is_comparable) == (ValueStatus.FAILED, None, False)
@@ -104,7 +104,7 @@ def test_quantities_that_cannot_be_optimised_are_rejected(changes, golden):
 def test_points_without_a_finite_objective_are_counted_with_their_values(store):
     study = load_study(SEARCH)
     for kernel, value in ((6, float("inf")), (8, float("nan"))):
-        for trial in study.point_trials({"conv.k": kernel}):
+        for trial in study.search.trials_of({"conv.k": kernel}):
             keep(store, trial, metrics=(("max_length", value), ("accuracy", 0.5)))
     words = list(left_out(find_points(study, store.trials())))
     assert words[0] == (2, "max_length is not finite (2 × NaN, 2 × ∞)")

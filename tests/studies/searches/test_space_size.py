@@ -42,7 +42,10 @@ def search(recipe, space, overrides=()):
 def test_each_recipe_counts_once_whatever_leads_to_it(recipe, space, told):
     study = search(recipe, space)
     assert str(space_size(study)) == told
-    found = {study.trial_for(values).settings.model.recipe for values in enumerate_points(study.choose)}
+    found = {
+        study.search.trial_of(values).settings.model.recipe
+        for values in enumerate_points(study.search.choose)
+    }
     assert len(found) == (4 if told.startswith("at most") else space_size(study).forms)
 
 
@@ -61,7 +64,7 @@ POINTS = [
 @pytest.mark.parametrize(("recipe", "space", "changes", "points"), POINTS)
 def test_a_plan_says_that_a_space_has_fewer_points_than_are_asked_for(recipe, space, changes, points):
     study = search(recipe, space, ["search.trials=9", *changes])
-    assert (study.num_points, study.total) == (points, points)
+    assert (study.search.num_points, study.total) == (points, points)
     assert ("the requested 9" in space_words(study)) == (points < 9)
 
 
@@ -71,7 +74,7 @@ def test_a_plan_says_that_a_space_has_fewer_points_than_are_asked_for(recipe, sp
 def test_every_sampler_proposes_all_points_of_a_small_space(sampler, tmp_path):
     study = search("conv(k={k})", {"k": "integer(2, 4)"}, ["search.trials=7", f"search.sampler={sampler}"])
     proposals = SearchService(study, Store(tmp_path)).propose(7)
-    assert len(proposals) == study.num_points == 3
+    assert len(proposals) == study.search.num_points == 3
 
 
 def test_a_grid_has_no_space():

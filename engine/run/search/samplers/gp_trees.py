@@ -429,8 +429,9 @@ class TreeSampler(optuna.samplers.BaseSampler):
     """
 
     def __init__(self, study: Study, *, seed: int) -> None:
+        assert study.search is not None
         self._space = {name: distribution(each) for name, each in study.dimensions.items()}
-        self._choose, self._seed = study.choose, seed
+        self._choose, self._seed = study.search.choose, seed
         self._changes = PointChanges(self._space)
         choices = (name for name, each in study.dimensions.items() if isinstance(each, ChoiceDimension))
         self._choices = tuple(choices)  # dimensions that decide which other dimensions are active

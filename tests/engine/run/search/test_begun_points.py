@@ -19,7 +19,7 @@ def test_the_spent_budget_is_that_of_the_attempts_that_count(tmp_path):
     values = {"mixer": "sa(heads={heads})", "heads": 1, "rate": 1e-3}
 
     def end(heads, attempt, flops, status="done"):
-        job = Job(trial=study.trial_for({**values, "heads": heads}), attempt=attempt, run="run")
+        job = Job(trial=study.search.trial_of({**values, "heads": heads}), attempt=attempt, run="run")
         totals = Totals(epochs=1, seconds=1800.0, flops=flops)
         reason = None if status == "done" else "out of memory"
         row = trial_row(job, totals, {}, status=status, reason=reason, started=datetime.now(UTC))
@@ -50,14 +50,14 @@ def test_gpu_hours_are_those_of_all_gpus_of_trainings_on_them(tmp_path):
         ],
         1,
     ):
-        trial = study.trial_for({"mixer": "sa(heads={heads})", "heads": heads, "rate": 1e-3})
+        trial = study.search.trial_of({"mixer": "sa(heads={heads})", "heads": heads, "rate": 1e-3})
         job = Job(trial=trial, attempt=0, run="run")
         totals = Totals(epochs=1, seconds=3600.0, device=device, cuda_version=cuda)
         store.write(trial_row(job, totals, {}, status="done", reason=None, started=datetime.now(UTC)), [])
         points.attempts.refresh()
         begun.new()
         rows = study_outcomes(study, store.trials())
-        left = left_within_budget(study, study.search.settings, rows, ())
+        left = left_within_budget(study.search, rows, ())
         spent.append(
             (
                 begun.spent.gpu_seconds,

@@ -274,8 +274,8 @@ def test_trials_of_another_study_become_a_point_once_it_is_proposed(store, notes
     other, outcomes = load_study(text, overrides), store.trials()
     points = find_points(other, outcomes).points
     assert [each.is_comparable for each in points] == [True] * 8
-    assert {each.values["k"]: each.seeds for each in points if each.values == other.baseline} == {3: 3}
-    assert points[0].values == other.baseline  # in the order in which this search had them
+    assert {each.values["k"]: each.seeds for each in points if each.values == other.search.baseline} == {3: 3}
+    assert points[0].values == other.search.baseline  # in the order in which this search had them
     assert study_status(other, store, outcomes).left == 0
     assert len(find_points(load_study(text), outcomes).points) == 6  # which keeps all of its own
     asked = [Search(other, store, run_, notes)._ask_tell.studies.current.get_trials() for run_ in ("a", "b")]

@@ -84,7 +84,7 @@ def test_a_point_whose_handing_in_was_cut_off_is_handed_in_again(study, store):
     line = {"recipe": "highway_conv(k=6) >> ff(8)", "values": {"lr": 0.05}}
     desk = SearchService(study, store)
     values = {"k": 6, "mixer": "highway_conv(k={k})", "lr": 0.05, "choice": "{mixer}"}
-    trials = [trial.id for trial in study.point_trials(values)]
+    trials = [trial.id for trial in study.search.trials_of(values)]
     starts = store.files.checkpoint_dir(trials[0]) / STARTS_FILE
     starts.parent.mkdir(parents=True)
     starts.write_text("")  # killed before it was written, or on a full disk

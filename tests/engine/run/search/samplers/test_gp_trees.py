@@ -31,7 +31,7 @@ def searched():
 
 def asked(searched, study):
     trial = study.ask()
-    return trial, searched.choose(lambda name, dimension: suggest(trial, name, dimension))
+    return trial, searched.search.choose(lambda name, dimension: suggest(trial, name, dimension))
 
 
 def worth(values):

@@ -98,7 +98,7 @@ def test_a_row_counts_the_labels_of_its_point_whichever_others_are_asked_for(rec
     study = searched(recipe, **used)
     found, rng = RecipeFeatures(study), Random(0)
     distributions = {name: distribution(each) for name, each in study.dimensions.items()}
-    points = [study.choose(lambda name, _: draw(distributions[name], rng)) for _ in range(200)]
+    points = [study.search.choose(lambda name, _: draw(distributions[name], rng)) for _ in range(200)]
     one_by_one = np.vstack([found.of([each]) for each in points])
     np.testing.assert_array_equal(found.of(points), one_by_one)
     for row, values in zip(one_by_one, points, strict=True):

@@ -52,7 +52,11 @@ def places(store, name="width"):
 
 def test_the_best_points_of_each_rung_are_promoted_and_the_plan_shows_all_rungs(searched, notes):
     study = load_study(SEARCH)
-    assert (study.fidelity.rungs, study.points_by_rung, study.total) == ((8, 24, 72), [18, 6, 2], 26)
+    assert (study.search.rungs.rungs, study.search.points_by_rung, study.total) == (
+        (8, 24, 72),
+        [18, 6, 2],
+        26,
+    )
     assert rung_words("width", rung_costs(study)).startswith(
         "18 points at width=8, 6 at 24, 2 at 72: 26 epochs"
     )
@@ -76,7 +80,7 @@ def test_only_the_last_rung_is_a_result(searched):
     assert {point.values["k"] for point in found.complete} == set(places(store)[72])
     assert all("width" not in point.values for point in found.points)
     assert sum(point.seconds for point in found.points) == len(store.trials())
-    whole = study.trial_for(found.complete[0].values).settings
+    whole = study.search.trial_of(found.complete[0].values).settings
     assert (whole.model.recipe.split("ff")[1], len(found.trained)) == ("(72)", len(found.complete))
 
 
@@ -165,7 +169,7 @@ def test_samplers_propose_what_is_new_on_any_rung_and_continue_where_a_search_wa
 def test_a_point_that_fails_goes_no_further_and_the_baseline_is_trained_whole(store, notes):
     text = SEARCH.replace("[model]", "baseline = { k = 40 }\nbaseline_seeds = 3\n[model]", 1)
     study = load_study(text)
-    assert (study.points_by_rung, study.total) == ([17, 5, 2], 26)
+    assert (study.search.points_by_rung, study.total) == ([17, 5, 2], 26)
     search(text, store, lambda values, seed: float("nan") if values["k"] < 20 else loss(values, seed), notes)
     found = places(store)
     assert (40 in found[8], found[72].count(40)) == (False, 3)
