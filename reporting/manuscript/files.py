@@ -171,7 +171,7 @@ def _compute(studies: Sequence[Snapshot]) -> Iterator[str]:
     devices = devices if len(devices) > 1 else rows["device"][:1].to_list()
     pythons = rows["python_version"].drop_nulls().unique().sort().to_list()
     versions = [*program_words(rows), *([f"Python {', '.join(pythons)}"] if pythons else [])]
-    work = COSTS["flops"].format(rows["flops"].sum())
+    work = COSTS["flops"].format(fsum(rows["flops"]))
     text = f"{plural(len(rows), 'trial')} ({counts}) trained for {_hours(rows)} and {work} in all"
     words = f"{text}, on {'; '.join(devices)}. Versions: {', '.join(versions)}."
     # versions such as 2.13.0+cpu have no place to break
