@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Generic, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from ...plugins import Registry
 from ..text.strict_model import KnownNames, NamedSettings, StrictModel, class_faults
@@ -235,11 +235,13 @@ class OwnOptimizerSettings(OptimizerSettings):
     momentum: float | None = Field(default=None, ge=0, lt=1)
     """for sgd and muon: the momentum (default: 0 for sgd, 0.95 for muon)"""
 
-    @model_validator(mode="after")
-    def _check_momentum(self) -> OwnOptimizerSettings:
-        if self.momentum is not None and self.name not in MOMENTUMS:
-            raise ValueError(f"{self.name} has no momentum; {' and '.join(MOMENTUMS)} have one")
-        return self
+    @field_validator("momentum")
+    @classmethod
+    def _check_momentum(cls, momentum: float | None, info: ValidationInfo) -> float | None:
+        name = info.data.get("name")
+        if momentum is not None and name and name not in MOMENTUMS:
+            raise ValueError(f"{name} has no momentum; {' and '.join(MOMENTUMS)} have one")
+        return momentum
 
     @property
     def state_per_weight(self) -> int:
