@@ -34,9 +34,7 @@ from ....studies.catalog.samplers import (
 )
 from ....studies.resolve.search_source import SearchSource
 from ....studies.schema.search import enumerate_points, is_enumerable
-from ....studies.schema.search_settings import (
-    SearchSettings,
-)
+from ....studies.schema.search_settings import SearchSettings
 from ....studies.schema.settings import Level
 from ....studies.study import Study
 from ...trial.failures import MachineError
@@ -332,16 +330,17 @@ class AskTell:
     @quiet_optuna()
     def __init__(self, study: Study) -> None:
         assert study.search is not None
-        self._study, self._search, self._settings = study, study.search, study.search.settings
+        self._study, self._search, settings = study, study.search, study.search.settings
+        self._sampler = settings.sampler_name
         make = partial(
             optuna.create_study,
             study_name=study.name,  # a pruner may depend on this name, so it must survive a restart
-            directions=["maximize" if each.maximise else "minimize" for each in self._settings.objectives],
-            sampler=make_sampler(self._settings, study),
-            pruner=make_pruner(self._settings),
+            directions=["maximize" if each.maximise else "minimize" for each in settings.objectives],
+            sampler=make_sampler(settings, study),
+            pruner=make_pruner(settings),
         )
         self.studies = RungStudies(make, len(study.search.points_by_rung), enough=enough_points(study.search))
-        self.unseen = UnseenPoints(study.search, self._settings.seed)
+        self.unseen = UnseenPoints(study.search, settings.seed)
         self._restored = 0  # number of restored points with a value
 
     @quiet_optuna()
@@ -361,14 +360,13 @@ class AskTell:
         With the point, return its Optuna trial and its sampler's name. `accept` returns the point with these
         values if it is new, else None. `begun` is the number of points so far.
         """
-        sampler = self._settings.sampler_name
-        for _ in range(REJECTED_PROPOSALS.get(sampler, MAX_REJECTED_PROPOSALS)):
+        for _ in range(REJECTED_PROPOSALS.get(self._sampler, MAX_REJECTED_PROPOSALS)):
             trial = self.studies.current.ask()
             values = self._search.choose(partial(suggest, trial))
             if values in self.unseen and (point := accept(values)) is not None:
-                return point, trial, sampler
+                return point, trial, self._sampler
             trial.study.tell(trial, state=TrialState.FAIL)
-        drawn = iter(()) if sampler == "grid" else self.unseen.draw(begun)
+        drawn = iter(()) if self._sampler == "grid" else self.unseen.draw(begun)
         for left, source in ((drawn, "random"), (self.unseen.in_order(), "grid")):
             for values in left:
                 if (point := accept(values)) is not None:

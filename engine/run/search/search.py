@@ -227,6 +227,7 @@ class Search:
         assert study.search is not None
         self._study, self._store, self._run = study, store, run
         self._search, self._settings = study.search, study.search.settings
+        self._compares_epochs = self._settings.compares_epochs
         self._listener, self._left, self._looks = listener, max_trials, looks
         self._gone = gone or {}
         self._found: tuple[str, list[Job]] | None = None  # a cohort that `has_next` has already found
@@ -262,7 +263,7 @@ class Search:
                 may_resume = point in self._tracked
                 self._tracked.move(tracked, PointState.RUNNING_HERE)
                 self._others.begin(point, tracked.jobs[0].trial if is_new and tracked.jobs else None)
-            if tracked.jobs and may_resume and self._settings.compares_epochs:
+            if tracked.jobs and may_resume and self._compares_epochs:
                 self._report(tracked, self._points.begun_course(point))
             if not tracked.jobs:  # trained by another study, or dropped from the race
                 self._end(tracked)
@@ -337,7 +338,7 @@ class Search:
 
         `value` is the point's metric after the epoch.
         """
-        if not self._settings.compares_epochs:
+        if not self._compares_epochs:
             return False
         tracked = self._tracked[name]
         assert tracked.trial is not None, "the sampler proposed the point"
@@ -496,7 +497,7 @@ class Search:
             self._tell(tracked, courses)
 
     def _courses(self, points: Sequence[SearchPoint]) -> dict[str, dict[int, float]]:
-        return self._points.courses(points) if self._settings.compares_epochs else {}
+        return self._points.courses(points) if self._compares_epochs else {}
 
     def _tell(self, tracked: TrackedPoint, courses: Mapping[str, Mapping[int, float]]) -> None:
         """Report to Optuna how a search point has ended.
@@ -505,7 +506,7 @@ class Search:
         in turn, because it compares later points with them.
         """
         point = tracked.point
-        if tracked.trial is None and self._settings.compares_epochs:
+        if tracked.trial is None and self._compares_epochs:
             tracked.trial = self._ask_tell.ask_for(point.values)
             self._report(tracked, mean_course(point, courses))
         end = self._points.end(point)

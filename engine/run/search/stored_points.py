@@ -92,9 +92,11 @@ class StoredPoints:
 
     def __init__(self, study: Study, store: Store, *, retry_failed: bool = False) -> None:
         assert study.search is not None
-        self._study, self._store, self._search = study, store, study.search
+        self._store, self._search = store, study.search
         self._settings = self._search.settings
-        self._metric = self._settings.objectives[0].name
+        self._objectives = self._settings.objectives
+        self._metric = self._objectives[0].name
+        self._known = {each.name for each in self._objectives if is_known_before(each.name)}
         self._alike = len(self._search.across)  # trials per seed; all seeds have equal costs
         self._learnt = [each for each in study.header.bounds if not is_known_before(each.name)]
         self._top = self._search.rungs.top
@@ -173,7 +175,7 @@ class StoredPoints:
             values = [self._mean(point, rows, self._metric) if same else self._mean_at(epoch, rows)]
             excess: dict[str, float] = {}
         else:
-            values = [self._mean(point, rows, each.name) for each in self._settings.objectives]
+            values = [self._mean(point, rows, each.name) for each in self._objectives]
             excess = {str(limit): limit.excess(self._mean(point, rows, limit.name)) for limit in self._learnt}
         # Optuna cannot compare values that are not finite
         if not all(map(math.isfinite, (*values, *excess.values()))):
@@ -192,7 +194,7 @@ class StoredPoints:
         A seed is finished if all its trials have ended. The loss is the first objective, signed so that lower
         is better. The loss is NaN if a trial of the seed failed.
         """
-        objective = self._settings.objectives[0]
+        objective = self._objectives[0]
         losses: dict[int, list[float | None]] = {}
         for trial in point.trials:
             row = self.attempts.get(trial.id)
@@ -205,7 +207,7 @@ class StoredPoints:
         return {seed: fmean(whole[seed]) for seed, of in losses.items() if None not in of}
 
     def _mean(self, point: SearchPoint, rows: Sequence[Mapping[str, Any]], name: str) -> float:
-        if is_known_before(name):
+        if name in self._known:
             return fmean(model_cost(name, each.settings) for each in point.trials[: self._alike])
         return fmean(row_value(row, name) for row in rows)
 
@@ -237,10 +239,11 @@ class BegunPoints:
 
     def __init__(self, study: Study, store: Store, points: StoredPoints) -> None:
         assert study.search is not None
-        self._study, self._store, self._points = study, store, points
+        self._study, self._name = study, study.name
+        self._store, self._points = store, points
         self._fitting = FittingTrials(study) if study.search.settings.warm_start else None
         self._read = 0  # the number of stored rows that were read
-        taken = store.adopted(study.name).select("trial", "factors", "at").iter_rows()
+        taken = store.adopted(self._name).select("trial", "factors", "at").iter_rows()
         self._taken = {trial: (json.loads(factors), at) for trial, factors, at in taken}
         self.spent = Spent()
         self._counted: dict[str, Mapping[str, Any]] = {}  # rows by trial
@@ -262,7 +265,7 @@ class BegunPoints:
         for trial in sorted(new, key=ends.__getitem__):  # samplers depend on the order
             row = stored[trial]
             if trial in known:
-                if row["study"] == self._study.name:
+                if row["study"] == self._name:
                     self._count(trial, row)
             elif self._is_taken(trial, row):
                 begun[trial] = self._taken[trial][0]
@@ -295,7 +298,7 @@ class BegunPoints:
         for trial in point.trials:
             row = self._points.attempts.get(trial.id)
             if row is not None and trial.id not in self._taken and not self._is_own(trial.id, row):
-                self._store.adopt(trial.id, self._study.name, json.dumps(dict(trial.levels)))
+                self._store.adopt(trial.id, self._name, json.dumps(dict(trial.levels)))
                 self._taken[trial.id] = dict(trial.levels), datetime.now(UTC)
 
     def _end(self, trial: str, row: Mapping[str, Any]) -> datetime:
@@ -318,7 +321,7 @@ class BegunPoints:
             self._counted[trial] = row
 
     def _unfinished(self, known: Collection[str]) -> dict[str, Mapping[str, Level]]:
-        begun = unfinished_trials(self._store.files.checkpoints_folder(STARTS_FILE), self._study.name)
+        begun = unfinished_trials(self._store.files.checkpoints_folder(STARTS_FILE), self._name)
         return {
             trial.id: dict(trial.levels)
             for trial in (each.trial for each in begun)
@@ -326,7 +329,7 @@ class BegunPoints:
         }
 
     def _is_own(self, trial: str, row: Mapping[str, Any]) -> bool:
-        if row["study"] != self._study.name:
+        if row["study"] != self._name:
             return False
         levels = json.loads(row["factors"])
         return tried_point(self._study, trial, levels) is not None or bool(changed_code(row["settings"]))
