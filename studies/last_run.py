@@ -390,7 +390,12 @@ def _check_known(name: str, store: Store) -> None:
     if kind := kind_of_name(name):
         message = f"it is a {kind}, not a study: activemem show {shlex.quote(name)}"
         raise StudyError(name, [StudyFault(message=message)])
-    known = {*shipped, *store.trials(columns=KEY_COLUMNS)["study"].unique()}
+    studies = store.trials(columns=KEY_COLUMNS)["study"]
+    if count := len(studies.filter(studies == name)):
+        trials = plural(count, "trial")
+        message = f"the store has {trials} of it, but no copy of its file: give the file's path"
+        raise StudyError(name, [StudyFault(message=message)])
+    known = {*shipped, *studies.unique()}
     nearest = hint(name, known) or hint_beside(Path(name))
     near = nearest or ". Train it first: activemem study run FILE; other stores: --results PATH"
     where = f"{store.absolute_place}{other_results(store, name)}"

@@ -89,6 +89,11 @@ def test_a_study_is_opened_as_it_last_ran(everything, kept, tmp_path, golden):
         open_study("quickstrat", tmp_path)
 
 
+def test_rows_without_a_study_file_are_told(kept):
+    with pytest.raises(StudyError, match=r"the store has 27 trials of it, but no copy of its file"):
+        open_study("everything", kept)
+
+
 def test_a_plan_shows_itself_in_a_notebook(results):
     shown = results.plan()._repr_html_()
     assert shown.startswith("<pre>everything · ")
