@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ..catalog.datasets import source_key
 from ..catalog.own_corpora import SPLITS
 from ..catalog.tasks import split_words
+from ..catalog.tasks.sentence_pairs import BYTES
 from ..text.units import plural
 from .cells import quoted
 from .rows import Row, RowKind
@@ -25,7 +26,7 @@ _MAX_NAMED = 3
 _OFTEN = 0.1
 """The share of dev or test lines that may also be in the training text without a warning."""
 
-_BYTES, _MARKS, _RARE_SIGNS = 256, 32, 0.0005
+_MARKS, _RARE_SIGNS = 32, 0.0005
 """The parts of each bpe vocabulary: all bytes, fewer special marks than this, and all characters except this
 rarest share."""
 
@@ -221,8 +222,8 @@ def _bounds_of(words: Iterable[str]) -> PieceBounds:
         if signs.total() - covered <= 2 * rare:
             break
         frequent, covered = frequent + 1, covered + count
-    most = _BYTES + len(signs) + sum(len(word) + 1 for word in found) + _MARKS
-    least = _BYTES + frequent
+    most = BYTES + len(signs) + sum(len(word) + 1 for word in found) + _MARKS
+    least = BYTES + frequent
     return PieceBounds(least, most, fair=least + len(found) // _WORDS_OF_A_PIECE)
 
 

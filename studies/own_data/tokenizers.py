@@ -14,6 +14,7 @@ from typing import Any
 
 from ..catalog.datasets import CorpusError
 from ..catalog.own_corpora import OwnTokenizer
+from ..catalog.tasks.sentence_pairs import BYTES
 from ..text.document import Diagnostics
 from ..text.strict_model import StrictModel
 from ..text.toml_positions import KeyPath
@@ -22,7 +23,6 @@ from .reader import Reader
 TOKENIZER: KeyPath = ("task", "tokenizer")
 """The key that names a tokenizer's file."""
 
-_BYTES = 256
 _RANK = re.compile(rb"([A-Za-z0-9+/]+=*) ([0-9]{1,9})")
 
 
@@ -98,8 +98,8 @@ def read_ranks(data: bytes) -> dict[bytes, int]:
                 f"got {shown} in line {number:,}"
             )
         ranks[token] = int(found[2])
-    if lacking := sum(bytes([byte]) not in ranks for byte in range(_BYTES)):
-        raise CorpusError(f"expected a token for each of {_BYTES} bytes, got none for {lacking}")
+    if lacking := sum(bytes([byte]) not in ranks for byte in range(BYTES)):
+        raise CorpusError(f"expected a token for each of {BYTES} bytes, got none for {lacking}")
     if len(set(ranks.values())) < len(ranks):
         raise CorpusError("expected a different rank for each token, got one twice")
     return ranks

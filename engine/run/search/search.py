@@ -460,7 +460,7 @@ class Search:
         self._ask_tell.unseen.note(values)
         point = self._points.of_values(values)
         is_new = point.global_id not in begun
-        return point if is_new and self._study.budget.allows(point.trials[0].settings) else None
+        return point if is_new and self._search.budget.allows(point.trials[0].settings) else None
 
     @property
     def _is_spent(self) -> bool:
