@@ -49,13 +49,13 @@ avoid_compiler_import()
 Numbers = dict[str, int]
 
 _SHORT_LENGTHS = (4, 5, 6)
-"""The lengths at which a block with a loop over positions is measured.
+"""The lengths at which a block with a long loop over positions is measured.
 
 Three lengths determine the FLOPs at all lengths, because FLOPs are quadratic in the length.
 """
 
 _LONG_LENGTHS = (32, 64, 96)
-"""The lengths at which a model with a loop over positions is measured if its sequences are longer."""
+"""The lengths at which a model with a long loop over positions is measured."""
 
 _MAX_LAYOUTS = 50_000
 """The maximum number of cached result shapes."""
@@ -87,7 +87,7 @@ def measure_block(node: BlockNode, config: ModelConfig, *, length: int, past: in
         past = 0
     past = min(past, int(sees)) if past else 0
     measure = partial(_block_flops, spec, block, past=past, width=config.settings.d_model)
-    lengths = _SHORT_LENGTHS if _loops(block) and length > _SHORT_LENGTHS[-1] else ()
+    lengths = _SHORT_LENGTHS if _loops(block) else ()
     found = _count_parameters(block, context) | _at_length(measure, length, lengths)
     check_plugin_block(node, causal=config.interface.causal, width=config.settings.d_model)
     return found
@@ -139,8 +139,8 @@ def measure_frame(_root: None, config: ModelConfig, *, length: int, scored: int)
 def measure_transducer(root: Node, config: ModelConfig, *, length: int, scored: int) -> Numbers:
     """Measure the parameters and FLOPs of each module of a model with source and target.
 
-    Their names are "parameters MODULE" and "flops MODULE". A model that loops over positions is measured at
-    shorter lengths.
+    Their names are "parameters MODULE" and "flops MODULE". A long loop over positions is measured at shorter
+    lengths.
     """
     model = _build_model(root, config)
     assert isinstance(model, TransductionModel)
@@ -368,10 +368,10 @@ def _trains_in_loops(model: Model | TransductionModel) -> bool:
 def _at_length(measure: Callable[[int], Numbers], length: int, lengths: tuple[int, ...]) -> Numbers:
     """Measure costs at `length`, or extrapolate them to it.
 
-    They are extrapolated if `length` exceeds all `lengths`, by a parabola through the measurements at the
-    three `lengths`.
+    They are extrapolated if `length` exceeds the sum of the three `lengths`, by a parabola through the
+    measurements at these lengths. Shorter loops are measured as they are, which is faster and exact.
     """
-    if not lengths or length <= lengths[-1]:
+    if not lengths or length <= sum(lengths):
         return measure(length)
     points = [measure(each) for each in lengths]
     first, second, third = lengths

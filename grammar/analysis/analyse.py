@@ -187,16 +187,31 @@ class Analysis:
 
     length: int
     outputs: int
-    tree: ModelPart
     root: Node = field(repr=False)
+    limit: int | None = field(repr=False)
     config: ModelConfig = field(repr=False)
     sizes: Mapping[str, int] = field(repr=False)
-    scale: float = field(repr=False, default=1.0)
+
+    @cached_property
+    def tree(self) -> ModelPart:
+        """Return the parts of the model, with their costs."""
+        analyser = _Analyser(self.config, self.length, past=self.sizes["past"], limit=self.limit)
+        return analyser.model(self.root, self.sizes["scored"])
+
+    @cached_property
+    def parameters(self) -> int:
+        """Return the number of trained parameters. FLOPs are not measured for it."""
+        return count_parameters(Recipe(self.root), self.config)
+
+    @cached_property
+    def measured_root(self) -> Node:
+        """Return the recipe whose training step is measured: each repeat has at most `limit` copies."""
+        return cast("Node", _limited(self.root, self.limit))
 
     @property
-    def parameters(self) -> int:
-        """Return the number of trained parameters."""
-        return self.tree.parameters
+    def scale(self) -> float:
+        """Return how many times more blocks the model applies than the measured one."""
+        return _count_applied(self.root) / _count_applied(self.root, self.limit)
 
     @property
     def flops(self) -> int:
@@ -248,7 +263,7 @@ class Analysis:
         A step that `accumulates` adds to existing gradients. Measuring loads torch unless the result is
         cached.
         """
-        found = self._step_totals(self.root, batch, accumulates=accumulates)
+        found = self._step_totals(self.measured_root, batch, accumulates=accumulates)
         return TrainingMemory(
             parameters=4 * self.parameters,
             activations=round(self.scale * found["kept"]),
@@ -264,7 +279,7 @@ class Analysis:
         """
         kept = {
             name.removeprefix("kept "): count
-            for name, count in self._step(self.root, batch).items()
+            for name, count in self._step(self.measured_root, batch).items()
             if name.startswith("kept ")
         }
         found = _with_memory(self.tree, kept)
@@ -319,9 +334,11 @@ def analyse(
     It is the model that `build` returns for the same recipe, config and settings. In a stream, `past`
     positions precede the sequence. Outputs are computed at `scored` of the sequence's positions, by default
     at all of them. With `activation_checkpointing`, training stores only the inputs of sub-layers and
-    recomputes the rest. Measuring blocks loads torch unless their costs are cached. Raise RecipeError for a
-    wrong text, and for holes or search dimensions; ModelConfigError for invalid settings; BuildError for a
-    block without a module.
+    recomputes the rest. Raise RecipeError for a wrong text, and for holes or search dimensions;
+    ModelConfigError for invalid settings.
+
+    Costs are measured when they are first read. That loads torch unless they are cached, and raises
+    BuildError for a block without a module.
     """
     check_arguments(
         number_fault("length", length, least=1),
@@ -336,12 +353,11 @@ def analyse(
     limits = (None, 32, 16, 8, 4, 2, 1)  # copies of a repeat that are measured for memory
     # the most copies with which the measured model is still small enough
     limit = next((each for each in limits if _count_applied(root, each) <= _MAX_SUBLAYERS), 1)
-    analyser = _Analyser(config, length, past=past, limit=limit)
     return Analysis(
         length=length,
         outputs=scored * config.outputs,
-        tree=analyser.model(root, scored),
-        root=cast("Node", _limited(root, limit)),
+        root=root,
+        limit=limit,
         config=config,
         sizes={
             "length": length,
@@ -349,7 +365,6 @@ def analyse(
             "scored": scored,
             "checkpoints": activation_checkpointing,
         },
-        scale=_count_applied(root) / _count_applied(root, limit),
     )
 
 
