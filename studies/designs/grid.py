@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..schema.design import MAX_TRIALS, Design
+from ..schema.design import MAX_TRIALS, Design, with_absent
 from ..schema.factors import ABSENT, SEED
 from ..schema.settings import Level
 
@@ -42,18 +42,19 @@ class Grid(Design):
     def _combine(self) -> Iterator[dict[str, Level]]:
         # conditional factors come last, because their condition needs the levels of the other factors
         order = [*(name for name in self.crossed if name not in self.conditions), *self.conditions]
+        cells: Iterator[dict[str, Level]] = iter([{}])
+        for name in order:
+            cells = self._extend(cells, name, self.crossed[name])
+        return cells
 
-        def extend(cell: dict[str, Level], names: Sequence[str]) -> Iterator[dict[str, Level]]:
-            if not names:
-                yield cell
-                return
-            levels = self.crossed[names[0]]
-            if levels and self.with_absent({**cell, names[0]: levels[0]})[names[0]] == ABSENT:
-                levels = (ABSENT,)
-            for level in levels:
-                yield from extend({**cell, names[0]: level}, names[1:])
-
-        return extend({}, order)
+    def _extend(
+        self, cells: Iterator[dict[str, Level]], name: str, levels: Sequence[Level]
+    ) -> Iterator[dict[str, Level]]:
+        conditions = {name: self.conditions[name]} if name in self.conditions else {}
+        for cell in cells:
+            is_absent = levels and with_absent(conditions, {**cell, name: levels[0]})[name] == ABSENT
+            for level in (ABSENT,) if is_absent else levels:
+                yield {**cell, name: level}
 
 
 DESIGN = Grid

@@ -112,9 +112,7 @@ def _causality(settings: TrialSettings) -> Iterator[ValidationProblem]:
         return
     streams = _streams(task)
     verb = "predicts" if isinstance(task, LanguageModelSettings) else "hides"
-    surroundings = CostContext(
-        config=configure(d_model=settings.model.d_model, causal=True, dropout=0.0), length=1
-    )
+    surroundings = _causal_context(settings.model.d_model)
     for name, block in {render(node): node for node in walk(root) if isinstance(node, BlockNode)}.items():
         spec = spec_of(block.name)
         values = spec.settings(block)
@@ -128,6 +126,11 @@ def _causality(settings: TrialSettings) -> Iterator[ValidationProblem]:
             remedy = f'{span}read pieces (batching = "packed"), or read lines (batching = "lines")'
             unbounded = f'{name} sees the whole past, but batching = "stream" has no beginning'
             yield ValidationProblem(RECIPE_PATH, f"{unbounded}: {remedy}")
+
+
+@lru_cache(maxsize=64)
+def _causal_context(d_model: int) -> CostContext:
+    return CostContext(config=configure(d_model=d_model, causal=True, dropout=0.0), length=1)
 
 
 def _streams(task: TaskSettings) -> bool:

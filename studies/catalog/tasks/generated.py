@@ -6,6 +6,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from pydantic import Field
@@ -143,9 +144,7 @@ class GeneratedTask(TaskSettings, ABC):
             raise TaskError(f"{self.name}: sizes: {type(error).__name__}: {error}") from error
         if faults := _size_faults(kind, sizes):
             raise TaskError(f"{self.name}: {'; '.join(faults)}")
-        asked = {"vocab": sizes.vocab, "columns": sizes.columns, "targets": sizes.targets}
-        # not strict, because a plug-in may count with numpy
-        model = ModelInterface.model_validate({**asked, "causal": kind.causal}, strict=False)
+        model = _model_interface(sizes.vocab, sizes.columns, sizes.targets, causal=kind.causal)
         return TaskInterface(model=model, tokens=sizes.tokens)
 
 
@@ -189,6 +188,15 @@ def check_statements(task: GeneratedTask) -> None:
                 f"{task.name}: expected letters, digits, '.', '-' and '_' in the name of a test set, "
                 f"got '{name}'"
             )
+
+
+@lru_cache(maxsize=1024)
+def _model_interface(
+    vocab: int | None, columns: int | None, targets: int | None, *, causal: bool
+) -> ModelInterface:
+    asked = {"vocab": vocab, "columns": columns, "targets": targets, "causal": causal}
+    # not strict, because a plug-in may count with numpy
+    return ModelInterface.model_validate(asked, strict=False)
 
 
 def _size_faults(kind: TaskKind, sizes: TaskSizes) -> list[str]:
