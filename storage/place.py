@@ -29,6 +29,7 @@ import shutil
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar, Final, final
 
@@ -80,6 +81,9 @@ class Place(ABC):
         The file is not flushed: a crash of the machine may lose it.
         """
 
+    def check_writable(self) -> None:  # noqa: B027 -- claims are checked in a bucket
+        """Raise `StoreError` if this process cannot write a file at this location."""
+
     def check_claims(self) -> None:  # noqa: B027 -- nothing to do in a folder
         """Raise `StoreError` if two processes could both create the same file at this location."""
 
@@ -115,6 +119,23 @@ class FolderPlace(Place):
         if os.path.exists(root) and not os.path.isdir(root):  # noqa: PTH110, PTH112 -- never raise
             raise StoreError(f"{root}: expected the folder of a store, got a file")
         self.root, self._unfinished = root, root / "unfinished"
+
+    def check_writable(self) -> None:
+        """Raise `StoreError` if no file can be written in the folder, or in the nearest one that exists."""
+        within = (self._unfinished, *self._unfinished.parents)
+        folder = next(each for each in within if os.path.lexists(each)).absolute()
+        probe = folder / temporary_name("probe")
+        try:
+            probe.write_bytes(b"0" * 4096)  # a full disk has room for an empty file
+        except OSError as error:
+            why = "is a file" if os.path.isfile(folder) else f"takes no new file ({error.strerror})"  # noqa: PTH113 -- never raise
+            raise StoreError(
+                f"{self.root}: results cannot be stored here, because {folder} {why}. "
+                "Choose another folder: --results DIR"
+            ) from None
+        finally:
+            with suppress(OSError):
+                probe.unlink()
 
     def get(self, path: Path) -> bytes:
         return read_regular(path)

@@ -154,6 +154,10 @@ class Store:
         """Return the address or the path of the store."""
         return self.address or str(self.root)
 
+    def check_writable(self) -> None:
+        """Raise StoreError if no results can be stored at the store's location."""
+        self._layout.place.check_writable()
+
     @property
     def absolute_place(self) -> str:
         """Return the address or the absolute path of the store."""

@@ -334,3 +334,20 @@ def test_stores_of_several_machines_are_put_together_by_copying_one_over_another
         assert here.metrics().equals(whole.metrics())
         here.upkeep.compact()
     assert (here.records.load("beta"), here.damaged) == ({"text": "of beta"}, ())
+
+
+@pytest.mark.parametrize("folder", ["taken", "taken/results", "link/results"])
+def test_a_store_that_cannot_be_written_says_why_and_leaves_nothing(folder, tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "missing")
+    store = Store(tmp_path / folder)
+    (tmp_path / "taken").write_text("a file", encoding="utf-8")
+    place = tmp_path / folder.partition("/")[0]
+    why = f"{place} is a file" if place.name == "taken" else f"{place} takes no new file"
+    with pytest.raises(StoreError, match=re.escape(f"because {why}")):
+        store.check_writable()
+    assert {each.name for each in tmp_path.iterdir()} == {"link", "taken"}
+
+
+def test_a_check_of_a_new_store_leaves_no_file(tmp_path):
+    Store(tmp_path / "new" / "results").check_writable()
+    assert list(tmp_path.iterdir()) == []
