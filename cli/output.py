@@ -7,6 +7,8 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import TextIOWrapper
 from typing import Final, TextIO
 
@@ -35,10 +37,19 @@ def print_stderr(text: str, *, styled: bool = False) -> None:
     print(_printable(text, styled=styled), file=sys.stderr, flush=True)
 
 
-def print_waiting(text: str) -> None:
-    """Write a note such as "loading torch" if standard error is a terminal."""
-    if sys.stderr.isatty():
-        print_stderr(f"{text} …")
+@contextmanager
+def waiting(text: str) -> Iterator[None]:
+    """Show a note such as "loading torch" until this context ends, if standard error is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    columns = shutil.get_terminal_size((WIDTH, 24)).columns
+    line = truncate(f"{replace_unprintable(text)} …", columns - 1)
+    print(line, end="", file=sys.stderr, flush=True)
+    try:
+        yield
+    finally:
+        print(f"\r{' ' * len(line)}\r", end="", file=sys.stderr, flush=True)
 
 
 def print_stdout(text: str, *, styled: bool = False) -> None:

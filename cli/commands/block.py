@@ -8,7 +8,7 @@ import typer
 
 from ..json_output import print_json
 from ..options import JsonOption, number_option
-from ..output import EXIT_FAILED, EXIT_WRONG_INPUT, print_stdout
+from ..output import EXIT_FAILED, EXIT_WRONG_INPUT, print_stdout, waiting
 
 _OWN = (
     "A block of your own is a class under @activemem.register_block in a Python file, which --plugin FILE "
@@ -50,10 +50,12 @@ def verify(
     block has no reference, or states no reach. Exits with 1 if a check fails, and with 2 if the layers cannot
     be compared.
     """
-    from ...blocks.testing.passport import verify_block
     from ..views.blocks import format_passport
 
-    found = verify_block(name, against=against, width=d_model)
+    with waiting(f"checking {name}"):
+        from ...blocks.testing.passport import verify_block  # loads torch
+
+        found = verify_block(name, against=against, width=d_model)
     if as_json:
         print_json(found)
     else:

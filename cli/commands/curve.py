@@ -11,7 +11,7 @@ import typer
 from ...reporting.curves.figure_format import FigureFormat
 from ..json_output import print_page
 from ..options import JsonOption, LastRunStudy, ResultsOption
-from ..output import print_stdout, print_waiting
+from ..output import print_stdout, waiting
 
 app = typer.Typer(help="Draw the figures that a study file describes.", no_args_is_help=True)
 
@@ -45,7 +45,6 @@ def render(
     path, it uses the file as it is now. With --json the command prints the numbers in the figures and draws
     nothing. Exits with 1 if the store has no results.
     """
-    from ...studies.text.units import plural
     from ..machine_settings import open_results
     from ..missing_results import note_other_settings, require_results
 
@@ -57,10 +56,10 @@ def render(
     if as_json:
         print_page("curve render", curves=[asdict(each) for each in curves])
     else:
-        print_waiting(f"drawing {plural(len(curves), 'figure')}")
         for each, path in zip(curves, paths, strict=True):
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(each.render(image_format))
+            with waiting(f"drawing {path}"):
+                path.write_bytes(each.render(image_format))
             print_stdout(str(path))
         note_other_settings(chosen, "curve")
 

@@ -11,7 +11,7 @@ from ...errors import ActivememError
 from ...studies.text.units import plural
 from ..json_output import print_json, print_json_line, print_page
 from ..options import JsonOption, LastRunStudy, ResultsOption
-from ..output import EXIT_WRONG_INPUT, print_piece, print_stderr, print_stdout, print_waiting
+from ..output import EXIT_WRONG_INPUT, print_piece, print_stderr, print_stdout, waiting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -203,12 +203,9 @@ def export(
     With --lengths, the program distinguishes padding from valid positions. If the output is
     a folder, the command writes config.json and model.safetensors into it.
     """
-    from pathlib import Path
-
     trained = _load(model, results)
-    if Path(path).suffix:
-        print_waiting(f"exporting {trained.recipe} and comparing outputs at many lengths")
-    done = trained.export(path, lengths=lengths)
+    with waiting(f"exporting {trained.recipe}"):
+        done = trained.export(path, lengths=lengths)
     if as_json:
         print_json(done)
         return
@@ -249,8 +246,7 @@ def _load(model: str, results: str | None) -> TrainedModel:
     path = Path(model)
     if not (path.exists() or path.suffix):
         path = model_file_of_trial(load_settings({"results": results}).store, model)
-    if path.exists():
-        print_waiting(f"loading {path}")  # torch alone takes seconds
-    from ... import load_model
+    with waiting(f"loading {path}"):  # torch alone takes seconds
+        from ... import load_model
 
-    return load_model(path)
+        return load_model(path)

@@ -10,7 +10,7 @@ import typer
 from ...errors import ActivememError
 from ..json_output import print_page
 from ..options import JsonOption, ResultsOption
-from ..output import EXIT_FAILED, output_width, print_stderr, print_stdout, print_waiting
+from ..output import EXIT_FAILED, output_width, print_stderr, print_stdout, waiting
 
 if TYPE_CHECKING:
     from ...reporting.manuscript.paper_file import Manuscript
@@ -93,8 +93,8 @@ def build(
     from ...reporting.manuscript.files import paper_files
 
     found = _read(paper, results)
-    print_waiting(f"making {found.folder}")
-    files = {found.folder / name: content for name, content in paper_files(found).items()}
+    with waiting(f"making {found.folder}"):
+        files = {found.folder / name: content for name, content in paper_files(found).items()}
     for path, content in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.is_file() or path.read_bytes() != content:

@@ -11,7 +11,7 @@ import typer
 
 from ..json_output import print_page
 from ..options import JsonOption, LastRunStudy, ResultsOption
-from ..output import print_piece, print_stderr, print_stdout, print_waiting
+from ..output import print_piece, print_stderr, print_stdout, waiting
 from ..settings_file import TOKEN_VARIABLE
 
 ReportFormat = Literal["html", "latex", "siunitx"]
@@ -62,15 +62,15 @@ def build(
     path = out or Path(f"{found.study.name}.{'html' if report_format == 'html' else 'tex'}")
     path.parent.mkdir(parents=True, exist_ok=True)  # before drawing, so that a wrong path fails early
     files: list[Path] = []
-    print_waiting(f"making {path}")
-    if report_format == "html":
-        path.write_text(found.report(), encoding="utf-8")
-    else:
-        section = found.latex_section(report_format)
-        path.write_text(section.text, encoding="utf-8")
-        for name, drawn in section.figures.items():
-            path.with_name(name).write_bytes(drawn)
-            files.append(path.with_name(name))
+    with waiting(f"making {path}"):
+        if report_format == "html":
+            path.write_text(found.report(), encoding="utf-8")
+        else:
+            section = found.latex_section(report_format)
+            path.write_text(section.text, encoding="utf-8")
+            for name, drawn in section.figures.items():
+                path.with_name(name).write_bytes(drawn)
+                files.append(path.with_name(name))
     files.append(path)
     if as_json:
         print_page("report build", study=found.study.name, files=files)

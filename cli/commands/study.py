@@ -12,7 +12,7 @@ import typer
 from ..help_panels import EVERY_DAY, PanelCommand
 from ..json_output import print_json, print_page
 from ..options import JsonOption, OnlyOption, OverridesOption, ResultsOption, RunOptions, StudyFile
-from ..output import EXIT_FAILED, EXIT_INTERRUPTED, bold, output_width, print_stderr, print_stdout
+from ..output import EXIT_FAILED, EXIT_INTERRUPTED, bold, output_width, print_stderr, print_stdout, waiting
 
 app = typer.Typer(help="Plan, run and inspect studies.", no_args_is_help=True)
 
@@ -49,8 +49,9 @@ def plan(
 
     configured = load_settings({"results": results})
     store = configured.store
-    opened = StudyResults(load_to_run(study, store, overrides or ()), store)
-    planned = opened.plan(configured.machine, only=only or ())
+    with waiting(f"computing the costs of {study}"):
+        opened = StudyResults(load_to_run(study, store, overrides or ()), store)
+        planned = opened.plan(configured.machine, only=only or ())
     if note := describe_taken_name(opened.study, store, "after a run"):
         print_stderr(note)
     note_other_results(opened.study, store)

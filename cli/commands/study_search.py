@@ -12,7 +12,7 @@ import typer
 
 from ..json_output import print_json, print_json_line, print_page
 from ..options import JsonOption, OverridesOption, ResultsOption, StudyFile, number_option
-from ..output import EXIT_FAILED, EXIT_WRONG_INPUT, output_width, print_stderr, print_stdout, print_waiting
+from ..output import EXIT_FAILED, EXIT_WRONG_INPUT, output_width, print_stderr, print_stdout, waiting
 from .study import StudyName, app
 
 if TYPE_CHECKING:
@@ -341,8 +341,8 @@ def coordinates(
 
     settings = load_settings({})
     opened = StudyResults(load_study(study, overrides or ()), settings.store)
-    print_waiting("training each size for a few steps")
-    found = opened.coordinates(settings.data)
+    with waiting("training each size for a few steps"):
+        found = opened.coordinates(settings.data)
     if as_json:
         print_json(found)
     else:

@@ -37,7 +37,7 @@ from ..json_output import print_page
 from ..machine_settings import ResolvedSettings, SettingsError, load_settings
 from ..missing_results import DEFAULT_RESULTS, note_other_results
 from ..options import RunOptions
-from ..output import EXIT_WRONG_INPUT, has_styles, output_width, print_stderr, print_waiting
+from ..output import EXIT_WRONG_INPUT, has_styles, output_width, print_stderr, waiting
 from ..views.status import explain_failures, format_best_points, page_keys
 from ..views.trial_lines import Headline, TrialNameColumns, headline_of
 from .display import live_display
@@ -86,9 +86,9 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
     if not options.local:
         _check_reachable(settings.values.address)
     trackers = _open_trackers(settings)  # a wrong tracker is reported before torch loads
-    print_waiting("loading torch")
-    from ...engine.run.driver import run_study  # loads torch
-    from ...engine.trial.failures import HeadLostError, MachineError
+    with waiting("loading torch"):
+        from ...engine.run.driver import run_study
+        from ...engine.trial.failures import HeadLostError, MachineError
 
     started = time.monotonic()
     if options.keep_stale and (kept := keep_stale_trials(study, store, request.trial_ids)):
@@ -289,7 +289,8 @@ def run_stages(request: RunRequest, settings: ResolvedSettings) -> Summary | Non
     while True:
         opened = further
         ids = opened if request.trial_ids is None else opened & request.trial_ids
-        plan = make_plan(request.study, settings.store, ids, memory=None)
+        with waiting("computing the costs of the next trials"):
+            plan = make_plan(request.study, settings.store, ids, memory=None)
         for line in gates.stage_words(plan):
             print_stderr(line)
         summary = run_and_report(replace(request, trial_ids=ids, max_trials=left), settings)
@@ -343,7 +344,9 @@ def run_from_options(options: RunOptions) -> Summary | None:
     budget_s = options.budget_s()
     given = {name: getattr(options, name) for name in ("results", "address", "pack")}
     settings = load_settings(given)
-    study = load_to_run(options.study, settings.store, options.overrides or ())
+    settings.store.check_writable()
+    with waiting(f"reading {options.study}"):
+        study = load_to_run(options.study, settings.store, options.overrides or ())
     if options.until_decided:
         check_can_add_seeds(study)
     parts = [select_trials(study, options.only)] if options.only else []

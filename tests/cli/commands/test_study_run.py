@@ -210,10 +210,12 @@ def test_an_unreachable_cluster_is_reported_before_anything_starts(run, tiny):
     assert re.fullmatch(rf"address: .* at {address}, got: .*refused\n", result.stderr)
 
 
-def test_a_folder_that_cannot_be_made_is_reported(run, tiny):
+def test_a_folder_that_cannot_be_made_is_reported_before_anything_starts(run, tiny):
     result = run("study", "run", tiny, "--results", f"{tiny}/results")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.endswith(f"\n{tiny}/results/studies/tiny.json: Not a directory\n")
+    (line,) = result.stderr.splitlines()
+    assert f"because {Path(tiny).absolute()} is a file" in line
+    assert line.endswith("Choose another folder: --results DIR")
 
 
 def test_a_rejected_run_leaves_no_files(run, tiny, monkeypatch, golden):
