@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby, takewhile
 from statistics import fmean
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from ...grammar.canonical import render
-from ...plugins import PluginError
+from ...plugins import DIGEST_LENGTH, PluginError, loaded_files
 from ...storage.rows import has_trial
 from ...studies.catalog.metrics import METRICS
 from ...studies.planning.plan import (
@@ -216,19 +217,20 @@ def _unquoted(value: str) -> str:
 
 
 def reproduce(inputs: Snapshot) -> Mapping[str, object]:
-    """Return the commands that reproduce the results, and the study file."""
-    study, file = inputs.study, study_file_name(inputs.study)
-    lines = [command_line("study", "run", file, set=study.document.overrides)]
-    lines += (
-        [command_line("table", "render", study.name, published=bool(study.paper))] if study.tables else []
-    )
-    lines += [command_line("curve", "render", study.name)] if study.curves else []
-    lines += [command_line("claim", "check", study.name)] if study.claims else []
-    lines += [command_line("report", "build", study.name)]
+    """Return the commands that reproduce the results, the study file and the loaded plug-in files."""
+    study, file, plugins = inputs.study, study_file_name(inputs.study), loaded_files()
+    command = partial(command_line, plugin=[each.path.name for each in plugins])
+    is_grown = study.asks_for_seeds and bool(inputs.status.added)
+    lines = [command("study", "run", file, set=study.document.overrides, until_decided=is_grown)]
+    lines += [command("table", "render", study.name, published=bool(study.paper))] if study.tables else []
+    lines += [command("curve", "render", study.name)] if study.curves else []
+    lines += [command("claim", "check", study.name)] if study.claims else []
+    lines += [command("report", "build", study.name)]
     return {
         "text": study.document.text,
         "packaged": file == study.name,
         "file": file,
+        "plugins": {each.path.name: (each.digest[:DIGEST_LENGTH], each.source) for each in plugins},
         "commands": "\n".join(lines),
     }
 

@@ -1,11 +1,19 @@
+import html
 import json
 import os
+import re
+import shlex
 from contextlib import suppress
 from pathlib import Path
+from statistics import mean, stdev
 
 import pytest
 
+from activemem import Store
+from activemem.plugins import unload_plugin
+
 from ...forked_commands import start_program
+from ...study_texts import study_text
 from ..store_factories import make_partial_store
 
 
@@ -105,3 +113,53 @@ def test_a_terminal_shows_what_the_command_is_waiting_for_and_then_erases_it(tin
     os.close(terminal)
     started.wait()
     assert f"\r{told}\r{' ' * len(told)}\r" in f"\r{shown.decode()}"
+
+
+PLUGIN = """
+from activemem import Block, Reach, register_block
+
+
+@register_block("twice", parameters=(), reach=lambda settings, context: Reach(left=0, right=0))
+class Twice(Block):
+    def __init__(self, *, width, causal):
+        super().__init__()
+
+    def forward(self, x, mask=None):
+        return 2 * x
+"""
+
+
+def test_the_commands_of_a_report_make_its_results_in_an_empty_folder(run, tmp_path, monkeypatch, golden):
+    def write(holds):
+        text = study_text(
+            study={"max_seeds": 5},
+            factors={"mixer": ["twice"], "task": ["reverse"], "seed": [0, 1, 2]},
+            claim=[{"name": "the loss is high", "holds": f"loss[mixer=twice] > {holds}"}],
+        )
+        Path("tiny.toml").write_text(text, encoding="utf-8")
+
+    def losses():
+        rows = Store("results").trials({"loss"})["metrics"]
+        return [each["value"] for row in rows for each in row if each["name"] == "loss"]
+
+    Path("twice.py").write_text(PLUGIN, encoding="utf-8")
+    write(0.5)
+    assert run("study", "run", "tiny.toml", "--local", "--plugin", "twice.py").exit_code == 0
+    write(mean(losses()) - 1.2 * stdev(losses()))  # three seeds do not decide it
+    options = ("--local", "--until-decided", "--plugin", "twice.py")
+    assert run("study", "run", "tiny.toml", *options).exit_code == 0
+    assert run("report", "build", "tiny", "--plugin", "twice.py").exit_code == 0
+    trained, page = sorted(losses()), Path("tiny.html").read_text(encoding="utf-8")
+    section = page.partition('<section aria-labelledby="reproduce">')[2].partition("</section>")[0]
+    lead, commands, study, plugin = map(html.unescape, re.findall(r"<(?:p|code)>(.*?)</", section, re.DOTALL))
+    golden(f"{lead}\n{commands}")
+
+    unload_plugin("twice.py")
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir("empty")
+    Path("tiny.toml").write_text(study, encoding="utf-8")
+    Path("twice.py").write_text(plugin, encoding="utf-8")
+    for line in commands.splitlines():
+        assert run(*shlex.split(line)[1:], *(["--local"] if " run " in line else [])).exit_code == 0
+    assert sorted(losses()) == trained
+    assert Path("tiny.html").read_text(encoding="utf-8").count("twice.py") == page.count("twice.py")
