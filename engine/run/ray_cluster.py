@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import ray
 import ray.exceptions
 from ray import tune
@@ -27,8 +28,9 @@ from ray.tune.search import Searcher
 
 from ...plugins import loaded_files
 from ...storage import Store
+from ...storage.rows import KEY_COLUMNS, has_trial
 from ...studies.schema.settings import TrialSettings
-from ..core.events import ClusterNode, Listener
+from ..core.events import ClaimedElsewhere, ClusterNode, Ended, Event, Listener
 from ..core.process import StartAborted, Stop, stopped_by_signals
 from ..core.resources import Machine, count_gpus_of_processes, gpu_here
 from ..trial.checkpoints import record_stops
@@ -93,6 +95,7 @@ class CohortSearcher(_NeverPickled, Searcher):
         self._lost = deque[_Cohort]()
         self._is_dry = False  # the source has had no cohort since the last end of one
         self.errors: list[str] = []
+        self.handed_out: dict[str, Job] = {}  # the jobs of whose end no worker has told, by trial
 
     def suggest(self, trial_id: str) -> dict[str, Any] | None:
         """Return the configuration of the next cohort, or Tune's end marker.
@@ -114,6 +117,7 @@ class CohortSearcher(_NeverPickled, Searcher):
             # a cohort that still runs may lose its worker, and Tune does not ask again after the end marker
             return None if self._cohorts or self._source.may_have_more() else _FINISHED
         self._cohorts[trial_id] = cohort
+        self.handed_out |= {job.trial.id: job for job in cohort.jobs}
         return {"tasks": pickle.dumps(cohort.jobs)}  # workers load them after the plug-ins that they need
 
     def _next_of_source(self) -> tuple[str, list[Job]] | None:
@@ -181,7 +185,22 @@ class EventCallback(_NeverPickled, tune.Callback):
     ) -> None:
         """Forward the events in a worker's new result to the listener."""
         for event in result.get("events", ()):
-            self._listener.on_event(event)
+            self._tell(event)
+
+    def tell_unheard_ends(self) -> None:
+        """Forward the ends of trials that were stored while Tune stopped, and did not read more results."""
+        jobs = dict(self._searcher.handed_out)
+        rows = self._store.trials(columns=(*KEY_COLUMNS, "status", "reason", "metrics"))
+        for row in rows.filter(has_trial(jobs), pl.col("status") != "incomplete").iter_rows(named=True):
+            if row["attempt"] >= jobs[row["trial"]].attempt:  # otherwise it is of an earlier run
+                metrics = {each["name"]: each["value"] for each in row["metrics"]}
+                trial, status, reason = row["trial"], row["status"], row["reason"]
+                self._tell(Ended(trial=trial, status=status, reason=reason, metrics=metrics))
+
+    def _tell(self, event: Event) -> None:
+        if isinstance(event, Ended | ClaimedElsewhere):
+            self._searcher.handed_out.pop(event.trial, None)
+        self._listener.on_event(event)
 
     def on_trial_error(
         self, iteration: int, trials: list[TuneTrial], trial: TuneTrial, **info: object
@@ -277,10 +296,11 @@ def run_cohorts(
             code=code,
         )
         searcher = CohortSearcher(source, stop, listener, partial(_count_workers, machine))
+        events = EventCallback(listener, searcher, store)
         run_config = tune.RunConfig(
             # Tune's own files are not needed after the run
             storage_path=scratch,
-            callbacks=[EventCallback(listener, searcher, store)],
+            callbacks=[events],
             stop=_Stopper(searcher, stop, metric, run),
             # the searcher hands out a cohort again
             failure_config=tune.FailureConfig(max_failures=0),
@@ -296,6 +316,8 @@ def run_cohorts(
             run_config=run_config,
         )
         head.run(tuner.fit)
+        if stop.requested:
+            events.tell_unheard_ends()
         return searcher.errors
 
 

@@ -49,9 +49,16 @@ def lose_gpu():
     use_gpu()
 
 
+def wait():
+    """Mark the start, and wait as long as a run may wait for a step after Ctrl-C."""
+    Path(os.environ["ACTIVEMEM_TEST_FOLDER"], "waiting").touch()
+    time.sleep(2)
+
+
 MODES = {
     "well": lambda: None,
     "loop": loop,
+    "wait": wait,
     "native": native,
     "exit": lambda: sys.exit(0),
     "abort": os.abort,

@@ -109,3 +109,17 @@ def test_one_signal_ends_a_run_whose_worker_hangs_in_native_code(folder, number)
     assert time.monotonic() - asked < PATIENCE_S
     assert process.returncode == 130
     assert stderr.endswith("Continue: activemem study run tiny.toml --ray\n")
+
+
+@pytest.mark.slow
+def test_trials_that_end_just_before_ctrl_c_are_told(folder):
+    text = (folder / "tiny.toml").read_text(encoding="utf-8")
+    (folder / "tiny.toml").write_text(text.replace("[0, 1, 2, 3]", str(list(range(40)))), encoding="utf-8")
+    # one worker, which soon gets several trials at once
+    process = begin(folder, 15 * "well," + "wait", ACTIVEMEM_CPUS=f"{cpus_here()}")
+    wait_for(lambda: (folder / "waiting").exists() or process.poll() is not None)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=PATIENCE_S)
+    assert sorted(Store(folder / "results").trials()["seed"]) == list(range(15)), stderr
+    assert [seed for seed in range(15) if f"seed {seed}  " not in stderr] == [], stderr
+    assert "15 trials ended" in stderr
