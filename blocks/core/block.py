@@ -225,7 +225,7 @@ def register_block(
             summary=summary or (cls.__doc__ or name).strip().splitlines()[0],
             equation=equation,
             source=source,
-            reach=reach or (sees_itself if channelwise else sees_unstated),
+            reach=_stated_reach(name, cls, reach) if reach else sees_itself if channelwise else sees_unstated,
             window=_measured_state(name, cls) if cls.state_is_bounded else None,
             check=check,
         )
@@ -250,6 +250,21 @@ def _constructor_faults(name: str, cls: type[Block], parameters: Sequence[Parame
         for each in given
         if each not in taken
     ]
+
+
+def _stated_reach(
+    name: str, cls: type[Block], reach: Callable[[Settings, CostContext], Reach]
+) -> Callable[[Settings, CostContext], Reach]:
+    """Return the function of a block's reach; a fault in it becomes a PluginError."""
+
+    def stated(settings: Settings, context: CostContext) -> Reach:
+        with plugin_errors("reach of block", name, cls):
+            found: object = reach(settings, context)
+            if not isinstance(found, Reach):
+                raise TypeError(f"expected Reach(left=…, right=…), got {describe_value(found)}")
+        return found
+
+    return stated
 
 
 def _measured_state(name: str, cls: type[Block]) -> Callable[[Settings, CostContext], int]:

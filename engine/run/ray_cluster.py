@@ -29,6 +29,7 @@ from ray.tune.search import Searcher
 from ...plugins import loaded_files
 from ...storage import Store
 from ...storage.rows import KEY_COLUMNS, has_trial
+from ...studies.planning.final_values import row_values
 from ...studies.schema.settings import TrialSettings
 from ..core.events import ClaimedElsewhere, ClusterNode, Ended, Event, Listener
 from ..core.process import StartAborted, Stop, stopped_by_signals
@@ -193,9 +194,8 @@ class EventCallback(_NeverPickled, tune.Callback):
         rows = self._store.trials(columns=(*KEY_COLUMNS, "status", "reason", "metrics"))
         for row in rows.filter(has_trial(jobs), pl.col("status") != "incomplete").iter_rows(named=True):
             if row["attempt"] >= jobs[row["trial"]].attempt:  # otherwise it is of an earlier run
-                metrics = {each["name"]: each["value"] for each in row["metrics"]}
                 trial, status, reason = row["trial"], row["status"], row["reason"]
-                self._tell(Ended(trial=trial, status=status, reason=reason, metrics=metrics))
+                self._tell(Ended(trial=trial, status=status, reason=reason, metrics=row_values(row)))
 
     def _tell(self, event: Event) -> None:
         if isinstance(event, Ended | ClaimedElsewhere):

@@ -113,10 +113,19 @@ class CostContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """Numbers of tokens to the left and right that can affect an output. UNBOUNDED means no limit."""
+    """Numbers of tokens to the left and right that can affect an output; UNBOUNDED (∞) means all.
+
+    Raise ValueError for anything else.
+    """
 
     left: float
     right: float
+
+    def __post_init__(self) -> None:
+        for side in ("left", "right"):
+            value: object = getattr(self, side)
+            if not isinstance(value, int | float) or not value >= 0:
+                raise ValueError(f"{side}: expected a number of tokens, or math.inf for all; got {value!r}")
 
 
 def sees_everything(_settings: Settings, context: CostContext) -> Reach:

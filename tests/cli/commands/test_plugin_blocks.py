@@ -175,6 +175,24 @@ def test_a_step_that_fails_while_a_size_is_solved_is_reported_by_its_file(run, p
     assert (result.exit_code, result.stderr.startswith(told)) == (2, True), result.stderr
 
 
+@pytest.mark.parametrize("command", ["recipe show smoothing", "block verify smoothing", "study plan mine.toml"])
+@pytest.mark.parametrize(
+    ("reach", "told"),
+    [
+        ("Reach(left=None, right=0)", "ValueError: left: expected a number of tokens, or math.inf for all"),
+        ("3", "TypeError: expected Reach(left=…, right=…), got 3"),
+    ],
+)
+def test_a_reach_that_is_no_number_is_reported_by_its_file(run, plugin, reach, told, command):
+    plugin("None", PAST)
+    text = Path("mine.py").read_text(encoding="utf-8").replace("Reach(left=None, right=0)", reach)
+    Path("mine.py").write_text(text, encoding="utf-8")
+    write_study("parity")
+    result = run(*command.split(), "--plugin", "mine.py")
+    assert (result.exit_code, f"reach of block 'smoothing': {told}" in result.stderr) == (2, True)
+    assert result.stderr.startswith("mine.py")
+
+
 def test_a_block_that_states_what_it_does_or_more_is_planned(run, plugin):
     plugin(f"{REACH} + 5", PAST)
     write_study("parity")
