@@ -175,7 +175,7 @@ def test_a_step_that_fails_while_a_size_is_solved_is_reported_by_its_file(run, p
     assert (result.exit_code, result.stderr.startswith(told)) == (2, True), result.stderr
 
 
-@pytest.mark.parametrize("command", ["recipe show smoothing", "block verify smoothing", "study plan mine.toml"])
+@pytest.mark.parametrize("command", ["recipe show smoothing", "block verify smoothing", COMMANDS[1]])
 @pytest.mark.parametrize(
     ("reach", "told"),
     [
@@ -191,6 +191,16 @@ def test_a_reach_that_is_no_number_is_reported_by_its_file(run, plugin, reach, t
     result = run(*command.split(), "--plugin", "mine.py")
     assert (result.exit_code, f"reach of block 'smoothing': {told}" in result.stderr) == (2, True)
     assert result.stderr.startswith("mine.py")
+
+
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_an_output_of_another_shape_is_refused_as_such(run, plugin, command):
+    plugin("5", PAST)
+    text = Path("mine.py").read_text(encoding="utf-8").replace("        return ", "        y = ")
+    Path("mine.py").write_text(f"{text}        return y[:, 1:]\n", encoding="utf-8")
+    write_study("parity")
+    result = run("study", command, "mine.toml", "--plugin", "mine.py")
+    assert (result.exit_code, "output of shape (" in result.stderr) == (2, True), result.stderr
 
 
 def test_a_block_that_states_what_it_does_or_more_is_planned(run, plugin):
