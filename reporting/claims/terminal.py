@@ -35,7 +35,16 @@ from ..outcomes import (
 )
 from ..statistics.estimates import TESTS
 from ..statistics.speedup import BOUND_WORDS, FIRST_SENTENCE, HALFWAY_SENTENCE, format_ratio
-from .verdicts import OPEN, ClaimResult, ComparisonResult, Verdict, format_p, verdict_word
+from .verdicts import (
+    MOST_SEEDS,
+    OPEN,
+    ClaimResult,
+    ComparisonResult,
+    Verdict,
+    format_p,
+    seeds_hint,
+    verdict_word,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -47,7 +56,6 @@ if TYPE_CHECKING:
 
 INDENT = 2
 _GAP = 2  # columns between words and numbers
-_MOST_SEEDS = 100  # if more are needed, the largest possible difference is shown instead
 _MAX_CELLS_NAMED = 2  # further cells with the same gap are only counted
 
 
@@ -172,7 +180,7 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
         most = several[-1] if several else math.inf
         beyond = any(each.needed and each.needed > most for each in checked)
         more = f", also if these are more than max_seeds = {most}" if beyond else ""
-        sentences.append(f'"would do": {power}, up to {_MOST_SEEDS}{more}.')
+        sentences.append(f'"would do": {power}, up to {MOST_SEEDS}{more}.')
     if "within" in seeds:
         sentences.append('"within": the largest difference that the interval leaves open.')
     return sentences
@@ -206,23 +214,10 @@ def format_numbers(finding: ComparisonResult, verdict: Verdict) -> tuple[str, li
 def format_seeds(
     finding: ComparisonResult, seeds: int, needed: int | None, *, within: str = "within ±"
 ) -> str:
-    """Format the number of seeds and the needed number: `n = 3, 11 would do`.
-
-    Other forms are `n = 3`, `n = 2 of 3` and `n = 3, within ±0.05`. If more seeds are needed than anybody
-    would train, the largest difference in the interval is shown instead, after the words `within`. Without
-    both numbers, as for one seed, the text is `n = 1, run more seeds`.
-    """
-    if finding.gaps:  # with gaps of added seeds alone, n may be above the study's own number
-        return f"n = {finding.n} of {seeds}" if finding.n < seeds else f"n = {finding.n}"
-    if finding.verdict is not Verdict.UNDECIDED or finding.bounds == (None, None):
-        return f"n = {finding.n}"
-    if needed and needed <= _MOST_SEEDS:
-        return f"n = {finding.n}, {needed} would do"
-    if finding.interval is None or not all(map(math.isfinite, finding.interval)):
-        return f"n = {finding.n}, run more seeds"
-    if finding.is_ratio:  # its interval says the same
-        return f"n = {finding.n}"
-    return f"n = {finding.n}, {within}{finding.format(max(map(abs, finding.interval)))}"
+    """Format the number of seeds and what more would do: `n = 3`, `n = 2 of 3` or `n = 3, 11 would do`."""
+    # with gaps of added seeds alone, n may be above the study's own number
+    of = f" of {seeds}" if finding.gaps and finding.n < seeds else ""
+    return f"n = {finding.n}{of}{seeds_hint(finding, needed, within=within)}"
 
 
 def format_missing(findings: Sequence[ComparisonResult]) -> tuple[str, ...]:

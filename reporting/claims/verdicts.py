@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -16,6 +17,9 @@ from ...studies.text.units import format_quantity, plural
 class ClaimError(ActivememError):
     """Error for claims that cannot be checked. The study has no claims, or its trials are not comparable."""
 
+
+MOST_SEEDS = 100
+"""The most seeds that a hint to train more of them names."""
 
 _MAX_PARTS_NAMED = 2
 
@@ -163,7 +167,6 @@ class ClaimResult:
     def __str__(self) -> str:
         """Return one sentence, such as `Confirmed with 2 seeds: conv is ahead (+4.0 [0.4, 7.6]).`."""
         finding = self.deciding
-        would_do = f", {self.needed} would do" if self.needed else ""
         effect = ""
         if finding.effect is not None and finding.interval is not None:
             number, low, high = map(finding.format, (finding.effect, *finding.interval))
@@ -174,9 +177,28 @@ class ClaimResult:
             effect = f" ({finding.effect_text})"
         if self.verdict is Verdict.NOT_RUN:
             return f"Not run: {self.spec.name}."
-        head = f"{self.verdict_text.capitalize()} with {plural(finding.n, 'seed')}{would_do}"
+        seeds = f"{plural(finding.n, 'seed')}{seeds_hint(finding, self.needed)}"
+        head = f"{self.verdict_text.capitalize()} with {seeds}"
         parts = f"; {self.deciding_parts}" if self.deciding_parts else ""
         return f"{head}: {self.spec.name}{parts}{effect}."
+
+
+def seeds_hint(finding: ComparisonResult, needed: int | None, *, within: str = "within ±") -> str:
+    """Return what more seeds would do for a comparison, such as `, 11 would do` or `, within ±0.05`.
+
+    If more seeds are needed than anybody would train, it is the largest difference in the interval, after the
+    words `within`. Without both numbers, as for one seed, it is `, run more seeds`. It is "" after a
+    decision, and while trials are missing.
+    """
+    if finding.gaps or finding.verdict is not Verdict.UNDECIDED or finding.bounds == (None, None):
+        return ""
+    if needed and needed <= MOST_SEEDS:
+        return f", {needed} would do"
+    if finding.interval is None or not all(map(math.isfinite, finding.interval)):
+        return ", run more seeds"
+    if finding.is_ratio:  # its interval says the same
+        return ""
+    return f", {within}{finding.format(max(map(abs, finding.interval)))}"
 
 
 def format_p(p: float) -> str:

@@ -66,7 +66,7 @@ def test_the_same_difference_in_every_seed_counts_as_known_to_rounding_only():
     [
         (pair((40, 41), (10, 12)), "Confirmed with 2 seeds: claim (+29.5 [23.1, 35.9])."),
         (pair((10, 12), (40, 41)), "Refuted with 2 seeds: claim (−29.5 [−35.9, −23.1])."),
-        (pair((14, 14), (14, 14)), "Undecided with 2 seeds: claim (0.0 [−3.7, 3.7])."),
+        (pair((14, 14), (14, 14)), "Undecided with 2 seeds, within ±3.7: claim (0.0 [−3.7, 3.7])."),
         (pair((14,), (14,)), "Undecided with 1 seed: claim."),
     ],
     ids=["confirmed", "refuted", "undecided", "one seed"],
@@ -233,14 +233,16 @@ def test_every_place_that_prints_a_verdict_of_a_small_study_says_so(golden):
     [
         pair((14,), (14,)),
         pair((14, 14), (14, 14)),
+        pair((14, 18, 13), (14, 14, 14)),
+        pair((14, 17, 12), (14, 14, 14)),
         pair((40, 41), (10, 12)),
     ],
-    ids=["one seed", "no difference", "decided"],
+    ids=["one seed", "no difference", "few more", "too many more", "decided"],
 )
 def test_an_undecided_claim_says_what_more_seeds_would_do(found, golden):
     seeds = list(range(len(next(iter(found.values())))))
     one = checked(SA_BEATS_CONV.format("reverse"), found, overrides=[f"factors.seed={seeds}"])
-    golden(format_seeds(one.deciding, one.seeds, one.needed))
+    golden([format_seeds(one.deciding, one.seeds, one.needed), str(one)])
 
 
 def test_a_printed_effect_is_computed_from_the_printed_numbers():
