@@ -13,6 +13,7 @@ import polars as pl
 
 from ..errors import argument_fault, check_arguments, nearest_hint, number_fault, texts_fault
 from ..storage import Store, open_store
+from ..storage.rows import KEY_COLUMNS
 from ..studies.catalog.metrics import find_metric
 from ..studies.last_run import load_last_run
 from ..studies.planning.status import (
@@ -150,10 +151,13 @@ class StudyResults:
         )
         if (found := self.points) is None:
             raise PromotionError(f"study {self.study.name} has no points to promote: it has no [search]")
+        promoted = [f"{self.study.name}-winners", f"{self.study.name}-path"]  # they may be written again
+        rows = self.store.trials(columns=(*KEY_COLUMNS, "seed")).filter(~pl.col("study").is_in(promoted))
+        stored = dict(zip(rows["trial"], rows["seed"], strict=True))
         if path:
-            text = path_text(self.study, found, seeds=seeds)
+            text = path_text(self.study, found, seeds=seeds, stored=stored)
         else:
-            text = winners_text(self.study, found, best=best, seeds=seeds)
+            text = winners_text(self.study, found, best=best, seeds=seeds, stored=stored)
         name = parse_document("promotion", text).data["study"]["name"]
         ran = self.store.records.load(name)
         if ran is not None and ran["text"] != text:

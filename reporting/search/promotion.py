@@ -9,7 +9,7 @@ trainings that the search has not seen.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -52,8 +52,18 @@ class PromotionError(ActivememError):
     """Error if a study of the best points cannot be written."""
 
 
-def winners_text(study: Study, found: SearchPoints, *, best: int, seeds: int = FRESH_SEEDS) -> str:
-    """Return a study file with the baseline, the best points, and a claim for each best point."""
+def winners_text(
+    study: Study,
+    found: SearchPoints,
+    *,
+    best: int,
+    seeds: int,
+    stored: Mapping[str, int],
+) -> str:
+    """Return a study file with the baseline, the best points, and a claim for each best point.
+
+    `stored` has the seeds of stored trials, by trial; the new study gets seeds that its cells do not have.
+    """
     refuse_ties(study, found)
     search = study.search
     assert search is not None, "only a search has best points"
@@ -76,7 +86,7 @@ def winners_text(study: Study, found: SearchPoints, *, best: int, seeds: int = F
         *_preface(study, found, len(winners), seeds, has_baseline=bool(baseline)),
         toml_table("[study]", _header(study, data, len(winners), seeds)),
         *trial_tables(data, f"{{{RECIPE}}}"),
-        toml_table("[factors]", {SEED: fresh_seeds(study, seeds)}),
+        toml_table("[factors]", {SEED: fresh_seeds(study, cells.values(), seeds, stored)}),
         *(
             _cell(study, name, at, values=values, note=notes.get(name, "the first point of the search"))
             for name, values in cells.items()
@@ -130,10 +140,17 @@ def refuse_ties(study: Study, found: SearchPoints) -> None:
     raise PromotionError(f"{study.name}: {count}{beside} at {values}; nothing to promote")
 
 
-def fresh_seeds(study: Study, count: int) -> list[int]:
-    """Return seeds that the search has not used."""
-    assert study.search is not None
-    first = max(study.search.baseline_seeds) + 1
+def fresh_seeds(
+    study: Study, points: Iterable[Mapping[str, Level]], count: int, stored: Mapping[str, int]
+) -> list[int]:
+    """Return seeds that the search has not used, and with which none of these points is stored."""
+    search = study.search
+    assert search is not None
+    points, first = list(points), max(search.baseline_seeds) + 1
+    for seed in sorted({each for each in stored.values() if each >= first}):
+        trials = (search.trial_of(values, seed, at) for values in points for at in search.across)
+        if any(trial.id in stored for trial in trials):
+            first = seed + 1
     return list(range(first, first + count))
 
 
@@ -345,8 +362,11 @@ _OPERATOR = re.compile(r">>|[+*]")
 """Operators that may bind differently after a text with them fills a placeholder."""
 
 
-def path_text(study: Study, found: SearchPoints, *, seeds: int = FRESH_SEEDS) -> str:
-    """Return a study file that goes from the baseline to the best point, change by change."""
+def path_text(study: Study, found: SearchPoints, *, seeds: int, stored: Mapping[str, int]) -> str:
+    """Return a study file that goes from the baseline to the best point, change by change.
+
+    `stored` is as in `winners_text`.
+    """
     baseline, ranked = study.search.baseline if study.search else {}, found.ranked()
     if not baseline:
         raise PromotionError(f"expected [study] baseline in {study.name}, where the path starts; got none")
@@ -365,7 +385,7 @@ def path_text(study: Study, found: SearchPoints, *, seeds: int = FRESH_SEEDS) ->
         **{name: list(study.factors[name]) for name in across},
         **{name: [level] for name, level in fixed.items() if name not in across},
         **{name: list(pair) for name, pair in levels.items()},
-        SEED: fresh_seeds(study, seeds),
+        SEED: fresh_seeds(study, [baseline, ranked[0].values], seeds, stored),
     }
     sources = dict.fromkeys(factors, f"ours: the baseline of the search {study.name} and its best point")
     sources[SEED] = f"ours: fresh, not used by the search {study.name}"

@@ -46,6 +46,14 @@ def test_winners_are_trained_as_in_the_search_on_seeds_that_it_has_not_seen(resu
     assert not {trial.id for trial in study.trials} & set(results.store.trials()["trial"])
 
 
+def test_seeds_of_cells_that_another_study_has_trained_are_not_fresh(tmp_path):
+    study, store = load_study(WITH_BASELINE), Store(tmp_path)
+    fill_search(store, study, [(POINTS[0][0], (10.0, 12.0, 11.0, 9.0), 3000), *POINTS[1:]])
+    trial = study.search.trial_of(study.search.baseline, 5)
+    keep(store, trial, study="other", metrics=(("max_length", 1.0),))
+    assert load_study(StudyResults(study, store).promote()).seeds == (6, 7, 8, 9, 10)
+
+
 def test_a_baseline_among_the_best_points_is_not_a_winner(results):
     levels = {trial.levels["point"] for trial in load_study(results.promote(best=5)).trials}
     assert levels == {"baseline", "best_1", "best_2", "best_3", "best_4"}  # of five that are whole
