@@ -255,22 +255,23 @@ def stale_sentence(study: Study, outcomes: pl.DataFrame) -> str:
 def unused_seeds_sentence(study: Study, table: TableKind, outcomes: pl.DataFrame) -> str:
     """Return a sentence on stored seeds that a table leaves out; "" if there are none.
 
-    They are seeds that were added later. A table that asks for seeds uses them, at levels that allow for it.
+    They are seeds that were added later, or those of other studies. A table that asks for seeds uses them, at
+    levels that allow for it.
     """
     if table.asks_for_seeds or study.search is not None or not study.later_seeds:
         return ""
-    stored, own = set(outcomes["trial"]), {trial.id for trial in study.cells}
-    later = [
-        trial
-        for trial in study.with_later_seeds().cells
-        if trial.id in stored and trial.id not in own and table.shows(trial)
-    ]
-    if not later:
-        return ""
-    numbers = sorted({trial.seed for trial in later})
-    seeds = f"seeds {number_range(numbers)}" if numbers[1:] else f"seed {numbers[0]}"
-    count = plural(len({trial.id for trial in later}), "stored trial")
-    return f"Left out: {count} of {seeds}, added while a claim or another table was undecided."
+    own = {trial.id for trial in study.cells}
+    cells = (each for each in study.with_later_seeds().cells if each.id not in own and table.shows(each))
+    later = {trial.id: trial.seed for trial in cells}
+    stored = outcomes.select("study", "trial").filter(has_trial(later))
+    parts: list[str] = []
+    for name in sorted(stored["study"].unique(), key=lambda each: (each != study.name, each)):
+        found = sorted(later[trial] for trial in stored.filter(study=name)["trial"])
+        seeds = f"seed{'' if found[0] == found[-1] else 's'} {number_range(found)}"
+        why = "added while a claim or another table was undecided"
+        why = why if name == study.name else f"trained for the study {name}"
+        parts.append(f"{plural(len(found), 'stored trial')} of {seeds}, {why}")
+    return one_line(f"Left out: {'; '.join(parts)}.") if parts else ""
 
 
 SOLVED_LENGTH = "max_length"

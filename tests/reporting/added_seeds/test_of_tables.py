@@ -1,6 +1,7 @@
 """Added seeds for tables: decided differences, captions, and the next additions."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -82,6 +83,16 @@ def test_cells_show_the_seeds_of_the_looks_that_they_have_reached(tmp_path):
     assert [row[0].count for row in table.cells] == [3, 3, 3, 3]
     assert table.caption[1].startswith("Left out: 11 stored trials of seeds 3 to 7, added while")
     assert "95 % interval" in table.caption[2]
+
+
+@pytest.mark.parametrize("more", [{}, {"sa": 5, "conv(k=3)": 4}], ids=["of another study", "of both"])
+def test_seeds_that_a_table_leaves_out_are_counted_by_the_study_that_trained_them(tmp_path, more, golden):
+    plain = {key: value for key, value in TABLE.items() if key != "smallest_difference"}
+    study, store = grown(tmp_path, table=plain, more=more)
+    for trial in study.with_later_seeds().trials:
+        if trial.levels["mixer"] == "ff(8)" and trial.seed in {5, 6}:
+            store.write(replace(made_row(trial, {"loss": 10.0}, 99), study="tiny-best"), [])
+    golden(table_of(study, store).caption[1])
 
 
 def test_a_count_that_needs_no_training_adds_no_seeds_to_the_caption(tmp_path):
