@@ -87,14 +87,18 @@ def build(
 
     FILE lists the studies of the paper, and gives a name to each number that the paper's text quotes. In the
     text, \am{NAME} prints the number with this name, or ?? if it has no results yet. The command also writes
-    files with the settings of the studies, and with their training time and devices. Exits with 1 if the
-    store has no results of these studies.
+    files with the settings of the studies, and with their training time and devices. It deletes files of
+    earlier builds that no longer belong to the paper. Exits with 1 if the store has no results of these
+    studies.
     """
-    from ...reporting.manuscript.files import paper_files
+    from ...reporting.manuscript.files import leftover_files, paper_files
 
     found = _read(paper, results)
     with waiting(f"making {found.folder}"):
-        files = {found.folder / name: content for name, content in paper_files(found).items()}
+        made = paper_files(found)
+    files = {found.folder / name: content for name, content in made.items()}
+    for path in leftover_files(found, made):
+        path.unlink()
     for path, content in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.is_file() or path.read_bytes() != content:

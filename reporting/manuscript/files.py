@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import fsum
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -41,6 +42,7 @@ NUMBERS = "numbers.tex"
 UNKNOWN = r"\textbf{??}"
 """The text that is printed for a number that is unknown or has no value."""
 
+_HEADER = "% Written by activemem paper build; do not edit."
 _FLOAT = re.compile(r"\d+\.\d+(e[+-]?\d+)?")
 _DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{20,}\b")
 # an unknown name expands to the macro `am:??`, which prints ?? and warns, also inside captions
@@ -68,8 +70,19 @@ def paper_files(paper: Manuscript) -> dict[str, bytes]:
     return files | {name: _encode(lines) for name, lines in texts.items()}
 
 
+def leftover_files(paper: Manuscript, files: Collection[str]) -> list[Path]:
+    """Return the files that an earlier build has written and that do not belong to the paper any more.
+
+    `files` are the names of those that do.
+    """
+    written = (each for each in paper.folder.rglob("*.tex") if each.read_bytes().startswith(_HEADER.encode()))
+    stale = [each for each in written if each.relative_to(paper.folder).as_posix() not in files]
+    drawn = [each.with_suffix(suffix) for each in stale for suffix in (".pdf", ".svg")]
+    return sorted([*stale, *(each for each in drawn if each.is_file())])
+
+
 def _encode(lines: Iterable[str]) -> bytes:
-    return "\n".join(["% Written by activemem paper build; do not edit.", *lines, ""]).encode()
+    return "\n".join([_HEADER, *lines, ""]).encode()
 
 
 def _study_files(paper: Manuscript, now: Snapshot) -> Iterator[tuple[str, bytes]]:

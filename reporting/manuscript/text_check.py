@@ -16,7 +16,7 @@ from pathlib import Path
 from ...errors import nearest_hint
 from ...studies.text.errors import StudyError, StudyFault, fault_at
 from ...studies.text.units import plural
-from .files import NUMBERS, latex_number, paper_files, unlicensed_files
+from .files import NUMBERS, latex_number, leftover_files, paper_files, unlicensed_files
 from .paper_file import Manuscript, PaperNumber
 
 _COMMENT = re.compile(r"(?<!\\)(?:\\\\)*%")
@@ -174,6 +174,5 @@ def _stale(paper: Manuscript, built: Mapping[str, str]) -> Iterator[str]:
             yield f"{name} is missing"
         elif path.suffix == ".tex" and path.read_bytes() != content and not (name == NUMBERS and changed):
             yield f"{name} differs from what the store gives now"
-    for path in sorted(paper.folder.rglob("*.tex")):
-        if (name := path.relative_to(paper.folder).as_posix()) not in files:
-            yield f"{name} no longer belongs to this paper: delete it"
+    for path in leftover_files(paper, files):
+        yield f"{path.relative_to(paper.folder).as_posix()} no longer belongs to this paper"

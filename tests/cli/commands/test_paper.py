@@ -181,7 +181,11 @@ def test_a_changed_store_makes_the_paper_stale(run, paper):
     assert told.stderr.splitlines()[-1].endswith("activemem paper build paper.toml")
     page = json.loads(run("paper", "check", "main.tex", "--json").stdout)
     assert {each["file"] for each in page["faults"]} == {"main.tex", "generated"}
+    old = Path("generated/tiny/table-old.tex")
+    old.write_bytes(old.with_stem("table-table4").read_bytes())
+    assert "tiny/table-old.tex no longer belongs" in run("paper", "check", "main.tex").stdout
     assert run("paper", "build").exit_code == 0
+    assert not old.exists()
     assert "differs" not in run("paper", "check", "main.tex").stdout
 
 
