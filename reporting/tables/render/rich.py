@@ -98,10 +98,9 @@ def _column(head: str, cells: Sequence[Cell], headings: tuple[str, ...], *, ansi
     ]
     left, right = int(any(cell.best for cell in cells)), max(map(len, marks), default=0)
     body = max(map(len, (head, *texts, *published)))
-    differences = any(cell.difference_text for cell in cells)
     ours = []
     for cell, text, mark in zip(cells, texts, marks, strict=True):
-        bare = text.rstrip() if cell.difference is None and differences else text
+        bare = text.rstrip()
         shown = star + _ansi(bare, 1, ansi=ansi) if cell.best else bare
         space = " " * (left + body - len(text) - cell.best)
         ours.append(space + shown + f"{mark:<{right + len(text) - len(bare)}}")

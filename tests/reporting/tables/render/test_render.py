@@ -92,6 +92,15 @@ def test_a_table_is_rendered_byte_for_byte_as_it_was_seen(
     assert text.encode() == path.read_bytes()
 
 
+def test_asterisks_and_marks_stand_beside_a_number_without_the_spread_that_others_have(
+    everything: Study, rows: pl.DataFrame, golden: GoldenTexts
+) -> None:
+    lost = [each.id for each in everything.trials if each.levels["mixer"] == "conv(k=20)" and each.seed < 2]
+    made = build_table(everything, everything.tables[0], rows.filter(~pl.col("trial").is_in(lost)))
+    lines = render(made, "rich").splitlines()
+    golden([line for line in lines if line.startswith(("  mixer", "  sa ", "  conv(k=20)"))])
+
+
 def test_a_terminal_shows_the_best_in_bold_and_plain_text_between_asterisks(
     tables: dict[str, Table],
 ) -> None:
