@@ -184,7 +184,7 @@ def _print_probes(
     from ..views.trial_lines import TrialNameColumns
 
     found: list[tuple[str, ProbeResult]] = []
-    columns = TrialNameColumns(study.trials, study.design.labels)
+    columns = TrialNameColumns.of(study)
     for probed in probes:
         if not probed.metrics and probed.reason is None:
             found.append((_STORED, probed))

@@ -110,9 +110,7 @@ class _Drawn:
         self._shown: tuple[str, ProgressNow, TrialNameColumns, list[str]] | None = None
 
     def show(self, now: StudyNow, progress: ProgressNow) -> None:
-        columns = TrialNameColumns(
-            [*now.study.trials, *(each.trial for each in now.begun)], now.study.design.labels
-        )
+        columns = TrialNameColumns.of(now.study, (each.trial for each in now.begun))
         below = [*_abandoned(progress), *format_failures(count_reasons(now.outcomes))]
         # a single assignment, so that the drawing thread never sees parts of two states
         self._shown = now.study.name, progress, columns, below
@@ -151,9 +149,7 @@ class _Lines:
             row for row in rows.iter_rows(named=True) if self._attempts.get(row["trial"]) != row["attempt"]
         ]
         self._attempts |= {row["trial"]: row["attempt"] for row in new}
-        columns = TrialNameColumns(
-            [*now.study.trials, *(trials[row["trial"]] for row in new)], now.study.design.labels
-        )
+        columns = TrialNameColumns.of(now.study, (trials[row["trial"]] for row in new))
         for number, row in enumerate(new, 1 - len(new)):
             yield format_ended(
                 trials[row["trial"]],

@@ -70,9 +70,8 @@ def format_unfinished(study: Study, now: StudyStatus) -> list[str]:
         )
     rows += [(trial, ["begun"]) for name, trial in now.begun.items() if name not in now.progress]
     rows += [(trial, ["waiting"]) for trial in now.waiting]
-    return trial_lines.format_trials(
-        rows, TrialNameColumns([*trials.values(), *now.waiting], study.design.labels), output_width()
-    )
+    columns = TrialNameColumns.of(study, [*now.begun.values(), *now.waiting])
+    return trial_lines.format_trials(rows, columns, output_width())
 
 
 def _objective_column(objective: SearchObjective, best: Sequence[BestPoint], place: int) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 
 import polars as pl
@@ -33,14 +33,21 @@ class TrialNameColumns:
     into a line, first the factors are left out whose levels follow from those of `labels`. Then factors with
     one level and the arguments of blocks are left out, and then the names before numbers. At last the middles
     of the widest texts are left out, or these begin with the numbers of their levels, so that they still
-    differ.
+    differ. `dimensions` are factors that are kept with one level, because a search varies them.
     """
 
-    def __init__(self, trials: Iterable[Trial] = (), labels: Sequence[str] = ()) -> None:
-        self._labels = labels
+    def __init__(
+        self, trials: Iterable[Trial] = (), labels: Sequence[str] = (), dimensions: Collection[str] = ()
+    ) -> None:
+        self._labels, self._dimensions = labels, dimensions
         self._points: dict[_Point, Mapping[str, Level]] = {}  # without repetitions
         self._fits: dict[int, Mapping[str, _LevelTexts]] = {}  # cached by width, until trials are added
         self.add(trials)
+
+    @classmethod
+    def of(cls, study: Study, trials: Iterable[Trial] = ()) -> TrialNameColumns:
+        """Return the columns for the trials of a study and further ones, such as points of its search."""
+        return cls([*study.trials, *trials], study.design.labels, study.dimensions)
 
     def add(self, trials: Iterable[Trial]) -> None:
         """Add trials, and fit the names and column widths to them."""
@@ -62,7 +69,9 @@ class TrialNameColumns:
         factors = sorted(dict.fromkeys(chain.from_iterable(points)), key=_SEED.__eq__)
         levels = {factor: tuple(dict.fromkeys(each.get(factor) for each in points)) for factor in factors}
         named = {factor: each for factor, each in levels.items() if not self._follows(factor, points)}
-        several = {factor: each for factor, each in named.items() if len(each) > 1} or named
+        several = {
+            factor: each for factor, each in named.items() if len(each) > 1 or factor in self._dimensions
+        } or named
         for shown, form in (
             (levels, _texts),
             (named, _texts),

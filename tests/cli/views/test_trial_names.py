@@ -2,9 +2,11 @@
 
 import pytest
 
+from activemem import load_study
 from activemem.cli.views import TrialNameColumns
 from activemem.studies import Trial
 
+from ...study_texts import study_text
 from ..trial_factories import make_trial as small
 
 LENGTHS, RATES = (50, 1000), (0.01, 0.0003)
@@ -102,6 +104,27 @@ def test_arguments_that_differ_stay():
     assert both(trials, 26)[0] == "  conv(k=20)      seed 0"
     same = [trial(0, mixer="conv(k=20)"), trial(1, mixer="sa + conv(k=20)")]
     assert both(same, 22)[0] == "  conv       seed 0"
+
+
+def test_the_first_point_of_a_search_has_its_values_where_the_line_is_narrow():
+    text = study_text(
+        model={"recipe": "conv(k={kernel}) >> ff({filter})"},
+        factors={"task": ["multiply", "addition"], "seed": [0]},
+        search={"metric": "loss", "trials": 9, "across": ["task"]},
+        space={"kernel": "integer(2, 9)", "filter": "choice(64, 128)"},
+    )
+    study = load_study(text)
+    columns, shown = TrialNameColumns.of(study), []
+    for point in ({"kernel": 3, "filter": 64}, {"kernel": 5, "filter": 128}):
+        trials = study.search.trials_of(point)
+        columns.add(trials)
+        shown += [line(columns, each, 34) for each in trials]
+    assert shown == [
+        "  multiply  kernel=3  filter=64",
+        "  addition  kernel=3  filter=64",
+        "  multiply  kernel=5  filter=128",
+        "  addition  kernel=5  filter=128",
+    ]
 
 
 def test_no_two_levels_of_a_narrow_column_look_alike_where_they_can_differ():
