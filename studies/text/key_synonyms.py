@@ -39,6 +39,7 @@ SYNONYMS: Mapping[str, str] = {
         "test_examples": ("test_sequences",),
         "spread": ("band",),
         "within": ("change",),
+        "panels": ("columns", "facet", "facets", "subplots"),
     }.items()
     for name in names
 }
