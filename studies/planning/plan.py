@@ -433,7 +433,7 @@ def _search_estimates(study: Study, tried: pl.DataFrame, estimator: TimeEstimato
     """
     search = study.search
     assert search is not None, "only a search has rungs"
-    baseline = [trial.id for trial in search.trials_of(search.baseline)] if search.baseline else []
+    baseline = [trial.id for trial in search.baseline_trials]
     ended = tried.filter(pl.col("status") != "incomplete")["trial"].to_list()
     remaining = len(set(baseline) - set(ended))
     rungs, found = rungs_of(study, tried), list[TimeEstimate]()

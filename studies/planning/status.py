@@ -197,7 +197,7 @@ def _total(study: Study, rows: pl.DataFrame) -> int:
     """
     if (search := study.search) is None:
         return study.total
-    baseline = [trial.id for trial in search.trials_of(search.baseline)] if search.baseline else []
+    baseline = [trial.id for trial in search.baseline_trials]
     found = Counter(rungs_of(study, rows.filter(~pl.col("trial").is_in(baseline))))
     *lower, last = search.trials_by_rung
     planned = (*lower, last - len(baseline))
@@ -248,10 +248,10 @@ def outcome_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, Trial]:
 def study_outcomes(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool = False) -> pl.DataFrame:
     """Return the outcomes of a study's trials, whichever study trained them.
 
-    For a search, these are the outcomes of all points that it has proposed. If another study has trained such
-    a point, its rows get this search's levels in the column `factors`. With a warm start, all trials of other
-    studies that fit the search are included, too. Trials with other settings or seeds, of another space, or
-    with other plug-in source are not.
+    For a search, these are the outcomes of its baseline and of all points that it has proposed. If another
+    study has trained such a point, its rows get this search's levels in the column `factors`. With a warm
+    start, all trials of other studies that fit the search are included, too. Trials with other settings or
+    seeds, of another space, or with other plug-in source are not.
 
     With `all_seeds` the outcomes include further seeds of a search's points, such as the seeds of a former
     baseline.
@@ -286,13 +286,23 @@ def outcomes_elsewhere(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 
 def _own_outcomes(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool = False) -> pl.DataFrame:
     own = _tried(study, outcomes.filter(pl.col("study") == study.name), all_seeds=all_seeds)
-    if "taken" not in outcomes.columns:
-        return own
-    others = outcomes.filter(~pl.col("trial").is_in(own["trial"].to_list()))
-    return pl.concat([own, _tried(study, _taken(study, others), all_seeds=all_seeds)])
+    for find in (_taken, _of_baseline):
+        others = outcomes.filter(~pl.col("trial").is_in(own["trial"].to_list()))
+        own = pl.concat([own, _tried(study, find(study, others), all_seeds=all_seeds)])
+    return own
+
+
+def _of_baseline(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
+    """Return the outcomes of a search's baseline, which the search uses before it has proposed anything."""
+    levels = {trial.id: json.dumps(dict(trial.levels)) for trial in _search_of(study).baseline_trials}
+    found = outcomes.filter(has_trial(levels))
+    return found.with_columns(factors=pl.Series([levels[trial] for trial in found["trial"]], dtype=pl.String))
 
 
 def _taken(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
+    """Return the outcomes of other studies that a search has adopted, with the levels of this search."""
+    if "taken" not in outcomes.columns:
+        return outcomes.clear()
     by_study = pl.element().filter(pl.element().struct.field("study") == study.name)
     found = outcomes.with_columns(own=pl.col("taken").list.eval(by_study).list.first())
     own = pl.col("own").struct

@@ -102,6 +102,11 @@ class SearchSource:
         """
         return self.rungs.planned(self.num_points, has_baseline=bool(self.baseline))
 
+    @cached_property
+    def baseline_trials(self) -> tuple[Trial, ...]:
+        """The trials of the baseline, on the last rung. Empty if the study names no baseline."""
+        return self.trials_of(self.baseline) if self.baseline else ()
+
     def trials_at_ends(self, rung: int | None = None) -> tuple[Trial, ...]:
         """Return the trials at both ends of the space, on a rung, by default the last.
 

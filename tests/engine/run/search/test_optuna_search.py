@@ -66,6 +66,23 @@ def test_a_search_begins_with_its_baseline_on_seeds_of_its_own(store, notes):
     assert (done.ran, done.left, len(points(store))) == (10, 0, 6)
 
 
+def test_a_plan_counts_the_baseline_that_another_study_has_trained_as_the_run_does(store, notes, golden):
+    keys = "baseline = { k = 3, dropout = 0.25 }\nbaseline_seeds = 3\n[model]"
+    grid = study_text(
+        model={"recipe": "conv(k={kernel}) >> ff(8)", "dropout": 0.25},
+        task={"name": "addition"},
+        train={"optimizer": {"name": "adam", "lr": 0.01}, "batch_size": 8, "epochs": 1, "steps_per_epoch": 1},
+        factors={"kernel": [3], "seed": [0, 1, 2]},
+    )
+    assert run(grid, store, notes).ran == 3
+    study = load_study(SHORT.replace("[model]", keys, 1))
+    plan = make_plan(study, store)
+    golden([str(plan).splitlines()[1], study_status(study, store).summary()])
+    done = run_study(study, store, Machine(), notes, local=True)
+    assert (done.ran, done.left, done.done) == (plan.left, 0, plan.total)
+    assert make_plan(study, store).counts["done"] == plan.total
+
+
 def test_a_search_with_a_new_baseline_trains_it_and_keeps_all_seeds_of_the_former(store, notes):
     text = SHORT.replace("[model]", "baseline = { k = 3, dropout = 0.25 }\nbaseline_seeds = 4\n[model]", 1)
     run(text, store, notes)
