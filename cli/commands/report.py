@@ -47,8 +47,9 @@ def build(
 
     The page begins with the study's question and the answer: claims, tables and figures. Then come its
     design, status, failures, recipes, provenance, the commands to reproduce the study, and the settings. The
-    LaTeX section has tables, figures (PDF files next to it), claims and provenance. Include it with \input in
-    a paper that uses the class of NeurIPS, ICML or ACL. Exits with 1 if the store has no results.
+    page includes the texts of the study file and of all loaded plug-in files. The LaTeX section has tables,
+    figures (PDF files next to it), claims and provenance. Include it with \input in a paper that uses the
+    class of NeurIPS, ICML or ACL. Exits with 1 if the store has no results.
     """
     from ..machine_settings import open_results
     from ..missing_results import require_results
