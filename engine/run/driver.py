@@ -116,6 +116,7 @@ def run_study(
 
     Raise before anything trains:
 
+    - StoreError: results cannot be stored.
     - PluginError: a block of a plug-in sees later tokens of a causal task, or raises an exception.
     - ParameterGroupError, LossTermError: a group of weights or a loss term names what a model does not have.
     - TaskError: a model cannot read its test sequences.
@@ -137,6 +138,7 @@ def run_study(
         None if trial_ids is None else texts_fault("trial_ids", trial_ids, "[study.trials[0].id]"),
     )
     store = open_store(store)
+    store.check_writable()
     request = {"local": local, "max_failures": max_failures, "retry_failed": retry_failed}
     machine = replace(machine, address=None) if local else machine
     check_gpu(machine)

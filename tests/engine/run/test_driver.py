@@ -17,7 +17,7 @@ from activemem.engine.core import NOBODY, Stop, read_model_file
 from activemem.engine.run import GridCohorts
 from activemem.engine.run.search import STUDY
 from activemem.engine.trial import Job, MachineError, Training
-from activemem.storage import Store, StoreUpkeep
+from activemem.storage import Store, StoreError, StoreUpkeep
 
 from ...forked_commands import run_program
 
@@ -33,6 +33,12 @@ def run(study, store, notes, **options):
 
 def summary(**counts):
     return Summary(**{"done": 0, "failed": 0, "pruned": 0, "ran": 0, "left": 0, "stopped": False} | counts)
+
+
+def test_a_store_that_cannot_be_written_is_refused_before_anything_trains(tiny, tmp_path):
+    (tmp_path / "results").symlink_to(tmp_path / "missing")
+    with pytest.raises(StoreError, match="results cannot be stored here"):
+        run(load_study(tiny), tmp_path / "results" / "store", NOBODY)
 
 
 def test_a_study_runs_once_and_then_not_again(tiny, store, notes):
