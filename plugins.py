@@ -12,7 +12,7 @@ import hashlib
 import linecache
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -62,6 +62,7 @@ _installed: list[str] = []  # once they are loaded: their group, then the owner 
 _files: dict[Path, PluginFile] = {}
 _loads: dict[Path, _Load] = {}
 _broken: dict[str, BrokenPlugin] = {}
+_forgets: list[Callable[[], None]] = []
 
 
 class PluginError(ActivememError):
@@ -230,6 +231,13 @@ def unload_plugin(path: Path | str) -> None:
     if (file := _files.pop(path, None)) is not None:
         _loads.pop(path).undo()
         sys.modules.pop(file.module, None)
+        for forget in _forgets:
+            forget()
+
+
+def forget_at_unload(forget: Callable[[], None]) -> None:
+    """Call a function after each unloading of a plug-in, such as one that clears a cache of costs."""
+    _forgets.append(forget)
 
 
 def loaded_files() -> tuple[PluginFile, ...]:

@@ -32,7 +32,7 @@ from ..grammar.nodes import BlockNode, Node
 from ..grammar.positions import RandomisedPairs
 from ..grammar.recipe import Recipe, parse
 from ..grammar.vocabulary.spec import CostContext, Role, Spec, spec_of
-from ..plugins import plugin_errors
+from ..plugins import forget_at_unload, plugin_errors
 from .core.block import BLOCKS, Block, BuildError, Context, StreamChunk, StreamState, build_block
 from .core.operations import avoid_compiler_import, kernels_left_out
 from .core.residual_stack import SideInputs, build_norm, outermost_stacks
@@ -320,6 +320,9 @@ def _build(node: BlockNode, config: ModelConfig) -> tuple[Block, Context]:
         block = build_block(node, context).train()
     _widen_spans(block)
     return block, context
+
+
+forget_at_unload(_build.cache_clear)
 
 
 def _build_model(root: Node, config: ModelConfig) -> Model | TransductionModel:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from activemem import PluginError, load_plugin
+from activemem import PluginError, analyse, load_plugin
 from activemem.plugins import Registry, load_plugin_files, loaded_files, unload_plugin
 from activemem.studies import METRICS
 
@@ -18,6 +18,20 @@ from activemem import register_metric
 class Something:
     def update(self, outputs, targets): pass
     def compute(self): return 1.0
+"""
+
+BLOCK = """
+import torch
+from activemem import Block, register_block
+
+@register_block("scaled", parameters=(), channelwise=True)
+class Scaled(Block):
+    def __init__(self, *, width, causal):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones({rows}, width))
+
+    def forward(self, x, mask=None):
+        return x * self.weight.sum(0)
 """
 
 
@@ -83,6 +97,16 @@ def test_a_changed_file_is_not_loaded_next_to_its_earlier_version(write, golden)
     path.write_text(METRIC.format(name="other"), encoding="utf-8")
     with golden.raises(PluginError):
         load_plugin(path)
+
+
+def test_a_block_that_was_loaded_again_has_the_costs_of_its_new_code(write):
+    counts = []
+    for rows in (1, 2):
+        path = write("mine.py", BLOCK.format(rows=rows))
+        load_plugin(path)
+        counts.append(analyse("scaled", d_model=8, vocab=4, length=5).parameters)
+        unload_plugin(path)
+    assert counts[1] == counts[0] + 8
 
 
 def test_another_process_needs_the_source_alone(write, tmp_path):

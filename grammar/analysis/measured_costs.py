@@ -21,6 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from ...plugins import forget_at_unload
 from ..canonical import render
 from ..model_config import BuildSettings, ModelConfig, configure
 from ..nodes import BlockNode, Node, walk
@@ -63,6 +64,9 @@ def measure(what: str, root: Node | None, config: ModelConfig, **sizes: int) -> 
     codes += [NORMS.code(config.settings.norm_kind), POSITIONS.code(config.settings.position)]
     key = (config, *sizes.items(), text, codes)
     return remember(what, key, lambda: getattr(_meter(), f"measure_{what}")(root, config, **sizes))
+
+
+forget_at_unload(measure.cache_clear)
 
 
 def remember(what: str, of: object, measure: Callable[[], Numbers]) -> Numbers:

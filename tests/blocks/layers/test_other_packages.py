@@ -50,7 +50,7 @@ def test_further_arguments_are_read_in_alphabetical_order_and_can_be_holes(golde
 @pytest.mark.skipif(HAS_PACKAGE, reason="the package is installed")
 def test_without_the_package_its_command_is_named():
     with pytest.raises(BuildError) as caught:
-        analyse(GLA, d_model=32, vocab=5, length=8)
+        _ = analyse(GLA, d_model=32, vocab=5, length=8).parameters
     assert str(caught.value).startswith(
         "fla(layer=GatedLinearAttention) needs the package flash-linear-attention: "
         'pip install "activemem[fla]" (No module named '
