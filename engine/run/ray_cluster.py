@@ -161,7 +161,13 @@ class CohortSearcher(_NeverPickled, Searcher):
         self._is_dry = False
         if not self._stop.requested:
             for event in self._source.cohort_ended(cohort.name, completed=completed):
-                self._listener.on_event(event)
+                self.tell(event)
+
+    def tell(self, event: Event) -> None:
+        """Pass an event on to the listener, and note if its trial has ended."""
+        if isinstance(event, Ended | ClaimedElsewhere):
+            self.handed_out.pop(event.trial, None)
+        self._listener.on_event(event)
 
     def save(self, checkpoint_path: str) -> None:
         """Do nothing: the source is rebuilt from the store."""
@@ -171,10 +177,10 @@ class CohortSearcher(_NeverPickled, Searcher):
 
 
 class EventCallback(_NeverPickled, tune.Callback):
-    """Callback of Ray Tune that passes the events of workers on to a listener."""
+    """Callback of Ray Tune that passes the events of workers on to the searcher's listener."""
 
-    def __init__(self, listener: Listener, searcher: CohortSearcher, store: Store) -> None:
-        self._listener, self._searcher, self._store = listener, searcher, store
+    def __init__(self, searcher: CohortSearcher, store: Store) -> None:
+        self._searcher, self._store = searcher, store
 
     def on_trial_result(
         self,
@@ -184,9 +190,9 @@ class EventCallback(_NeverPickled, tune.Callback):
         result: dict[str, Any],
         **info: object,
     ) -> None:
-        """Forward the events in a worker's new result to the listener."""
+        """Forward the events in a worker's new result."""
         for event in result.get("events", ()):
-            self._tell(event)
+            self._searcher.tell(event)
 
     def tell_unheard_ends(self) -> None:
         """Forward the ends of trials that were stored while Tune stopped, and did not read more results."""
@@ -195,12 +201,7 @@ class EventCallback(_NeverPickled, tune.Callback):
         for row in rows.filter(has_trial(jobs), pl.col("status") != "incomplete").iter_rows(named=True):
             if row["attempt"] >= jobs[row["trial"]].attempt:  # otherwise it is of an earlier run
                 trial, status, reason = row["trial"], row["status"], row["reason"]
-                self._tell(Ended(trial=trial, status=status, reason=reason, metrics=row_values(row)))
-
-    def _tell(self, event: Event) -> None:
-        if isinstance(event, Ended | ClaimedElsewhere):
-            self._searcher.handed_out.pop(event.trial, None)
-        self._listener.on_event(event)
+                self._searcher.tell(Ended(trial=trial, status=status, reason=reason, metrics=row_values(row)))
 
     def on_trial_error(
         self, iteration: int, trials: list[TuneTrial], trial: TuneTrial, **info: object
@@ -296,7 +297,7 @@ def run_cohorts(
             code=code,
         )
         searcher = CohortSearcher(source, stop, listener, partial(_count_workers, machine))
-        events = EventCallback(listener, searcher, store)
+        events = EventCallback(searcher, store)
         run_config = tune.RunConfig(
             # Tune's own files are not needed after the run
             storage_path=scratch,

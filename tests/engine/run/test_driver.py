@@ -145,12 +145,36 @@ def test_one_cohort_more_is_handed_out_than_there_are_workers_which_begin_side_b
     assert int(RAY_ENVIRONMENT["TUNE_MAX_PENDING_TRIALS_PG"]) >= 1000
 
 
+class Pruning(GridCohorts):
+    """A source that prunes each cohort as it ends."""
+
+    def cohort_ended(self, name, *, completed):
+        return [Ended(trial=job.trial.id, status="pruned") for _, job in self._jobs]
+
+
+def test_ends_are_told_once_also_those_that_tune_has_not_read(tiny, store, notes):
+    from activemem.engine.run import CohortSearcher, EventCallback
+
+    run(load_study(tiny), store, NOBODY, max_trials=2)
+    ended = set(store.trials()["trial"])
+    pruned, unread = (
+        [Job(trial=one, attempt=0, run="run")] for one in load_study(tiny).trials if one.id in ended
+    )
+    searcher = CohortSearcher(Pruning(pruned), Stop(), notes, count_workers=lambda: 1)
+    searcher.suggest("cohort 0")
+    searcher.on_trial_complete("cohort 0", {})
+    searcher.handed_out |= {job.trial.id: job for job in unread}
+    EventCallback(searcher, store).tell_unheard_ends()
+    told = [(each.trial, each.status) for each in notes.events if isinstance(each, Ended)]
+    assert told == [(pruned[0].trial.id, "pruned"), (unread[0].trial.id, "done")]
+
+
 def test_pickles_of_tune_do_not_contain_the_listener(store):
     from activemem.engine.run import CohortSearcher, EventCallback
 
     listener = threading.Lock()  # cannot be pickled, as a display on a terminal cannot
     searcher = CohortSearcher(GridCohorts([]), Stop(), listener)
-    for held in (searcher, EventCallback(listener, searcher, store)):
+    for held in (searcher, EventCallback(searcher, store)):
         assert vars(pickle.loads(pickle.dumps(held))) == {}
 
 

@@ -32,7 +32,7 @@ class Run:
         self.store, self.path = Store(folder / "results"), folder / "error.pkl"
         self.job = Job(trial=load_study(tiny).trials[0], attempt=0, run="run")
         self.searcher = CohortSearcher(GridCohorts([self.job]), Stop(), NOBODY)
-        self.callback = EventCallback(NOBODY, self.searcher, self.store)
+        self.callback = EventCallback(self.searcher, self.store)
 
     def lose_worker(self, name, error):
         """Tell the run, as Tune does, that the worker of a group of trials was lost."""
