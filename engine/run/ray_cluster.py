@@ -96,7 +96,7 @@ class CohortSearcher(_NeverPickled, Searcher):
         self._lost = deque[_Cohort]()
         self._is_dry = False  # the source has had no cohort since the last end of one
         self.errors: list[str] = []
-        self.handed_out: dict[str, Job] = {}  # the jobs of whose end no worker has told, by trial
+        self.handed_out: dict[str, Job] = {}  # jobs that have not been reported as ended, by trial
 
     def suggest(self, trial_id: str) -> dict[str, Any] | None:
         """Return the configuration of the next cohort, or Tune's end marker.
@@ -195,7 +195,7 @@ class EventCallback(_NeverPickled, tune.Callback):
             self._searcher.tell(event)
 
     def tell_unheard_ends(self) -> None:
-        """Forward the ends of trials that were stored while Tune stopped, and did not read more results."""
+        """Report the stored trials that ended after Tune had stopped reading results."""
         jobs = dict(self._searcher.handed_out)
         rows = self._store.trials(columns=(*KEY_COLUMNS, "status", "reason", "metrics"))
         for row in rows.filter(has_trial(jobs), pl.col("status") != "incomplete").iter_rows(named=True):
