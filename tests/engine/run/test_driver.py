@@ -145,13 +145,6 @@ def test_one_cohort_more_is_handed_out_than_there_are_workers_which_begin_side_b
     assert int(RAY_ENVIRONMENT["TUNE_MAX_PENDING_TRIALS_PG"]) >= 1000
 
 
-class Pruning(GridCohorts):
-    """A source that prunes each cohort as it ends."""
-
-    def cohort_ended(self, name, *, completed):
-        return [Ended(trial=job.trial.id, status="pruned") for _, job in self._jobs]
-
-
 def test_ends_are_told_once_also_those_that_tune_has_not_read(tiny, store, notes):
     from activemem.engine.run import CohortSearcher, EventCallback
 
@@ -160,6 +153,11 @@ def test_ends_are_told_once_also_those_that_tune_has_not_read(tiny, store, notes
     pruned, unread = (
         [Job(trial=one, attempt=0, run="run")] for one in load_study(tiny).trials if one.id in ended
     )
+
+    class Pruning(GridCohorts):
+        def cohort_ended(self, name, *, completed):
+            return [Ended(trial=pruned[0].trial.id, status="pruned")]
+
     searcher = CohortSearcher(Pruning(pruned), Stop(), notes, count_workers=lambda: 1)
     searcher.suggest("cohort 0")
     searcher.on_trial_complete("cohort 0", {})
