@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
 from ...errors import ActivememError, FaultCollector, describe_character
 from ...grammar.parser import Token, Tokenizer, TokenReader
-from ..catalog.metrics import METRICS_AND_COSTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,58 +184,25 @@ class ClaimFaultError(ActivememError):
 
 def parse_claim(text: str, faults: FaultCollector) -> SyntaxNode:
     """Parse a claim into a tree. Raise ClaimFaultError for its first fault, which is added to `faults`."""
-    if (phrase := _find_phrase(text)) is not None:
-        faults.add(*phrase.span(), _explain_phrase(text, phrase))
-        raise ClaimFaultError
+    for phrase in _PHRASE.finditer(text):
+        if _is_outside(text[: phrase.start()]):
+            expected = 'expected > >= < <= == or !=, a margin as in "a > b + 0.1", or best(METRIC) is LEVEL'
+            faults.add(*phrase.span(), f"{expected}, got '{phrase.group()}'")
+            raise ClaimFaultError
     return _ClaimParser(text, faults).claim()
 
 
-_NUMBER = r"[0-9.]+(?:[eE][+-]?[0-9]+)?"
-_PHRASES: Mapping[str, str] = {
-    r"\bis\s+(?:greater|higher|larger|bigger|more)\s+than\b": ">",
-    r"\bis\s+(?:less|lower|smaller|fewer)\s+than\b": "<",
-    r"\bis\s+equal\s+to\b": "==",
-    r"\bbeats\b": "best",
-    r"(?<![<>=!])=>": ">=",
-    r"(?<![<>=!])=<": "<=",
-    r"(?<![<>=!])=(?![<>=])": "==",
-    rf"\bby\s+{_NUMBER}": "+",
-}
-"""Phrases and signs that a claim lacks outside brackets, with what the language has instead."""
-
-
-def _find_phrase(text: str) -> re.Match[str] | None:
-    found = [match for pattern in _PHRASES for match in re.finditer(pattern, text)]
-    outside = (each for each in found if _is_outside(text[: each.start()]))
-    return min(outside, key=lambda match: match.start(), default=None)
+_PHRASE = re.compile(
+    r"\bis\s+(?:greater|higher|larger|bigger|more|less|lower|smaller|fewer)\s+than\b|\bis\s+equal\s+to\b"
+    r"|\bbeats\b|\bby\s+[0-9.]+|(?<![<>=!])(?:=>|=<|=(?![<>=]))"
+)
+"""Phrases and signs that a claim lacks outside brackets."""
 
 
 def _is_outside(before: str) -> bool:
     """Return whether a text ends outside brackets and quotes, so that a claim's own signs may follow."""
     is_closed = all(before.count(sign) == before.count(end) for sign, end in _OPEN.items())
     return is_closed and not any(before.count(quote) % 2 for quote in "\"'")
-
-
-def _explain_phrase(text: str, phrase: re.Match[str]) -> str:
-    """Return a message on a phrase that the language lacks, with the corrected claim."""
-    words = phrase.group()
-    signs = 'a claim has the signs > >= < <= == !=, and margins as in "a > b + 0.1"'
-    corrected = text
-    while (each := _find_phrase(corrected)) is not None:
-        sign = next(sign for pattern, sign in _PHRASES.items() if re.fullmatch(pattern, each.group()))
-        before, after = corrected[: each.start()].rstrip(), corrected[each.end() :].lstrip()
-        if sign == "best":
-            family = next((word for word in re.findall(r"\w+", before) if word in METRICS_AND_COSTS), None)
-            if family is None:
-                return (
-                    f"{signs}, got '{words}': compare a metric of two cells, or write best(METRIC) is LEVEL"
-                )
-            sign = "<" if METRICS_AND_COSTS[family].higher_is_better is False else ">"
-        elif sign == "+":
-            compared = re.findall(r"[<>]", re.sub(r"[\[(][^\])]*[\])]", "", before))
-            sign = f"{'-' if compared[-1:] == ['<'] else '+'} {each.group()[2:].strip()}"
-        corrected = f"{before} {sign} {after}".strip()
-    return f"{signs}, got '{words}': write {corrected}"
 
 
 _EXPECTED_FOR = {
@@ -369,21 +335,10 @@ class _ClaimParser(TokenReader):
             return MetricReference(start=word.start, end=word.end, word=word)
         index, selectors = self._bracketed(self._selectors)
         if self.token.kind == "[":
-            self._report_second_brackets(word.start)
+            raise self._error("expected one pair of brackets, as in bleu[10-20, mixer=sa]")
         return MetricReference(
             start=word.start, end=self._end(), word=word, index=index, selectors=selectors, bare=False
         )
-
-    def _report_second_brackets(self, start: int) -> None:
-        """Report a second pair of brackets after a metric.
-
-        The message suggests one pair with the contents of both.
-        """
-        text, second = self._faults.text, self.token
-        end = text.find("]", second.end)
-        inside = text[second.end : end if end >= 0 else len(text)]
-        one = f"{text[start : second.start].rstrip().removesuffix(']')}, {inside.strip()}]"
-        raise self._error(f"expected one pair of brackets: {one}")
 
     def set(self) -> LevelSet:
         """Parse `set = ( FACTOR | "[" levels "]" ) [ "except" "[" levels "]" ]`."""

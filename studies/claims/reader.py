@@ -24,7 +24,7 @@ from functools import partial
 from itertools import chain, permutations, product
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
-from ...errors import FaultCollector, nearest, nearest_hint
+from ...errors import FaultCollector, nearest_hint
 from ...grammar import RecipeError, lookup
 from ..catalog.metrics import (
     COSTS,
@@ -106,10 +106,6 @@ class Scope:
     def level(self, factor: str, name: str) -> Level:
         """Return the level called `name` of a factor; raise ValueError unless exactly one level matches."""
         return self._names[factor].find(name)
-
-    def has_level(self, factor: str, name: str) -> bool:
-        """Return whether exactly one level of a factor is called `name`."""
-        return self._names[factor].has(name)
 
     def select(self, named: Mapping[str, Level]) -> tuple[Cell, ...]:
         """Return the cells that have the levels in `named`.
@@ -502,8 +498,6 @@ class _Resolver:
         if len(found) == 1:
             return found[0]
         varying = self._scope.varying_factors(each.cell for each in found)
-        if corrected := self._with_factors(node, bound, varying):
-            raise self.fail(node, f"a level in brackets needs its factor: write {corrected}")
         ways = " and ".join(
             f"{factor} ({', '.join(map(level_text, levels))})" for factor, levels in varying.items()
         )
@@ -517,27 +511,6 @@ class _Resolver:
         if numbers and not self._over:
             message += f', or set over = "{numbers[0]}" and pick_by to let a metric choose'
         raise self.fail(node.word, message)
-
-    def _with_factors(
-        self, node: syntax.MetricReference, bound: Bindings, varying: Mapping[str, Sequence[Level]]
-    ) -> str:
-        """Return `max_length[mixer=sa]` for `max_length[sa]`, or "" if its brackets have no bare level.
-
-        A factor in `varying` without such a word, or with an ambiguous one, gets the nearest or first level.
-        """
-        words = {word: bound[word].text if word in bound else word for word in node.index}
-        levels = {factor: level_text(each[0]) for factor, each in varying.items()}
-        meant = dict[str, str]()
-        for factor, named in varying.items():
-            for word, name in words.items():
-                near = nearest(name, map(level_text, named))
-                if self._scope.has_level(factor, name):
-                    meant[factor] = word
-                elif near is not None and node.word.text not in CURRENCIES:
-                    meant.setdefault(factor, near)
-        written = {word.text: level.text for word, level in node.selectors}
-        items = ", ".join(f"{factor}={level}" for factor, level in (written | levels | meant).items())
-        return f"{node.word.text}[{items}]" if meant else ""
 
     def _quantities(self, node: syntax.MetricReference, bound: Bindings) -> tuple[Quantity | Picked, ...]:
         """Return a metric of all cells that its brackets select, which are some.
