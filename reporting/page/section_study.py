@@ -41,19 +41,12 @@ from ...studies.searches.words import goal_words, scheduler_words
 from ...studies.study import Study, find_study_file
 from ...studies.text.document import iter_leaves
 from ...studies.text.errors import StudyError, command_line
-from ...studies.text.toml_positions import KeyPath
 from ...studies.text.units import format_bytes, format_duration, format_reach, plural, si_prefix
 from ..recipes.display import show_recipe
 from ..snapshot import Snapshot
 
-_BESIDE_TRIALS = ("recipes", "factors", "cells", "decode")
-"""The parts of a study besides the settings of its trials."""
-
 _UNSET = {"null", "[]", "{}"}
 """The values of settings that are not set, as JSON text."""
-
-_OWN_FILES = ("task.corpus", "task.tokenizer")
-"""The keys that name the user's own files. A trial has facts about the files instead."""
 
 
 def question(inputs: Snapshot) -> Mapping[str, object] | None:
@@ -105,52 +98,30 @@ def _searched_titles(study: Study) -> Iterator[str]:
             yield (with_true_title(metric, settings)[0] if objective.name in METRICS else metric).title
 
 
-def settings(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return the settings of the study, each with all of its values and with its source.
+def settings(inputs: Snapshot) -> Mapping[str, object]:
+    """Return the settings of the study that have a value, each with its source.
 
-    A setting that no trial has is left out. A setting that some trials lack says which have it. The source
-    says where a value is from, and stands in
-    the study file. The seed, which is a factor, is left
-    out. The paths of the user's own files come first. If the study has a table [source], other parts with
-    sources follow: recipes, factors, cells and [decode]. If the study makes costs equal, the keys that say
-    how follow, and the sizes that were solved.
+    They are those of the study file, then the defaults. Facts about the user's own files follow, such as
+    their hashes. If the study makes costs equal, the keys that say how follow, and the sizes that were
+    solved. At the end is how a search chooses its points.
     """
-    every = [
-        dict(iter_leaves((), one.model_dump(mode="json", exclude={"seed"}))) for one in iter_settings(inputs)
-    ]
-    found: dict[KeyPath, dict[str, None]] = {}
-    for one in every:
-        for path, value in one.items():
-            # as JSON text, because a value may be a list, which is no key
-            found.setdefault(path, {})[json.dumps(value, ensure_ascii=False)] = None
-    found = {path: each for path, each in found.items() if each.keys() - _UNSET}
-    filled = inputs.study.template.texts
-    texts = {
-        ".".join(map(str, path)): [filled[path]]
-        if len(each) > 1 and path in filled
-        else [", ".join(map(_unquoted, each)) + _owners(path, every)]
-        if any(path not in one for one in every)
-        else list(map(_unquoted, each))
-        for path, each in found.items()
-    }
-    if inputs.study.own_corpus:
-        written = [each for each in inputs.study.source_sheet.settings if not each.is_default]
-        texts = {each.name: [each.text] for each in written if each.name.startswith(_OWN_FILES)} | texts
-    sourced = [each for each in inputs.study.source_sheet.settings if each.source]
-    others = {each.name: [each.text] for each in sourced if each.name.split(".")[0] in _BESIDE_TRIALS}
-    sources = {each.name: str(each.source) for each in sourced}
-    matched, searched = dict(_matched_settings(inputs.study)), dict(_search_settings(inputs.study))
-    sources |= dict.fromkeys(matched, "how costs are made equal") if sources else {}
-    sources |= dict.fromkeys(searched, "how the search chooses points") if sources else {}
-    return {"settings": texts | others | matched | searched, "sources": sources} if texts else None
+    study = inputs.study
+    sheet = [each for each in study.source_sheet.settings if each.text not in _UNSET]
+    own, matched, searched = (dict(find(study)) for find in (_own_facts, _matched_settings, _search_settings))
+    sources = {each.name: str(each.source) for each in sheet if each.source}
+    if sources:
+        sources |= dict.fromkeys(matched, "how costs are made equal")
+        sources |= dict.fromkeys(searched, "how the search chooses points")
+    texts = {each.name: [each.text] for each in sheet}
+    return {"settings": texts | own | matched | searched, "sources": sources}
 
 
-def _owners(path: KeyPath, every: Sequence[Mapping[KeyPath, Any]]) -> str:
-    """Return which trials have a setting that others lack, such as ` (with task.name = sort)`."""
-    named = (*path[:-1], "name")
-    names = dict.fromkeys(str(one[named]) for one in every if path in one and named in one)
-    owners = f"with {'.'.join(map(str, named))} = {' or '.join(names)}" if names else "in some trials"
-    return f" ({owners})"
+def _own_facts(study: Study) -> Iterator[tuple[str, list[str]]]:
+    """Yield facts about the user's own files, which a trial has in place of their paths."""
+    task = study.examples[0].settings.task.model_dump(mode="json") if study.own_corpus else {}
+    facts = {key: value for key, value in task.items() if isinstance(value, dict)}
+    for name, text in setting_texts({"task": facts}).items():
+        yield name, [text]
 
 
 def _matched_settings(study: Study) -> Iterator[tuple[str, list[str]]]:

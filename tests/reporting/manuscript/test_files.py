@@ -135,22 +135,6 @@ def test_the_appendix_says_how_a_search_chose_its_points(tmp_path):
     assert "null" not in appendix
 
 
-def test_the_appendix_says_which_task_has_a_setting_that_the_others_lack(kept, tmp_path):
-    pairs = {"name": "chomsky_hierarchy", "problem": "even_pairs", "label": "even pairs"}
-    text = study_text(
-        model={"recipe": "sa", "position": "none"},
-        task={"lengths": [2, 10], "test_lengths": [10]},
-        train={"curriculum": None},
-        factors={"mixer": None, "task": [pairs, "parity"], "seed": [0]},
-    )
-    (tmp_path / "tiny.toml").write_text(text, encoding="utf-8")
-    (tmp_path / "paper.toml").write_text('[paper]\nstudies = ["tiny.toml"]', encoding="utf-8")
-    files = paper_files(read_manuscript(tmp_path / "paper.toml", lambda place: kept))
-    appendix = files["appendix.tex"].decode().replace(r"\allowbreak{}", "")
-    assert r"\texttt{task.problem}~=~even\_pairs (with task.name = chomsky\_hierarchy);" in appendix
-    assert r"\texttt{task.test\_lengths}~=~{[}10];" in appendix
-
-
 @pytest.mark.parametrize(
     ("corpus", "words"),
     [("paradise-lost", "licence public domain"), ("text8", "licence CC BY-SA 3.0, GFDL")],

@@ -167,11 +167,11 @@ def test_failures_have_their_levels_and_reasons_whole_on_demand(read):
     ).replace("diskisfull", "disk is full").replace("atepoch8", " at epoch 8")
 
 
-def test_settings_have_defaults_and_holes(read):
+def test_settings_have_defaults_holes_and_the_levels_that_fill_them(read):
     text = " ".join(read.texts["settings"].split())
     assert "train.optimizer.betas[0.9, 0.999]" in text
-    assert "task.name{task}" in text
-    assert "seed" not in text
+    assert "model.recipe2 * ({mixer} >> ff(8))" in text
+    assert "factors.seed[0, 1, 2]" in text
 
 
 def test_settings_have_all_sources_that_the_study_gives(tmp_path):
@@ -290,7 +290,7 @@ def test_a_search_shows_its_dimensions_and_its_best_points(tmp_path):
     assert "A search of 20 points for the highest max_length" in texts["design"]
     assert "How far should a convolution see to learn addition?" in texts["question"]
     assert "19.0\n1\n1\nconv(k=7) >> ff(8)\n0.25" in texts["tables"]
-    assert "model.dropout0.25" in texts["settings"]
+    assert "search.space.dropoutreal(0.0, 0.5)" in texts["settings"]
 
 
 def test_a_point_is_shown_by_its_recipe_without_holes(tmp_path):
