@@ -24,7 +24,7 @@ from functools import partial
 from itertools import chain, permutations, product
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
-from ...errors import FaultCollector, nearest_hint
+from ...errors import FaultCollector, nearest, nearest_hint
 from ...grammar import RecipeError, lookup
 from ..catalog.metrics import (
     COSTS,
@@ -498,6 +498,9 @@ class _Resolver:
         if len(found) == 1:
             return found[0]
         varying = self._scope.varying_factors(each.cell for each in found)
+        for word, (factor, levels) in product(node.index, varying.items()):
+            if nearest(bound[word].text if word in bound else word, map(level_text, levels)) is not None:
+                raise self.fail(node, f"a level in brackets needs its factor, as in [{factor}={word}]")
         ways = " and ".join(
             f"{factor} ({', '.join(map(level_text, levels))})" for factor, levels in varying.items()
         )
