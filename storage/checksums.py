@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, ClassVar, Final, TypeVar
 import polars as pl
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from .errors import DamagedError, ForeignError, StoreError
+from .errors import DamagedError, ForeignError, StoreError, describe_faults
 from .files import read_regular
 from .rows import READ_VERSIONS, SCHEMA_VERSION
 
@@ -127,7 +127,6 @@ def _has_checksum(data: bytes) -> bool:
 
 _CHECKSUM: Final = re.compile(rb'\{\s*"checksum": "([0-9a-f]{64})"')
 _EMPTY: Final = re.compile(rb'\{\s*"checksum": "')
-_SHOWN_FAULTS: Final = 3
 
 _Schema = TypeVar("_Schema", bound="Record")
 
@@ -160,19 +159,10 @@ def decode_record(data: bytes, schema: type[_Schema]) -> _Schema:
     try:
         found = schema.model_validate_json(data)
     except ValidationError as error:
-        raise DamagedError(_describe(error)) from None
+        raise DamagedError(describe_faults(error)) from None
     if sealed is None and found.checksum:
         raise DamagedError("its checksum is in the wrong place")
     return found
-
-
-def _describe(error: ValidationError) -> str:
-    faults = [
-        f"{'.'.join(map(str, fault['loc'])) or 'record'}: {fault['msg'][:1].lower()}{fault['msg'][1:]}"
-        for fault in error.errors(include_url=False, include_context=False, include_input=False)
-    ]
-    more = f"; and {len(faults) - _SHOWN_FAULTS} more" if len(faults) > _SHOWN_FAULTS else ""
-    return "; ".join(faults[:_SHOWN_FAULTS]) + more
 
 
 def _digest(data: bytes) -> bytes:

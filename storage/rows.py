@@ -2,134 +2,65 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
-from datetime import datetime
-from typing import Annotated, Any, Final, NamedTuple, get_type_hints
+from dataclasses import asdict, dataclass
+from typing import Annotated, Final, NamedTuple, TypeVar, get_type_hints
 
 import polars as pl
+from pydantic import AwareDatetime, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic.dataclasses import dataclass as pydantic_dataclass
 
-from .errors import StoreError
-from .place import Layout, study_name_fault, trial_id_fault
+from .errors import StoreError, describe_faults
+from .place import study_name_fault, trial_id_fault
 
 _STATUSES: Final = ("done", "failed", "pruned")
-_NULLABLE: Final = (
-    *("reason", "commit", "torch_version", "cuda_version", "python_version"),
-    *("continued_from", "continued_after", "packed_steps"),
-)
-_BITS: Final = {pl.Int32(): 32, pl.Int64(): 64}
 
 
-def _type_faults(values: Mapping[str, object], schema: pl.Schema) -> list[str]:
-    return [
-        f"{name}: expected {expected}, got {value!r}"
-        for name, value in values.items()
-        if not (value is None and name in _NULLABLE) and (expected := _expected(value, schema[name]))
-    ]
+def _escaped(value: object) -> object:
+    return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
 
 
-def _expected(value: object, kind: pl.DataType) -> str | None:
-    if bits := _BITS.get(kind):
-        fits = type(value) is int and -(1 << bits - 1) <= value < 1 << bits - 1  # a bool does not fit
-        return None if fits else f"an integer of {bits} bits"
-    if isinstance(kind, pl.String):
-        return None if isinstance(value, str) else "a text"
-    if isinstance(kind, pl.Float64):
-        return None if isinstance(value, int | float) else "a number"
-    if isinstance(kind, pl.Datetime):
-        return None if isinstance(value, datetime) and value.tzinfo else "a time with a time zone"
-    is_metrics = isinstance(value, tuple) and all(
-        isinstance(pair, tuple)
-        and len(pair) == 2
-        and isinstance(pair[0], str)
-        and isinstance(pair[1], int | float)
-        for pair in value
-    )
-    return None if is_metrics else "pairs of a name and a number"
+Text = Annotated[str, BeforeValidator(_escaped)]
+"""A text. Characters that UTF-8 cannot encode are escaped."""
 
-
-def _semantic_faults(values: Mapping[str, object]) -> Iterator[str]:
-    yield from filter(None, (trial_id_fault(str(values["trial"])), study_name_fault(str(values["study"]))))
-    if isinstance(attempt := values["attempt"], int) and attempt < 0:
-        yield f"attempt: expected 0 or more, got {attempt}"
-    status, reason = values["status"], values["reason"]
-    if status not in _STATUSES:
-        yield f"status: expected one of {', '.join(_STATUSES)}, got {status!r}"
-    elif (status == "done") != (reason is None):
-        yield f"reason: expected none with status done, else a text; got {reason!r} with {status}"
-    for name in ("factors", "settings"):
-        if not _is_json_object(text := str(values[name])):
-            yield f"{name}: expected a JSON object, got {text!r}"
-
-
-def _is_json_object(text: str | None) -> bool:
-    try:
-        return text is not None and isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
-_JSON_TEXT: Final = r'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*"'
-_JSON_NUMBER: Final = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?"
-_JSON_PAIR: Final = rf"{_JSON_TEXT}: (?:{_JSON_TEXT}|{_JSON_NUMBER}|true|false|null)"
-_USUAL: Final = {
-    "trial": "^[0-9a-f]{16}$",
-    "study": "^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$",
-    "factors": rf"^\{{(?:{_JSON_PAIR}(?:, {_JSON_PAIR})*)?\}}$",
-}
-"""Patterns of nearly all values; others are checked one by one."""
-
-
-def check_stored_rows(layout: Layout, rows: pl.DataFrame) -> None:
-    """Raise `StoreError` if a row has values that activemem never writes.
-
-    Names, factors and missing values are checked. The settings in a row are long; the code that reads them
-    checks them.
-    """
-    usual = [pl.col(name).str.contains(_USUAL[name]) for name in rows.columns if name in _USUAL]
-    usual += [pl.col(name).is_not_null() for name in rows.columns if name not in {*_USUAL, *_NULLABLE}]
-    for row in rows.filter(~pl.all_horizontal(usual).fill_null(value=False)).iter_rows(named=True):
-        _check_stored_row(layout, row)
-
-
-def _check_stored_row(layout: Layout, row: Mapping[str, Any]) -> None:
-    trial, study, attempt = row["trial"], row["study"], row["attempt"]
-    faults = [*filter(None, (trial_id_fault(str(trial)), study_name_fault(str(study))))]
-    if "factors" in row and not _is_json_object(row["factors"]):
-        faults.append(f"factors: expected a JSON object, got {str(row['factors'])[:60]!r}")
-    may_lack = {*_NULLABLE, "trial", "study", "factors"}  # the last three were checked above
-    faults += [
-        f"{name}: expected a value, got none"
-        for name, value in row.items()
-        if value is None and name not in may_lack
-    ]
-    if faults:
-        place = layout.root / "trials"
-        if study_name_fault(str(study)) is None and trial_id_fault(str(trial)) is None:
-            own = layout.attempt_file("trials", study, trial, attempt)
-            place = own if own.is_file() else own.parent
-        raise StoreError(
-            f"{place}: {'; '.join(faults)}; this row was not written by activemem: move its file away"
-        )
-
-
-Int32 = Annotated[int, 32]
-OptionalInt32 = Annotated[int | None, 32]
-OptionalInt64 = Annotated[int | None, 64]
+OptionalText = Annotated[str | None, BeforeValidator(_escaped)]
+Int32 = Annotated[int, Field(ge=-(1 << 31), lt=1 << 31)]
+OptionalInt32 = Annotated[int | None, Field(ge=-(1 << 31), lt=1 << 31)]
+Int64 = Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)]
+OptionalInt64 = Annotated[int | None, Field(ge=-(1 << 63), lt=1 << 63)]
 
 _COLUMN_TYPES: Final = {
-    str: pl.String(),
-    str | None: pl.String(),
-    int: pl.Int64(),
+    Text: pl.String(),
+    OptionalText: pl.String(),
     Int32: pl.Int32(),
     OptionalInt32: pl.Int32(),
+    Int64: pl.Int64(),
     OptionalInt64: pl.Int64(),
     float: pl.Float64(),
-    tuple[tuple[str, float], ...]: pl.List(pl.Struct({"name": pl.String(), "value": pl.Float64()})),
-    datetime: pl.Datetime("us", "UTC"),
+    tuple[tuple[Text, float], ...]: pl.List(pl.Struct({"name": pl.String(), "value": pl.Float64()})),
+    AwareDatetime: pl.Datetime("us", "UTC"),
 }
+_STRICT: Final = ConfigDict(strict=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+_Row = TypeVar("_Row")
+
+
+def _raising_store_errors(row: type[_Row]) -> type[_Row]:
+    """Let a pydantic dataclass raise `StoreError` with what is wrong."""
+    check = row.__init__
+
+    def init(self: _Row, **values: object) -> None:
+        try:
+            check(self, **values)
+        except ValidationError as error:
+            raise StoreError(describe_faults(error)) from None
+
+    row.__init__ = init
+    return row
+
+
+@_raising_store_errors
+@pydantic_dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class TrialRow:
     """The row of one ended attempt at a trial.
 
@@ -145,61 +76,77 @@ class TrialRow:
     - `packed_steps` counts the `steps` that were taken together with other trials.
 
     Rows of earlier releases have no versions of torch, CUDA and Python, and only the "+" of the hash. Raise
-    `StoreError` with everything that is wrong.
+    `StoreError` with what is wrong.
     """
 
-    trial: str
+    trial: Text
     attempt: Int32
-    study: str
-    recipe: str
-    recipe_id: str
-    task: str
-    seed: int
-    status: str
-    reason: str | None = None
-    factors: str
-    settings: str
-    metrics: tuple[tuple[str, float], ...]
-    parameters: int
+    study: Text
+    recipe: Text
+    recipe_id: Text
+    task: Text
+    seed: Int64
+    status: Text
+    reason: OptionalText = None
+    factors: Text
+    settings: Text
+    metrics: tuple[tuple[Text, float], ...]
+    parameters: Int64
     flops: float
     epochs: Int32
-    steps: int
+    steps: Int64
     seconds: float
     peak_mib: float
-    version: str
-    commit: str | None = None
-    torch_version: str | None = None
-    cuda_version: str | None = None
-    python_version: str | None = None
-    continued_from: str | None = None
+    version: Text
+    commit: OptionalText = None
+    torch_version: OptionalText = None
+    cuda_version: OptionalText = None
+    python_version: OptionalText = None
+    continued_from: OptionalText = None
     continued_after: OptionalInt32 = None
     packed_steps: OptionalInt64 = None
-    device: str
-    host: str
-    started: datetime
-    finished: datetime
+    device: Text
+    host: Text
+    started: AwareDatetime
+    finished: AwareDatetime
 
     def __post_init__(self) -> None:
-        values = _values(self)
-        if faults := _type_faults(values, TRIALS) or list(_semantic_faults(values)):
+        if faults := list(_faults(self)):
             raise StoreError("; ".join(faults))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def _faults(row: TrialRow) -> Iterator[str]:
+    yield from filter(None, (trial_id_fault(row.trial), study_name_fault(row.study)))
+    if row.attempt < 0:
+        yield f"attempt: expected 0 or more, got {row.attempt}"
+    if row.status not in _STATUSES:
+        yield f"status: expected one of {', '.join(_STATUSES)}, got {row.status!r}"
+    elif (row.status == "done") != (row.reason is None):
+        yield f"reason: expected none with status done, else a text; got {row.reason!r} with {row.status}"
+    for name, text in (("factors", row.factors), ("settings", row.settings)):
+        if not _is_json_object(text):
+            yield f"{name}: expected a JSON object, got {text!r}"
+
+
+def _is_json_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+@_raising_store_errors
+@pydantic_dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class MetricRow:
     """One value of one metric, after `step` steps and in `epoch`.
 
-    The value may be infinite or NaN. Raise `StoreError` with everything that is wrong.
+    The value may be infinite or NaN. Raise `StoreError` with what is wrong.
     """
 
-    step: int
+    step: Int64
     epoch: Int32
-    name: str
+    name: Text
     value: float
-
-    def __post_init__(self) -> None:
-        if faults := _type_faults(_values(self), METRICS):
-            raise StoreError("; ".join(faults))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,14 +211,10 @@ def has_trial(trials: Iterable[str]) -> pl.Expr:
 
 def trial_frame(*rows: TrialRow) -> pl.DataFrame:
     """Return a frame with these rows of trials, in the given order."""
-    page = list[dict[str, object]]()
-    for row in rows:
-        values = _values(row)
-        for name, value in values.items():
-            if isinstance(value, str):  # escape the characters that UTF-8 cannot encode
-                values[name] = value.encode(errors="backslashreplace").decode()
-        values["metrics"] = [{"name": name, "value": float(value)} for name, value in row.metrics]
-        page.append(values)
+    page = [
+        {**asdict(row), "metrics": [{"name": name, "value": value} for name, value in row.metrics]}
+        for row in rows
+    ]
     return pl.DataFrame(page, schema=TRIALS, orient="row")
 
 
@@ -300,10 +243,6 @@ def _attempt_frame(row: TrialRow, columns: Mapping[str, object], schema: pl.Sche
     keys = (pl.lit(getattr(row, name), dtype=kind).alias(name) for name, kind in _ATTEMPT.items())
     frame = pl.DataFrame(columns, schema_overrides={name: schema[name] for name in columns})
     return frame.with_columns(keys).select(schema.names())
-
-
-def _values(row: TrialRow | MetricRow) -> dict[str, object]:
-    return {field.name: getattr(row, field.name) for field in fields(row)}
 
 
 SCHEMA_VERSION: Final = 2

@@ -251,8 +251,10 @@ def test_many_pages_cost_one_reading(server, store, monkeypatch):
 def test_only_files_that_are_new_are_opened(server, store, drawn, monkeypatch):
     get(server, STUDY)
     missing = next(trial for trial in drawn.trials if trial.id not in set(store.trials()["trial"]))
-    opened = []
-    monkeypatch.setattr(read, "check_stored_rows", lambda _, rows: opened.extend(rows["trial"]))
+    opened, add = [], read.LatestAttempts._add
+    monkeypatch.setattr(
+        read.LatestAttempts, "_add", lambda self, row: opened.append(row["trial"]) or add(self, row)
+    )
     write_end(store, missing, {"max_length": 1.0, "loss": 1.0})
     wait_for(server, "/", "studies", "20 of 36 trials done")
     assert opened == [missing.id]

@@ -113,7 +113,10 @@ def test_a_search_reads_each_row_once_however_many_points_it_has(store, notes, t
     readings, rows = [], []
     latest = store_module.read_latest
     monkeypatch.setattr(store_module, "read_latest", lambda *args: readings.append(args) or latest(*args))
-    monkeypatch.setattr(read_module, "check_stored_rows", lambda _, new: rows.extend(new["trial"]))
+    add = read_module.LatestAttempts._add
+    monkeypatch.setattr(
+        read_module.LatestAttempts, "_add", lambda self, row: rows.append(row["trial"]) or add(self, row)
+    )
     run(SHORT, store, notes, ["search.trials=2"])
     whole = len(readings)
     rows.clear()
