@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Any
+from typing import cast
 
 from ..engine.core.events import (
     ClaimedElsewhere,
@@ -27,6 +27,7 @@ from ..engine.core.events import (
 )
 from ..studies.resolve.trial import Trial
 from ..studies.schema.factors import level_name
+from ..studies.text.document import iter_leaves
 from ..studies.text.units import truncate
 from .contract import Setting, TrackedEnd, TrackedTable, TrackedTrial, Tracker
 
@@ -194,26 +195,20 @@ _NOT_IN_NAMES = re.compile(r"[^\w.=+-]+", re.ASCII)
 def tracked_trial(trial: Trial) -> TrackedTrial:
     """Return a trial as trackers expect it, with a flat mapping of its settings.
 
-    Settings have names such as `train.batch_size`; the levels of the trial are also settings.
+    Settings have names such as `train.batch_size`; the levels of the trial are also settings. Lists become
+    JSON text.
     """
     levels = {name: level_name(level) for name, level in trial.levels.items()}
     named = {**levels, "seed": str(trial.settings.seed)}
     words = _NOT_IN_NAMES.sub("_", ",".join(f"{name}={text}" for name, text in named.items()))
-    settings = dict(_flat("", trial.settings.model_dump(mode="json")))
+    settings = {
+        ".".join(map(str, path)): json.dumps(value) if isinstance(value, list) else cast("Setting", value)
+        for path, value in iter_leaves((), trial.settings.model_dump(mode="json"))
+        if value is not None
+    }
     return TrackedTrial(
         id=trial.id,
         study=trial.study,
         name=f"{words[:_MAX_NAME_LENGTH]}-{trial.id}",
         settings={**settings, **trial.levels, "seed": trial.settings.seed},
     )
-
-
-def _flat(prefix: str, values: Mapping[str, Any]) -> Iterator[tuple[str, Setting]]:
-    """Yield the dotted name and the value of every setting that is not None. Lists become JSON text."""
-    for name, value in values.items():
-        if isinstance(value, dict):
-            yield from _flat(f"{prefix}{name}.", value)
-        elif isinstance(value, list):
-            yield prefix + name, json.dumps(value)
-        elif value is not None:
-            yield prefix + name, value

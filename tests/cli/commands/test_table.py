@@ -10,9 +10,9 @@ from ...study_texts import study_text
 from ..store_factories import make_partial_store, store_outcome
 
 CSV_LOSSES = """\
-row,column,mean,deviation,n,published,status,note
-"sa(heads=1, head_width=4)",not,0.5,0.0,2,,done,
-"""
+row,column,value,spread,n,low,high,table,group,metric,status,spread_is,difference,difference_half_width,\
+is_significant,is_within,p,best,picked,published,unit,note
+"sa(heads=1, head_width=4)",not,0.5,0.0,2,"""
 
 
 def test_the_last_study_is_rendered_in_full_without_a_name(run, tiny, golden):
@@ -36,7 +36,7 @@ def test_one_table_in_the_format_that_is_asked_for(run, tiny):
         ("markdown", "Longest length"),
         ("latex", "% \\usepackage"),
         ("html", '<figure class="activemem-table" id="table4">'),
-        ("csv", "row,column,mean,"),
+        ("csv", "row,column,value,"),
     ],
 )
 def test_every_format_has_a_name_on_the_command_line_and_in_the_settings(run, tiny, monkeypatch, form, start):

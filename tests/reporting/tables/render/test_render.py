@@ -141,8 +141,10 @@ def test_a_program_reads_every_number_of_the_csv_back(tables: dict[str, Table]) 
     lines = list(csv.DictReader(io.StringIO(render(made, "csv"))))
     flat = [cell for row in made.cells for cell in row]
     estimates = [cell.estimate for cell in flat]
-    assert [line["mean"] for line in lines] == [repr(each.value) if each else "" for each in estimates]
-    assert [float(line["deviation"]) for line in lines if line["deviation"]] == [
+    assert [line["value"] and float(line["value"]) for line in lines] == [
+        each.value if each else "" for each in estimates
+    ]
+    assert [float(line["spread"]) for line in lines if line["spread"]] == [
         each.spread for each in estimates if each and each.spread is not None
     ]
     assert [int(line["n"]) for line in lines] == [cell.count for cell in flat]
