@@ -1,15 +1,13 @@
 """`pareto`: a dot for each cell, with cost and result as axes.
 
 A coloured line is the Pareto front. Dots on the front are filled, the others hollow. Each name is next to the
-last cell of its series. If possible, it covers neither dots nor lines.
+last cell of its series. If possible, it covers no dot and no other name.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from ...errors import nearest_hint
@@ -20,14 +18,7 @@ from ...studies.schema.factors import ABSENT, SEED, level_key
 from ...studies.schema.settings import Level
 from ..curves.cell_figure import FigureCells, SeriesFigure, grouped_values, interval_point, mean_interval
 from ..curves.curve import Content, Curve, Line, Panel, Point
-from ..curves.draw.panel import (
-    AXIS_COLOR,
-    PanelLayout,
-    Plot,
-    Rectangle,
-    layout_points,
-    place_labels,
-)
+from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, layout_points, place_labels
 from ..curves.draw.style import ACCENT, DIM, FAINT, INK, TEXT, TICK, crop_names, text_width
 from ..statistics.estimates import mean
 
@@ -35,6 +26,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _DOT = 3.5  # the size of a mark
+_PAPER = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.5}  # behind a name
 
 
 class ParetoFigure(SeriesFigure):
@@ -176,45 +168,19 @@ def _cell(plot: Plot, point: Point, *, best: bool) -> None:
     plot.mark((x, y), size=_DOT, face=INK if best else "white", edge=INK if best else DIM)
 
 
-def _line_obstacles(plot: Plot, content: Cloud) -> Iterator[Rectangle]:
-    front = [(plot.x(point.x), plot.y(point.y)) for point in content.front]
-    for (x, y), (next_x, next_y) in pairwise(front):
-        corner = (next_x, y) if content.steps == "post" else (x, next_y)
-        yield from _dotted((x, y), corner)
-        yield from _dotted(corner, (next_x, next_y))
-    for line in content.lines:
-        ends = [(plot.x(point.x), plot.y(point.y)) for point in line.points]
-        for start, end in pairwise(ends):
-            yield from _dotted(start, end)
-        for point, (x, _) in zip(line.points, ends, strict=True):
-            if point.low is not None and point.high is not None:
-                yield (x - 0.5, plot.y(point.low), x + 0.5, plot.y(point.high))
-
-
-def _dotted(start: tuple[float, float], end: tuple[float, float]) -> Iterator[Rectangle]:
-    count = max(int(math.dist(start, end) // 2), 1)
-    for number in range(count + 1):
-        x, y = (a + (b - a) * number / count for a, b in zip(start, end, strict=True))
-        yield (x - 1, y - 1, x + 1, y + 1)
-
-
 def _names(plot: Plot, content: Cloud) -> None:
     named = [line for line in content.lines if line.name]
     names = crop_names(line.name for line in named)
-    anchors = [(plot.x(line.points[-1].x), plot.y(line.points[-1].y)) for line in named]
-    dots = [(plot.x(point.x), plot.y(point.y)) for line in content.lines for point in line.points]
-    taken: list[Rectangle] = [(x - _DOT, y - _DOT, x + _DOT, y + _DOT) for x, y in dots]
-    taken += _line_obstacles(plot, content)
     spots = place_labels(
-        anchors,
+        [(plot.x(line.points[-1].x), plot.y(line.points[-1].y)) for line in named],
         [text_width(names[line.name], TEXT) for line in named],
         9.0,
-        obstacles=taken,
-        bounds=(0, 0, plot.width + plot.layout.right, plot.height),
+        dots=[(plot.x(point.x), plot.y(point.y)) for line in content.lines for point in line.points],
+        bounds=(plot.width + plot.layout.right, plot.height),
     )
-    for line, spot in zip(named, spots, strict=True):
+    for line, (x, y, side) in zip(named, spots, strict=True):
         weight = "bold" if line.accent else "normal"
-        plot.write(spot.x, spot.y, names[line.name], ha=spot.side, weight=weight)
+        plot.write(x, y, names[line.name], ha=side, weight=weight, bbox=_PAPER)
 
 
 CURVE = ParetoFigure

@@ -146,27 +146,17 @@ def _ticks(locator: Locator, low: float, high: float) -> list[float]:
     ]
 
 
-Rectangle = tuple[float, float, float, float]
-"""Left, bottom, right, top."""
-
-_AROUND = tuple(
-    (distance * math.cos(angle), distance * math.sin(angle))
-    for distance in (5.0, 10.0, 16.0, 23.0)
-    for angle in (math.radians(degrees) for degrees in (0, 180, 90, 270, 35, -35, 145, -145))
+_BESIDE = (
+    (-5.0, 0.0, "right"),
+    (5.0, 9.0, "left"),
+    (5.0, 0.0, "left"),
+    (-5.0, -9.0, "right"),
+    (5.0, -9.0, "left"),
+    (-5.0, 9.0, "right"),
 )
-"""Label positions around a point: right, left, above, below, then between these, then farther away."""
+"""The offsets of a label from its point, each with the text's alignment, in the order of preference."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelPosition:
-    """The position of a label beside its point.
-
-    `x` and `y` are the middle of the text's edge that is named by `side`, or of the whole text for `center`.
-    """
-
-    x: float
-    y: float
-    side: str  # left, center or right: the text's alignment
+_DOT_RADIUS = 3.5
 
 
 def spread_labels(preferred: Sequence[float], height: float, low: float, high: float) -> list[float]:
@@ -197,49 +187,30 @@ def place_labels(
     widths: Sequence[float],
     height: float,
     *,
-    obstacles: Sequence[Rectangle],
-    bounds: Rectangle,
-) -> list[LabelPosition]:
-    """Return a position for the label of each anchor point.
+    dots: Sequence[tuple[float, float]],
+    bounds: tuple[float, float],
+) -> list[tuple[float, float, str]]:
+    """Return the position and the alignment of a label beside each anchor point.
 
-    Labels avoid obstacles and each other, and stay within bounds if possible.
+    Labels avoid dots and each other, and stay between 0 and the width and height in `bounds`, if possible.
     """
-    full = list(obstacles)
-    spots = []
+    from matplotlib.transforms import Bbox  # noqa: PLC0415 -- slow to load, and data do without it
+
+    size, area = 2 * _DOT_RADIUS, Bbox.from_bounds(0, 0, *bounds)
+    taken = [Bbox.from_bounds(x - _DOT_RADIUS, y - _DOT_RADIUS, size, size) for x, y in dots]
+    spots: list[tuple[float, float, str]] = []
     for (x, y), width in zip(anchors, widths, strict=True):
-        options = [_candidate(x + dx, y + dy, width, height, dx) for dx, dy in _AROUND]
-        # the weights make labels stay within bounds first, then avoid overlaps, then stay near their points
-        costs = [
-            _outside(box, bounds) * 100 + sum(_overlap(box, other) for other in full) + rank * 0.8
-            for rank, (_, box) in enumerate(options)
-        ]
-        spot, box = options[costs.index(min(costs))]
-        spots.append(spot)
-        full.append(box)
+        options: list[tuple[int, int, Bbox]] = []
+        for rank, (dx, dy, side) in enumerate(_BESIDE):
+            left = x + dx - {"left": 0.0, "center": width / 2, "right": width}[side]
+            box = Bbox.from_bounds(left, y + dy - height / 2, width, height)
+            is_outside = not all(area.contains(*corner) for corner in (box.min, box.max))
+            options.append((sum(map(box.overlaps, taken)) + is_outside, rank, box))
+        _, rank, box = min(options, key=lambda option: option[:2])
+        dx, dy, side = _BESIDE[rank]
+        spots.append((x + dx, y + dy, side))
+        taken.append(box)
     return spots
-
-
-def _candidate(
-    x: float, y: float, width: float, height: float, toward: float
-) -> tuple[LabelPosition, Rectangle]:
-    """Return a label position beside the point x, y, and the rectangle of the label.
-
-    The label is right of the point if `toward` is positive, left if negative, else centred.
-    """
-    side = "center" if abs(toward) < 0.1 else "left" if toward > 0 else "right"
-    left = x - {"left": 0.0, "center": width / 2, "right": width}[side]
-    return LabelPosition(x=x, y=y, side=side), (left, y - height / 2, left + width, y + height / 2)
-
-
-def _overlap(one: Rectangle, other: Rectangle) -> float:
-    width = min(one[2], other[2]) - max(one[0], other[0])
-    height = min(one[3], other[3]) - max(one[1], other[1])
-    return width * height if width > 0 and height > 0 else 0.0
-
-
-def _outside(one: Rectangle, bounds: Rectangle) -> float:
-    over = (bounds[0] - one[0], bounds[1] - one[1], one[2] - bounds[2], one[3] - bounds[3])
-    return sum(max(each, 0.0) for each in over)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

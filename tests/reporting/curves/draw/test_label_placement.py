@@ -35,6 +35,7 @@ def test_more_names_than_there_is_room_for_share_it():
 
 
 def test_names_in_a_plane_keep_off_each_other():
-    first, second = place_labels([(50, 50), (52, 50)], [30, 30], 9, obstacles=[], bounds=(0, 0, 100, 100))
-    assert (first.side, first.y) == ("left", 50)
-    assert (second.side, second.y) != (first.side, first.y)
+    places = [(50, 50), (52, 50)]
+    first, second = place_labels(places, [30, 30], 9, dots=places, bounds=(100, 100))
+    assert first == (45, 50, "right")
+    assert second == (57, 59, "left")
