@@ -357,7 +357,9 @@ def _check_tables(diagnostics: Diagnostics) -> None:
     for name in data:
         is_feature = name in EXPANSIONS and find_expansion(name).table is not None
         if name not in TABLES and not is_feature:
-            owner = next((table for table, each in KEY_OWNERS.items() if name in each.keys_of_table()), None)
+            owner = next(
+                (table for table, each in [*KEY_OWNERS.items()] if name in each.keys_of_table()), None
+            )
             is_key = owner is not None and not isinstance(data[name], Mapping | list)
             if name in FORMER_TABLES:
                 place = f"; {FORMER_TABLES[name]}"

@@ -25,26 +25,13 @@ _REPORTED = re.compile(
     r"(?P<what>.*) \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)", re.DOTALL
 )
 
-_UNCLOSED_QUOTE = re.compile(r"^[^\"'#\n]*=\s*('(?!'')[^'\n]*)$", re.MULTILINE)
+_UNCLOSED_QUOTE = re.compile(r"""^[^"'#\n]*=\s*("(?!"")[^"\n]*|'(?!'')[^'\n]*)$""", re.MULTILINE)
 
-_UNCLOSED = "this text has no closing quote"
+_INVALID = "Invalid value"
 
 _BEHIND_A_VALUE = "Expected newline or end of document after a statement"
 
-_HINTS = [
-    (r"true|yes|on", "expected true or false, got {got}: write true"),
-    (r"false|no|off", "expected true or false, got {got}: write false"),
-    (r"none|null|nil", "expected a value, got {got}: to set no value, remove the key"),
-    (
-        r"[\d.,_' +-]+(e[+-]?[\d.]*)?",
-        "expected a number, got {got}: numbers look like 10000, 0.5 or 1e-3",
-    ),
-    (r"\(.*", "expected a value, got {got}: write a list in brackets, such as [2, 4]"),
-    ("[“”„‘’«].*", 'expected a value, got {got}: write a text in straight quotes, such as "name"'),
-    (r".*[\"'].*", "expected one value, got {got}"),
-    (r".+", 'expected a value, got {got}: a text needs quotes, "{got}"'),
-]
-"""Patterns of unquoted values in lower case, each with its message; the first match counts."""
+_BEFORE_UNQUOTED = re.compile(r"[^=\n]*=[ \t]*(?=[^\s\"'\[{])")
 
 
 def _syntax_fault(text: str, error: str) -> StudyFault:
@@ -52,48 +39,25 @@ def _syntax_fault(text: str, error: str) -> StudyFault:
     match = _REPORTED.fullmatch(error)
     what = match["what"] if match else error
     if unclosed := _UNCLOSED_QUOTE.search(text):
-        return fault_at(text, unclosed.span(1), f"TOML: {_UNCLOSED}")
+        return fault_at(text, unclosed.span(1), "TOML: this text has no closing quote")
     if match is None or match["line"] is None:
         return fault_at(text, (len(text.rstrip()), len(text.rstrip()) + 1), f"TOML: {what}")
     first = sum(len(line) + 1 for line in text.split("\n")[: int(match["line"]) - 1])
     start = first + int(match["column"]) - 1
-    span, message = _explain(text, first, start, what)
-    return fault_at(text, span, f"TOML: {message}")
+    span, ends = (start, start + 1), ",]}#"
+    if text[start : start + 1] == "\n" and what != _INVALID:  # the fault is in the line that ends here
+        span = (first, start)
+    elif what == _BEHIND_A_VALUE and (before := _BEFORE_UNQUOTED.match(text, first)):
+        span, ends, what = (before.end(), start), "#", _INVALID
+    if what == _INVALID:
+        end = _value_end(text, span[0], ends)
+        forms = 'a number, true or false, a list in brackets, or a text in "quotes"'
+        got = truncate(text[span[0] : end], MAX_QUOTED) or "nothing"
+        span, what = (span[0], max(end, span[1])), f"expected {forms}, got {got}"
+    return fault_at(text, span, f"TOML: {what}")
 
 
-def _explain(text: str, first: int, start: int, what: str) -> tuple[Span, str]:
-    """Return a clearer message and a better position for an error of tomllib.
-
-    `first` is the start of the line, and `what` is tomllib's message.
-    """
-    span, message, found = (start, start + 1), what, text[start : start + 1]
-    if what == "Cannot overwrite a value":  # tomllib reports the end of the line
-        span, message = (first, start), "this key was set before"
-    elif what == "Invalid value":
-        end = _value_end(text, start)
-        span, message = (start, max(end, start + 1)), _expected_value(text[start:end])
-    elif what == "Illegal character '\\n'":
-        span, message = (max(text.rfind('"', first, start), first), start), _UNCLOSED
-    elif found == "\n" and what in {"Unclosed inline table", "Invalid initial character for a key part"}:
-        message = "a table in braces must end on its line: expected }"
-    elif found.strip() and what == "Unclosed array":
-        message = "expected a comma between two values of a list, or ] at its end"
-    elif twice := re.fullmatch(r"Cannot declare \((.*?),?\) twice", what):
-        names = ".".join(re.findall(r"'([^']*)'", twice[1]))
-        span, message = (first, start + 1), f"the table [{names}] occurs twice: keep one of the two"
-    elif what == _BEHIND_A_VALUE:
-        value = re.compile(r"[^=\n]*=\s*").match(text, first)
-        quote = "" if value is None else text[value.end() : value.end() + 1]
-        if value is not None and quote and text[start - 1] == quote and quote in "\"'":
-            other = "'" if quote == '"' else '"'
-            message = f"this {quote} ends the text: write a text with {quote} in it between two {other}"
-        elif value is not None and value.end() < start and quote not in "\"'[{":
-            span = (value.end(), _value_end(text, value.end(), ends="#"))
-            message = _expected_value(text[slice(*span)])
-    return span, message
-
-
-def _value_end(text: str, start: int, ends: str = ",]}#") -> int:
+def _value_end(text: str, start: int, ends: str) -> int:
     """Return where an unquoted value ends. It ends before the first character in `ends` outside brackets."""
     line = text[start:].split("\n", 1)[0]
     depth = 0
@@ -102,17 +66,6 @@ def _value_end(text: str, start: int, ends: str = ",]}#") -> int:
             return start + len(line[:position].rstrip())
         depth += (character in "([{") - (character in ")]}")
     return start + len(line.rstrip())
-
-
-def _expected_value(got: str) -> str:
-    """Return the error message for an invalid value, such as a text without quotes.
-
-    The message says what to write instead.
-    """
-    for pattern, message in _HINTS:
-        if re.fullmatch(pattern, got.lower()):
-            return message.format(got=truncate(got, MAX_QUOTED))
-    return "expected a value, got nothing"
 
 
 @dataclass(frozen=True, kw_only=True)

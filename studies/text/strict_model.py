@@ -418,7 +418,7 @@ def _unknown_key_hint(key: str, table: type[BaseModel], value: object) -> str:
         return f"; write {what} in {listed(owners, 'or')}, as in {owners[0]} = {{ {synonym} = … }}"
     if key.lower() in ELSEWHERE:
         return f"; {ELSEWHERE[key.lower()]}"
-    tables = [name for name, model in KEY_OWNERS.items() if synonym in model.keys_of_table()]
+    tables = [name for name, model in [*KEY_OWNERS.items()] if synonym in model.keys_of_table()]
     if tables and not near_hint(key, fields):
         return f"; write {'it' if synonym == key else synonym} in [{tables[0]}]"
     return nearest_hint(key, fields)
