@@ -6,14 +6,13 @@ every block, because masks of padding are exact.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from ...blocks import Model
-from ...studies.resolve.data_fit import group_by_length
 from .base import on_device, scored_on_device
 
 
@@ -44,12 +43,24 @@ def iter_pieces(inputs: Tensor, end: int) -> Iterator[Pieces]:
     begins[:, 0] = True
     symbols, starts = inputs.flatten(), begins.flatten().nonzero().squeeze(1)
     lengths = torch.diff(starts, append=torch.tensor([symbols.numel()]))
-    for chosen in group_by_length(lengths.tolist()):
+    for chosen in _group_by_length(lengths.tolist()):
         own = lengths[chosen]
         places = starts[chosen, None] + torch.arange(int(own.max()))
         places = places.clamp(max=symbols.numel() - 1)
         pieces = Pieces(symbols[places], own, places)
         yield pieces._replace(inputs=pieces.inputs.where(pieces.valid, 0))
+
+
+def _group_by_length(lengths: Sequence[int]) -> list[list[int]]:
+    """Group sequences of similar length; return their indices.
+
+    The sequences of a group are padded together. The longest sequence of a group is less than twice as long
+    as the shortest, so less than half of a group is padding.
+    """
+    groups: dict[int, list[int]] = {}
+    for index, length in enumerate(lengths):
+        groups.setdefault((length - 1).bit_length(), []).append(index)
+    return list(groups.values())
 
 
 def nll_of_documents(

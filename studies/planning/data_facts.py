@@ -9,7 +9,7 @@ from ..catalog.datasets import Corpus, Dataset, ParallelCorpus, Treebank, requir
 from ..catalog.tasks import LabelledSettings, TaskSettings
 from ..own_data.cells import quoted
 from ..own_data.summary import CorpusSummary
-from ..resolve.data_fit import separated_padding, train_lengths
+from ..resolve.data_fit import train_lengths
 from ..schema.settings import TrialSettings
 from ..study import Study
 from ..text.units import format_bytes, plural
@@ -44,7 +44,6 @@ def find_data_facts(study: Study, all_settings: Iterable[TrialSettings], locate:
     splits = ", ".join(f"{split} {count:,}" for split, count in summary.rows.items())
     facts += [f"{total}: {splits}", *_classes(summary), *summary.notes]
     facts += dict.fromkeys(_lengths(by_task.values(), summary))
-    facts += dict.fromkeys(filter(None, (separated_padding(each, summary) for each in by_task.values())))
     return DataFacts(facts=tuple(facts), warnings=summary.warnings)
 
 

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import math
-import random
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, pairwise
 
-from ..catalog.own_corpora import OwnDocuments
 from ..catalog.tasks import LabelledSettings, LanguageModelSettings, TranslationSettings
 from ..own_data.summary import MIN_PIECES, CorpusSummary
 from ..schema.settings import TrialSettings
@@ -75,52 +70,6 @@ def _lengths(read: Sequence[int], whole: Sequence[int], long: int, *, cut: bool)
         mean=sum(read) / len(read) if read else 0.0,
         shortest_of_all=min((length for length in whole if length > 1), default=0),
     )
-
-
-def group_by_length(lengths: Sequence[int]) -> list[list[int]]:
-    """Group sequences of similar length; return their indices.
-
-    The sequences of a group are padded together. The longest sequence of a group is less than twice as long
-    as the shortest, so less than half of a group is padding.
-    """
-    groups: dict[int, list[int]] = {}
-    for index, length in enumerate(lengths):
-        groups.setdefault((length - 1).bit_length(), []).append(index)
-    return list(groups.values())
-
-
-_BYTES_PER_TOKEN = 4
-"""The assumed number of bytes of a token that is not a character."""
-
-_BATCHES = 64  # batches that are drawn to estimate the padding
-
-
-def separated_padding(settings: TrialSettings, summary: CorpusSummary) -> str:
-    """Return a sentence on the share of padding with `separate_documents`.
-
-    Return "" without this key. With `separate_documents`, rows are cut where documents end, and the pieces
-    are padded. The share of padding is estimated from the sizes of the documents.
-    """
-    task, rows = settings.task, settings.train.batch_size // settings.train.accumulate or 1
-    if not isinstance(task, LanguageModelSettings) or not task.separate_documents:
-        return ""
-    assert isinstance(task.corpus, OwnDocuments), "separate documents are a user's own"
-    size, words = (1, "") if task.tokens == "characters" else (_BYTES_PER_TOKEN, ", at 4 bytes a token")
-    draw, context, pieces = random.Random(0), task.context, list[list[int]]()
-    weights = [source.weight for source in task.corpus.sources]
-    for weight, lengths in zip(weights, summary.lengths["characters"], strict=True):
-        ends = list(accumulate(-(-(length - 1) // size) + 1 for length in lengths))
-        for _ in range(math.ceil(weight / sum(weights) * rows * _BATCHES)):
-            start = draw.randrange(max(1, ends[-1] // context)) * context
-            cuts = ends[bisect_right(ends, start) : bisect_left(ends, start + context)]
-            pieces.append([stop - begin for begin, stop in pairwise([start, *cuts, start + context])])
-    draw.shuffle(pieces)
-    computed = 0
-    for place in range(0, len(pieces), rows):
-        found = list(chain.from_iterable(pieces[place : place + rows]))
-        computed += sum(len(group) * max(found[each] for each in group) for group in group_by_length(found))
-    share = 1 - len(pieces) * context / computed
-    return f"rows are cut at document ends; about {100 * share:.0f} % of a step is padding{words}"
 
 
 def data_faults(settings: TrialSettings, summary: CorpusSummary) -> Iterator[str]:

@@ -7,8 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from activemem import StudyError, load_study
-from activemem.storage import Store
-from activemem.studies import Trial, load_recorded_study, make_plan
+from activemem.studies import Trial, load_recorded_study
 from activemem.studies.catalog import HeldOutFractions
 
 from ...study_texts import study_text
@@ -129,20 +128,6 @@ def test_a_text_of_lines_has_no_documents_to_separate(folder, golden):
     (folder / "my.txt").write_text("a line of words\n" * 200, encoding="utf-8")
     (message,) = told(folder, {"path": "my.txt"}, batching="packed", separate_documents=True)
     golden(message)
-
-
-@pytest.mark.parametrize("tokens", ["characters", "byte_bpe"])
-def test_a_plan_shows_the_padding_of_separate_documents(folder, tokens, golden):
-    task = {"batching": "packed", "tokens": tokens, "context": 32}
-    joined, separate = (
-        study(folder, {"documents": "shards"}, **task, separate_documents=each) for each in (False, True)
-    )
-    shown = [make_plan(each, Store(folder / "results")).data.facts for each in (joined, separate)]
-    (text,) = set(shown[1]) - set(shown[0])
-    found = re.fullmatch(r".*\b(\d+) % .* padding(.*)", text)
-    assert found is not None
-    assert 0 < int(found[1]) < 50
-    golden(found[2])
 
 
 def test_a_shard_may_be_larger_than_the_limit_for_files_read_as_a_whole(folder, monkeypatch):
