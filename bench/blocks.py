@@ -75,28 +75,25 @@ def convolutions(width: int, k: int, length: int, *, batch: int = BATCH) -> None
 
 
 def attentions(text: str, length: int, *, batch: int = BATCH, width: int = 128) -> None:
-    """Compare torch's fused kernel, plain products and tiles for a block's heads."""
+    """Compare plain products with torch's fused kernel, or with tiles if the block has a window."""
     block = build_block(parse_block(text), Context(config=configure(d_model=width, causal=True, dropout=0.0)))
     initialise(block, torch.Generator().manual_seed(0))
     x = torch.randn(batch, length, width, requires_grad=True)
 
-    def by(unfused: int, whole: int) -> Callable[[], Tensor]:
-        """Return a function that runs the block with these values of two limits of the attention code.
-
-        Up to `unfused` keys, and up to `whole` scores per query, attention is computed by plain products.
-        """
+    def by(**limits: int) -> Callable[[], Tensor]:
+        """Return a function that runs the block with other limits of the attention code."""
 
         def step() -> Tensor:
-            with (
-                patch.object(attention, "MAX_UNFUSED_LENGTH", unfused),
-                patch.object(window_attention, "MAX_UNFUSED_LENGTH", unfused),
-                patch.object(window_attention, "MAX_WHOLE_SCORES", whole),
-            ):
+            module = window_attention if "span" in text else attention
+            with patch.multiple(module, **limits):
                 return block(x)
 
         return step
 
-    ways = {"products": by(ALL, ALL), "fused": by(0, ALL)} | ({"tiles": by(ALL, 0)} if "span" in text else {})
+    if "span" in text:
+        ways = {"products": by(MAX_WHOLE_SCORES=ALL), "tiles": by(MAX_WHOLE_SCORES=0)}
+    else:
+        ways = {"products": by(MAX_UNFUSED_LENGTH=ALL), "fused": by(MAX_UNFUSED_LENGTH=0)}
     found = median_ms({"ours": lambda: block(x), **ways}, [x, *block.parameters()])
     report(f"{text} L {length} batch {batch}", found)
 

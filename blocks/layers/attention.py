@@ -29,7 +29,13 @@ from .window_attention import (
     split_heads,
     uniform_linear,
 )
-from .windows.pieces import MAX_UNFUSED_BF16_LENGTH, MAX_UNFUSED_LENGTH, capped
+from .windows.pieces import capped
+
+MAX_UNFUSED_LENGTH = 64
+"""The number of keys up to which a CPU uses plain products and keeps their weights."""
+
+MAX_UNFUSED_BF16_LENGTH = 512
+"""The same limit under autocast on a CPU, whose fused kernel takes up to five times as long in bf16."""
 
 
 @register_block("sa")

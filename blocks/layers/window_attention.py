@@ -16,18 +16,14 @@ from ...grammar.vocabulary.attention import Window
 from ..core.block import Block, Context
 from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, Linear, WeightRole, roles
-from ..core.operations import are_operations_rewritten, without_autocast
+from ..core.operations import are_operations_rewritten
 from .windows.pieces import (
-    MAX_UNFUSED_BF16_LENGTH,
-    MAX_UNFUSED_LENGTH,
     Kept,
     QueryChunk,
     WindowForm,
     WindowInputs,
-    can_be_fused,
     iter_chunks,
     masked_score,
-    window_fused,
     window_products,
 )
 from .windows.tiles import window_tiles
@@ -206,18 +202,9 @@ def compute_window(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Te
     if given.q.device.type in ("cpu", "meta") and not are_operations_rewritten():
         most_scores = max(piece.key_count for piece in form.pieces) + given.num_extra  # scores of any query
         lowered = given.q.device.type == "cpu" and torch.is_autocast_enabled("cpu")
-        most_unfused = MAX_UNFUSED_BF16_LENGTH if lowered else MAX_UNFUSED_LENGTH
-        if given.k.shape[2] > most_unfused and can_be_fused(form, given, kept):
-            return _fused_in_float32(form, given) if lowered else window_fused(form, given)
         if not form.cap and most_scores > MAX_WHOLE_SCORES and not lowered:
             return window_tiles(form, given, kept)
     return window_products(form, given, kept)
-
-
-def _fused_in_float32(form: WindowForm, given: WindowInputs) -> Tensor:
-    with without_autocast(given.q.device):
-        full = given._replace(q=given.q.float(), k=given.k.float(), v=given.v.float())
-        return window_fused(form, full).to(given.v.dtype)
 
 
 def build_window_attention(

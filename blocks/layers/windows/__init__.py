@@ -1,7 +1,7 @@
 """Attention within a window, computed by several methods with equal results.
 
 - `pieces` defines the arguments, and computes the definition by plain products, on any device and under any
-  transformation. On a CPU torch's fused attention only supports scores by content.
+  transformation.
 - `tiles` works on a CPU in pieces that stay in the cache, with its own backward pass.
 """
 

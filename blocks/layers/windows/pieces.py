@@ -1,8 +1,7 @@
 """Attention within a window: its inputs, and its plain computation.
 
 A distance is measured from a query back to a key, negative for keys to its right. The plain computation uses
-matrix products, which work on any device and in any transformation; torch's fused attention keeps a sum for
-each query instead of its weights.
+matrix products, which work on any device and in any transformation.
 """
 
 from __future__ import annotations
@@ -17,12 +16,6 @@ from torch.nn import functional
 
 CHUNK_LENGTH = 128
 """The number of queries in a piece."""
-
-MAX_UNFUSED_LENGTH = 64
-"""The number of keys up to which a CPU uses plain products and keeps their weights."""
-
-MAX_UNFUSED_BF16_LENGTH = 512
-"""The same limit under autocast on a CPU, whose fused kernel takes up to five times as long in bf16."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,44 +238,3 @@ def _values(form: WindowForm, given: WindowInputs, weights: Tensor, piece: Query
 def capped(scores: Tensor, cap: float) -> Tensor:
     """Return c tanh(s / c) for scores s and a cap c; a cap of 0 leaves the scores unchanged."""
     return cap * torch.tanh(scores / cap) if cap else scores
-
-
-def can_be_fused(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> bool:
-    """Return whether fused kernels can compute this window attention.
-
-    They support no distance vectors, fading, extra keys, cap or dropout, nor queries that see nothing.
-    """
-    beside = (given.vectors, given.fading, given.extra_keys)
-    return not (form.cap or form.first_sees_nothing or kept) and all(each is None for each in beside)
-
-
-def window_fused(form: WindowForm, given: WindowInputs) -> Tensor:
-    """Return the output for each query, (heads, batch, queries, head_width), by a fused kernel.
-
-    The output is zero for a query that only sees masked keys.
-    """
-    q, k, v = (each.transpose(0, 1) for each in (given.q, given.k, given.v))
-    found = [
-        functional.scaled_dot_product_attention(
-            q[:, :, piece.start - given.past : piece.stop - given.past],
-            k[:, :, piece.key_start : piece.key_stop],
-            v[:, :, piece.key_start : piece.key_stop],
-            attn_mask=_visible(piece, given),
-            scale=1.0,
-        ).transpose(1, 2)
-        for piece in form.pieces
-    ]
-    return (found[0] if len(found) == 1 else torch.cat(found, 1)).permute(2, 0, 1, 3)
-
-
-def _visible(piece: QueryChunk, given: WindowInputs) -> Tensor:
-    """Return a mask of the keys that each query sees, (queries, keys) or (batch, 1, queries, keys)."""
-    queries, keys = (
-        torch.arange(*ends, device=given.q.device)
-        for ends in ((piece.start, piece.stop), (piece.key_start, piece.key_stop))
-    )
-    distances = queries[:, None] - keys
-    visible = (distances >= piece.min_distance) & (distances <= piece.max_distance)
-    if given.mask is None:
-        return visible
-    return visible & given.mask[:, None, None, piece.key_start : piece.key_stop]

@@ -5,8 +5,7 @@ import torch
 from torch.nn import functional
 
 from activemem.blocks.core import Dropout
-from activemem.blocks.layers import attend
-from activemem.blocks.layers.windows import MAX_UNFUSED_LENGTH
+from activemem.blocks.layers import attend, attention
 
 NEEDS_A_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 NONE = Dropout(0.0)
@@ -32,7 +31,7 @@ def with_gradients(compute, given):
     return y, *torch.autograd.grad(y.square().sum(), given)
 
 
-@pytest.mark.parametrize("length", [5, MAX_UNFUSED_LENGTH + 1])
+@pytest.mark.parametrize("length", [5, attention.MAX_UNFUSED_LENGTH + 1])
 def test_a_gpu_computes_attention_by_products_within_a_vmap_alone(length, monkeypatch):
     given, fused = numbers(length), []
     expected = with_gradients(each_alone, given)
