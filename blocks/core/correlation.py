@@ -5,8 +5,7 @@ fewer products: circular correlation is multiplication frequency by frequency (t
 of the frequencies determine the others. So inputs and weights are multiplied at N / 2 complex numbers, not at
 each pair of a position and a tap. A complex product takes three real ones (Gauss). The transforms are
 products with small fixed matrices. They grow with the square of the length, so a long sequence is cut into
-tiles that overlap by the taps (overlap-save, Stockham 1966). Where oneDNN is faster than MKL, it multiplies
-the tiles, as one convolution with a group for each product.
+tiles that overlap by the taps (overlap-save, Stockham 1966).
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ GAIN_BESIDE_FASTER_CONVOLUTIONS = 2.0
 GAIN_OF_TILES = 1.5
 """The additional factor for tiles, which must be cut out of the inputs and joined again."""
 
-GAIN_OF_TILES_BY_ONEDNN = 2.5
-"""The whole factor for tiles that torch's convolutions multiply: they are as fast there as direct ones."""
+GAIN_OF_TILES_BESIDE_FASTER_CONVOLUTIONS = 2.5
+"""The whole factor for tiles in single precision where torch's convolutions use wider vectors."""
 
 LEAST_PRODUCTS = 2**19
 """The minimum number of products; with fewer, call overhead dominates."""
@@ -100,8 +99,8 @@ def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
     if slid < LEAST_PRODUCTS or x.dtype not in _DTYPES or not are_on_cpu(x, weight):
         return None
     tiles = () if is_transformed() else TILES
-    fast_convolutions = x.dtype == torch.bfloat16 or onednn_has_wider_vectors()
-    gain = GAIN_BESIDE_FASTER_CONVOLUTIONS if fast_convolutions else GAIN
+    wider = onednn_has_wider_vectors()
+    gain = GAIN_BESIDE_FASTER_CONVOLUTIONS if wider or x.dtype == torch.bfloat16 else GAIN
 
     def products_of(tile: int) -> float:
         """Return how many multiplications the frequency domain takes with tiles of this size.
@@ -120,7 +119,9 @@ def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
         each += 2 * outputs * width * taps  # the transforms of weights count twice
         return math.inf if leaves_caches else products * each
 
-    gain_of_tiles = GAIN_OF_TILES_BY_ONEDNN if _uses_onednn(x) else GAIN_OF_TILES * gain
+    gain_of_tiles = GAIN_OF_TILES * gain
+    if wider and x.dtype == torch.float32:
+        gain_of_tiles = GAIN_OF_TILES_BESIDE_FASTER_CONVOLUTIONS
     needed = {WHOLE: gain * products_of(WHOLE)}
     needed |= {tile: gain_of_tiles * products_of(tile) for tile in tiles if taps <= tile < positions}
     best = min(needed, key=needed.__getitem__)
@@ -243,9 +244,7 @@ class _ByTiles(torch.autograd.Function):
         dslid: Tensor | None = None
         for some, read, out in zip(made.split(ctx.group), inputs, dread.split(ctx.group), strict=True):
             towards = _transformed(of_products.T, some)  # (tiles, products, outputs)
-            torch.bmm(
-                of_inputs.T.expand(len(some), -1, -1), _products_of_gradients(towards, read, slid), out=out
-            )
+            torch.bmm(of_inputs.T.expand(len(some), -1, -1), _products(towards, slid.mT), out=out)
             pair = towards.permute(1, 2, 0), read.transpose(0, 1)
             dslid = torch.bmm(*pair) if dslid is None else dslid.baddbmm_(*pair)
         assert dslid is not None, "there is at least one tile"
@@ -283,58 +282,17 @@ def _overlap_add(read: Tensor, sequences: int, tile: int) -> Tensor:
 
 
 def _transformed(matrix: Tensor, x: Tensor) -> Tensor:
-    """Map each tile of x (tiles, positions, width) by the matrix (products, positions)."""
-    return torch.bmm(matrix.expand(len(x), -1, -1), x, out=_empty(x, len(matrix), x.shape[2]))
+    """Map each tile of x (tiles, positions, width) by the matrix (products, positions).
 
-
-def _empty(x: Tensor, products: int, width: int) -> Tensor:
-    """Return an empty tensor (tiles, products, width) for the tiles of x.
-
-    Its memory has the order in which they are multiplied: oneDNN reads it by tile, MKL by product.
+    The memory of the result has the order in which it is multiplied: product by product.
     """
-    if _uses_onednn(x):
-        return x.new_empty(len(x), products, width)
-    return x.new_empty(products, len(x), width).transpose(0, 1)
+    y = x.new_empty(len(matrix), len(x), x.shape[2]).transpose(0, 1)
+    return torch.bmm(matrix.expand(len(x), -1, -1), x, out=y)
 
 
 def _products(x: Tensor, weight: Tensor) -> Tensor:
-    """Map x (tiles, products, width) by weight (products, outputs, width), product by product.
-
-    MKL multiplies batches of matrices. Where oneDNN is faster, a convolution with one tap and one group for
-    each product does the same.
-    """
-    if _uses_onednn(x):
-        y = functional.conv2d(_as_image(x), _as_taps(weight), stride=_STRIDE, groups=len(weight))
-        return y.permute(0, 2, 3, 1).reshape(*x.shape[:2], -1)
-    y = _empty(x, *weight.shape[:2])
-    torch.bmm(x.transpose(0, 1), weight.mT, out=y.transpose(0, 1))
-    return y
-
-
-def _products_of_gradients(towards: Tensor, x: Tensor, weight: Tensor) -> Tensor:
-    """Return the gradient of `_products` with respect to x, from the gradient of the result."""
-    if _uses_onednn(x):
-        dx, _, _ = torch.ops.aten.convolution_backward(
-            _as_image(towards),
-            _as_image(x),
-            _as_taps(weight),
-            None,
-            _STRIDE,
-            (0, 0),
-            (1, 1),
-            False,
-            (0, 0),
-            len(weight),
-            (True, False, False),
-        )
-        return dx.permute(0, 2, 3, 1).reshape(x.shape)
-    dx = _empty(x, *x.shape[1:])
-    torch.bmm(towards.transpose(0, 1), weight, out=dx.transpose(0, 1))
-    return dx
-
-
-_STRIDE = (2, 1)
-"""The stride over images of height one. It changes no result, but torch then chooses oneDNN for one tap."""
+    """Map x (tiles, products, width) by weight (products, outputs, width), product by product."""
+    return torch.bmm(x.transpose(0, 1), weight.mT).transpose(0, 1)
 
 
 @cache
@@ -352,19 +310,6 @@ def onednn_has_wider_vectors() -> bool:
     except OSError:
         return False
     return "AuthenticAMD" in text
-
-
-def _uses_onednn(x: Tensor) -> bool:
-    return x.dtype == torch.float32 and onednn_has_wider_vectors()
-
-
-def _as_image(x: Tensor) -> Tensor:
-    """View tiles (tiles, products, width) as an image (1, products * width, 1, tiles), channels last."""
-    return x.view(1, 1, len(x), -1).permute(0, 3, 1, 2)
-
-
-def _as_taps(weight: Tensor) -> Tensor:
-    return weight.flatten(0, 1)[:, :, None, None]
 
 
 def _gradients_by_positions(

@@ -211,13 +211,7 @@ def test_a_causal_convolution_uses_tiles_in_training_alone() -> None:
     torch.testing.assert_close(evaluated, direct, rtol=0.0, atol=0.0)
 
 
-@pytest.mark.parametrize("wide", [False, True], ids=["by MKL", "by oneDNN"])
-def test_groups_of_tiles_have_the_gradients_of_the_direct_form(
-    wide: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if wide and not torch.backends.mkldnn.is_available():
-        pytest.skip("torch has no oneDNN")
-    monkeypatch.setattr(correlation, "onednn_has_wider_vectors", lambda: wide)
+def test_groups_of_tiles_have_the_gradients_of_the_direct_form(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(correlation, "LEAST_TILES", 3)
     monkeypatch.setattr(correlation, "GROUP_NUMBERS", 1)
     monkeypatch.setattr(correlation, "choose_tile", lambda *_: 32)
