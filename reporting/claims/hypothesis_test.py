@@ -18,7 +18,7 @@ If all values are at the largest possible value, or all at the smallest, nothing
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
@@ -208,7 +208,8 @@ class PairedTest:
 
     @cached_property
     def _ranked_p(self) -> tuple[float, float]:
-        return _p_by_ranks(self.differences, self.differences, self.region)
+        values = list(self.differences.values())
+        return _p_by_ranks(values, values, self.region)
 
     @property
     def _ends(self) -> list[float]:
@@ -224,7 +225,7 @@ class PairedTest:
         assert self.effect is not None
         method = self.method
         if method not in ("pooled", "t"):
-            return paired_p(self.differences, dict.fromkeys(self.differences, end), test=method)
+            return paired_p((each - end for each in self.differences.values()), test=method)
         if self.spread is None or self.degrees is None:
             return 1.0
         distance = self.effect - end
@@ -294,23 +295,23 @@ class BoundedTest:
 
     @cached_property
     def _ranked_p(self) -> tuple[float, float]:
-        lows, highs = ({seed: ends[side] for seed, ends in self.ends.items()} for side in (0, 1))
+        lows, highs = ([ends[side] for ends in self.ends.values()] for side in (0, 1))
         return _p_by_ranks(lows, highs, self.region)
 
 
 def _p_by_ranks(
-    lows: Mapping[int, float], highs: Mapping[int, float], region: tuple[float, float]
+    lows: Sequence[float], highs: Sequence[float], region: tuple[float, float]
 ) -> tuple[float, float]:
     """Return the p-values for a median inside and outside the region, with the least favourable values.
 
-    `lows` and `highs` are the ends of all differences, by seed.
+    `lows` and `highs` are the ends of all differences.
     """
     low, high = region
     inside = max(_p_of_ranks(lows, low, 1), _p_of_ranks(highs, high, -1))
     return inside, min(_p_of_ranks(highs, low, -1), _p_of_ranks(lows, high, 1))
 
 
-def _p_of_ranks(differences: Mapping[int, float], limit: float, side: Literal[-1, 1]) -> float:
+def _p_of_ranks(differences: Sequence[float], limit: float, side: Literal[-1, 1]) -> float:
     """Return the p-value for a median above `limit` (side 1) or below it (side −1).
 
     It is that of Wilcoxon's signed-rank test. It is 1 unless the median and the ranks of the differences
@@ -320,16 +321,12 @@ def _p_of_ranks(differences: Mapping[int, float], limit: float, side: Literal[-1
     if math.isinf(limit):
         return 0.0 if side * limit < 0 else 1.0
     # only ranks count, so any value beyond all finite distances can stand for infinity
-    finite = (abs(each - limit) for each in differences.values() if math.isfinite(each))
+    finite = (abs(each - limit) for each in differences if math.isfinite(each))
     far = 2 * max(finite, default=0.0) + 1
-    distances = {
-        seed: each - limit if math.isfinite(each) else math.copysign(far, each)
-        for seed, each in differences.items()
-    }
-    values = list(distances.values())
-    if not values or side * signed_rank_sum(values) <= 0 or side * median(values) <= 0:
+    distances = [each - limit if math.isfinite(each) else math.copysign(far, each) for each in differences]
+    if not distances or side * signed_rank_sum(distances) <= 0 or side * median(distances) <= 0:
         return 1.0
-    return paired_p(distances, dict.fromkeys(distances, 0.0), test="wilcoxon")
+    return paired_p(distances, test="wilcoxon")
 
 
 def _fewest_seeds(p: float, n: int, level: float) -> int | None:

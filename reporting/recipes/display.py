@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from string import ascii_lowercase
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from ...errors import ActivememError, argument_fault, check_arguments, describe_value, hint, number_fault
 from ...grammar import Analysis, ModelConfig, Recipe, RecipeError, analyse, parse
@@ -79,12 +79,16 @@ class RecipeComparison:
         """
         letters = [letter(number) for number in range(len(self.recipes))]
         listed = [heading(recipe, f"  {name}  ") for name, recipe in zip(letters, self.recipes, strict=True)]
-        figures = _compared_numbers(self.analyses, self.sizes)
-        columns = [
-            _column(name, analysis, self.analyses[0] if number else None, figures)
-            for number, (name, analysis) in enumerate(zip(letters, self.analyses, strict=True))
-        ]
-        names = ["", *(figure.name for figure in figures), "reach", "causal"]
+        figures = [figure for figure in _compared_figures(self.analyses, self.sizes) if any(figure[1])]
+        columns: list[list[tuple[str, str]]] = []
+        for number, (name, analysis) in enumerate(zip(letters, self.analyses, strict=True)):
+            numbers = [
+                (form(values[number]), _difference(values[number], values[0]) if number else "")
+                for _, values, form in figures
+            ]
+            causal = "yes" if analysis.causal else "no"
+            columns.append([(name, ""), *numbers, (format_reach(analysis.reach), ""), (causal, "")])
+        names = ["", *(figure for figure, _, _ in figures), "reach", "causal"]
         blocks = side_by_side([_texts(column) for column in columns], names, width=WIDTH - 2, gap=_GAP)
         lines = [line for block in blocks for line in (*(f"  {row}".rstrip() for row in block), "")]
         return "\n".join([*listed, "", *lines, f"  {self.sizes.describe()}", ""])
@@ -154,49 +158,29 @@ _COMPARED = ("parameters", "flops", "flops_per_token", "training_flops", "state_
 _GAP = 3
 
 
-class _ComparedNumber(NamedTuple):
-    """A line in a comparison of recipes: one number of each, such as its count of parameters."""
-
-    name: str
-    value_of: Callable[[Analysis], float]
-    format_value: Callable[[float], str]
-
-
 def letter(number: int) -> str:
     """Return the letter that names a recipe: a to z, then a1 to z1 and so on."""
     turn, place = divmod(number, len(ascii_lowercase))
     return f"{ascii_lowercase[place]}{turn or ''}"
 
 
-def _compared_numbers(analyses: Sequence[Analysis], sizes: Sizes) -> list[_ComparedNumber]:
-    unit, size = si_prefix(max(analysis.flops_per_token for analysis in analyses))
+def _compared_figures(
+    analyses: Sequence[Analysis], sizes: Sizes
+) -> Iterator[tuple[str, list[float], Callable[[float], str]]]:
+    """Yield the lines of a comparison of recipes: a name, a number of each recipe, and its format."""
+    unit, size = si_prefix(max(each.flops_per_token for each in analyses))
+    memories = [each.memory(sizes.batch) for each in analyses]
 
     def in_bytes_each(count: float) -> str:
         return format_bytes(STATE_BYTES * count) if count else "0"
 
-    lines = (
-        _ComparedNumber("parameters", lambda one: one.parameters, lambda count: f"{count:,}"),
-        _ComparedNumber(
-            f"{unit}FLOPs/token", lambda one: one.flops_per_token, lambda count: f"{count / size:,.1f}"
-        ),
-        _ComparedNumber("activations", lambda one: one.memory(sizes.batch).activations, format_bytes),
-        _ComparedNumber("peak memory", lambda one: one.memory(sizes.batch).peak, format_bytes),
-        _ComparedNumber("cache/token", lambda one: one.state, in_bytes_each),
-        _ComparedNumber("fixed state", lambda one: one.window, in_bytes_each),
-    )
-    return [line for line in lines if any(line.value_of(one) for one in analyses)]
-
-
-def _column(
-    name: str, analysis: Analysis, first: Analysis | None, lines: Sequence[_ComparedNumber]
-) -> list[tuple[str, str]]:
-    cells = [(name, "")]
-    for line in lines:
-        value = line.value_of(analysis)
-        cells.append(
-            (line.format_value(value), "" if first is None else _difference(value, line.value_of(first)))
-        )
-    return [*cells, (format_reach(analysis.reach), ""), ("yes" if analysis.causal else "no", "")]
+    yield "parameters", [each.parameters for each in analyses], "{:,}".format
+    flops = [each.flops_per_token for each in analyses]
+    yield f"{unit}FLOPs/token", flops, lambda count: f"{count / size:,.1f}"
+    yield "activations", [each.activations for each in memories], format_bytes
+    yield "peak memory", [each.peak for each in memories], format_bytes
+    yield "cache/token", [each.state for each in analyses], in_bytes_each
+    yield "fixed state", [each.window for each in analyses], in_bytes_each
 
 
 def _difference(value: float, first: float) -> str:

@@ -123,20 +123,15 @@ _MAX_EXACT_PAIRS = 20  # up to 2 ** 20 sign patterns are enumerated
 _SAMPLED_PATTERNS = 19_999  # random sign patterns, if there are too many
 
 
-def paired_p(first: Mapping[int, float], second: Mapping[int, float], *, test: Test = "permutation") -> float:
-    """Return the two-sided p-value of values that are paired by seed.
+def paired_p(differences: Iterable[float], *, test: Test = "permutation") -> float:
+    """Return the two-sided p-value of differences, such as those of values that are paired by seed.
 
     The permutation test flips the signs of the differences. Wilcoxon's test flips the signs of the ranks of
     the non-zero differences. Up to n = 20 all 2 ** n sign patterns are enumerated, for larger n a fixed
-    random sample. Raise StatisticsError without a common seed.
+    random sample. Raise StatisticsError without a difference.
     """
-    seeds = sorted(first.keys() & second.keys())
-    if not seeds:
-        raise StatisticsError(
-            f"expected at least one common seed, got {_format_seeds(first)} and {_format_seeds(second)}"
-        )
-    differences = finite_values(first[seed] - second[seed] for seed in seeds)
-    return _sign_flip_p(differences if test == "permutation" else _signed_ranks(differences))
+    found = finite_values(differences)
+    return _sign_flip_p(found if test == "permutation" else _signed_ranks(found))
 
 
 def smallest_p(n: int) -> float:
@@ -226,10 +221,6 @@ def _sign_flip_p(weights: Sequence[float]) -> float:
     # the slack counts sums that differ from the observed sum only by rounding
     reached = int(np.count_nonzero(np.abs(sums) >= abs(math.fsum(weights)) - slack))
     return (reached + extra) / (len(sums) + extra)
-
-
-def _format_seeds(values: Mapping[int, float]) -> str:
-    return ", ".join(map(str, sorted(values))) or "none"
 
 
 def holm_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:

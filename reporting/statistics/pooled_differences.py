@@ -209,7 +209,7 @@ def _by_permutation(pairs: Sequence[float], level: float, margin: float | None) 
     middle, error = mean(pairs), (sample_sd(pairs) or 0.0) / math.sqrt(len(pairs))
 
     def p_against(end: float) -> float:
-        return paired_p(dict(enumerate(pairs)), dict.fromkeys(range(len(pairs)), end))
+        return paired_p(pair - end for pair in pairs)
 
     return Difference(
         mean=middle,
