@@ -21,12 +21,9 @@ _GIVEN = "activemem.plugins"
 
 _UNKNOWN_NAME = re.compile(
     r"\bunknown (block|task|metric|loss term|optimi[sz]er|schedule|callback|norm|position"
-    r"|sampler|scheduler|probe|table format|name) '[^']*'(; nearest: )?"
+    r"|sampler|scheduler|probe|table format|name) '"
 )
-"""The pattern of an error about a name that a plug-in may register; the last group is set for a near name."""
-
-_NOT_LISTED = {"probe", "table format"}
-"""Kinds of names that `activemem list` does not list."""
+"""The pattern of an error about a name that a plug-in may register."""
 
 
 def plugin_option() -> Any:  # noqa: ANN401 -- a class that Typer keeps to itself
@@ -75,23 +72,15 @@ def given_plugins(context: typer.Context) -> list[str]:
 def plugin_hint(message: str) -> str:
     """Return a hint to load a plug-in, after an error about an unknown name.
 
-    After other errors it is "". A name that resembles a known one is more probably misspelt, so that its hint
-    is short. If plug-in files are loaded, the hint lists them, because none of them registers the name.
+    After other errors it is "". If plug-in files are loaded, the hint lists them, because none of them
+    registers the name.
     """
-    every = list(_UNKNOWN_NAME.finditer(message))
-    if not every:
+    if not _UNKNOWN_NAME.search(message):
         return ""
-    found = next((each for each in every if not each[2]), every[0])
     if loaded := loaded_files():
         names = ", ".join(file.path.name for file in loaded)
         return f"No loaded plug-in registers this name: {names}"
-    if found[2]:
-        return "or load a plug-in: --plugin FILE"
-    kind = f"{found[1].replace('optimiser', 'optimizer').replace(' ', '_')}s"
-    listed = "" if found[1] in _NOT_LISTED else f"; see activemem list {kind} for all others"
-    if found[1] == "name":
-        listed = "; see activemem list blocks, list tasks, list metrics … for all others"
-    return f"A name from a plug-in needs its file: --plugin FILE{listed}"
+    return "A name from a plug-in needs its file: --plugin FILE"
 
 
 def report_broken_plugins(already: tuple[BrokenPlugin, ...] = ()) -> None:

@@ -107,18 +107,6 @@ REGISTRIES: Mapping[str, tuple[str, Registry[Any]]] = {
 STUDY_KEYS = {"designs": "[study] design", "tables": "[[table]] kind", "curves": "[[curve]] kind"}
 """For each kind without a registry, the study key that takes such a name."""
 
-_TOPICS = {
-    r"plug-?ins?|register_\w+": (
-        "a plug-in is a Python file with a class under @activemem.register_block (or register_task, "
-        "register_metric …), which --plugin FILE loads; see docs/how-to/plug-ins.md and the pages beside it"
-    ),
-    "optuna": (
-        "Optuna's samplers are names of [search] sampler; see activemem list samplers, activemem show tpe "
-        "and docs/how-to/search.md"
-    ),
-}
-"""Patterns of words that are not names, with a sentence on where to look."""
-
 _ROLES: Mapping[str, Role] = {"tables": "table", "curves": "curve"}
 
 _LABEL_WIDTH = 11
@@ -161,9 +149,6 @@ def kinds_with(name: str, kinds: Sequence[str], *, is_key: bool) -> list[str]:
         return ["blocks"]
     if name in dataset_names():
         raise ActivememError(f"{name} is a corpus; see activemem data list")
-    for topic, text in _TOPICS.items():
-        if re.fullmatch(topic, name, re.IGNORECASE):
-            raise ActivememError(text)
     kind = "name" if len(kinds) > 1 else _singular(kinds[0])
     keys = key_names() if len(kinds) > 1 else set[str]()
     raise ActivememError(f"unknown {kind} '{name}'{nearest_hint(name, keys.union(*names.values()))}")

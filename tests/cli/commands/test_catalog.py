@@ -102,9 +102,6 @@ class Half(PluginNorm):
     [
         ("show", "adm"),
         ("show", "paradise-lost"),
-        ("show", "Optuna"),
-        ("show", "plug-in"),
-        ("show", "register_block"),
         ("show", "adm", "--kind", "optimizers"),
         ("show", "adam", "--kind", "optimizer"),
         ("list", "block"),
