@@ -609,10 +609,6 @@ def _more_seeds(study: Study, bases: Mapping[str, Trial], cells: Sequence[Trial]
     yield Request(kind="seeds", change=plural(SEEDS, "seed"), cells=tuple(found))
 
 
-class _NotExpressibleError(Exception):
-    """Error for cells whose differences one study file with placeholders cannot express."""
-
-
 def _merge_cells(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Merge the tables of all cells into one set of tables with placeholders.
 
@@ -623,13 +619,7 @@ def _merge_cells(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[d
     tables: dict[str, Any] = {}
     for name in TRIAL_TABLES:
         own = [_completed(name, cell, cells) for cell in cells]
-        try:
-            tables[name] = _merge_values(dict(enumerate(own)), (name,), levels)
-        except _NotExpressibleError as error:
-            raise MissingError(
-                f"one study file cannot express cells that differ in {error}: select fewer levels, for "
-                "example with --set 'factors.task=[\"…\"]'"
-            ) from None
+        tables[name] = _merge_values(dict(enumerate(own)), (name,), levels)
     return tables, levels
 
 
@@ -658,35 +648,25 @@ def _merge_values(values: Mapping[int, Any], path: KeyPath, levels: list[dict[st
     placeholder, and add its level for each cell to `levels`.
     """
     every = list(values.values())
-    if len(values) == len(levels):
-        if all(value == every[0] for value in every):
-            return every[0]
-        if all(isinstance(value, Mapping) for value in every):
-            before = deepcopy(levels)
-            try:
-                return _merge_tables(values, path, levels)
-            except _NotExpressibleError:
-                if not all("name" in value for value in every):
-                    raise
-            levels[:] = before  # a part of the table may already have levels
+    has_all = len(values) == len(levels)
+    if has_all and all(value == every[0] for value in every):
+        return every[0]
+    if all(isinstance(value, str | int | float) for value in every):
+        return _add_placeholder(values, path, levels)
+    if has_all and all(isinstance(value, Mapping) for value in every):
+        if len({value.get("name") for value in every}) > 1:
             labelled = dict(zip(values, _labelled(every), strict=True))
             return {"name": _add_placeholder(labelled, path, levels)}
-        if all(isinstance(value, list) and len(value) == len(every[0]) for value in every):
-            places = ({cell: value[at] for cell, value in values.items()} for at in range(len(every[0])))
-            return [_merge_values(each, (*path, at), levels) for at, each in enumerate(places)]
-    if not all(isinstance(value, str | int | float) for value in every):
-        raise _NotExpressibleError(".".join(map(str, path)))
-    return _add_placeholder(values, path, levels)
-
-
-def _merge_tables(
-    values: Mapping[int, Mapping[str, Any]], path: KeyPath, levels: list[dict[str, Any]]
-) -> dict[str, Any]:
-    keys = dict.fromkeys(key for value in values.values() for key in value)
-    if "name" in keys and any(value.keys() != keys.keys() for value in values.values()):
-        raise _NotExpressibleError(".".join(map(str, path)))
-    having = {key: {cell: value[key] for cell, value in values.items() if key in value} for key in keys}
-    return {key: _merge_values(own, (*path, key), levels) for key, own in having.items()}
+        keys = dict.fromkeys(key for value in every for key in value)
+        having = {key: {cell: value[key] for cell, value in values.items() if key in value} for key in keys}
+        return {key: _merge_values(own, (*path, key), levels) for key, own in having.items()}
+    if has_all and all(isinstance(value, list) and len(value) == len(every[0]) for value in every):
+        places = ({cell: value[at] for cell, value in values.items()} for at in range(len(every[0])))
+        return [_merge_values(each, (*path, at), levels) for at, each in enumerate(places)]
+    raise MissingError(
+        f"one study file cannot express cells that differ in {'.'.join(map(str, path))}: "
+        "select fewer levels, for example with --set 'factors.task=[\"…\"]'"
+    )
 
 
 def _labelled(tables: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
