@@ -265,13 +265,7 @@ def describe_device(plan: Plan, machine: Machine, at_once: int | None = None) ->
     if address is not None:
         asked = "CPUs" if not gpus else "its GPUs, if a node has one, else its CPUs"
         asked = asked if gpus in ("auto", 0) else f"its GPUs, {gpus} of one for each trial"
-        here = _where_here(plan, machine, at_once, local=True)
-        return f"the cluster at {address}: {asked}; with --local, {here}"
-    return _where_here(plan, machine, at_once)
-
-
-def _where_here(plan: Plan, machine: Machine, at_once: int | None, *, local: bool = False) -> str:
-    gpus = machine.gpus
+        return f"the cluster at {address}: {asked}"
     if not gpus:
         return f"this machine's CPU, because gpus = 0{_shortage(plan)}"
     if (found := gpu_here()) is None:
@@ -281,8 +275,6 @@ def _where_here(plan: Plan, machine: Machine, at_once: int | None, *, local: boo
             return f"this machine's CPU: torch finds no GPU here{_shortage(plan)}"
         return f"nowhere: gpus = {gpus:g}, and torch finds no GPU here"
     gpu, count = found
-    if local:
-        return f"this machine's GPU, {gpu.name}, for one trial at a time"
     # a GPU may be split into instances, each for another process
     count = max(count, count_gpus_of_processes())
     name = f"this machine's {f'{count} GPUs' if count > 1 else 'GPU'}, {gpu.name}"
@@ -292,8 +284,7 @@ def _where_here(plan: Plan, machine: Machine, at_once: int | None, *, local: boo
 
 def _shared(held: StepMemory, gpu: Gpu, count: int, machine: Machine, at_once: int | None) -> str:
     if (cpus := cpus_here()) < machine.cpus:
-        needed = f"cpus = {machine.cpus:g}, and this machine has {plural(cpus, 'CPU')}"
-        return f"no trial, because each needs {needed}; with --local, one trial"
+        return f"no trial, because each needs cpus = {machine.cpus:g}; this machine has {plural(cpus, 'CPU')}"
     fitting, room = trials_that_fit(held, gpu.bytes), cpus / count / machine.cpus
     if not fitting:
         return _no_trial_fits(held, gpu.bytes)
@@ -303,8 +294,7 @@ def _shared(held: StepMemory, gpu: Gpu, count: int, machine: Machine, at_once: i
         trials = max(1, int(min(1 / machine.gpus, room)))
     place = "" if count == 1 else " on each"
     fit = f"{fitting:,} fit{'s' * (fitting == 1)} into {format_bytes(gpu.bytes)}"
-    text = f"{plural(trials, 'such trial')} at once{place}; {fit}"
-    return text if trials == 1 else f"{text}; with --local, one trial at a time"
+    return f"{plural(trials, 'such trial')} at once{place}; {fit}"
 
 
 def _shortage(plan: Plan) -> str:

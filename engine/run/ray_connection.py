@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import socket
 import sys
 import threading
@@ -17,7 +16,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import TypedDict, TypeVar
 
 import ray
@@ -107,14 +105,7 @@ node, which cannot be configured in version 2.60. On a busy machine a later star
 files are cached by then."""
 
 START_S = 300.0
-"""The seconds for all these attempts together, and for the first worker to import the package."""
-
-
-class _StartTooSlow(BaseException):
-    """Exception that interrupts a start of Ray which takes too long.
-
-    It is no Exception, because Ray would catch that.
-    """
+"""The seconds for the first worker to import the package."""
 
 
 @contextmanager
@@ -166,55 +157,29 @@ def _start(machine: Machine, listener: Listener) -> None:
 
     Try again if Ray's own time limits were too short. Raise MachineError with the cause.
     """
-    attempt = 0
-    try:
-        with _limited(START_S):
-            while True:
-                attempt += 1
-                listener.starting_ray(attempt)
-                try:
-                    ray.init(
-                        address="local",
-                        job_config=_job_config(),
-                        num_cpus=cpus_here(),
-                        # Ray counts the driver's GPUs, but a GPU may be split into instances
-                        num_gpus=count_gpus_of_processes() if machine.gpus else 0,
-                        include_dashboard=False,
-                        log_to_driver=False,
-                        logging_level=logging.CRITICAL,  # the exception has the same message
-                    )
-                    return
-                except Exception as error:
-                    if attempt == STARTS or "timed out" not in str(error).lower():
-                        raise
-                    ray.shutdown()
-    except (Exception, _StartTooSlow) as error:
-        ray.shutdown()
-        cause = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-        message = f"Ray does not start here ({plural(attempt, 'attempt')}): {cause}"
-        raise MachineError(f"{message}; to train in this process, without Ray, add --local") from error
-    except BaseException:
-        ray.shutdown()
-        raise
-
-
-@contextmanager
-def _limited(seconds: float) -> Iterator[None]:
-    """Within this context, raise _StartTooSlow after `seconds`. Outside the main thread there is no limit."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
+    for attempt in range(1, STARTS + 1):
+        listener.starting_ray(attempt)
+        try:
+            ray.init(
+                address="local",
+                job_config=_job_config(),
+                num_cpus=cpus_here(),
+                # Ray counts the driver's GPUs, but a GPU may be split into instances
+                num_gpus=count_gpus_of_processes() if machine.gpus else 0,
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level=logging.CRITICAL,  # the exception has the same message
+            )
+        except BaseException as error:
+            ray.shutdown()
+            if not isinstance(error, Exception):  # such as a requested stop
+                raise
+            if attempt < STARTS and "timed out" in str(error).lower():
+                continue
+            cause = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+            message = f"Ray does not start here ({plural(attempt, 'attempt')}): {cause}"
+            raise MachineError(f"{message}; to train in this process, without Ray, add --local") from error
         return
-
-    def ring(_signal: int, _frame: FrameType | None) -> None:
-        raise _StartTooSlow(f"it did not start within {seconds:g} s; perhaps this machine is busy")
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def _job_config() -> JobConfig:

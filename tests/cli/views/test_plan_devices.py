@@ -88,9 +88,6 @@ def test_a_gpu_has_as_many_trials_as_the_run_has_shares_of_it(told, monkeypatch,
 
 def test_a_trial_that_has_the_whole_gpu_shares_it_with_none(told):
     assert told(1).endswith("1 such trial at once; 8 fit into 80.0 GB")
-    assert told("auto", address="elsewhere:1").endswith(
-        "; with --local, this machine's GPU, NVIDIA H100, for one trial at a time"
-    )
 
 
 def test_a_gpu_that_cuda_fails_with_trains_nothing(monkeypatch, golden):

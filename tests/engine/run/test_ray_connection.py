@@ -93,14 +93,6 @@ def test_a_start_that_fails_is_the_machines_failure_and_names_the_next_step(
     assert attempts.numbers == list(range(1, number + 1))
 
 
-def test_a_start_without_an_end_is_left_with_what_to_do_instead(monkeypatch, golden):
-    monkeypatch.setattr(ray_connection, "START_S", 0.2)
-    monkeypatch.setattr(ray, "init", lambda **_: time.sleep(60))
-    with pytest.raises(MachineError) as failed, connected(HERE, NOBODY):
-        pass
-    golden(str(failed.value))
-
-
 @pytest.mark.parametrize("number", SIGNALS, ids=["ctrl-c", "sigterm"])
 def test_a_stop_while_ray_starts_ends_the_run_in_order(monkeypatch, tiny, tmp_path, number):
     def start(**_keys):
