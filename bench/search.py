@@ -53,11 +53,9 @@ WAYS: dict[str, dict[str, object]] = {
     "tpe, 4 drawn first": {"name": "tpe", "n_startup_trials": 4},
     "evolution": {"name": "evolution"},
     "gp_trees": {"name": "gp_trees"},
-    "quasi_random": {"name": "quasi_random"},
     "gp": {"name": "gp"},
-    "cmaes": {"name": "cmaes"},
 }
-NUMBERS_ALONE = ("gp", "cmaes")
+NUMBERS_ALONE = ("gp",)
 """The samplers that do not support spaces of architectures."""
 
 REALS = ('search.space.dropout="real(0.0, 0.4)"', 'search.space.lr="real(3e-4, 3e-2, log=true)"')

@@ -23,7 +23,6 @@ from random import Random
 
 from activemem.engine.core.events import NOBODY
 from activemem.engine.run.driver import ENDED_BETWEEN_LOOKS, MERGED_TOGETHER
-from activemem.engine.run.search.conformance import NUMBERS as STUDY_OF_NUMBERS
 from activemem.engine.run.search.conformance import STUDY
 from activemem.engine.run.search.samplers.search_observations import distribution, draw
 from activemem.engine.run.search.search import Search
@@ -34,7 +33,7 @@ from activemem.studies.study import Study, load_study
 
 POINTS = 10_000
 TIMED = 256
-SAMPLERS = ("random", "evolution", "quasi_random", "gp_trees", "nsga2", "cmaes", "grid", "tpe")
+SAMPLERS = ("random", "evolution", "gp_trees", "nsga2", "grid", "tpe")
 
 WIDER = (
     "search.trials=100000",
@@ -45,12 +44,10 @@ WIDER = (
 )
 """Changes to the search of the conformance suite that allow this many points."""
 
-ALIKE = "{count} * (sa(heads={heads}) + conv(k={kernel}) + conv(k={other}) >> ff({filter}))"
 SPACES = {
-    "cmaes": (STUDY_OF_NUMBERS, (WIDER[0], f"model.recipe={ALIKE}", *WIDER[3:])),
     "grid": (STUDY, (*WIDER, 'search.space.rate="choice(0.0001, 0.001, 0.01, 0.1)"')),
 }
-"""The searches for samplers that need equal dimensions in all points, or finitely many points."""
+"""The searches for samplers that need finitely many points."""
 
 
 def load(sampler: str) -> Study:

@@ -29,7 +29,6 @@ KNOWN = {
     "engine/core/resources.py: getattr(torch._C, '_cuda_getDeviceCount', torch.cuda.device_count)",
     "engine/core/resources.py: torch._C",
     "engine/probes/conformance.py: getattr(module, '_forward_hooks', ())",
-    "engine/run/search/ask_tell.py: hasattr(optuna.samplers.QMCSampler, '_find_sample_id')",
     "engine/run/search/samplers/search_observations.py: getattr(study, '_study', study)",
     "engine/run/ray_actor.py: from ray._private.state import state",
     "engine/run/ray_actor.py: from ray.experimental.internal_kv import _internal_kv_exists",
@@ -43,7 +42,6 @@ DOCUMENTED = {"_asdict", "_fields", "_replace", "_exit"}
 
 OVERRIDDEN = {
     "_MeasuringMode._should_skip_dynamo",  # torch would import its compiler, to leave the mode uncompiled
-    "SobolSampler._find_sample_id",  # Optuna counts points in the study, which does not hold all of ours
 }
 """Private methods of foreign classes that a class of ours overrides, each with its reason."""
 
@@ -193,22 +191,20 @@ def test_a_torch_without_private_names_trains_the_same():
 
 
 NEEDED = """
-import torch, optuna, torch.utils.flop_counter
+import torch, torch.utils.flop_counter
 import torch.utils._python_dispatch as dispatch
-del dispatch.TorchDispatchMode, optuna.samplers.QMCSampler._find_sample_id
-del torch.nn.Module._compiled_call_impl
+del dispatch.TorchDispatchMode, torch.nn.Module._compiled_call_impl
 from activemem import ActivememError, load_study
 from activemem.engine import Machine
 from activemem.engine.run import check_device
-from activemem.engine.run.search import STUDY, make_sampler
+from activemem.engine.run.search import STUDY
 from activemem.grammar import parse
 from activemem.studies.resolve import model_cost
-study = load_study(STUDY, ["search.sampler=quasi_random", "train.compile=true", "model.d_model=37"])
+study = load_study(STUDY, ["train.compile=true", "model.d_model=37"])
 settings = study.examples[0].settings
 for call in (
     lambda: model_cost("parameters", settings),
     lambda: check_device([settings], Machine(gpus=0.0)),
-    lambda: make_sampler(study.search.settings, study),
 ):
     try:
         print("no error", call())
@@ -217,10 +213,9 @@ for call in (
 """
 
 
-def test_a_torch_or_optuna_without_a_name_that_is_needed_says_so_and_what_to_do():
-    costs, compiled, sampler = _printed(NEEDED).splitlines()
+def test_a_torch_without_a_name_that_is_needed_says_so_and_what_to_do():
+    costs, compiled = _printed(NEEDED).splitlines()
     assert re.fullmatch(r"costs cannot.*TorchDispatchMode, got torch .* install another version.*", costs)
     assert re.fullmatch(
         r"expected a torch .*_compiled_call_impl.*, got .*set compile = false, or.*", compiled
     )
-    assert re.fullmatch(r"sampler quasi_random: expected an Optuna .*choose another sampler or.*", sampler)

@@ -83,8 +83,6 @@ SAMPLERS: Registry[SearchPart[MakeSampler]] = Registry(
         name: SearchPart(source=source, startup=startup)
         for name, (source, startup) in {
             "random": ("Bergstra and Bengio 2012", 0),
-            "quasi_random": ("Sobol 1967; Owen 1998", 0),
-            "cmaes": ("Hansen and Ostermeier 2001", 10),
             "gp": ("Jones, Schonlau and Welch 1998", 10),
             "gp_trees": ("Ru et al. 2021", 10),
             "nsga2": ("Deb et al. 2002", 50),
@@ -94,14 +92,11 @@ SAMPLERS: Registry[SearchPart[MakeSampler]] = Registry(
 )
 """Every sampler by its name."""
 
-ONE_OBJECTIVE = ("cmaes", "gp_trees")
-"""The samplers that support only one objective."""
+ONE_OBJECTIVE = WITHOUT_LIMITS = ("gp_trees",)
+"""The samplers that support only one objective, and those that do not learn from exceeded limits."""
 
-WITHOUT_CONDITIONS, NUMBERS_ALONE = ("cmaes", "gp"), ("cmaes",)
-"""The samplers that need the same dimensions in all points, and those that need numeric dimensions."""
-
-WITHOUT_LIMITS = ("cmaes", "gp_trees")
-"""The samplers that do not learn from exceeded limits."""
+WITHOUT_CONDITIONS = ("gp",)
+"""The samplers that need the same dimensions in all points."""
 
 SCHEDULERS: Registry[SearchPart[MakeScheduler]] = Registry(
     "scheduler",

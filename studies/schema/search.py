@@ -14,7 +14,6 @@ from ...grammar.nodes import ChoiceDimension, Dimension, IntegerDimension, RealD
 from ...grammar.parser import ArgumentSyntax, CallSyntax, NumberSyntax, parse_syntax
 from ..catalog.metrics import COSTS, MODEL_COSTS
 from ..catalog.samplers import (
-    NUMBERS_ALONE,
     ONE_OBJECTIVE,
     WITHOUT_CONDITIONS,
     WITHOUT_LIMITS,
@@ -122,14 +121,8 @@ def check_search_space(
     dimensions: Mapping[str, Dimension],
     choose: ChoosePoint,
 ) -> None:
-    """Report dimensions that the sampler does not support.
-
-    Some samplers support no words as values, or no dimensions that only some points have.
-    """
+    """Report dimensions that only some points have, if the sampler does not support them."""
     path, sampler = ("search", "sampler"), settings.sampler_name
-    choices = [name for name, each in dimensions.items() if isinstance(each, ChoiceDimension)]
-    if choices and sampler in NUMBERS_ALONE:
-        diagnostics.report(path, f"{sampler} supports only numbers, got choices: {', '.join(choices)}")
     # a dimension of one block is absent from points that choose another block; random points show such ones
     absent, rng = set[str](), Random(0)
     for _ in range(_PROBES if sampler in WITHOUT_CONDITIONS else 0):

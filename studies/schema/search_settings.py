@@ -188,8 +188,8 @@ class SearchSettings(StrictModel, table="search"):
     """
 
     sampler: Annotated[SerializeAsAny[PartSettings] | None, _SAMPLER] = None
-    """the sampler: gp_trees, tpe, evolution, random, quasi_random, cmaes, gp, nsga2, or grid (all points in
-    order); a name, or a table with the keys below (default: gp_trees, or tpe for several metrics or for
+    """the sampler: gp_trees, tpe, evolution, random, gp, nsga2, or grid (all points in order); a
+    name, or a table with the keys below (default: gp_trees, or tpe for several metrics or for
     limits on trained values)"""
     trials: int = Field(ge=1, le=100_000)
     """number of points, each trained with every seed"""

@@ -37,7 +37,6 @@ from ....studies.schema.search import enumerate_points, is_enumerable
 from ....studies.schema.search_settings import SearchSettings
 from ....studies.schema.settings import Level
 from ....studies.study import Study
-from ...trial.failures import MachineError
 from .samplers.evolution import EvolutionSampler
 from .samplers.search_observations import (
     ELSEWHERE,
@@ -48,79 +47,12 @@ from .samplers.search_observations import (
     draw,
     point_key,
     suggest,
-    when_ended,
     whole_study,
 )
 from .stored_points import PointEnd, SearchPoint
 
-
-class SobolSampler(optuna.samplers.QMCSampler):
-    """Sampler for one element of Optuna's scrambled Sobol sequence. `place` is the element's number."""
-
-    def __init__(self, seed: int, place: int, *, draw_seed: int) -> None:
-        if not hasattr(optuna.samplers.QMCSampler, "_find_sample_id"):  # as that method says, we replace it
-            raise MachineError(
-                "sampler quasi_random: expected an Optuna with QMCSampler._find_sample_id, got "
-                f"Optuna {optuna.__version__} without it; choose another sampler or version of Optuna"
-            )
-        drawn = optuna.samplers.RandomSampler(seed=draw_seed)
-        super().__init__(scramble=True, seed=seed, independent_sampler=drawn, warn_independent_sampling=False)
-        self._place = place
-
-    def infer_relative_search_space(
-        self, study: optuna.Study, trial: FrozenTrial
-    ) -> dict[str, BaseDistribution]:
-        """Return the search space by name.
-
-        Optuna takes the order of a study's first trial, which differs in a study restored from the store.
-        """
-        return dict(sorted(super().infer_relative_search_space(study, trial).items()))
-
-    def _find_sample_id(self, study: optuna.Study, search_space: dict[str, BaseDistribution]) -> int:
-        """Return the number of the element in the sequence.
-
-        Optuna counts positions in its own study, but a study restored from the store lacks this count.
-        """
-        del study, search_space
-        return self._place
-
-
-class CmaEsSampler(optuna.samplers.CmaEsSampler):
-    """Optuna's CMA-ES, replayed over the ended points for each proposal.
-
-    The first, drawn points give its start (Nomura et al. 2021), and each generation has the points that ended
-    next. Optuna would keep its state in the trials of the study, which a study restored from the store lacks.
-    """
-
-    def __init__(self, seed: int, startup: int) -> None:
-        self._seed, self._startup = seed, startup
-        super().__init__(seed=seed, warn_independent_sampling=False)
-
-    def sample_relative(
-        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        complete = whole_study(study).get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        if len(complete) < self._startup or not search_space:
-            return {}
-        ended = sorted(complete, key=when_ended)
-        with warnings.catch_warnings():  # the sampler is experimental, but Optuna's version is pinned
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            sampler = optuna.samplers.CmaEsSampler(
-                seed=self._seed,
-                source_trials=ended[: self._startup],
-                n_startup_trials=0,
-                warn_independent_sampling=False,
-            )
-        replayed = optuna.create_study(direction=study.direction, sampler=sampler)
-        space = dict(sorted(search_space.items()))  # in a restored study, its order differs
-        for each in ended[self._startup :]:
-            replayed.enqueue_trial(each.params)
-            replayed.tell(replayed.ask(space), each.value)
-        return replayed.ask(space).params
-
-
-MakeSampler = Callable[[int, int], BaseSampler]
-"""Makes one of Optuna's samplers from a seed and the number of points proposed before."""
+MakeSampler = Callable[[int], BaseSampler]
+"""Makes one of Optuna's samplers from a seed."""
 
 
 class RestartableSampler(BaseSampler):
@@ -138,7 +70,7 @@ class RestartableSampler(BaseSampler):
         self._make, self._seed, self._errors = make, seed, errors
         self._proposals = PerStudyCache(Proposals)
         self._current: tuple[optuna.Study, int, BaseSampler] | None = None
-        self._first = self._made(0, 0)  # a sampler that cannot be made raises here
+        self._first = self._made(0)  # a sampler that cannot be made raises here
 
     @property
     def genetic(self) -> optuna.samplers.BaseGASampler | None:
@@ -173,18 +105,17 @@ class RestartableSampler(BaseSampler):
         if self._current is None or self._current[0] is not whole or self._current[1] != trial.number:
             proposals = self._proposals.of(whole)
             proposals.read(trial.number)
-            begun, tries = proposals.begun, proposals.tries
-            seed = Random(f"{self._seed} {begun} {tries}").getrandbits(32)
-            self._current = whole, trial.number, (sampler := self._made(seed, begun + tries))
+            seed = Random(f"{self._seed} {proposals.begun} {proposals.tries}").getrandbits(32)
+            self._current = whole, trial.number, (sampler := self._made(seed))
             if isinstance(sampler, optuna.samplers.BaseGASampler):
                 # Optuna 5.0 orders parents differently in the proposal that selects them: select them first
                 sampler.get_parent_population(whole, sampler.get_trial_generation(whole, trial))
         return self._current[2]
 
-    def _made(self, seed: int, place: int) -> BaseSampler:
+    def _made(self, seed: int) -> BaseSampler:
         with warnings.catch_warnings():  # the sampler is experimental, but Optuna's version is pinned
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            return self._make(seed, place)
+            return self._make(seed)
 
 
 def made_by_plugin(registry: Registry[Any], name: str, make: Callable[[], object], base: type[Any]) -> Any:  # noqa: ANN401 -- an instance of the base
@@ -212,7 +143,7 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
     make = sampler.build if isinstance(sampler, PluginSampler) else SAMPLERS[sampler.name].make
     if make is not None:
         return RestartableSampler(
-            lambda seed, _: made_by_plugin(
+            lambda seed: made_by_plugin(
                 SAMPLERS, sampler.name, lambda: make(seed), optuna.samplers.BaseSampler
             ),
             seed,
@@ -226,7 +157,7 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
         return EvolutionSampler(seed=seed, population=sampler.population, sample=sampler.sample)
     if isinstance(sampler, TpeSettings):
         return RestartableSampler(
-            lambda seed, _: optuna.samplers.TPESampler(
+            lambda seed: optuna.samplers.TPESampler(
                 seed=seed,
                 n_startup_trials=sampler.n_startup_trials,
                 multivariate=True,
@@ -234,10 +165,8 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
             ),
             seed,
         )
-    if sampler.name == "quasi_random":
-        return RestartableSampler(lambda drawn, place: SobolSampler(seed, place, draw_seed=drawn), seed)
     optunas = _OPTUNAS[sampler.name]
-    return RestartableSampler(lambda seed, _: optunas(seed, settings.startup), seed)
+    return RestartableSampler(lambda seed: optunas(seed, settings.startup), seed)
 
 
 def restored_attributes(sampler: optuna.samplers.BaseSampler, ended: int) -> dict[str, int]:
@@ -257,7 +186,6 @@ _OPTUNAS: dict[str, Callable[[int, int], BaseSampler]] = {
     "random": lambda seed, _: optuna.samplers.RandomSampler(seed=seed),
     # it is never used, because a grid takes points in order
     "grid": lambda seed, _: optuna.samplers.RandomSampler(seed=seed),
-    "cmaes": CmaEsSampler,
     "gp": lambda seed, startup: optuna.samplers.GPSampler(seed=seed, n_startup_trials=startup),
     "nsga2": lambda seed, startup: optuna.samplers.NSGAIISampler(seed=seed, population_size=startup),
 }

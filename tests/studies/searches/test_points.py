@@ -80,7 +80,7 @@ def test_a_failed_point_has_no_objectives_and_is_not_compared(store):
 @pytest.mark.parametrize(
     "changes",
     [
-        ["search.sampler=cmaes"],
+        ["search.sampler=gp_trees"],
         ["search.scheduler=asha"],
         ["search.direction=max"],
         ["search.min_fidelity=2"],
@@ -92,7 +92,7 @@ def test_a_failed_point_has_no_objectives_and_is_not_compared(store):
         ["search.metric=seconds", "search.scheduler=asha"],
         ['study.limits.reach="about 5"'],
         ['study.limits.bleu="> 5"'],
-        ["search.sampler=cmaes", "search.metric=loss"],
+        ["search.sampler=gp_trees", "search.metric=loss"],
     ],
     ids=str,
 )

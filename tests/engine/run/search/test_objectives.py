@@ -71,7 +71,7 @@ def test_an_evolution_for_trade_offs_resumes_as_if_uninterrupted(tmp_path, notes
 
 
 def test_a_search_ends_where_its_budget_does_and_continues_with_more(store, notes):
-    changes = ["search.sampler=quasi_random", "factors.seed=[0, 1]"]
+    changes = ["search.sampler=random", "factors.seed=[0, 1]"]
     assert run(SEARCH, store, notes, [*changes, "search.budget={ trainings = 3 }"]).ran == 4  # whole points
     assert run(SEARCH, store, notes, [*changes, "search.budget={ trainings = 4 }"]).ran == 0
     assert run(SEARCH, store, notes, [*changes, "search.budget={ hours = 1e-9, flops = 1e30 }"]).ran == 0
@@ -79,7 +79,7 @@ def test_a_search_ends_where_its_budget_does_and_continues_with_more(store, note
 
 
 def test_a_search_with_a_spent_budget_only_has_begun_points_left(store, notes):
-    changes = ["search.sampler=quasi_random", "search.budget={ trainings = 2 }"]
+    changes = ["search.sampler=random", "search.budget={ trainings = 2 }"]
     assert run(SEARCH, store, notes, changes).ran == 2
     for seeds, left in (("[0, 1]", 2), ("[0]", 0)):
         study = load_study(SEARCH, [*changes, f"factors.seed={seeds}"])

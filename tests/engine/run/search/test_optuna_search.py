@@ -50,7 +50,7 @@ def points(store):
     }
 
 
-@pytest.mark.parametrize("sampler", ["tpe", "cmaes"])
+@pytest.mark.parametrize("sampler", ["tpe", "gp_trees"])
 def test_a_search_trains_each_of_its_points_on_every_seed(store, notes, sampler):
     done = run(SHORT, store, notes, [f"search.sampler={sampler}"])
     assert (done.done, done.ran, done.left) == (12, 12, 0)

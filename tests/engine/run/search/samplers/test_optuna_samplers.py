@@ -1,7 +1,5 @@
 """Optuna's samplers reject unsupported spaces, and keep their generations after a restart."""
 
-import pytest
-
 from activemem import StudyError, load_study
 from activemem.engine.run.search import Search
 from activemem.storage import Store
@@ -14,7 +12,7 @@ SEARCH = study_text(
     model={"recipe": "conv(k={k}) >> ff({width})"},
     task={"name": "addition"},
     train={"optimizer": {"name": "adam", "lr": "{lr}"}, "epochs": 1, "steps_per_epoch": 1},
-    search={"sampler": "cmaes", "trials": 30, "metric": "loss"},
+    search={"sampler": "gp", "trials": 30, "metric": "loss"},
     space={"k": "integer(1, 64)", "width": "integer(4, 64)", "lr": "real(0.01, 1.0)"},
 )
 
@@ -25,17 +23,10 @@ def loss(values, seed=0):
     return (kernel - values["lr"]) ** 2 + 0.1 * (kernel - 0.8) ** 2 + (width - 0.3) ** 2
 
 
-@pytest.mark.parametrize("sampler", ["cmaes", "gp"])
-def test_spaces_that_a_sampler_cannot_search_are_refused(sampler, golden):
-    conditional = ["model.recipe={mixer}", "search.space.mixer=choice(conv(k={k}), ff({width}))"]
+def test_a_space_that_a_sampler_cannot_search_is_refused(golden):
+    load_study(SEARCH, ["search.space.k=choice(1, 2)"])
     with golden.raises(StudyError):
-        load_study(SEARCH, [*conditional, f"search.sampler={sampler}"])
-    choice = ["search.space.k=choice(1, 2)", f"search.sampler={sampler}"]
-    if sampler == "gp":
-        load_study(SEARCH, choice)
-        return
-    with golden.raises(StudyError):
-        load_study(SEARCH, choice)
+        load_study(SEARCH, ["model.recipe={mixer}", "search.space.mixer=choice(conv(k={k}), ff({width}))"])
 
 
 def test_generations_of_optunas_genetic_samplers_are_restored_from_the_store(tmp_path, notes):

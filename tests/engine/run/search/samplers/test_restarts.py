@@ -58,8 +58,7 @@ def assert_restarts_are_equal(text, value, folder, notes, changes, parts=(1, 6, 
 @pytest.mark.parametrize(
     "sampler",
     [
-        *(pytest.param(name, marks=pytest.mark.heavy) for name in ("gp_trees", "random", "quasi_random")),
-        "cmaes",
+        *(pytest.param(name, marks=pytest.mark.heavy) for name in ("gp_trees", "random")),
         pytest.param("{ name = 'evolution', population = 6, sample = 3 }", id="evolution"),
         pytest.param("{ name = 'tpe', n_startup_trials = 4 }", id="tpe"),
         pytest.param("gp", marks=pytest.mark.slow),

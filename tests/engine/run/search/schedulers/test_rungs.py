@@ -141,10 +141,7 @@ def test_a_point_of_another_rung_has_begun_and_is_no_rejected_proposal():
     "sampler",
     [
         "tpe",
-        *(
-            pytest.param(name, marks=pytest.mark.heavy)
-            for name in ("evolution", "gp_trees", "quasi_random", "cmaes")
-        ),
+        *(pytest.param(name, marks=pytest.mark.heavy) for name in ("evolution", "gp_trees", "random")),
     ],
 )
 def test_samplers_propose_what_is_new_on_any_rung_and_continue_where_a_search_was_cut_off(
