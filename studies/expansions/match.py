@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -29,7 +29,7 @@ from ..resolve.draft import report_problem
 from ..resolve.grid import SIZE_PATHS, factors_of_sizes
 from ..resolve.template import Template, resolve_settings
 from ..schema.design import BASELINE_PATH, Design, DesignReader, Expansion, MatchedSize
-from ..schema.factors import level_key, level_name
+from ..schema.factors import has_level, level_key, level_name
 from ..schema.settings import (
     D_MODEL_PATH,
     RECIPE_PATH,
@@ -41,7 +41,7 @@ from ..schema.settings import (
     wrap_in_list,
 )
 from ..text.document import Diagnostics
-from ..text.strict_model import InvalidTableError, StrictModel, format_value
+from ..text.strict_model import InvalidTableError, StrictModel, ValidationProblem, format_value
 from ..text.toml_positions import KeyPath
 
 if TYPE_CHECKING:
@@ -130,18 +130,6 @@ class SizeMatcher:
             return [kept, *(each for each in nearest if each.size != kept.size)]
         return nearest or [self._match(low, self._costs(levels, low), target)]
 
-    def is_changed_by_size(self, levels: Mapping[str, Level], found: Sequence[SizeMatch]) -> bool:
-        """Return whether a cell's size changes any of its costs.
-
-        It is tested at the sizes in `found`, and at the baseline's size and the next larger one.
-        """
-        costs = [{cost.name: cost.amount for cost in each.costs} for each in found]
-        try:
-            costs += [self._costs(levels, self.matched.size + more) for more in (0, 1)]
-        except InvalidTableError:
-            return True
-        return any(each != costs[0] for each in costs)
-
     def _match(
         self, size: int | None, costs: Mapping[MatchedCost, float], target: Mapping[MatchedCost, float]
     ) -> SizeMatch:
@@ -202,17 +190,13 @@ class MatchSettings(StrictModel):
 
 
 class Match(Expansion):
-    """Expansion that computes a size for each cell, to match the baseline's costs.
-
-    `reported` has the cells that no size can match.
-    """
+    """Expansion that computes a size for each cell, to match the baseline's costs."""
 
     header_keys = MatchSettings
     solves_size = True
 
     def __init__(self, settings: MatchSettings) -> None:
         self.settings = settings
-        self.reported = set[tuple[KeyPath | None, str]]()
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self:
@@ -270,57 +254,24 @@ class Match(Expansion):
         if abs(nearest.largest.relative_residual) <= matched.tolerance:
             size = matched.size if nearest.size is None else nearest.size
             return {matched.name: size}, nearest
-        self._report_mismatch(diagnostics, study, matcher, levels=levels, nearest=[nearest, *others])
-        return None
-
-    def _report_mismatch(
-        self,
-        diagnostics: Diagnostics,
-        study: Study,
-        matcher: SizeMatcher,
-        *,
-        levels: Mapping[str, Level],
-        nearest: Sequence[SizeMatch],
-    ) -> None:
-        """Report that no size gives a cell its baseline's costs, and name the nearest sizes.
-
-        The fault is at the level if the cell's model depends on only one, else at the recipe, naming all
-        levels.
-        """
-        name, texts = matcher.matched.name, {factor: [level] for factor, level in levels.items()}
-        names = dict.fromkeys(
-            factor for path in SIZE_PATHS for factor in study.template.names_at(path, texts)
-        )
-        factors = [factor for factor in names if factor in levels and len(study.design.factors[factor]) > 1]
         costs = " and ".join(
-            f"{cost_text(each.name, each.target)} {_NOUNS[each.name]}".rstrip() for each in nearest[0].costs
+            f"{cost_text(each.name, each.target)} {_NOUNS[each.name]}".rstrip() for each in nearest.costs
         )
-        target = f"as much as the baseline ({costs}) within {100 * matcher.matched.tolerance:g} %"
-        solved = f"no value of `{name}` makes this cell cost {target}"
-        if nearest[0].size is None:
-            message = (
-                f"expected a cell that costs {target}, got {nearest[0]}: write {{{name}}} into its recipe"
-            )
-        elif not matcher.is_changed_by_size(levels, nearest):
-            message = f"{solved}; with every {name} it has {nearest[0]}"
-        elif len(nearest[0].costs) > 1:
-            message = f"{solved}; the closest, {name}={nearest[0].size}, has {nearest[0]}"
+        target = f"as much as the baseline ({costs}) within {100 * matched.tolerance:g} %"
+        if nearest.size is None:
+            remedy = f"write {{{matched.name}}} into its recipe"
+            message = f"expected a cell that costs {target}, got {nearest}: {remedy}"
         else:
-            message = f"{solved}; {' and '.join(f'{name}={match.size} has {match}' for match in nearest)}"
-            if len(nearest) == 1:
-                more = nearest[0].largest.relative_residual > 0
-                larger, smaller = ("larger", "smaller") if more else ("smaller", "larger")
-                message += f": give the baseline a {larger} {name}, or this cell {smaller} parts"
-        where = ", ".join(f"{factor}={format_value(levels[factor])}" for factor in factors)
-        origin = None
-        if len(factors) == 1:
-            keys = [level_key(level) for level in study.design.combined_factors.get(factors[0], ())]
-            key = level_key(levels[factors[0]])
-            origin = ("factors", factors[0], keys.index(key)) if key in keys else None
-        if (origin, where) not in self.reported:  # cells that differ only in the task have the same fault
-            self.reported.add((origin, where))
-            message += "" if origin or not where else f", where {where}"
-            diagnostics.report(origin or RECIPE_PATH, message)
+            sizes = " and ".join(f"{matched.name}={each.size} has {each}" for each in (nearest, *others))
+            message = f"no value of `{matched.name}` makes this cell cost {target}; {sizes}"
+        paths: dict[str, KeyPath] = {
+            name: ("factors", name, list(map(level_key, known)).index(level_key(levels[name])))
+            for name, known in study.design.combined_factors.items()
+            if has_level(known, levels[name])
+        }
+        problem = ValidationProblem(RECIPE_PATH, message)
+        report_problem(diagnostics, study.template, problem, levels=levels, paths=paths)
+        return None
 
     def notes(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
         solved = [model.size_match for model in plan.models if model.size_match is not None]
