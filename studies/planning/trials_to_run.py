@@ -310,8 +310,7 @@ def stale_part(study: Study, store: Store) -> frozenset[str]:
     known in advance.
     """
     if study.is_adaptive:
-        what = "a path" if study.search is None else "a search"
-        message = f"the stale trials of {what} are not known, because its trials are not known in advance"
+        message = "a search or a path has no stale trials, because its trials are not known in advance"
         raise StudyError(study.name, [StudyFault(message=message)])
     present = [trial.id for trial in study.with_later_seeds().trials]
     rows = store.trials(columns=KEY_COLUMNS).filter(~has_trial(present), study=study.name)
@@ -326,15 +325,9 @@ def select_shard(study: Study, text: str) -> frozenset[str]:
     decides its shard. Raise StudyError for any other text, and for a search or a path, whose trials are not
     known in advance.
     """
-    if study.search is not None:
-        message = (
-            "a search has no shards, because its trials are not known in advance; "
-            "runs that you start with one store share the trials"
-        )
-        raise StudyError(study.name, [StudyFault(message=f"--shard {text}: {message}")])
     if study.is_adaptive:
         message = (
-            "a path has no shards, because a round depends on the previous one; "
+            "a search or a path has no shards, because its trials are not known in advance; "
             "runs that you start with one store share the trials"
         )
         raise StudyError(study.name, [StudyFault(message=f"--shard {text}: {message}")])

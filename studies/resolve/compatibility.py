@@ -169,15 +169,9 @@ def _separate_documents(settings: TrialSettings) -> Iterator[ValidationProblem]:
     task = settings.task
     if not isinstance(task, LanguageModelSettings) or not task.separate_documents:
         return
-    if not isinstance(task.corpus, OwnDocuments):
-        message = 'needs corpus = { documents = … }; to separate lines, set batching = "lines" instead'
-    elif task.by_line:
-        message = 'batching = "lines" already separates the lines: remove separate_documents'
-    elif task.batching != "packed":
-        message = f'separate_documents needs batching = "packed", got "{task.batching}"'
-    else:
-        return
-    yield ValidationProblem(("task", "separate_documents"), message)
+    if not isinstance(task.corpus, OwnDocuments) or task.batching != "packed":
+        message = 'separate_documents needs corpus = { documents = … } and batching = "packed"'
+        yield ValidationProblem(("task", "separate_documents"), message)
 
 
 def _enough_text(settings: TrialSettings) -> Iterator[ValidationProblem]:
@@ -191,16 +185,10 @@ def _enough_text(settings: TrialSettings) -> Iterator[ValidationProblem]:
         size = min(each.bytes + each.documents for each in task.corpus.sources)
         lines = task.corpus.rows.train
     at_once = 1 if task.batching == "packed" else rows
-    expected = rows if task.by_line else at_once * task.context
-    if (found := lines if task.by_line else size) < expected:
-        what = (
-            "lines for a batch"
-            if task.by_line
-            else f"bytes for {plural(at_once, 'row')} of {task.context} tokens"
-        )
-        context = "context" if at_once == 1 else "context or batch_size"
-        smaller = "batch_size" if task.by_line else context
-        message = f"expected at least {expected:,} {what} in the train split, got {found:,}"
+    found, expected = (lines, rows) if task.by_line else (size, at_once * task.context)
+    unit, smaller = ("lines", "batch_size") if task.by_line else ("bytes", "context or batch_size")
+    if found < expected:
+        message = f"expected at least {expected:,} {unit} for a batch in the train split, got {found:,}"
         yield ValidationProblem(("task", "corpus"), f"{message}: lower {smaller}, or add text")
 
 
@@ -208,11 +196,8 @@ def _enough_rows(settings: TrialSettings) -> Iterator[ValidationProblem]:
     task, expected = settings.task, settings.train.batch_size
     corpus = task.corpus if isinstance(task, LabelledSettings | TranslationSettings) else None
     if isinstance(corpus, OwnRows) and (found := corpus.rows.train) < expected:
-        yield ValidationProblem(
-            ("task", "corpus"),
-            f"expected at least {expected:,} rows for a batch in the train split, got {found:,}: lower "
-            "batch_size, or add rows",
-        )
+        message = f"expected at least {expected:,} rows for a batch in the train split, got {found:,}"
+        yield ValidationProblem(("task", "corpus"), f"{message}: lower batch_size, or add rows")
 
 
 def _lists(settings: TrialSettings) -> Iterator[ValidationProblem]:

@@ -24,7 +24,6 @@ class TrainLengths:
     cut: bool
     longest: int
     mean: float
-    shortest_of_all: int
 
 
 def train_lengths(settings: TrialSettings, summary: CorpusSummary) -> TrainLengths | None:
@@ -38,13 +37,13 @@ def train_lengths(settings: TrialSettings, summary: CorpusSummary) -> TrainLengt
             return None
         read = [min(length, task.longest) for length in found[0]]
         long = sum(length > task.longest for length in found[0])
-        return _lengths(read, found[0], long, cut=True)
+        return _lengths(read, long, cut=True)
     if isinstance(task, LanguageModelSettings):
         found = summary.lengths.get(task.tokens)
         if found is None or not task.by_line:
             return None
         read = [length for length in found[0] if 1 < length <= task.longest + 1]
-        return _lengths(read, found[0], sum(length > task.longest + 1 for length in found[0]), cut=False)
+        return _lengths(read, sum(length > task.longest + 1 for length in found[0]), cut=False)
     if isinstance(task, TranslationSettings) and (found := summary.lengths.get(task.tokens)) is not None:
         sizes = [(max(sides), sides[1]) for sides in zip(*found, strict=True)]
         fitting = sorted(each for each in sizes if each[0] <= task.longest + 1)
@@ -56,19 +55,17 @@ def train_lengths(settings: TrialSettings, summary: CorpusSummary) -> TrainLengt
             cut=False,
             longest=fitting[-1][0] if fitting else 0,
             mean=mean,
-            shortest_of_all=min((size for size, _ in sizes), default=0),
         )
     return None
 
 
-def _lengths(read: Sequence[int], whole: Sequence[int], long: int, *, cut: bool) -> TrainLengths:
+def _lengths(read: Sequence[int], long: int, *, cut: bool) -> TrainLengths:
     return TrainLengths(
         num_fitting=len(read),
         num_long=long,
         cut=cut,
         longest=max(read, default=0),
         mean=sum(read) / len(read) if read else 0.0,
-        shortest_of_all=min((length for length in whole if length > 1), default=0),
     )
 
 
@@ -94,19 +91,9 @@ def data_faults(settings: TrialSettings, summary: CorpusSummary) -> Iterator[str
     rows = train.batch_size
     if lengths is None or lengths.cut or lengths.num_fitting >= rows:
         return
-    unit, whole = summary.unit, len(next(iter(summary.lengths.values()))[0])
-    if not lengths.num_long:
-        yield (
-            f"expected at least {plural(rows, unit)} in the train split that can be read, got "
-            f"{lengths.num_fitting:,}: lower [train] batch_size"
-        )
-        return
-    most = getattr(task, "longest", 0)
-    yield (
-        f"expected at least {plural(rows, unit)} of at most {most:,} tokens in the train split, got "
-        f"{lengths.num_fitting:,} of {whole:,}: raise [task] longest to at least "
-        f"{lengths.shortest_of_all - 1:,}, so that the shortest {unit} fits, or shorten the {unit}s"
-    )
+    expected = f"expected at least {plural(rows, summary.unit)} for a batch of the train split"
+    fitting = f"{lengths.num_fitting:,} of at most {getattr(task, 'longest', 0):,} tokens"
+    yield f"{expected}, got {fitting}: lower [train] batch_size, or raise [task] longest"
 
 
 _LEARNT_FROM = {

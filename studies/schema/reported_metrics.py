@@ -157,15 +157,9 @@ def _target_fault(name: str, trials: Sequence[TrialSettings]) -> str:
     known = dict.fromkeys(each for settings in trials for each in epoch_metrics(settings))
     if metric is None or (trials and target.metric not in known):
         directed = [each for each in known if METRICS[each].higher_is_better is not None]
-        ends = {each for settings in trials for each in final_metrics(settings)}
-        if metric is None:
-            message = unknown_metric(target.metric)
-        elif trials and target.metric not in ends and not metric.is_probe:
-            tasks = " and ".join(dict.fromkeys(settings.task.name for settings in trials))
-            message = f"{tasks} {'do' if ' and ' in tasks else 'does'} not measure {target.metric}"
-        else:
-            message = f"{target.metric} is measured only at the end"
-        return f"{message}; expected a metric measured after each epoch: {', '.join(directed)}"
+        late = f"{target.metric} is not measured after each epoch"
+        message = unknown_metric(target.metric) if metric is None else late
+        return f"{message}; expected a metric that is: {', '.join(directed)}"
     if metric.higher_is_better is None:
         return f"expected a metric for which higher or lower is better, got {target.metric}"
     if metric.higher_is_better is target.at_most:
