@@ -68,13 +68,17 @@ class Ladder(Expansion):
     def read(cls, diagnostics: Diagnostics) -> Self:
         """Return the ladder of a study file; report faults.
 
-        Even in a faulty ladder, the valid sizes become factors, so that the rest of the file can be checked.
+        In a faulty ladder, the sizes become factors of unknown levels, so that the rest of the file can be
+        checked.
         """
         data = diagnostics.data
         found = diagnostics.validate(LadderSettings, (TABLE,), data[TABLE])
-        for path, message in [*_clashes(data), *(() if found is None else _size_faults(data, found))]:
+        faults = [] if found is None else list(_size_faults(data, found))
+        for path, message in [*_clashes(data), *faults]:
             diagnostics.report(path, message)
-        sizes = _readable_sizes(data[TABLE])
+        given = data[TABLE].get("sizes") if isinstance(data[TABLE], Mapping) else None
+        valid = found.sizes if found is not None and not faults else {}
+        sizes = {name: [*valid.get(name, ())] for name in (given if isinstance(given, Mapping) else ())}
         diagnostics.invalid.update(("factors", name) for name, each in sizes.items() if not each)
         factors = sizes if isinstance(data.get("study"), Mapping) and not diagnostics.has_search else {}
         diagnostics.origins.update({("factors", name): (TABLE, "sizes", name) for name in factors})
@@ -205,26 +209,6 @@ def _size_faults(data: Mapping[str, Any], found: LadderSettings) -> Iterator[tup
     if found.lr_exponent and isinstance(model, Mapping) and model.get("mup") is not None:
         message = f"expected 0, because [model] mup already scales rates by width; got {found.lr_exponent:g}"
         yield (TABLE, "lr_exponent"), message
-
-
-def _readable_sizes(table: object) -> dict[str, list[int]]:
-    """Return the valid sizes of a `[ladder]`, by name.
-
-    The table may have faults, but its sizes are needed to check the rest of the study. Rungs with an invalid
-    number are left out, and a shorter list repeats its last number.
-    """
-    table = table.get("sizes") if isinstance(table, Mapping) else None
-    lists = table if isinstance(table, Mapping) else {}
-    read = {str(name): sizes if isinstance(sizes, list) else [] for name, sizes in lists.items()}
-    count = max(map(len, read.values()), default=0) if all(read.values()) else 0
-    padded = [[*each, *each[-1:] * (count - len(each))] for each in read.values()] if count else []
-    valid = [
-        rung
-        for rung in zip(*padded, strict=True)
-        if all(type(each) is int and each >= 1 for each in rung)  # a bool is an int, but not this type
-    ]
-    rungs = list(dict.fromkeys(valid))
-    return {name: [rung[place] for rung in rungs] for place, name in enumerate(read)}
 
 
 def _width(data: Mapping[str, Any], found: LadderSettings) -> str | None:

@@ -349,8 +349,8 @@ def reusable_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 class RecipeSpace:
     """All recipes that a search can choose.
 
-    They are described by one pattern: the study's recipe, with a dimension of the search in place of each
-    placeholder.
+    `pattern` describes them: it is the study's recipe, with a dimension of the search in place of each
+    placeholder. It is None if a dimension cannot stand in one of these places.
     """
 
     def __init__(self, study: Study) -> None:
@@ -359,32 +359,21 @@ class RecipeSpace:
         self._levels = {
             name: levels[0] for name, levels in study.factors.items() if name not in study.dimensions
         }
-        self._pattern: Recipe | None = None
+        self.pattern: Recipe | None = None
         self._places: list[str] = []
-        try:
-            self._pattern = self._filled()
-            self._places = list(
-                self._names(self._written.root, iter([n for n, _ in self._written.dimensions]))
-            )
-        except RecipeError:  # a dimension cannot stand in the place of a placeholder
-            self._pattern = None
-
-    @property
-    def pattern(self) -> Recipe | None:
-        """The study's recipe, with a search dimension for each placeholder.
-
-        None if a dimension cannot stand in one of these places.
-        """
-        return self._pattern
+        with suppress(RecipeError):  # a dimension cannot stand in the place of a placeholder
+            own = iter([name for name, _ in self._written.dimensions])
+            self._places = list(self._names(self._written.root, own))
+            self.pattern = self._filled()
 
     def values(self, recipe: Recipe) -> dict[str, Level] | None:
         """Return the value of each search dimension for which the study's recipe becomes this recipe.
 
         Return None if the recipe is not in the space.
         """
-        if self._pattern is None:
+        if self.pattern is None:
             return None
-        found = find_derivation(self._pattern.root, recipe.root)
+        found = find_derivation(self.pattern.root, recipe.root)
         if found is None:
             return None
         values: dict[str, Level] = {}
