@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
 from textwrap import wrap
 
 from ..grammar.vocabulary.spec import uncounted_kernels
@@ -13,7 +12,6 @@ from .planning.memory_estimates import StepMemory
 from .planning.plan import ModelCost, Plan
 from .planning.reused_trials import ShorterTrial, describe_stale
 from .planning.time_estimates import TimeEstimate
-from .resolve.costs import blocks_compiled_for_each_length
 from .resolve.training_budget import budget_note
 from .resolve.trial import Trial
 from .schema.factors import level_name, short_level_names
@@ -169,13 +167,6 @@ def _search_notes(study: Study, plan: Plan) -> Iterator[_Note]:
 
 
 def _trial_notes(plan: Plan) -> Iterator[_Note]:
-    settings = [each.trial.common for each in plan.trials]
-    if blocks := [found for each in settings if (found := blocks_compiled_for_each_length(each))]:
-        text = f"batches of {plural(len(blocks), 'trial')} have many lengths, and for each torch compiles"
-        named = sorted(set(chain(*blocks)))
-        more = f" and {len(named) - _MAX_NAMED:,} other blocks" if len(named) > _MAX_NAMED else ""
-        words = f"{text} {', '.join(named[:_MAX_NAMED])}{more} again"
-        yield "compile", f"{words}; compile pays off with fixed lengths"
     if plan.stale:
         yield "stale", f"{describe_stale(plan.stale)}; a run trains them again, --keep-stale reuses them"
     for each in plan.over_budget:

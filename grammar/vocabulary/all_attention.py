@@ -58,7 +58,6 @@ def _persistent_attention(
             window_heads(as_int(settings, "heads"))
         ),
         check=check,
-        compiled_for_each_length=lambda _settings: True,
         export_fault=window_export_fault,
     )
 

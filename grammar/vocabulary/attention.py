@@ -230,9 +230,6 @@ define(
         window=_window,
         check=_check,
         compares_positions=lambda settings: as_word(settings, "pos") in ("rope", "alibi", "t5"),
-        compiled_for_each_length=lambda settings: (
-            as_int(settings, "span") > 0 or as_word(settings, "pos") in ("alibi", "t5")
-        ),
         export_fault=lambda settings: window_export_fault(settings) if as_int(settings, "span") > 0 else None,
     )
 )

@@ -130,7 +130,6 @@ define(
         reach=lambda settings, _context: Reach(left=as_int(settings, "k") - 1, right=0),
         window=_kernel_inputs,
         check=_check_taps,
-        compiled_for_each_length=lambda settings: as_word(settings, "filter") == "implicit",
         export_fault=lambda settings: (
             loop_export_fault(settings) if as_word(settings, "filter") == "implicit" else None
         ),
@@ -155,7 +154,6 @@ define(
         source="Poli et al. 2023 (Hyena Hierarchy), definition 3.1, sections 3.1 to 3.3 and their program",
         reach=_hyena_reach,
         window=lambda settings, context: int(_hyena_reach(settings, context).left) * context.width,
-        compiled_for_each_length=lambda _settings: True,
         export_fault=loop_export_fault,
     ),
 )

@@ -74,7 +74,6 @@ def _recurrence(
     output_gate: str = "none",
     least_head_width: int = 1,
     check: Callable[[Settings], str | None] | None = None,
-    compiled_for_each_length: Callable[[Settings], bool] | None = None,
     convolved: Callable[[Settings, int], int] = lambda _settings, inner: 3 * inner,
     export_fault: Callable[[Settings], str | None] | None = loop_export_fault,
 ) -> Spec:
@@ -106,7 +105,6 @@ def _recurrence(
         reach=sees_the_past,
         window=window,
         check=check,
-        compiled_for_each_length=compiled_for_each_length,
         export_fault=export_fault,
     )
 
@@ -289,6 +287,5 @@ define(
         state=lambda _settings, heads, width: heads * (width + 1) * (2 * width + 1),
         norm="none",
         least_head_width=4,  # a layer norm of two numbers leaves their order alone
-        compiled_for_each_length=lambda _settings: True,
     ),
 )

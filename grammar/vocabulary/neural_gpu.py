@@ -90,7 +90,6 @@ def _neural_gpu(
         source=source,
         state=state,
         reach=sees_everything,
-        compiled_for_each_length=lambda _settings: True,
         depends_on_target_length=True,
     )
 

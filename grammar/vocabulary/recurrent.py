@@ -25,7 +25,6 @@ def _recurrent(
         simpler=simpler,
         reach=sees_the_past,
         window=lambda settings, context: states * as_int(settings, "layers") * context.width,
-        compiled_for_each_length=lambda _settings: True,
         export_fault=loop_export_fault,
     )
 

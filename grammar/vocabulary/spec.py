@@ -175,8 +175,6 @@ class Spec:
     - `check` returns a fault of the arguments in combination, or None.
     - `compares_positions` says whether the block compares pairs of positions. Only then the model's setting
       `position = randomised_pairs` has an effect on it.
-    - `compiled_for_each_length` says whether `torch.compile` makes a program for each length, as for a loop.
-      Other blocks get one program for most lengths, or one for each number of chunks.
     - `export_fault` says why the block cannot be exported as one program for all lengths, or None if it can.
     - `depends_on_target_length` marks transducers whose outputs depend on the target's length, if it
       exceeds the source's length.
@@ -197,7 +195,6 @@ class Spec:
     window: Callable[[Settings, CostContext], int] | None = None
     check: Callable[[Settings], str | None] | None = None
     compares_positions: Callable[[Settings], bool] | None = None
-    compiled_for_each_length: Callable[[Settings], bool] | None = None
     export_fault: Callable[[Settings], str | None] | None = None
     depends_on_target_length: bool = False
     package: str | None = None
@@ -436,15 +433,6 @@ def pair_position_fault(root: Value, position: str) -> str | None:
         if spec.compares_positions is not None and spec.compares_positions(spec.settings(block)):
             return None
     return f"{position} needs a mixer with pairwise positions, for example sa(pos=rope)"
-
-
-def compiled_for_each_length(root: Value) -> tuple[BlockNode, ...]:
-    """Return the distinct blocks that `torch.compile` must compile again for every new length."""
-    found: dict[BlockNode, None] = {}
-    for block, spec in _blocks(root):
-        if spec.compiled_for_each_length is not None and spec.compiled_for_each_length(spec.settings(block)):
-            found[block] = None
-    return tuple(found)
 
 
 def export_faults(root: Value) -> dict[BlockNode, str]:

@@ -69,7 +69,6 @@ def _recurrence(
         source=source,
         reach=sees_the_past,
         window=window,
-        compiled_for_each_length=lambda _settings: True,
         export_fault=loop_export_fault,
     )
 

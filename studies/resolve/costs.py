@@ -9,9 +9,8 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ...grammar import Analysis, ModelConfig, Reach, analyse, render
+from ...grammar import Analysis, ModelConfig, Reach, analyse
 from ...grammar.analysis.analyse import count_parameters, find_reach
-from ...grammar.vocabulary.spec import compiled_for_each_length
 from ..catalog.tasks import (
     AlgorithmicSettings,
     AlgorithmicTask,
@@ -118,17 +117,6 @@ def has_many_lengths(settings: TrialSettings) -> bool:
             return task.variable
         case _:
             return reads_lines(settings)
-
-
-def blocks_compiled_for_each_length(settings: TrialSettings) -> list[str]:
-    """Return the blocks that torch compiles again for each batch length.
-
-    Empty if all batches have the same length.
-    """
-    is_cut = isinstance(settings.task, LanguageModelSettings) and settings.task.separate_documents
-    if not (settings.train.compile and (is_cut or has_many_lengths(settings))):
-        return []
-    return [render(block) for block in compiled_for_each_length(read_recipe(settings.model.recipe).root)]
 
 
 def step_flops(settings: TrialSettings) -> int:
