@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import isinf
 
 from ...grammar import ModelConfig, configure, render
-from ...grammar.nodes import BlockNode, Node, SeriesNode, walk
+from ...grammar.nodes import BlockNode, Node, walk
 from ...grammar.positions import SizedPosition
 from ...grammar.vocabulary.spec import (
     OTHER_LENGTH,
@@ -77,7 +77,7 @@ def _output(settings: TrialSettings) -> Iterator[ValidationProblem]:
         remedy = "remove the pool" if gives == VECTOR and needs == SEQUENCE else _REMEDIES[needs]
         yield ValidationProblem(
             RECIPE_PATH,
-            f"{_offending_part(root, gives)} gives {gives}, but {task.name} needs {task.kind}: {remedy}",
+            f"{render(root)} gives {gives}, but {task.name} needs {task.kind}: {remedy}",
         )
 
 
@@ -378,16 +378,3 @@ _RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
     ((("model", "mup"), ("train", "optimizer")), _maximal_updates),
 )
 """Each rule with the keys that it reads besides the task's name."""
-
-
-def _offending_part(root: Node, gives: str | None) -> str:
-    """Return the text of the part that gives a recipe its kind of output.
-
-    `gives` is the kind of output. For a vector, it is the part that pools positions; otherwise it is the
-    first block with this output.
-    """
-    parts = root.parts if isinstance(root, SeriesNode) else (root,)
-    if gives == VECTOR:
-        return render(next(part for part in parts if output_kind(part) == gives))
-    blocks = (part for part in walk(root) if isinstance(part, BlockNode) and output_kind(part) == gives)
-    return render(next(blocks, parts[-1]))

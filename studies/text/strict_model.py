@@ -221,8 +221,7 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
                 yield ValidationProblem(path, f"expected at least {least} {values}, got {got}")
             case "too_long":
                 most, got = context["max_length"], context["actual_length"]
-                bound = "" if most == _fixed_length(model, path) else "at most "
-                yield ValidationProblem(path, f"expected {bound}{most} values, got {got}")
+                yield ValidationProblem(path, f"expected at most {most} values, got {got}")
             case "string_too_long":
                 count = len(error["input"])
                 yield ValidationProblem(
@@ -378,14 +377,6 @@ def _model_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel]:
             continue
         model = next(_models_in(model.model_fields[str(part)].annotation))
     return model
-
-
-def _fixed_length(model: type[BaseModel], path: KeyPath) -> int | None:
-    """Return how many values a key's tuple has, else None. `tuple[float, float]`, for example, has two."""
-    field = _model_at(model, path[:-1]).model_fields.get(str(path[-1]))
-    options = () if field is None else (field.annotation, *get_args(field.annotation))
-    tuples = (get_args(each) for each in options if get_origin(each) is tuple)
-    return next((len(values) for values in tuples if ... not in values), None)
 
 
 def _meant_key(key: str, table: type[BaseModel]) -> str | None:

@@ -71,7 +71,6 @@ class TaskSettings(NamedSettings, ABC):
     """Base class for the keys of `[task]`: every task has `name`, and subclasses add their own keys."""
 
     registry: ClassVar = TASKS
-    trains_on_lengths: ClassVar[bool] = False  # those of `[train]` curriculum or lengths
     reads_lines: ClassVar[bool] = False  # always, so that batches have different lengths
 
     name: str
@@ -102,18 +101,6 @@ class TaskSpec:
     source: str
     settings: type[TaskSettings]
     test_sets_title: str = TEST_SETS
-
-    @property
-    def unused_keys(self) -> set[str]:
-        """The keys of `[train]` and `[model]` that a study with this task cannot have."""
-        symbols = (TaskKind.TAGGING, TaskKind.CAUSAL_TAGGING, TaskKind.LANGUAGE)
-        is_used = {
-            ("cutoffs", "tied"): self.kind in symbols,
-            ("label_smoothing", "sampling", "scheduled_sampling"): self.kind is TaskKind.TRANSDUCTION,
-            ("curriculum", "lengths"): self.settings.trains_on_lengths,
-            ("flops", "tokens"): not self.settings.reads_lines,
-        }
-        return {key for keys, used in is_used.items() if not used for key in keys}
 
     @property
     def keys(self) -> dict[str, str]:
@@ -168,6 +155,4 @@ def _with_task(problem: ValidationProblem, spec: TaskSpec) -> ValidationProblem:
         return problem
     unknown = f"unknown key '{problem.path[0]}'"
     hint = problem.message.removeprefix(unknown)
-    if hint.startswith("; write") and problem.path[0] in spec.unused_keys:
-        hint = ", which does not use it: remove it"
     return replace(problem, message=f"{unknown} of {spec.name}{hint}")
