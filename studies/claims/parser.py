@@ -185,7 +185,9 @@ class ClaimFaultError(ActivememError):
 def parse_claim(text: str, faults: FaultCollector) -> SyntaxNode:
     """Parse a claim into a tree. Raise ClaimFaultError for its first fault, which is added to `faults`."""
     for phrase in _PHRASE.finditer(text):
-        if _is_outside(text[: phrase.start()]):
+        before = text[: phrase.start()]
+        is_closed = all(before.count(sign) == before.count(end) for sign, end in _OPEN.items())
+        if is_closed and not any(before.count(quote) % 2 for quote in "\"'"):
             expected = 'expected > >= < <= == or !=, a margin as in "a > b + 0.1", or best(METRIC) is LEVEL'
             faults.add(*phrase.span(), f"{expected}, got '{phrase.group()}'")
             raise ClaimFaultError
@@ -197,12 +199,6 @@ _PHRASE = re.compile(
     r"|\bbeats\b|\bby\s+[0-9.]+|(?<![<>=!])(?:=>|=<|=(?![<>=]))"
 )
 """Phrases and signs that a claim lacks outside brackets."""
-
-
-def _is_outside(before: str) -> bool:
-    """Return whether a text ends outside brackets and quotes, so that a claim's own signs may follow."""
-    is_closed = all(before.count(sign) == before.count(end) for sign, end in _OPEN.items())
-    return is_closed and not any(before.count(quote) % 2 for quote in "\"'")
 
 
 _EXPECTED_FOR = {

@@ -303,13 +303,13 @@ def _read(diagnostics: Diagnostics, role: Role, design: Design, paper: str | Non
             names.add(name)
         kind = table.get("kind", _DEFAULTS.get(role))
         model = find_kind(role, kind) if isinstance(kind, str) else None
+        if model is None or model.of_search != diagnostics.has_search:
+            model, kind = _report_wrong_kind(diagnostics, role, path, table, model)
         if model is None:
-            model, kind = _report_unknown_kind(diagnostics, role, path, kind)
-            if model is not None:
-                diagnostics.validate(model, path, {**table, "kind": kind})
             continue
-        if model.of_search != diagnostics.has_search:
-            _report_wrong_kind(diagnostics, role, path, kind, in_file="kind" in table)
+        if kind != table.get("kind", kind):
+            diagnostics.validate(model, path, {**table, "kind": kind})
+            continue
         keys = _own_keys(diagnostics, role, path, table, model)
         spec = diagnostics.validate(model, path, keys)
         if spec is None:
@@ -344,42 +344,36 @@ def _faults_beside_value(
     yield from (fault for fault in spec.faults(design, paper) if fault[0] and fault[0][0] in _FACTOR_KEYS)
 
 
-def _report_unknown_kind(
-    diagnostics: Diagnostics, role: Role, path: KeyPath, kind: object
-) -> tuple[type[ResultKeys] | None, str | None]:
-    """Report a table or figure whose `kind` is missing or unknown.
-
-    Return the class and name of the kind that is most similar to an unknown one, so that the caller can check
-    the other keys. Return (None, None) if no kind is similar.
-    """
-    own = [name for name, each in kinds_of(role).items() if each.of_search == diagnostics.has_search]
-    if kind is None:
-        diagnostics.report(path, f"missing key 'kind'; known: {', '.join(own)}")
-        return None, None
-    if not isinstance(kind, str):
-        expected = ", ".join(map(repr, own))
-        diagnostics.report((*path, "kind"), f"expected one of {expected}, got {format_value(kind)}")
-        return None, None
-    if kind in FORMER_NAMES:
-        diagnostics.report((*path, "kind"), f"unknown kind '{kind}'; {FORMER_NAMES[kind]}")
-        return None, None
-    diagnostics.report((*path, "kind"), f"unknown kind '{kind}'{nearest_hint(kind, own)}")
-    meant = nearest(kind, own)
-    return (find_kind(role, meant), meant) if meant else (None, None)
-
-
 def _report_wrong_kind(
-    diagnostics: Diagnostics, role: Role, path: KeyPath, kind: str, *, in_file: bool
-) -> None:
-    """Report a kind that is only for searches in a study with a grid, or only for grids in a search.
+    diagnostics: Diagnostics,
+    role: Role,
+    path: KeyPath,
+    table: Mapping[str, object],
+    model: type[ResultKeys] | None,
+) -> tuple[type[ResultKeys] | None, object]:
+    """Report a `kind` that is missing or unknown, or that this study cannot have.
 
-    Some kinds are only for searches, and others only for grids. The message lists the kinds that the study
-    can have.
+    Some kinds are only for searches, and others only for grids. Return the class and the name of the kind by
+    which to check the other keys: this kind, or the one that is most similar to an unknown one.
     """
     own = [name for name, each in kinds_of(role).items() if each.of_search == diagnostics.has_search]
-    has = ("the cells of a grid, and a search has none", "the points of a search, and a grid has none")
-    message = f"'{kind}' shows {has[not diagnostics.has_search]}: expected {', '.join(own)}"
-    diagnostics.report((*path, "kind") if in_file else path, message)
+    kind = table.get("kind", _DEFAULTS.get(role))
+    place = (*path, "kind") if "kind" in table else path
+    if model is not None:
+        has = ("the cells of a grid, and a search has none", "the points of a search, and a grid has none")
+        message = f"'{kind}' shows {has[model.of_search]}: expected {', '.join(own)}"
+    elif kind is None:
+        message = f"missing key 'kind'; known: {', '.join(own)}"
+    elif not isinstance(kind, str):
+        message = f"expected one of {', '.join(map(repr, own))}, got {format_value(kind)}"
+    elif kind in FORMER_NAMES:
+        message = f"unknown kind '{kind}'; {FORMER_NAMES[kind]}"
+    else:
+        message = f"unknown kind '{kind}'{nearest_hint(kind, own)}"
+        kind = nearest(kind, own)
+        model = find_kind(role, kind) if kind else None
+    diagnostics.report(place, message)
+    return model, kind
 
 
 def _own_keys(
