@@ -1,10 +1,7 @@
 from .fractional import MAX_FACTORS as MAX_FACTORS
 from .fractional import find_aliases as find_aliases
+from .fractional import fraction_columns as fraction_columns
 from .fractional import fractional_rows as fractional_rows
-from .fractional import minimum_aberration as minimum_aberration
-from .fractional import rows_of as rows_of
-from .fractional import smallest_fraction as smallest_fraction
-from .fractional import word_lengths as word_lengths
 from .grid import Grid as Grid
 from .latin_hypercube import latin_hypercube_rows as latin_hypercube_rows
 from .plackett_burman import MAX_SCREENED as MAX_SCREENED

@@ -7,13 +7,13 @@ set of columns whose sum is zero.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache, reduce
-from itertools import combinations, compress
+from functools import reduce
+from itertools import combinations
 from operator import xor
+from string import ascii_lowercase
 from typing import ClassVar, Literal
 
 from ..schema.design import Design
@@ -23,8 +23,55 @@ from ..text.strict_model import PartSettings
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
 
-RESOLUTIONS = {"III": 3, "IV": 4, "V": 5}
-"""The resolutions of fractions, in the usual Roman numerals."""
+_GENERATORS: Mapping[str, Mapping[int, str]] = {
+    "III": {
+        3: "ab",
+        4: "abc",
+        5: "bc ac",
+        6: "bc ac ab",
+        7: "bc ac ab abc",
+        8: "bcd acd abd abc",
+        9: "cd bd ad abc abcd",
+        10: "cd bd bc ad abc abcd",
+        11: "cd bd bc ad ac abd abc",
+        12: "cd bd bc ad ac abd abc abcd",
+        13: "cd bd bc bcd ad ac acd ab abd",
+        14: "cd bd bc bcd ad ac acd ab abd abc",
+        15: "cd bd bc bcd ad ac acd ab abd abc abcd",
+    },
+    "IV": {
+        4: "abc",
+        5: "abcd",
+        6: "bcd acd",
+        7: "bcd acd abd",
+        8: "bcd acd abd abc",
+        9: "cde bde ade abce",
+        10: "cde bde ade abce abcd",
+        11: "cde bde bce ade ace abe",
+        12: "cde bde bce bcd ade ace abe",
+        13: "cde bde bce bcd ade ace acd abe",
+        14: "cde bde bce bcd ade ace acd abe abd",
+        15: "cde bde bce bcd ade ace acd abe abd abc",
+    },
+    "V": {
+        5: "abcd",
+        6: "abcde",
+        7: "abcdef",
+        8: "cdef abef",
+        9: "cdefg abefg",
+        10: "defg bcfg aceg",
+        11: "defg bcfg aceg abdf",
+        12: "defgh bcfgh acegh abdfh",
+        13: "efgh bcdh acdfg abdeg abcefh",
+        14: "efgh cdgh bdfh adeg abcgh abcdefgh",
+        15: "efgh cdgh bdfh bceg adegh acefh abdg",
+    },
+}
+"""The columns of the factors that are not basic, by resolution and number of factors.
+
+A word such as `abc` is the sum of the first three basic factors. Without an entry, the design is a full grid.
+These are the fractions with the fewest runs, and among them those with minimum aberration.
+"""
 
 _MEANINGS = {
     "III": "main effects are not aliased with each other, but with interactions of two factors",
@@ -37,7 +84,7 @@ _MEANINGS = {
 """The meaning of each resolution of a fraction."""
 
 MAX_FACTORS = 15
-"""The maximum number of factors for which fractions are searched."""
+"""The maximum number of factors of a fraction."""
 
 Row = tuple[int, ...]
 """The index of each factor's level in a run."""
@@ -135,97 +182,29 @@ class Fractional(TwoLevels):
     most_factors = MAX_FACTORS
 
     def runs(self) -> tuple[Row, ...]:
-        return fractional_rows(len(self.two_level), RESOLUTIONS[self.settings.resolution])
+        return fractional_rows(len(self.two_level), self.settings.resolution)
 
 
 DESIGN = Fractional
 
 
-def fractional_rows(factors: int, resolution: int) -> tuple[Row, ...]:
-    """Return the runs of the smallest regular fraction with at least this resolution.
+def fractional_rows(factors: int, resolution: str) -> tuple[Row, ...]:
+    """Return the runs of the smallest regular fraction with at least this resolution, such as "IV".
 
     The first run has every factor at its first level. The basic factors come first and form a full grid; the
     last of them changes fastest.
     """
-    return rows_of(smallest_fraction(factors, resolution))
+    columns = fraction_columns(factors, resolution)
+    runs = range(1 << max(columns, default=0).bit_length())
+    return tuple(tuple((column & run).bit_count() % 2 for column in columns) for run in runs)
 
 
-@lru_cache(maxsize=64)
-def smallest_fraction(factors: int, resolution: int) -> tuple[int, ...]:
-    """Return the columns of the smallest fraction that has at least this resolution.
-
-    It has the fewest runs and, for this number of runs, the minimal aberration. Each column is a bit mask of
-    the basic factors.
-    """
-    assert 0 <= factors <= MAX_FACTORS
-    basic = factors.bit_length()  # 2 ** basic runs are enough to estimate all main effects and the mean
-    while (columns := minimum_aberration(factors, min(basic, factors), resolution)) is None:
-        basic += 1
-    return columns
-
-
-@lru_cache(maxsize=64)
-def minimum_aberration(factors: int, basic: int, resolution: int) -> tuple[int, ...] | None:
-    """Return the columns of a minimum-aberration fraction with `2 ** basic` runs.
-
-    Return None if no fraction has this resolution.
-
-    Columns are added one by one to all fractions that differ (Chen, Sun and Wu 1993). Fractions count as
-    equal if their runs have equal numbers of high levels, overall and at each factor's high level.
-    """
-    # pyDOE3's fracfact_by_res has more aberration from 4 factors on, and for resolution V runs that lack it;
-    # its fracfact_opt compares every choice of columns, which takes hours from 9 factors on
-    levels = [[(column & run).bit_count() & 1 for run in range(1 << basic)] for column in range(1 << basic)]
-    fractions = [tuple(1 << bit for bit in reversed(range(basic)))]
-    for _ in range(factors - basic):
-        found: dict[object, tuple[int, ...]] = {}
-        for columns in fractions:
-            # a sum of at most resolution - 2 columns would make a word shorter than the resolution
-            few = (combinations(columns, count) for count in range(resolution - 1))
-            taken = {reduce(xor, some, 0) for each in few for some in each}
-            for column in range(1, 1 << basic):
-                if column not in taken:
-                    longer = (*columns, column)
-                    found.setdefault(_invariant([levels[each] for each in longer]), longer)
-        fractions = list(found.values())
-    return min(fractions, key=word_lengths, default=None)
-
-
-def rows_of(columns: Sequence[int]) -> tuple[Row, ...]:
-    """Return the runs of a fraction, from its columns.
-
-    Each column is a bit mask of the basic factors that it combines.
-    """
-    basic = max(columns, default=0).bit_length()
-    return tuple(tuple((column & run).bit_count() % 2 for column in columns) for run in range(1 << basic))
-
-
-def word_lengths(columns: Sequence[int]) -> tuple[int, ...]:
-    """Count the words of one letter, two letters and so on in a fraction's defining relation.
-
-    The function counts them from the runs: the weights of a code determine the weights of its dual
-    (MacWilliams 1963).
-    """
-    counts = [0] * (len(columns) + 1)
-    for high, runs in Counter(map(sum, rows_of(columns))).items():
-        for length, term in enumerate(_expanded(high, len(columns) - high)):
-            counts[length] += runs * term
-    return tuple(count // counts[0] for count in counts[1:])
-
-
-def _invariant(levels: Sequence[Sequence[int]]) -> object:
-    """Return a value that does not depend on the order of a fraction's factors and runs."""
-    high = list(map(sum, zip(*levels, strict=True)))
-    return tuple(sorted(high)), tuple(sorted(tuple(sorted(compress(high, each))) for each in levels))
-
-
-@lru_cache(maxsize=1024)
-def _expanded(minus: int, plus: int) -> tuple[int, ...]:
-    coefficients = [1]
-    for sign in [-1] * minus + [1] * plus:
-        shifted = [0, *(sign * each for each in coefficients)]
-        coefficients = [one + other for one, other in zip([*coefficients, 0], shifted, strict=True)]
-    return tuple(coefficients)
+def fraction_columns(factors: int, resolution: str) -> tuple[int, ...]:
+    """Return the column of each factor: a bit mask of the basic factors that it combines."""
+    words = _GENERATORS[resolution].get(factors, "").split()
+    basic = [1 << bit for bit in reversed(range(factors - len(words)))]
+    named = dict(zip(ascii_lowercase, basic, strict=False))
+    return (*basic, *(sum(named[letter] for letter in word) for word in words))
 
 
 Effect = tuple[int, ...]

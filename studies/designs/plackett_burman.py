@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from .fractional import Row, TwoLevels, minimum_aberration, rows_of
+from .fractional import Row, TwoLevels, fractional_rows
 
 MAX_SCREENED = 23
 """The maximum number of factors of a screening design."""
@@ -39,9 +39,7 @@ def plackett_burman_rows(factors: int) -> tuple[Row, ...]:
     if factors < 3:
         return tuple(product((0, 1), repeat=factors))
     if runs & (runs - 1) == 0:
-        columns = minimum_aberration(factors, runs.bit_length() - 1, 3)
-        assert columns is not None, "a saturated fraction has room for every factor"
-        return rows_of(columns)
+        return fractional_rows(factors, "III")
     # pyDOE3 1.6 doubles small matrices from 24 runs on, which aliases main effects fully with interactions
     prime = runs - 1
     residues = {number * number % prime for number in range(prime)}
