@@ -166,10 +166,7 @@ class EffectsFigure(CurveKind):
 
     def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
         subject = ResultSubject(study, self.select, outcomes)
-        metric, found = (
-            subject.metric(self.value)[0],
-            model_factors(subject, self.value),
-        )
+        metric, found = subject.metric(self.value)[0], model_factors(subject, self.value)
         if self.x is None or self.series is None:
             what, x = "at the levels of each factor", metric.axis_title or metric.title
             content: Content = _factor_means(found, subject.varied, metric)
@@ -370,14 +367,9 @@ def _why_unknown(term: Term, effect: TermEffect | None, found: StudyModel) -> It
     lost = [name for name in term if len(found.observed[name]) < 2]
     if lost:
         yield f"Only one level of {' and of '.join(lost)} has a value."
-    elif effect is None:
-        return
-    elif not effect.is_complete:
-        yield f"Not every combination of {' and '.join(term)} has a value."
-    elif effect.aliases:
-        yield f"These cells cannot separate it from {_listed(effect.aliases, 'and')}."
-    else:
-        yield "These cells cannot separate it from the other effects together."
+    elif effect is not None:
+        others = _listed(effect.aliases, "and") or "the other effects together"
+        yield f"These cells cannot separate it from {others}."
 
 
 def _listed(terms: Sequence[Term], word: str) -> str:
@@ -405,19 +397,15 @@ def _sentences(
 
 
 def _what_effects_are(found: StudyModel, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[str]:
-    counts = [len(levels) for levels in factors.values()]
-    if 2 not in counts:
-        what = "each level minus the mean of all"
-    elif max(counts) == 2:
-        what = "the second level minus the first"
-    else:
-        what = "with two levels, the second minus the first; with more, each level minus the mean of all"
-    yield f"Effect of a factor: {what}, with equal weights of the other factors' levels."
+    yield (
+        "Effect of a factor: with two levels, the second minus the first; with more, each level minus the"
+        " mean of all. The levels of the other factors have equal weights."
+    )
     interactions = [term for term in found.effects if len(term) > 1]
     if interactions and not _mentions_interactions(found):
         count = plural(len(interactions), "interaction")
         yield f"Not estimable from these cells and assumed to be zero: {count}."
-    elif interactions and counts.count(2) > 1:
+    elif sum(len(levels) == 2 for levels in factors.values()) > 1:
         yield (
             "Effect of an interaction of two levels with two:"
             " the effect of one factor at the second level of the other minus that at its first."

@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations, product
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,17 +44,14 @@ class TermEffect:
     a single contrast if every factor has two levels. `p` comes from the F test of all columns of the term,
     corrected over the terms by Holm's procedure. `share` is η²: the term's type III sum of squares, divided
     by the total sum of squares around the mean. `aliases` of an estimated term are terms outside the model
-    that would bias it. `aliases` of another term are the terms that it is confounded with. `is_complete` says
-    whether all combinations of its levels have a value.
+    that would bias it. `aliases` of another term are the terms that it is confounded with.
     """
 
     term: Term
-    degrees: int
     contrasts: tuple[Contrast, ...] = ()
     p: float | None = None
     share: float | None = None
     aliases: tuple[Term, ...] = ()
-    is_complete: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +96,9 @@ class FactorModel:
         The p-values are corrected for the number of terms.
         """
         found = [
-            self._effect(term) if term in self.estimable else self._unknown(term)
+            self._effect(term)
+            if term in self.estimable
+            else TermEffect(term=term, aliases=partners(self.columns, term))
             for term in (*self.columns.mains, *self.columns.pairs)
         ]
         tested = [term.p for term in found if term.p is not None]
@@ -263,19 +262,10 @@ class FactorModel:
             p = float(fdtrc(degrees, self.error.degrees, f))
         return TermEffect(
             term=term,
-            degrees=degrees,
             contrasts=tuple(self._contrast(row, inflation) for row in rows),
             p=p,
             share=squares / self._total if self._total else None,
             aliases=self._biases[term],
-        )
-
-    def _unknown(self, term: Term) -> TermEffect:
-        return TermEffect(
-            term=term,
-            degrees=self.columns.degrees(term),
-            aliases=partners(self.columns, term),
-            is_complete=self.columns.is_complete(term),
         )
 
     def _squares(self, place: slice) -> float:
@@ -444,11 +434,6 @@ class TermColumns:
         found = sorted(set(zip(*self.levels.values(), strict=True)))
         levels = {name: [cell[at] for cell in found] for at, name in enumerate(self.levels)}
         return TermColumns(levels=levels, seeds=[0] * len(found))
-
-    def is_complete(self, term: Term) -> bool:
-        """Return whether all combinations of the term's levels are observed."""
-        seen = set(zip(*(self.levels[name] for name in term), strict=True))
-        return seen == set(product(*(range(self.counts[name]) for name in term)))
 
 
 def estimable_terms(columns: TermColumns, terms: Sequence[Term], among: Sequence[Term]) -> tuple[Term, ...]:

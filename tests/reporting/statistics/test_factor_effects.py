@@ -131,7 +131,6 @@ def test_factors_confounded_with_interactions_say_so_and_confounded_factors_have
     assert not effects["a",].contrasts
     assert effects["a",].aliases == (("b",),)
     assert effects["c",].contrasts
-    assert not effects["a", "b"].is_complete
 
 
 def test_without_noise_nothing_is_claimed():
