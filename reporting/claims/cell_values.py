@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -91,18 +91,6 @@ class CellValues:
     where: str
     step: float
     limits: Ends
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Saturation:
-    """A bound of the metric that all values of a comparison have.
-
-    `sides` tell of the sides that are measured, each of them with all of its trials at the bound. The other
-    side may be a number.
-    """
-
-    bound: Literal["largest", "smallest"]
-    sides: tuple[MissingTrials, ...]
 
 
 class CellResults:
@@ -255,11 +243,11 @@ class CellResults:
         sides = [self._ends(side, seed) for side in (comparison.left, comparison.right) for seed in seeds]
         return any(any(map(math.isinf, each)) for each in sides if each is not None)
 
-    def saturation(self, comparison: Comparison) -> Saturation | None:
-        """Return the bound that both sides of a comparison have with all seeds; None if there is none.
+    def saturation(self, comparison: Comparison) -> str | None:
+        """Return the bound that both sides of a comparison have with all seeds: `largest` or `smallest`.
 
-        One side may be a number that is the bound. Return None, too, if a value is missing, or if a diverged
-        training only counts as the worst.
+        One side may be a number that is the bound. Return None if there is no such bound, if a value is
+        missing, or if a diverged training only counts as the worst.
         """
         quantities = list(iter_quantities(comparison))
         seeds = self.differences(comparison, self._every)
@@ -267,29 +255,12 @@ class CellResults:
         if not quantities or not seeds or strayed or self.gaps(comparison):
             return None
         sides = (comparison.left, comparison.right)
-        bounds: tuple[tuple[Literal["largest", "smallest"], int], ...] = (("largest", 1), ("smallest", 0))
-        for bound, end in bounds:
+        for end, bound in enumerate(("smallest", "largest")):
             limits = {self._possible(side)[end] for side in sides}
             values = {value for side in sides for seed in seeds for value in self._ends(side, seed) or ()}
             if values == limits and len(limits) == 1 and all(map(math.isfinite, limits)):
-                measured = [side for side in sides if any(iter_quantities(side))]
-                notes = (self._at_bound(side, bound, len(seeds)) for side in measured)
-                return Saturation(bound=bound, sides=tuple(notes))
+                return bound
         return None
-
-    def _at_bound(self, side: Number, bound: str, count: int) -> MissingTrials:
-        """Return a note that a side of a comparison is at a bound with this many seeds."""
-        parts = list(iter_quantities(side))
-        if isinstance(side, Quantity):
-            trials = f"all {count} trials" if count > 1 else "the trial"
-            return MissingTrials(
-                where=self._answers[side].where, what=f"{trials} at the {bound} possible value"
-            )
-        shared = set.intersection(*(set(each.cell) for each in parts))
-        where = self._where(tuple(pair for pair in parts[0].cell if pair in shared), parts[0].metric)
-        name = side.function if isinstance(side, Reduction) else "value"
-        seeds = f" with all {count} seeds" if count > 1 else ""
-        return MissingTrials(where=where, what=f"{name} at the {bound} possible value{seeds}")
 
     def _possible(self, number: Number) -> Ends:
         """Return the lowest and the highest value that a number can have, whatever its trials give."""

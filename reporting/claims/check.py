@@ -37,7 +37,7 @@ from ...studies.claims.reader import cell_key
 from ...studies.resolve.trial import CellKey
 from ...studies.schema.factors import ABSENT, level_key, level_text, named_levels
 from ...studies.schema.settings import Level
-from ...studies.text.units import format_quantity
+from ...studies.text.units import format_quantity, plural
 from ..outcomes import device_fault
 from ..statistics.decided_differences import look_level, p_over_looks
 from ..statistics.estimates import TESTS, hochberg_adjusted, hochberg_threshold
@@ -165,7 +165,7 @@ def check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimResu
             notes=(
                 *results.notes(each),
                 *_bound_notes(test),
-                *_saturation_notes(each, verdicts[each], results),
+                *_saturation_notes(labels[each], results.saturation(each), verdicts[each], test.n),
                 *(_spread_notes(test) if verdict in OPEN and verdicts[each] in OPEN else ()),
                 *_interval_notes(
                     test, 1 - threshold, p_values.get(each), alpha, labels[each] if len(family) > 1 else ""
@@ -199,28 +199,17 @@ def _is_untested(test: PairedTest | BoundedTest) -> bool:
     return test.exact or test.at_bound or not test.complete or test.n < 2
 
 
-def _saturation_notes(
-    comparison: Comparison, verdict: Verdict, results: CellResults
-) -> Iterator[MissingTrials]:
-    """Yield notes on a comparison whose values are all at a bound, so that seeds do not change them."""
-    found = results.saturation(comparison)
-    if found is None:
+def _saturation_notes(label: str, bound: str | None, verdict: Verdict, count: int) -> Iterator[MissingTrials]:
+    """Yield a note on a comparison whose values of `count` seeds are all at a bound.
+
+    More seeds do not change it.
+    """
+    if bound is None:
         return
-    if verdict not in OPEN:
-        yield from found.sides
-    elif len(found.sides) == 1:
-        (side,) = found.sides
-        yield MissingTrials(where=side.where, what=f"{side.what}, so more seeds do not help")
-    else:
-        hint = (
-            "fewer epochs, or steps_to a value, may tell them apart"
-            if found.bound == "largest"
-            else "an easier task or more epochs may tell them apart"
-        )
-        yield MissingTrials(
-            where="bound",
-            what=f"both sides at the {found.bound} possible value, so more seeds do not help; {hint}",
-        )
+    easier = "fewer epochs, or steps_to a value," if bound == "largest" else "an easier task or more epochs"
+    advice = f", so more seeds do not help; {easier} may show a difference" if verdict in OPEN else ""
+    what = f"all values of {plural(count, 'seed')} at the {bound} possible value{advice}"
+    yield MissingTrials(where=label, what=what)
 
 
 def _bound_notes(test: PairedTest | BoundedTest) -> Iterator[MissingTrials]:
