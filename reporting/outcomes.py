@@ -7,7 +7,7 @@ out, and which tasks no model has learnt.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from decimal import ROUND_CEILING, Context
 from typing import TYPE_CHECKING
 
@@ -281,20 +281,6 @@ NEAR_CHANCE = 0.05
 """The share of the way from chance to 1 up to which an accuracy counts as that of guessing."""
 
 
-def unsolved_sentence(lengths: Collection[float], settings: Iterable[TrialSettings]) -> str:
-    """Return a hint to train longer; "" if it is not needed.
-
-    It is needed if no training solved the first length of its curriculum.
-    """
-    if set(lengths) != {0.0}:
-        return ""
-    starts = {each.train.curriculum.start for each in settings if each.train.curriculum is not None}
-    if not starts:
-        return ""
-    first = number_range(sorted(starts))
-    return f"no training solved length {first}, the start of the curriculum: train longer or start shorter"
-
-
 def chance_of(metric: str, settings: TrialSettings) -> float | None:
     """Return the accuracy that guessing reaches.
 
@@ -306,12 +292,16 @@ def chance_of(metric: str, settings: TrialSettings) -> float | None:
     return {"accuracy": chance, "scaled_accuracy": 0.0}.get(metric_family(metric).partition("_")[2])
 
 
-def chance_sentence(metric: str, chance: float, values: Collection[float]) -> str:
-    """Return a sentence that no model has learnt a task; "" if one has.
+def unlearnt_sentence(metric: str, settings: TrialSettings, values: Collection[float]) -> str:
+    """Return a sentence that no model has learnt a task; "" if one has, or if it is unknown.
 
-    No model has learnt it if all values are near chance.
+    No model has learnt it if all solved lengths are 0, or if all accuracies are near that of guessing.
     """
-    if not values or max(values) > chance + NEAR_CHANCE * (1 - chance):
+    curriculum, chance = settings.train.curriculum, chance_of(metric, settings)
+    if metric == SOLVED_LENGTH and curriculum is not None and set(values) == {0.0}:
+        start = f"length {curriculum.start}, the start of the curriculum"
+        return f"no training solved {start}: train longer or start shorter"
+    if chance is None or not values or max(values) > chance + NEAR_CHANCE * (1 - chance):
         return ""
     far = f"{100 * NEAR_CHANCE:g} % of the way from guessing ({chance:.2g}) to 1"
     hint = "; train longer, or make the task easier" if metric.startswith("dev_") else ""

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from ...reporting.outcomes import SOLVED_LENGTH, unsolved_sentence
+from ...reporting.outcomes import SOLVED_LENGTH, unlearnt_sentence
 from ...reporting.snapshot import Snapshot
 from ...storage import Store
 from ...studies.last_run import StudyOutline, outline_studies
@@ -103,7 +103,9 @@ def format_best_points(study: Study, found: SearchPoints | None) -> list[str]:
     lengths = [
         point.measured[SOLVED_LENGTH].values() for point in found.ranked() if SOLVED_LENGTH in point.measured
     ]
-    unsolved = unsolved_sentence([*chain(*lengths)], [trial.settings for trial in found.trained])
+    unsolved = (
+        unlearnt_sentence(SOLVED_LENGTH, found.trained[0].settings, [*chain(*lengths)]) if lengths else ""
+    )
     note = comparison_note(study) if best else ""
     gaps = [fit_line(f"  {count} excluded   {reason}") for count, reason in left_out(found)]
     notes = [each for text in (unsolved, note) for each in labelled_lines("note", text, output_width())]

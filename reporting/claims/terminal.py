@@ -25,14 +25,7 @@ from ...studies.last_run import describe_late_claims, describe_max_seeds
 from ...studies.planning.final_values import trial_values
 from ...studies.presentation.metric_words import describe_metrics
 from ...studies.text.units import degrees_of_freedom, listed
-from ..outcomes import (
-    SOLVED_LENGTH,
-    chance_of,
-    chance_sentence,
-    overrides_sentence,
-    stale_sentence,
-    unsolved_sentence,
-)
+from ..outcomes import overrides_sentence, stale_sentence, unlearnt_sentence
 from ..statistics.estimates import TESTS
 from ..statistics.speedup import BOUND_WORDS, FIRST_SENTENCE, HALFWAY_SENTENCE, format_ratio
 from .verdicts import (
@@ -292,15 +285,8 @@ def _unlearnt_sentences(study: Study, outcomes: pl.DataFrame) -> Iterator[str]:
             groups.setdefault((metric, trial.settings.task.model_dump_json()), []).append(trial)
     for (metric, _), trials in groups.items():
         settings, ids = trials[0].settings, [trial.id for trial in trials]
-        chance = chance_of(metric, settings)
-        if metric != SOLVED_LENGTH and chance is None:
-            continue
         ended = trial_values(study.name, ids, outcomes, metric).filter(status="done")["value"].to_list()
-        if metric == SOLVED_LENGTH:
-            sentence = unsolved_sentence(ended, [settings])
-        else:
-            sentence = "" if chance is None else chance_sentence(metric, chance, ended)
-        if sentence:
+        if sentence := unlearnt_sentence(metric, settings, ended):
             others = [each[0].settings.task for (name, _), each in groups.items() if name == metric]
             yield f"{metric} on {_task_words(settings.task, others)}: {sentence}."
 

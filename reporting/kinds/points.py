@@ -77,7 +77,7 @@ class PointsTable(TableKind):
 
     def table(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
         from ..tables.cells import metric_head  # noqa: PLC0415 -- the keys are checked without it
-        from ..tables.differences import note_unsolved  # noqa: PLC0415 -- as above
+        from ..tables.differences import note_unlearnt  # noqa: PLC0415 -- as above
 
         found = find_points(study, outcomes, (*self.value, PARAMETERS))
         own = (each.name for each in (*found.goals, *found.bounds))
@@ -107,7 +107,12 @@ class PointsTable(TableKind):
             keys=tuple(ColumnKey(metric=name, level="") for name in columns),
             spread=self.spread,
         )
-        return note_unsolved(table, settings)
+        every = range(len(shown))
+        columns_of_task = (
+            (metric.name, settings[0], [(row, number) for row in every])
+            for number, metric in enumerate(metrics)
+        )
+        return note_unlearnt(table, columns_of_task) if shown else table
 
 
 def _as_sought(metric: Metric, found: SearchPoints) -> Metric:

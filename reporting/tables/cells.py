@@ -35,8 +35,8 @@ from .differences import (
     baseline_tests,
     caption_sentences,
     find_bold_cells,
-    note_chance,
-    note_unsolved,
+    groups_by_task,
+    note_unlearnt,
     significance_text,
 )
 from .published import PublishedMatch, add_paper_only, difference_from_baseline, match_published
@@ -85,8 +85,7 @@ class TableCells:
             groups=tuple(row.group for row in self.rows) if any(row.group for row in self.rows) else (),
             spread=spec.spread,
         )
-        table = note_unsolved(table, self.settings)
-        table = note_chance(table, self)
+        table = note_unlearnt(table, groups_by_task(self))
         if match and self.extras.paper_only:
             table = add_paper_only(table, match, self.rows, self.columns)
         return table

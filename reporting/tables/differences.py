@@ -24,7 +24,7 @@ from ...studies.presentation.metric_words import (
 from ...studies.schema.factors import SEED, level_name, one_line
 from ...studies.schema.settings import Level, TrialSettings
 from ...studies.text.units import degrees_of_freedom, listed, number_range, plural
-from ..outcomes import SOLVED_LENGTH, chance_of, chance_sentence, unsolved_sentence
+from ..outcomes import chance_of, unlearnt_sentence
 from ..statistics.decided_differences import (
     SIGNIFICANCE_LEVEL,
     DecidedDifference,
@@ -396,46 +396,37 @@ def _rivals(tested: Sequence[ColumnTests]) -> list[str]:
     ]
 
 
-def note_unsolved(table: Table, settings: Iterable[TrialSettings]) -> Table:
-    """Add a footnote to each column of solved lengths that are all 0."""
-    every = list(settings)
-    for number, key in enumerate(table.keys):
-        if key is None or key.metric != SOLVED_LENGTH:
-            continue
-        places = {
-            (row, number): estimate.value
-            for row, cells in enumerate(table.cells)
-            if (estimate := cells[number].estimate) is not None and not cells[number].metric
-        }
-        if sentence := unsolved_sentence(places.values(), every):
-            table = add_footnote(table, places, sentence)
+def note_unlearnt(
+    table: Table, groups: Iterable[tuple[str, TrialSettings, Collection[tuple[int, int]]]]
+) -> Table:
+    """Add a footnote to each group of cells with a task that no model has learnt.
+
+    A group has a metric, the settings of one of its trials, and the rows and columns of its cells. It has no
+    footnote if a cell lacks a value.
+    """
+    for metric, settings, places in groups:
+        cells = [table.cells[row][column] for row, column in places]
+        values = [cell.estimate.value for cell in cells if cell.estimate is not None and not cell.metric]
+        sentence = unlearnt_sentence(metric, settings, values) if len(values) == len(cells) else ""
+        table = add_footnote(table, places, sentence) if sentence else table
     return table
 
 
-def note_chance(table: Table, made: TableCells) -> Table:
-    """Add a footnote to the cells of each task that no model has learnt.
-
-    No model has learnt a task if all of its cells have a value, and all values are near chance. Cells whose
-    guessing accuracy is unknown, or that mix tasks, have no such footnote.
-    """
+def groups_by_task(made: TableCells) -> list[tuple[str, TrialSettings, set[tuple[int, int]]]]:
+    """Group the cells of a table by metric and task. Cells that mix tasks are left out."""
     tasks: dict[tuple[str, str], dict[str, TrialSettings]] = {}
     for trial in made.trial_of_each_cell:
         task = trial.common.task.model_dump_json()
         tasks.setdefault(made.place(trial.levels), {})[task] = trial.common
-    groups: dict[tuple[str, str, float], set[tuple[int, int]]] = {}
+    groups: dict[tuple[str, str, float | None], tuple[str, TrialSettings, set[tuple[int, int]]]] = {}
     for number, column in enumerate(made.columns):
         for at, row in enumerate(made.rows):
             of_cell = list(tasks.get((row.level, column.level), {}).values())
-            chance = chance_of(column.metric.name, of_cell[0]) if len(of_cell) == 1 else None
-            if chance is not None:
-                key = (column.metric.name, of_cell[0].task.name, chance)
-                groups.setdefault(key, set()).add((at, number))
-    for (metric, _, chance), places in groups.items():
-        cells = [table.cells[row][number] for row, number in places]
-        values = [cell.estimate.value for cell in cells if cell.estimate is not None and not cell.metric]
-        sentence = chance_sentence(metric, chance, values) if len(values) == len(cells) else ""
-        table = add_footnote(table, places, sentence) if sentence else table
-    return table
+            if len(of_cell) == 1:
+                metric, (settings,) = column.metric.name, of_cell
+                key = (metric, settings.task.name, chance_of(metric, settings))
+                groups.setdefault(key, (metric, settings, set()))[2].add((at, number))
+    return list(groups.values())
 
 
 def add_footnote(table: Table, places: Collection[tuple[int, int]], sentence: str) -> Table:
