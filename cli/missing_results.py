@@ -13,8 +13,7 @@ import typer
 
 from ..plugins import loaded_files
 from ..storage import Store
-from ..storage.rows import KEY_COLUMNS
-from ..studies.last_run import load_last_run, other_results
+from ..studies.last_run import other_results
 from ..studies.planning.final_values import NOT_A_NUMBER
 from ..studies.planning.reused_trials import (
     describe_changed_settings,
@@ -24,9 +23,8 @@ from ..studies.planning.reused_trials import (
 )
 from ..studies.planning.status import StudyStatus, read_statuses, study_outcomes
 from ..studies.planning.trials_to_run import stale_part
-from ..studies.resolve.trial import first_of_each_kind
 from ..studies.study import shipped_studies
-from ..studies.text.errors import StudyError, command_line
+from ..studies.text.errors import command_line
 from ..studies.text.units import plural
 from .output import EXIT_FAILED, print_stderr
 
@@ -124,37 +122,6 @@ def note_missing_results(results: StudyResults, status: StudyStatus | None = Non
         return False
     print_stderr(no_results_note(study, store))
     return True
-
-
-def note_other_settings(results: StudyResults, kind: str, verb: str = "render") -> bool:
-    """Print a note to standard error if a study's missing trials exist with other settings.
-
-    A study that was read from its file is compared with its last run, and its last run with its file. The
-    note has the command that shows the other trials. Return whether it was printed.
-    """
-    study, store = results.study, results.store
-    stored, own = set(store.trials(columns=KEY_COLUMNS)["trial"]), {trial.id for trial in study.trials}
-    is_from_file = study.document.path is not None
-    if study.search is not None or own <= stored or stored <= own:
-        return False
-    if is_from_file and store.records.load(study.name) is None:
-        return False
-    other = study.name if is_from_file else _study_argument(study, store)
-    try:
-        found = load_last_run(other, store, quiet=True)  # the user has given the file
-    except StudyError:
-        return False
-    others = {trial.id for trial in found.trials} & stored - own
-    if others:
-        where = "its last run" if is_from_file else "its file"
-        where += f" ({', '.join(found.document.overrides)})" if found.document.overrides else ""
-        if not found.document.overrides:
-            then = first_of_each_kind([trial for trial in found.trials if trial.id in others])
-            changes = describe_changed_settings((trial.settings for trial in then), study)
-            where += f" ({changes})" if changes else ""
-        again = _command(store, kind, verb, other)
-        print_stderr(f"the store has {plural(len(others), 'trial')} with the settings of {where}: {again}")
-    return bool(others)
 
 
 def other_versions(study: Study, store: Store) -> frozenset[str] | None:

@@ -45,7 +45,7 @@ def plan(
     from ...studies.plan_text import format_plan
     from ...studies.planning.accelerators import time_on
     from ..machine_settings import load_settings
-    from ..missing_results import note_other_results, note_other_settings, note_stale_trials, train_command
+    from ..missing_results import note_other_results, note_stale_trials, train_command
 
     configured = load_settings({"results": results})
     store = configured.store
@@ -55,8 +55,7 @@ def plan(
     if note := describe_taken_name(opened.study, store, "after a run"):
         print_stderr(note)
     note_other_results(opened.study, store)
-    if not note_other_settings(opened, "table"):
-        note_stale_trials(opened)
+    note_stale_trials(opened)
     if as_json:
         print_page("study plan", planned)
     else:

@@ -122,7 +122,7 @@ def test_the_streams_of_a_process_are_kept_apart(process, tiny):
     assert [line[:12] for line in ran.stderr.splitlines()] == ["1/8   done  ", "tiny: 1 of 8", "see: activem"]
     table = process("table", "render", "--format", "csv")
     assert (table.returncode, table.stderr) == (0, "")
-    assert table.stdout.startswith("row,column,mean,")
+    assert table.stdout.startswith("row,column,value,")
     wrong = process("study", "run", "nothing", "--local")
     assert (wrong.returncode, wrong.stdout, wrong.stderr[:16]) == (2, "", "nothing: 1 fault")
 
