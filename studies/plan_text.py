@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from textwrap import wrap
 
 from ..grammar.vocabulary.spec import uncounted_kernels
 from .claims.interim_tests import looks
 from .planning.memory_estimates import StepMemory
 from .planning.plan import ModelCost, Plan
-from .planning.reused_trials import ShorterTrial, describe_stale
+from .planning.reused_trials import describe_stale
 from .planning.time_estimates import TimeEstimate
 from .resolve.training_budget import budget_note
 from .resolve.trial import Trial
@@ -150,7 +150,8 @@ def _cost_notes(plan: Plan, width: int) -> Iterator[_Note]:
     recipes = dict.fromkeys(each.trial.common.model.recipe for each in plan.trials)
     kernels = (uncounted_kernels(read_recipe(each).root) for each in recipes)
     yield "flops", "; ".join(dict.fromkeys(filter(None, kernels)))
-    yield "on", "; ".join(_resumed_trials(plan.resumed_from.values()))
+    resumed = plural(len(plan.resumed_from), "trial")
+    yield "on", f"{resumed} resumed from the end of a shorter training" if plan.resumed_from else ""
 
 
 def _search_notes(study: Study, plan: Plan) -> Iterator[_Note]:
@@ -184,21 +185,6 @@ def _memory(held: StepMemory) -> str:
     }
     text = ", ".join(f"{what} {format_bytes(count)}" for what, count in parts.items() if count)
     return f"{format_bytes(held.total)}: {text}"
-
-
-def _resumed_trials(shorter_trials: Iterable[ShorterTrial]) -> Iterator[str]:
-    """Yield sentences on trials that continue shorter trials.
-
-    There is one sentence for each epoch at which they continue.
-    """
-    by_epoch: dict[int, list[str]] = {}
-    for each in shorter_trials:
-        by_epoch.setdefault(each.epochs, []).append(each.trial)
-    for epochs, trials in sorted(by_epoch.items()):
-        resume, those = ("resumes", "trial") if len(trials) == 1 else ("resume", "trials")
-        names = ", ".join(trials[:_MAX_NAMED])
-        more = f" and {len(trials) - _MAX_NAMED:,} more" if len(trials) > _MAX_NAMED else ""
-        yield f"{plural(len(trials), 'trial')} {resume} from epoch {epochs} of {those} {names}{more}"
 
 
 def _counts(study: Study, plan: Plan) -> str:

@@ -350,7 +350,8 @@ class RecipeSpace:
     """All recipes that a search can choose.
 
     `pattern` describes them: it is the study's recipe, with a dimension of the search in place of each
-    placeholder. It is None if a dimension cannot stand in one of these places.
+    placeholder. It is None if a dimension cannot stand in one of these places. `places` has the name of each
+    of its dimensions, in the order of its text.
     """
 
     def __init__(self, study: Study) -> None:
@@ -360,10 +361,10 @@ class RecipeSpace:
             name: levels[0] for name, levels in study.factors.items() if name not in study.dimensions
         }
         self.pattern: Recipe | None = None
-        self._places: list[str] = []
+        self.places: list[str] = []
         with suppress(RecipeError):  # a dimension cannot stand in the place of a placeholder
             own = iter([name for name, _ in self._written.dimensions])
-            self._places = list(self._names(self._written.root, own))
+            self.places = list(self._names(self._written.root, own))
             self.pattern = self._filled()
 
     def values(self, recipe: Recipe) -> dict[str, Level] | None:
@@ -378,7 +379,7 @@ class RecipeSpace:
             return None
         values: dict[str, Level] = {}
         for place, (_, value) in found.items():
-            name = self._places[place]
+            name = self.places[place]
             dimension = self._study.dimensions[name]
             is_choice = isinstance(dimension, ChoiceDimension)
             level = representative_values(dimension)[int(value)] if is_choice else value

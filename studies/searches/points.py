@@ -75,7 +75,7 @@ class SearchPoints:
     """The points of a search that have no unfinished trials, sorted by time.
 
     `gaps` counts the trials without a value of the objectives, by status; `trained` are the trials that were
-    trained. `not_finite` has the non-finite final values of each objective.
+    trained.
     """
 
     goals: tuple[SearchObjective, ...]
@@ -83,7 +83,6 @@ class SearchPoints:
     points: tuple[FoundPoint, ...]
     gaps: Counter[str]
     trained: tuple[Trial, ...]
-    not_finite: Mapping[str, tuple[float | None, ...]]
 
     def __repr__(self) -> str:
         return f"<SearchPoints: {plural(len(self.points), 'point')}, {len(self.complete):,} ranked>"
@@ -191,14 +190,6 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
         points=tuple(sorted(found, key=lambda point: (point.finished, point.trials))),
         gaps=Counter(status for status in statuses if status != ValueStatus.DONE),
         trained=tuple(trained),
-        not_finite={
-            goal.name: tuple(
-                value
-                for value, status in (values[goal.name][trial.id] for trial in trained)
-                if status == ValueStatus.NO_VALUE
-            )
-            for goal in goals
-        },
     )
 
 

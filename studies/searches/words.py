@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 from ...grammar import Cardinality, Space
-from ...grammar.dimensions import representative_values
-from ...grammar.nodes import ChoiceDimension
 from ..planning.final_values import ValueStatus
 from ..planning.reused_trials import RecipeSpace
 from ..resolve.costs import max_trial_flops
-from ..resolve.template import HOLE_PATTERN
 from ..schema.search_settings import EPOCHS, RACE, SearchSettings
-from ..schema.settings import RECIPE_PATH
 from ..study import Study
 from ..text.units import listed, plural
 from .points import SearchPoints
@@ -65,15 +60,13 @@ def rung_costs(study: Study) -> tuple[RungCost, ...]:
 def space_size(study: Study) -> Cardinality | None:
     """Return how many different recipes a search can try; None for a grid, or if its recipe is fixed.
 
-    The number is an upper bound if a dimension may fill two holes of one recipe, which then have the same
-    value.
+    The number is an upper bound if a dimension has several places, of which one recipe may have two.
     """
-    if study.search is None or (pattern := RecipeSpace(study).pattern) is None:
+    if study.search is None or (pattern := (space := RecipeSpace(study)).pattern) is None:
         return None
     found = Space(pattern).count
-    uses = _uses(study, study.template.texts[RECIPE_PATH])
-    shared = any(uses[name] > 1 for name in study.dimensions)
-    return Cardinality(forms=found.forms, infinite=found.infinite, exact=found.exact and not shared)
+    is_exact = found.exact and len(set(space.places)) == len(space.places)
+    return Cardinality(forms=found.forms, infinite=found.infinite, exact=is_exact)
 
 
 def space_words(study: Study) -> str:
@@ -91,26 +84,6 @@ def space_words(study: Study) -> str:
         fewer = f"fewer than the requested {study.search.settings.trials:,}"
         words.append(f"{plural(points, 'point')}{allowed}, {fewer}: a run ends after all of them")
     return "; ".join(words)
-
-
-def _uses(study: Study, text: str) -> Counter[str]:
-    found = Counter[str]()
-    for name in HOLE_PATTERN.findall(text):
-        inner = Counter[str]()
-        for filling in _fillings(study, name):
-            inner |= _uses(study, filling)
-        found += Counter([name]) + inner
-    return found
-
-
-def _fillings(study: Study, name: str) -> list[str]:
-    dimension = study.dimensions.get(name)
-    if isinstance(dimension, ChoiceDimension):
-        return [each for each in representative_values(dimension) if isinstance(each, str)]
-    if dimension is not None:
-        return []
-    level = study.factors[name][0] if name in study.factors else study.template.fragments[name]
-    return [level] if isinstance(level, str) else []
 
 
 def goal_words(study: Study) -> str:
@@ -143,23 +116,13 @@ def left_out(found: SearchPoints) -> Iterator[tuple[int, str]]:
     Failed and pruned points are not counted.
     """
     statuses = Counter(point.status for point in found.points)
-    values = "; ".join(
-        f"{metric} is not finite ({', '.join(f'{n} × {word}' for word, n in words.items())})"
-        for metric, each in found.not_finite.items()
-        if (words := Counter(sorted(map(_value_word, each))))
-    )
+    metrics = " or ".join(goal.name for goal in found.goals)
     reasons = (
-        (statuses[ValueStatus.NO_VALUE], values),
+        (statuses[ValueStatus.NO_VALUE], f"no finite {metrics}"),
         (statuses[ValueStatus.DIVERGED], "the training diverged"),
         *_over_limit(found),
     )
     yield from ((count, reason) for count, reason in reasons if count)
-
-
-def _value_word(value: float | None) -> str:
-    if value is None:
-        return "no value"
-    return "NaN" if math.isnan(value) else "∞" if value > 0 else "−∞"
 
 
 def rung_words(name: str, rungs: Sequence[RungCost]) -> str:

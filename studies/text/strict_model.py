@@ -10,7 +10,6 @@ import ast
 import datetime
 import inspect
 import json
-import re
 import textwrap
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -230,25 +229,8 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
             case "value_error" if isinstance(context["error"], InvalidTableError):
                 inner = context["error"].problems
                 yield from (replace(problem, path=(*path, *problem.path)) for problem in inner)
-            case kind:
-                got = error["input"]
-                remedy = ": write it without quotes" if _is_quoted(kind, got) else ""
-                if kind == "string_pattern_mismatch" and (
-                    name := re.sub(r"[^A-Za-z0-9_.]+", "-", str(got))
-                    .lstrip("0123456789_.-")
-                    .rstrip("-")[:100]
-                ):
-                    remedy = f"; nearest: {name}"
-                yield ValidationProblem(path, f"{validation_fault(error, format_value(got))}{remedy}")
-
-
-def _is_quoted(kind: str, got: object) -> bool:
-    if not isinstance(got, str):
-        return False
-    if kind == "bool_type":
-        return got in {"true", "false"}
-    pattern = {"int_type": r"[+-]?\d+", "float_type": r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?"}.get(kind)
-    return pattern is not None and re.fullmatch(pattern, got) is not None
+            case _:
+                yield ValidationProblem(path, validation_fault(error, format_value(error["input"])))
 
 
 class PartSettings(StrictModel):
