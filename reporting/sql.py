@@ -14,20 +14,16 @@ from pathlib import Path
 
 import polars as pl
 
-from ..errors import ActivememError, argument_fault, check_arguments, nearest_hint
+from ..errors import ActivememError, argument_fault, check_arguments
 from ..storage import Store, open_store, store_fault
 from ..storage.rows import SCHEMAS
 from ..studies.text.units import format_bytes
 from .subject import metrics_frame, stored_levels, trials_frame
 
-_NO_TABLE = re.compile(r"relation '(?P<name>.*)' was not found")
 _READS_FILES = re.compile(
     r"\b(?:read|scan)_(?:avro|csv|delta|excel|iceberg|ipc|json|lines|ndjson|ods|parquet)\w*", re.IGNORECASE
 )
 """Polars' functions that read files; a query with any of their names is rejected."""
-
-_NO_COLUMN = re.compile(r'unable to find column "(?P<name>.*?)"')
-
 
 _NARROW = (
     "narrow it with WHERE, GROUP BY or LIMIT, or read the Parquet files themselves (docs/how-to/continue.md)"
@@ -101,29 +97,15 @@ def _answer(sql: str, tables: Mapping[str, pl.LazyFrame], limits: QueryLimits) -
             )
         except subprocess.TimeoutExpired:
             raise QueryError(f"query: stopped after {limits.seconds:g} s; {_NARROW}") from None
-        if ended.returncode == 0:
-            fault = json.loads(ended.stdout)
-        elif b"memory allocation" in ended.stderr or b"Cannot allocate memory" in ended.stderr:
-            fault = {"kind": "memory"}
-        else:
-            fault = {"kind": "crash", "message": f"status {ended.returncode}"}
-        if not fault:
-            return pl.read_ipc(answer)
-    raise QueryError(_explain_fault(fault, tables, limits))
-
-
-def _explain_fault(fault: Mapping[str, str], tables: Mapping[str, pl.LazyFrame], limits: QueryLimits) -> str:
-    message = fault.get("message", "")
-    match fault["kind"]:
-        case "statement":
-            return _explain_error(message, tables)
-        case "rows":
-            return f"query: its answer has more than {limits.rows:,} rows; {_NARROW}"
-        case "memory":
-            return f"query: it needs more than {format_bytes(limits.memory_bytes)} of memory; {_NARROW}"
-        case _:
-            first = message.partition("\n")[0]
-            return f"query: Polars failed on this statement ({first}); {_NARROW}"
+        if ended.returncode:
+            most = format_bytes(limits.memory_bytes)
+            raise QueryError(f"query: it needs more than {most} of memory, or Polars fails on it; {_NARROW}")
+        if fault := ended.stdout.decode():
+            raise QueryError(f"query: {fault}")
+        found = pl.read_ipc(answer)
+    if len(found) > limits.rows:
+        raise QueryError(f"query: its answer has more than {limits.rows:,} rows; {_NARROW}")
+    return found
 
 
 def _read_lazily(read: Callable[[], pl.DataFrame], dataset: str) -> pl.LazyFrame:
@@ -133,13 +115,3 @@ def _read_lazily(read: Callable[[], pl.DataFrame], dataset: str) -> pl.LazyFrame
 def _with_study(levels: pl.DataFrame, outcomes: pl.DataFrame) -> pl.DataFrame:
     studies = outcomes.select("trial", "study")
     return studies.join(levels, on="trial", how="left", maintain_order="left")
-
-
-def _explain_error(message: str, tables: Mapping[str, pl.LazyFrame]) -> str:
-    what = message.partition("\n\nResolved plan")[0].partition("\n\n")[0]
-    if found := _NO_TABLE.search(what):
-        return f"query: there is no table '{found['name']}'{nearest_hint(found['name'], tables)}"
-    if found := _NO_COLUMN.search(what):
-        columns = {name for table in tables.values() for name in table.collect_schema()}
-        return f"query: there is no column '{found['name']}'{nearest_hint(found['name'], columns)}"
-    return f"query: {what.removeprefix('sql parser error: ')}"
