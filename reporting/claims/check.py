@@ -40,7 +40,7 @@ from ...studies.schema.settings import Level
 from ...studies.text.units import format_quantity, plural
 from ..outcomes import device_fault
 from ..statistics.decided_differences import look_level, p_over_looks
-from ..statistics.estimates import TESTS, hochberg_adjusted, hochberg_threshold
+from ..statistics.estimates import hochberg_adjusted, hochberg_threshold
 from .cell_values import CellResults
 from .hypothesis_test import BoundedTest, PairedTest
 from .verdicts import (
@@ -52,7 +52,6 @@ from .verdicts import (
     Verdict,
     combine_verdicts,
     deciding_comparison,
-    format_p,
     seeds_needed,
 )
 
@@ -167,9 +166,6 @@ def check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimResu
                 *_bound_notes(test),
                 *_saturation_notes(labels[each], results.saturation(each), verdicts[each], test.n),
                 *(_spread_notes(test) if verdict in OPEN and verdicts[each] in OPEN else ()),
-                *_interval_notes(
-                    test, 1 - threshold, p_values.get(each), alpha, labels[each] if len(family) > 1 else ""
-                ),
             ),
         )
         for each, test in shown.items()
@@ -226,21 +222,6 @@ def _spread_notes(test: PairedTest | BoundedTest) -> Iterator[MissingTrials]:
             where="spread",
             what=f"other cells vary over {WIDER:g} times as much as the compared cells, which widens the "
             'interval; test = "t" uses only the compared cells, but must be set before any result',
-        )
-
-
-def _interval_notes(
-    test: PairedTest | BoundedTest, level: float, p: float | None, alpha: float, label: str
-) -> Iterator[MissingTrials]:
-    """Yield a note on a comparison that its interval would decide, but its test does not."""
-    method = test.method
-    if p is None or p <= alpha or method in ("pooled", "t") or isinstance(test, BoundedTest):
-        return
-    if test.interval_decides(level):
-        yield MissingTrials(
-            where=f"interval of {label}" if label else "interval",
-            what=f"would decide by itself, but the {TESTS[method]} does not: "
-            f"{format_p(p)}, above {f'{alpha:.3g}'.lstrip('0')}",
         )
 
 

@@ -181,11 +181,6 @@ class PairedTest:
         half = t_quantile(level, self.degrees + 1) * self.spread / math.sqrt(self.n)
         return (self.effect - half, self.effect + half)
 
-    def interval_decides(self, level: float) -> bool:
-        """Return whether the interval contains no end of the claimed region. Another test may disagree."""
-        low, high = self.interval(level) or (-math.inf, math.inf)
-        return not any(low <= end <= high for end in self._ends)
-
     def needed(self, level: float) -> int | None:
         """Return how many seeds decide the comparison with a power of 80 %; None if unknown.
 

@@ -1,13 +1,7 @@
-"""Text of claims for a terminal, with a row for each claim.
+"""Text of claims for a terminal: a row for each claim, and below it a row for each of its comparisons.
 
-Rows for its comparisons follow.
-
-confirmed on sort, where order matters most, convolution beats attention +34.0 [32.0, 36.0] p < .001 n = 3
-undecided sa is best on sort +1.3 [−4.0, 6.7] n = 3, 11 would do confirmed sa > cgru +22.0 [17.7, 26.3] p =
-.004 n = 3 undecided sa > conv +1.3 [−4.0, 6.7] n = 3, 11 would do
-
-A long name is on a line above the numbers. An undecided row has no p. If its interval would
-decide, but its test does not, a note has the p. The report formats its numbers with the same functions.
+A long name is on a line above the numbers. An undecided row has no p. The report formats its numbers with the
+same functions.
 """
 
 from __future__ import annotations
@@ -188,8 +182,7 @@ def _degrees(pooled: Sequence[ClaimResult]) -> str:
 def format_numbers(finding: ComparisonResult, verdict: Verdict) -> tuple[str, list[str], str]:
     """Format a comparison's effect or its bound, its interval and its p-value.
 
-    Unknown numbers are left out. Undecided comparisons have no p, but in a note if their interval would
-    decide.
+    Unknown numbers are left out. Undecided comparisons have no p.
     """
     effect = finding.effect_text
     if effect and finding.bounds is None:

@@ -383,20 +383,6 @@ def test_a_permutation_or_a_wilcoxon_test_takes_six_seeds_at_least():
     assert checked("max_length[task=reverse, mixer=sa] within 5 of 41", six, **how).verdict is CONFIRMED
 
 
-def test_a_note_says_why_an_interval_that_excludes_the_limit_does_not_decide(golden):
-    found = pair((40, 43, 43), (10, 11, 12)) | pair((14, 9, 12), (10, 11, 10), "not")
-    one = checked(SA_BEATS_CONV.format("reverse"), found, test="permutation")
-    (note,) = one.deciding.notes
-    assert (one.verdict, note.where) == (UNDECIDED, "interval")
-    golden(note.what)
-    assert note.what.split(" but ")[0] in claims_to_terminal([one], "", width=200)
-    both = f"{SA_BEATS_CONV.format('reverse')} and {SA_BEATS_CONV.format('not')}"
-    first, second = checked(both, found, test="permutation").findings
-    assert [note.where for note in (*first.notes, *second.notes)] == ["interval of reverse"]
-    by_interval = checked(SA_BEATS_CONV.format("not"), found)
-    assert (by_interval.verdict, by_interval.deciding.notes) == (UNDECIDED, ())
-
-
 def test_a_stricter_level_takes_more():
     found = pair((20, 20, 21), (10, 14, 12))
     assert checked(SA_BEATS_CONV.format("reverse"), found).verdict is CONFIRMED
