@@ -129,15 +129,9 @@ def baseline_lead(study: Study, found: SearchPoints) -> str | None:
 
 def refuse_ties(study: Study, found: SearchPoints) -> None:
     """Raise PromotionError if all points have the same results. Then there is no best point."""
-    points = found.complete
-    measured = {tuple(point.mean(goal.name) for goal in found.goals) for point in points}
-    if len(points) < 2 or len(measured) > 1:
-        return
-    others = len(find_winners(study, found, len(points)))
-    values = " and ".join(_goal_words(goal.name, points[0]) for goal in found.goals)
-    beside = " with the baseline" if others < len(points) else ""
-    count = f"all {others} points tie" if others > 1 else "the only point ties"
-    raise PromotionError(f"{study.name}: {count}{beside} at {values}; nothing to promote")
+    measured = {tuple(point.mean(goal.name) for goal in found.goals) for point in found.complete}
+    if len(found.complete) > 1 and len(measured) == 1:
+        raise PromotionError(f"{study.name}: all points have the same results; nothing to promote")
 
 
 def fresh_seeds(
