@@ -7,7 +7,6 @@ each study that tests it. On a terminal its numbers follow its verdict; in Markd
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
 from textwrap import wrap
 
 from ...reporting.claims.terminal import format_numbers, format_seeds
@@ -19,9 +18,7 @@ from ...studies.text.units import format_core_hours, plural
 
 _GAP = 3
 _MIN_TEXT = 24  # columns for the first column of a section, however narrow the terminal
-_MAX_STUDY = 34  # columns for the study in the row of a claim
 _NONE = "–"
-_NO_BREAK = "\u00a0"
 _LEGEND = (
     "Ours and printed: left minus right of the comparison on which the verdict depends most, ours with its "
     "interval, and the same in the paper's numbers if it prints them. Missing: the claim's trials that have "
@@ -133,10 +130,6 @@ def _claim_rows(claim: PaperClaim) -> Iterator[tuple[str, ...]]:
 
 def _claim_lines(claims: Sequence[PaperClaim], width: int) -> Iterator[str]:
     """Yield the lines of all claims: each name with its source, and below them a row for each study."""
-    studies = [_study_text(each) for claim in claims for each in (*claim.full_size, *claim.small)]
-    words = max(len(word) for study in studies for word in study.split())
-    left = max(words, min(_MAX_STUDY, max(map(len, studies))))
-    right = max(_MIN_TEXT, width - left - 6)
     for claim in claims:
         yield from wrap(claim.name, width, initial_indent="  ", subsequent_indent="  ")
         yield from wrap(f"({claim.source})", width, initial_indent="  ", subsequent_indent="   ")
@@ -145,14 +138,10 @@ def _claim_lines(claims: Sequence[PaperClaim], width: int) -> Iterator[str]:
             words = [verdict_word(each.verdict, small=each.small), ours]
             words += [f"printed {printed}" if printed else "", seeds]
             words += [f"{missing} trials missing" if missing else ""]
-            names = wrap(_study_text(each), left, subsequent_indent="  ", break_on_hyphens=False)
-            # a line ends between two numbers rather than within one
-            whole = [
-                word.replace(" ", _NO_BREAK) if len(word) < right else word for word in filter(None, words)
-            ]
-            texts = wrap(", ".join(whole), right, break_on_hyphens=False)
-            for name, text in zip_longest(names, texts, fillvalue=""):
-                yield f"    {name:<{left}}  {text}".replace(_NO_BREAK, " ").rstrip()
+            line = f"{_study_text(each)}: {', '.join(filter(None, words))}"
+            yield from wrap(
+                line, width, initial_indent="    ", subsequent_indent="      ", break_on_hyphens=False
+            )
         yield ""
     yield from wrap(_LEGEND, width, initial_indent="  ", subsequent_indent="  ")
 

@@ -68,9 +68,9 @@ def test_a_study_that_is_not_done_has_the_core_hours_of_its_plan(run):
 def test_a_claim_has_a_row_beside_the_print(run):
     options = ("--results", str(COMMITTED), "--no-tables")
     shown = " ".join(run("paper", "show", PAPER, *options).stdout.split())
-    assert "0.314, 0.241 against 0.095) negative-eigenvalues not run, printed +0.657, 12 of 12 tr" in shown
+    assert "0.314, 0.241 against 0.095) negative-eigenvalues: not run, printed +0.657, 12 of 12 tr" in shown
     assert re.search(
-        r"0\.022 of attention\) negative-eigenvalues-small \(small\) confirmed at small size, "
+        r"0\.022 of attention\) negative-eigenvalues-small \(small\): confirmed at small size, "
         r"slstm > transformer: \+[\d.]+ \[[\d.]+, [\d.]+\], printed \+0\.978, n = 3 ",
         shown,
     )
