@@ -114,11 +114,11 @@ def check(
     r"""Check that every number in a paper's text agrees with the store.
 
     In the text, \am{NAME} prints the number that FILE calls NAME. The command reports a NAME that FILE does
-    not have, a number that is infinite, without results or with fewer seeds than its study, files of your own
-    data without a licence, and generated files that are out of date. It also reports a line that spells out
-    the value of a NAME instead of \am{NAME}. To spell it out on purpose, end the line with the comment
-    `% am: NAME`; then the command checks that the value is current. Files that the text includes are checked
-    too. Exits with 1 if there is a fault.
+    not have, a number that is infinite, without results or with fewer seeds than its study, a table with
+    cells that lack trials, files of your own data without a licence, and generated files that are out of
+    date. It also reports a line that spells out the value of a NAME instead of \am{NAME}. To spell it out on
+    purpose, end the line with the comment `% am: NAME`; then the command checks that the value is current.
+    Files that the text includes are checked too. Exits with 1 if there is a fault.
     """
     from ...reporting.manuscript.text_check import check_text
     from ...studies.text.errors import command_line
@@ -148,9 +148,10 @@ def check(
 
 
 def _read(paper: Path, results: str | None) -> Manuscript:
-    """Read the TOML file of a paper, and print a note on each study without results.
+    """Read the TOML file of a paper, and print notes on its studies.
 
-    Exit with 1 if no study has results.
+    They are on studies without results, and on studies whose last run had overrides. Exit with 1 if no study
+    has results.
     """
     from ...reporting.manuscript.paper_file import read_manuscript
     from ...reporting.results import StudyResults
@@ -161,6 +162,11 @@ def _read(paper: Path, results: str | None) -> Manuscript:
     missing = [note_missing_results(StudyResults(each.study, each.store)) for each in found.studies]
     if all(missing):
         raise typer.Exit(EXIT_FAILED)
+    for study in (each.study for each in found.studies):
+        if study.document.overrides:
+            changes = ", ".join(study.document.overrides)
+            instead = "list its file in [paper] studies to use the settings of the file"
+            print_stderr(f"{study.name}: its last run had --set {changes}; {instead}")
     for name, number in found.numbers.items():
         if number.gaps and "." not in name:
             print_stderr(f"{name}: {number.gaps}")

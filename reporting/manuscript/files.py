@@ -17,6 +17,7 @@ from typing import Any
 
 import polars as pl
 
+from ...storage.rows import KEY_COLUMNS
 from ...studies.catalog.datasets import Dataset, require_dataset
 from ...studies.catalog.metrics import COSTS
 from ...studies.schema.factors import one_line
@@ -36,11 +37,15 @@ from ..page.latex_section import (
 from ..page.section_study import iter_settings, settings
 from ..snapshot import Snapshot
 from ..tables.render.latex import escape
+from ..tables.table import CellStatus, Table
 from .paper_file import Manuscript, PaperNumber, own_files
 
 NUMBERS = "numbers.tex"
 UNKNOWN = r"\textbf{??}"
 """The text that is printed for a number that is unknown or has no value."""
+
+_TIMES = (*KEY_COLUMNS, "seconds")
+_LACKING = (CellStatus.PARTIAL, CellStatus.BEGUN, CellStatus.PENDING, CellStatus.MISSING)
 
 _HEADER = "% Written by activemem paper build; do not edit."
 _FLOAT = re.compile(r"\d+\.\d+(e[+-]?\d+)?")
@@ -93,10 +98,8 @@ def _study_files(paper: Manuscript, now: Snapshot) -> Iterator[tuple[str, bytes]
     Figures need results in the store.
     """
     study, keys = now.study, paper.keys
-    shown = keys.tables.get(study.name, [each.name for each in study.tables])
-    for table in now.tables([each for each in study.tables if each.name in shown]):
-        name = file_stem(f"{study.name}/table-{table.name}")
-        yield f"{name}.tex", _encode([table_float(study, table, keys.paper.format)])
+    for table in _shown_tables(paper, now):
+        yield f"{_table_stem(now, table)}.tex", _encode([table_float(study, table, keys.paper.format)])
     shown = keys.figures.get(study.name, [each.name for each in study.curves])
     specs = [each for each in study.curves if each.name in shown]
     for curve in now.curves(specs) if len(now.own_outcomes) else ():
@@ -106,6 +109,28 @@ def _study_files(paper: Manuscript, now: Snapshot) -> Iterator[tuple[str, bytes]
         yield f"{name}.svg", draw_bare(curve, "svg")
         written = figure_float(study, curve, f"{keys.paper.folder}/{name}.pdf", drawn)
         yield f"{name}.tex", _encode([r"% \usepackage{graphicx}", f"% data {_hash(curve)}", written])
+
+
+def _shown_tables(paper: Manuscript, now: Snapshot) -> list[Table]:
+    tables = now.study.tables
+    shown = paper.keys.tables.get(now.study.name, [each.name for each in tables])
+    return now.tables([each for each in tables if each.name in shown])
+
+
+def incomplete_tables(paper: Manuscript) -> dict[str, str]:
+    """Return a text for each table with cells that lack trials, by the stem of its file."""
+    found = dict[str, str]()
+    for now in paper.studies:
+        for table in _shown_tables(paper, now):
+            statuses = [cell.status for cells in table.cells for cell in cells]
+            if lacking := sum(status in _LACKING for status in statuses):
+                message = f"{lacking} of the table's {plural(len(statuses), 'cell')} lack trials"
+                found[_table_stem(now, table)] = message
+    return found
+
+
+def _table_stem(now: Snapshot, table: Table) -> str:
+    return file_stem(f"{now.study.name}/table-{table.name}")
 
 
 def _hash(curve: Curve) -> str:
@@ -162,7 +187,7 @@ def _compute(studies: Sequence[Snapshot]) -> Iterator[str]:
     """Yield a LaTeX paragraph on the trials of all studies: hours, FLOPs, devices and program versions.
 
     A trial that belongs to several studies counts once. Seeds that were added later count, too, since
-    verdicts and tables may use them.
+    verdicts and tables may use them. Stored trials that the studies do not have any more are counted apart.
     """
     columns = (
         "trial",
@@ -187,6 +212,11 @@ def _compute(studies: Sequence[Snapshot]) -> Iterator[str]:
     work = COSTS["flops"].format(fsum(rows["flops"]))
     text = f"{plural(len(rows), 'trial')} ({counts}) trained for {_hours(rows)} and {work} in all"
     words = f"{text}, on {'; '.join(devices)}. Versions: {', '.join(versions)}."
+    stored = [now.store.trials(columns=_TIMES).filter(study=now.study.name).select(_TIMES) for now in studies]
+    further = pl.concat(stored).filter(~pl.col("trial").is_in(rows["trial"].to_list()))
+    if len(further):
+        count = plural(len(further), "further trial")
+        words += f" {count} of these studies, with other settings, trained for {_hours(further)}."
     # versions such as 2.13.0+cpu have no place to break
     yield rf"{{\emergencystretch=2em \paragraph{{Compute.}} {breakable(words)}\par}}"
 

@@ -51,7 +51,7 @@ class PaperHeader(StrictModel):
     """[paper]: the studies, their store, and the folder of the generated files."""
 
     studies: Annotated[Names, Field(min_length=1)]
-    """the studies: names, or files relative to this one"""
+    """the studies: files relative to this one, or names, which mean studies as they last ran"""
     results: str | None = None
     """the store: a folder relative to this file, or s3://BUCKET/NAME (default: as configured)"""
     folder: str = "generated"

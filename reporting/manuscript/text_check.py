@@ -16,7 +16,14 @@ from pathlib import Path
 from ...errors import nearest_hint
 from ...studies.text.errors import StudyError, StudyFault, fault_at
 from ...studies.text.units import plural
-from .files import NUMBERS, latex_number, leftover_files, paper_files, unlicensed_files
+from .files import (
+    NUMBERS,
+    incomplete_tables,
+    latex_number,
+    leftover_files,
+    paper_files,
+    unlicensed_files,
+)
 from .paper_file import Manuscript, PaperNumber
 
 _COMMENT = re.compile(r"(?<!\\)(?:\\\\)*%")
@@ -40,7 +47,8 @@ def check_text(paper: Manuscript, text: Path) -> list[StudyError]:
     numbers = paper.folder / NUMBERS
     built = dict(_DEFINED.findall(_read(numbers))) if numbers.is_file() else {}
     copies = _copies(paper.numbers, built)
-    found = {path: list(_faults(each, paper.numbers, copies)) for path, each in _texts(paper, text)}
+    tables = incomplete_tables(paper)
+    found = {path: list(_faults(each, paper.numbers, copies, tables)) for path, each in _texts(paper, text)}
     if lacking := unlicensed_files(paper):
         what = f"[licences] lacks {', '.join(lacking)}: state the licence, for which compute.tex has a TODO"
         found[paper.path] = [StudyFault(message=what)]
@@ -109,8 +117,12 @@ def _values(line: str, numeral: re.Match[str]) -> tuple[str, ...]:
 
 
 def _faults(
-    text: str, numbers: Mapping[str, PaperNumber], copies: Mapping[str, tuple[str, str]]
+    text: str,
+    numbers: Mapping[str, PaperNumber],
+    copies: Mapping[str, tuple[str, str]],
+    tables: Mapping[str, str],
 ) -> Iterator[StudyFault]:
+    """Yield the faults of a text. `tables` has the faults of tables, by the stems of their files."""
     at = 0
     for line in text.split("\n"):
         end = _length(line)
@@ -120,6 +132,9 @@ def _faults(
         marked = [(each.span(), each[0]) for each in names]
         numerals = [(each.span(), _values(line, each)) for each in _NUMERAL.finditer(line, 0, end)]
         found = [(span, fault) for span, name in (*macros, *marked) if (fault := _name_fault(name, numbers))]
+        for shown in _INPUT.finditer(line, 0, end):
+            stem = "/".join(Path(shown[1].removesuffix(".tex")).parts[-2:])
+            found += [(shown.span(1), tables[stem])] if stem in tables else []
         own = [name for _, name in marked]
         if mark is None or (own and numbers.keys() >= set(own)):
             named = {_digits(numbers[name].text or "") for name in own}

@@ -181,6 +181,16 @@ def test_a_changed_store_makes_the_paper_stale(run, paper):
     assert "differs" not in run("paper", "check", "main.tex").stdout
 
 
+def test_a_study_by_its_name_is_the_last_run_whose_overrides_are_noted(run, paper, tiny):
+    record = {"text": load_study(tiny).document.text, "overrides": ["train.clip_norm=2.0"]}
+    paper.records.save("tiny", record)
+    assert "--set" not in run("paper", "build").stderr
+    Path("paper.toml").write_text('[paper]\nstudies = ["tiny"]\n', encoding="utf-8")
+    paper.records.save("tiny", {**record, "overrides": ["factors.seed=[0]"]})
+    told = run("paper", "build")
+    assert (told.exit_code, "tiny: its last run had --set factors.seed=[0]; " in told.stderr) == (0, True)
+
+
 def test_a_paper_without_any_results_is_not_written(run, tiny, golden):
     Path("paper.toml").write_text(PAPER_TOML, encoding="utf-8")
     done = run("paper", "build")

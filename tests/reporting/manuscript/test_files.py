@@ -90,6 +90,16 @@ def test_compute_and_provenance_count_the_seeds_that_were_added_later(read, tmp_
     assert f"{planned}Seeds" in files["appendix.tex"].decode(), "all trials are counted, as in compute.tex"
 
 
+def test_compute_counts_stored_trials_that_the_study_has_no_more_apart(read, tmp_path, everything, kept):
+    text = replaced(everything.document.text, ("seed = [0, 1, 2]", "seed = [0]"))
+    whole = paper_files(read())["compute.tex"].decode()
+    assert "further" not in whole
+    (tmp_path / "everything.toml").write_text(text, encoding="utf-8")
+    fewer = paper_files(read('[paper]\nstudies = "everything.toml"'))["compute.tex"].decode()
+    counts = re.search(r"(\d+) trials .*?(\d+) further trials of these studies", fewer).groups()
+    assert sum(map(int, counts)) == int(re.search(r"(\d+) trials", whole)[1])
+
+
 def test_the_appendix_has_the_sizes_that_make_costs_equal(kept, tmp_path):
     text = study_text(
         study={"match": "parameters", "baseline": {"mixer": "sa", "filter": 64}, "tolerance": 0.05},
