@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
-from ...grammar import ModelConfig, TrainingMemory, analyse
-from ..resolve.costs import longest_tokens
-from ..schema.settings import TrialSettings, read_recipe
+from ..resolve.costs import analysis, longest_tokens
+from ..schema.settings import TrialSettings
 
 GPU_CONTEXT = 600 * 2**20
 """The GPU memory that a process takes before its first tensor: CUDA's context and torch's libraries."""
@@ -96,17 +94,9 @@ def step_memory(
     train = settings.train
     tokens = longest_tokens(settings) if tokens is None else tokens
     sequences = -(-train.batch_size // train.accumulate)
-    held = _memory(
-        settings.model.recipe,
-        settings.config,
-        tokens,
-        settings.task.interface.past,
-        2 * sequences
-        if getattr(settings.task, "separate_documents", False)
-        else sequences,  # padding, at most
-        checkpoints=checkpoints and not train.compile,
-        accumulates=train.accumulate > 1,
-    )
+    separate = getattr(settings.task, "separate_documents", False)
+    found = analysis(settings, tokens, checkpoints=checkpoints and not train.compile)
+    held = found.memory(2 * sequences if separate else sequences, accumulates=train.accumulate > 1)
     return StepMemory(
         tokens=tokens,
         sequences=sequences,
@@ -150,20 +140,3 @@ def trials_together(held: StepMemory, device_bytes: int) -> int:
     """
     each = held.total + 2 * (held.weights + held.optimizer) + held.average
     return max(0, int((0.9 * device_bytes - GPU_CONTEXT) / each))
-
-
-@lru_cache(maxsize=65536)
-def _memory(
-    recipe: str,
-    config: ModelConfig,
-    tokens: int,
-    past: int,
-    batch: int,
-    *,
-    checkpoints: bool,
-    accumulates: bool,
-) -> TrainingMemory:
-    found = analyse(
-        read_recipe(recipe), config, length=tokens, past=past, activation_checkpointing=checkpoints
-    )
-    return found.memory(batch, accumulates=accumulates)

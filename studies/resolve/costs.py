@@ -44,9 +44,13 @@ def gains_from_bf16(model: ModelSettings, positions: int) -> bool:
     return positions * model.d_model**2 >= LEAST_BF16_PRODUCTS
 
 
-def analysis(settings: TrialSettings, tokens: int) -> Analysis:
-    """Return the analysis of a trial's model on a sequence of `tokens` tokens."""
-    return _analysis(settings.model.recipe, settings.config, tokens, settings.task.interface.past)
+def analysis(settings: TrialSettings, tokens: int, *, checkpoints: bool = False) -> Analysis:
+    """Return the analysis of a trial's model on a sequence of `tokens` tokens.
+
+    With `checkpoints` each sub-layer keeps only its input for the backward pass.
+    """
+    past = settings.task.interface.past
+    return _analysis(settings.model.recipe, settings.config, tokens, past, checkpoints=checkpoints)
 
 
 def parameter_count(settings: TrialSettings) -> int:
@@ -321,8 +325,10 @@ def _epoch_flops(settings: TrialSettings, task: AlgorithmicTask, length: int) ->
 
 
 @lru_cache(maxsize=65536)
-def _analysis(recipe: str, config: ModelConfig, tokens: int, past: int) -> Analysis:
-    return analyse(read_recipe(recipe), config, length=tokens, past=past)
+def _analysis(recipe: str, config: ModelConfig, tokens: int, past: int, *, checkpoints: bool) -> Analysis:
+    return analyse(
+        read_recipe(recipe), config, length=tokens, past=past, activation_checkpointing=checkpoints
+    )
 
 
 @lru_cache(maxsize=65536)
