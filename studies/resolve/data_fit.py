@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..catalog.tasks import LabelledSettings, LanguageModelSettings, TranslationSettings
@@ -16,14 +16,12 @@ class TrainLengths:
     """Lengths of a trial's training sequences, in tokens.
 
     `num_long` sequences are longer than the task's `longest`: they are cut to it if `cut`, else left out.
-    `mean` is the mean length of a batch's targets.
     """
 
     num_fitting: int
     num_long: int
     cut: bool
     longest: int
-    mean: float
 
 
 def train_lengths(settings: TrialSettings, summary: CorpusSummary) -> TrainLengths | None:
@@ -33,39 +31,20 @@ def train_lengths(settings: TrialSettings, summary: CorpusSummary) -> TrainLengt
     """
     task = settings.task
     if isinstance(task, LabelledSettings):
-        if (found := summary.lengths.get(task.vocabulary[0])) is None:
-            return None
-        read = [min(length, task.longest) for length in found[0]]
-        long = sum(length > task.longest for length in found[0])
-        return _lengths(read, long, cut=True)
-    if isinstance(task, LanguageModelSettings):
-        found = summary.lengths.get(task.tokens)
-        if found is None or not task.by_line:
-            return None
-        read = [length for length in found[0] if 1 < length <= task.longest + 1]
-        return _lengths(read, sum(length > task.longest + 1 for length in found[0]), cut=False)
-    if isinstance(task, TranslationSettings) and (found := summary.lengths.get(task.tokens)) is not None:
-        sizes = [(max(sides), sides[1]) for sides in zip(*found, strict=True)]
-        fitting = sorted(each for each in sizes if each[0] <= task.longest + 1)
-        widest = fitting[-settings.train.batch_size :]
-        mean = sum(target for _, target in widest) / len(widest) if widest else 0.0
-        return TrainLengths(
-            num_fitting=len(fitting),
-            num_long=len(sizes) - len(fitting),
-            cut=False,
-            longest=fitting[-1][0] if fitting else 0,
-            mean=mean,
-        )
-    return None
-
-
-def _lengths(read: Sequence[int], long: int, *, cut: bool) -> TrainLengths:
+        kind, most, cut = task.vocabulary[0], task.longest, True
+    elif isinstance(task, TranslationSettings) or (isinstance(task, LanguageModelSettings) and task.by_line):
+        kind, most, cut = task.tokens, task.longest + 1, False  # with the end
+    else:
+        return None
+    if (found := summary.lengths.get(kind)) is None:
+        return None
+    sizes = [size for size in map(max, zip(*found, strict=True)) if cut or size > 1]  # of a pair the longer
+    fitting = [min(size, most) for size in sizes if cut or size <= most]
     return TrainLengths(
-        num_fitting=len(read),
-        num_long=long,
+        num_fitting=len(fitting),
+        num_long=sum(size > most for size in sizes),
         cut=cut,
-        longest=max(read, default=0),
-        mean=sum(read) / len(read) if read else 0.0,
+        longest=max(fitting, default=0),
     )
 
 
