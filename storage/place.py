@@ -306,11 +306,6 @@ def data_files(partition: Path) -> tuple[Path, ...]:
     )
 
 
-def data_names(partition: Path) -> set[str]:
-    """Return the names of the data files of a partition; empty if there is no such folder."""
-    return {name for name in all_names(partition) if name.endswith(DATA_ENDING)}
-
-
 def all_names(folder: Path) -> set[str]:
     """Return the names of all files and folders in a folder; empty if there is no such folder."""
     try:

@@ -24,7 +24,6 @@ from .place import (
     Layout,
     Place,
     data_files,
-    data_names,
     entries,
     holds_one_attempt,
     is_compacted,
@@ -392,20 +391,20 @@ class StoreUpkeep:
         """
         layout, merged = self._layout, 0
         ended = {
-            name
+            path.name
             for partition in layout.partitions("trials", [study])
-            for name in data_names(partition)
-            if not is_compacted(partition / name)
+            for path in data_files(partition)
+            if not is_compacted(path)
         }
         if len(ended) < at_least:
             return 0
         for dataset in (*_OF_ENDED, "trials"):
             for partition in layout.partitions(dataset, [study]):
                 contents: dict[Path, bytes] = {}
-                for name in sorted(data_names(partition) & ended):
+                for path in [path for path in data_files(partition) if path.name in ended]:
                     with suppress(FileNotFoundError):  # merged by another process
-                        if (data := read_verified(partition / name, self._quarantine)) is not None:
-                            contents[partition / name] = data
+                        if (data := read_verified(path, self._quarantine)) is not None:
+                            contents[path] = data
                 merged += _replace(layout.place, dataset, partition, contents) if contents else 0
         return merged
 

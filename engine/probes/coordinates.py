@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -90,11 +91,9 @@ def compare_widths(
 
 def _layer(name: str, changes: Mapping[int, float]) -> LayerChange:
     # activations that do not change at all have no logarithm
-    floor = 1e-30
-    xs, ys = [math.log(width) for width in changes], [math.log(max(y, floor)) for y in changes.values()]
-    center, middle = sum(xs) / len(xs), sum(ys) / len(ys)
-    slope = sum((x - center) * (y - middle) for x, y in zip(xs, ys, strict=True))
-    return LayerChange(layer=name, changes=dict(changes), exponent=slope / sum((x - center) ** 2 for x in xs))
+    grown = np.maximum(list(changes.values()), 1e-30)
+    exponent, _ = np.polyfit(np.log(list(changes)), np.log(grown), 1)
+    return LayerChange(layer=name, changes=dict(changes), exponent=float(exponent))
 
 
 def _mean(found: Sequence[Mapping[str, float]]) -> dict[str, float]:

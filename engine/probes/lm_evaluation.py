@@ -17,7 +17,7 @@ from ...studies.study import Study
 from ..core.resources import ONE_CPU, Machine
 from ..inference.hub_folder import write_hub_folder
 from ..inference.trained_model import load_model
-from .study_probes import ProbeResult, within_limit
+from .study_probes import ProbeResult, measure_one
 from .trained_models import NOT_KEPT, trained_trials
 
 NO_LANGUAGE_MODEL = "it is not a language model"
@@ -61,10 +61,7 @@ def evaluate_study(
             yield ProbeResult(trial=trial, reason=NOT_KEPT)
         else:
             score = partial(_scores, store.files.weights_file(trial.id), tasks, manager)
-            probed = within_limit(trial, machine, score)
-            if probed.reason is None:
-                store.write_probes(trained.row, trained.metric_rows(probed.metrics))
-            yield probed
+            yield measure_one(trained, store, machine, score)
 
 
 def _scores(weights: Path, tasks: Sequence[str], manager: Any) -> Mapping[str, float]:  # noqa: ANN401  lm_eval has no types

@@ -22,7 +22,7 @@ from ...studies.study import Study
 from ..core.process import prepare_cpu, restored_process
 from ..core.resources import ONE_CPU, Machine
 from ..objectives import build_objective
-from .study_probes import ProbeResult, probe_study, within_limit
+from .study_probes import ProbeResult, measure_one, probe_study
 from .trained_models import NOT_KEPT, ProbeError, TrainedTrial, load_kept_model, trained_trials
 from .tuning import tune_study
 
@@ -56,27 +56,20 @@ def run_registered_probes(study: Study, store: Store, machine: Machine = ONE_CPU
     other probes and models continue.
     """
     with restored_process():
-        yield from _run_registered_probes(study, store, machine)
-
-
-def _run_registered_probes(study: Study, store: Store, machine: Machine) -> Iterator[ProbeResult]:
-    prepare_cpu(machine.threads)
-    for trained in trained_trials(study, store):
-        kind = trained.trial.settings.task.spec.kind
-        for probe in [probe for probe in PROBES.values() if kind in probe.kinds]:
-            if not trained.is_kept:
-                yield ProbeResult(trial=trained.trial, reason=NOT_KEPT)
-                break
-            outcomes = store.trials({mark := _mark(probe), metric_family(mark)})
-            stored = trial_values(study.name, [trained.trial.id], outcomes, mark)["value"]
-            if stored.drop_nulls().len():
-                yield ProbeResult(trial=trained.trial)
-                continue
-            probed = within_limit(trained.trial, machine, partial(_measure, probe, trained, store, machine))
-            if probed.reason is None:
-                store.write_probes(trained.row, trained.metric_rows(probed.metrics))
-            yield probed
-    store.upkeep.compact()
+        prepare_cpu(machine.threads)
+        for trained in trained_trials(study, store):
+            kind = trained.trial.settings.task.spec.kind
+            for probe in [probe for probe in PROBES.values() if kind in probe.kinds]:
+                if not trained.is_kept:
+                    yield ProbeResult(trial=trained.trial, reason=NOT_KEPT)
+                    break
+                outcomes = store.trials({mark := _mark(probe), metric_family(mark)})
+                stored = trial_values(study.name, [trained.trial.id], outcomes, mark)["value"]
+                if stored.drop_nulls().len():
+                    yield ProbeResult(trial=trained.trial)
+                    continue
+                yield measure_one(trained, store, machine, partial(_measure, probe, trained, store, machine))
+        store.upkeep.compact()
 
 
 def run_probe(

@@ -132,35 +132,32 @@ def probe_study(
         argument_fault("machine", machine, Machine),
         number_fault("sequences", sequences, least=1),
     )
+    store = open_store(store)
     with restored_process():
-        yield from _probe_study(study, open_store(store), machine, sequences)
-
-
-def _probe_study(study: Study, store: Store, machine: Machine, sequences: int) -> Iterator[ProbeResult]:
-    prepare_cpu(machine.threads)
-    groups: dict[str, list[TrainedTrial]] = {}
-    for trained in trained_trials(study, store):
-        key = group_key(trained.trial.settings)
-        if key is None:
-            yield ProbeResult(trial=trained.trial, reason=NO_ENCODER)
-        elif not trained.is_kept:
-            yield ProbeResult(trial=trained.trial, reason=NOT_KEPT)
-        else:
-            groups.setdefault(key, []).append(trained)
-    comparable = [_Group(members, store, sequences) for members in groups.values()]
-    stored = {trial: dict[str, float]() for group in comparable for trial in group.members}
-    names = {REQUESTED_METRIC}.union(
-        *(group.theta_names(trial) for group in comparable for trial in group.members)
-    )
-    outcomes = store.trials(names)
-    for name in names:
-        values = trial_values(study.name, list(stored), outcomes, name).drop_nulls("value")
-        for trial, value in values.select("trial", "value").iter_rows():
-            stored[trial][name] = value
-    for group in comparable:
-        yield from _probe(group, stored, machine)
-    # each measured trial has left a small file
-    store.upkeep.compact()
+        prepare_cpu(machine.threads)
+        groups: dict[str, list[TrainedTrial]] = {}
+        for trained in trained_trials(study, store):
+            key = group_key(trained.trial.settings)
+            if key is None:
+                yield ProbeResult(trial=trained.trial, reason=NO_ENCODER)
+            elif not trained.is_kept:
+                yield ProbeResult(trial=trained.trial, reason=NOT_KEPT)
+            else:
+                groups.setdefault(key, []).append(trained)
+        comparable = [_Group(members, store, sequences) for members in groups.values()]
+        stored = {trial: dict[str, float]() for group in comparable for trial in group.members}
+        names = {REQUESTED_METRIC}.union(
+            *(group.theta_names(trial) for group in comparable for trial in group.members)
+        )
+        outcomes = store.trials(names)
+        for name in names:
+            values = trial_values(study.name, list(stored), outcomes, name).drop_nulls("value")
+            for trial, value in values.select("trial", "value").iter_rows():
+                stored[trial][name] = value
+        for group in comparable:
+            yield from _probe(group, stored, machine)
+        # each measured trial has left a small file
+        store.upkeep.compact()
 
 
 class _Group:
@@ -246,6 +243,16 @@ def within_limit(trial: Trial, machine: Machine, measure: Callable[[], Mapping[s
         return ProbeResult(trial=trial, reason="out of memory")
 
 
+def measure_one(
+    trained: TrainedTrial, store: Store, machine: Machine, measure: Callable[[], Mapping[str, float]]
+) -> ProbeResult:
+    """Measure a trained model as `within_limit` does, and store what was measured."""
+    probed = within_limit(trained.trial, machine, measure)
+    if probed.reason is None:
+        store.write_probes(trained.row, trained.metric_rows(probed.metrics))
+    return probed
+
+
 def _probe(
     group: _Group, stored: Mapping[str, Mapping[str, float]], machine: Machine
 ) -> Iterator[ProbeResult]:
@@ -260,11 +267,10 @@ def _probe(
         if before.get(REQUESTED_METRIC) == group.requested and group.theta_names(trial) <= before.keys():
             yield ProbeResult(trial=trained.trial, ambiguous=ambiguous)
             continue
-        probed = within_limit(trained.trial, machine, lambda trial=trial: group.measure(trial, pairs().test))
-        if probed.reason is None:
-            group.store.write_probes(trained.row, trained.metric_rows(probed.metrics))
-            probed = replace(probed, ambiguous=ambiguous)
-        yield probed
+        probed = measure_one(
+            trained, group.store, machine, lambda trial=trial: group.measure(trial, pairs().test)
+        )
+        yield probed if probed.reason else replace(probed, ambiguous=ambiguous)
 
 
 def _theta(attention: str) -> str:

@@ -46,25 +46,22 @@ def tune_study(study: Study, store: Store | str | Path, machine: Machine = ONE_C
     missing, or if CUDA fails on it.
     """
     check_arguments(study_fault(study), store_fault(store), argument_fault("machine", machine, Machine))
-    with restored_process():
-        yield from _tune_study(study, open_store(store), machine)
-
-
-def _tune_study(study: Study, store: Store, machine: Machine) -> Iterator[ProbeResult]:
+    store = open_store(store)
     if study.decode is None:
         return
-    check_gpu(machine)
-    prepare_cpu(machine.threads)
-    for trained in trained_trials(study, store):
-        trial = trained.trial
-        if trial.settings.task.name != "translation":
-            yield ProbeResult(trial=trial, reason=NO_TRANSLATION)
-        elif not trained.is_kept:
-            yield ProbeResult(trial=trial, reason=NOT_KEPT)
-        else:
-            tuning = _Tuning(trained, study.decode, store, machine)
-            yield within_limit(trial, machine, tuning.run)
-    store.upkeep.compact()
+    with restored_process():
+        check_gpu(machine)
+        prepare_cpu(machine.threads)
+        for trained in trained_trials(study, store):
+            trial = trained.trial
+            if trial.settings.task.name != "translation":
+                yield ProbeResult(trial=trial, reason=NO_TRANSLATION)
+            elif not trained.is_kept:
+                yield ProbeResult(trial=trial, reason=NOT_KEPT)
+            else:
+                tuning = _Tuning(trained, study.decode, store, machine)
+                yield within_limit(trial, machine, tuning.run)
+        store.upkeep.compact()
 
 
 class _Tuning:

@@ -214,19 +214,13 @@ def _gpus(node: dict[str, Any]) -> float:
 
 
 def _lacking_room(machine: Machine) -> str:
-    gpus = 0.0 if machine.gpus == "auto" else machine.gpus
-    found = [node for node in ray.nodes() if node["Alive"]]
-    counts = [(min(_gpus(node), gpus), node["Resources"].get("CPU", 0.0), _gpus(node)) for node in found]
-    _, cpus, most = max(counts, default=(0.0, 0.0, 0.0))
-    expected, got = (
-        f"{c:g} CPU{'s' * (c != 1)} and {g:g} GPU{'s' * (g != 1)}"
-        for c, g in ((machine.cpus, gpus), (cpus, most))
-    )
-    message = (
+    needed = machine.cpus, 0.0 if machine.gpus == "auto" else machine.gpus
+    found = [(each["Resources"].get("CPU", 0.0), _gpus(each)) for each in ray.nodes() if each["Alive"]]
+    expected, *got = (f"cpus = {cpus:g} and gpus = {gpus:g}" for cpus, gpus in dict.fromkeys([needed, *found]))
+    return (
         f"no node of the cluster has room for a trial: expected {expected} on one node for each trial, "
-        f"got {got} on the largest"
+        f"got {', '.join(got)}"
     )
-    return f"{message}; to train on CPUs, set gpus = 0" if gpus and not most else message
 
 
 @contextmanager

@@ -359,17 +359,13 @@ def _describe_packs(plan: Plan, machine: Machine) -> str:
 
 def _cpu_months(plan: Plan) -> str:
     """Return a note if a study would take weeks on CPUs; otherwise "". The note says that it needs a GPU."""
-    days = plan.flops / (_CORE_FLOPS * cpus_here()) / 86_400
-    if days < _MAX_CPU_DAYS:
+    seconds = plan.flops / (_CORE_FLOPS * cpus_here())
+    if seconds < _MAX_CPU_DAYS * 86_400:
         return ""
-    months, unit = days / 30, "month"
-    if months >= 24:
-        months, unit = days / 365, "year"
-    unit, size = (f"{unit}s" if round(months) != 1 else unit), max(1, round(months))
     prefix, scale = si_prefix(plan.flops)
     return (
-        f"needs a GPU: {plan.flops / scale:,.1f} {prefix}FLOPs take about {size:,} {unit} on this machine's "
-        f"{plural(int(cpus_here()), 'CPU core')}, at {_CORE_FLOPS / 1e9:.0f} GFLOPs/s each"
+        f"needs a GPU: {plan.flops / scale:,.1f} {prefix}FLOPs take about {format_duration(seconds)} "
+        f"on this machine's {plural(int(cpus_here()), 'CPU core')}, at {_CORE_FLOPS / 1e9:.0f} GFLOPs/s each"
     )
 
 
