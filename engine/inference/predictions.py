@@ -90,20 +90,10 @@ def _read_line(read: _Reader, number: int, line: str) -> _Input | None:
     if number == 1:
         line = line.removeprefix("\ufeff")  # drop a byte order mark
     try:
-        line.encode()
+        line.encode()  # an argument may have bytes that are not UTF-8
         return read(line.removesuffix("\n").removesuffix("\r"))
-    except UnicodeEncodeError as error:
-        raise InputError(f"line {number}: {surrogate_fault(error)}") from error
     except ValueError as error:
         raise InputError(f"line {number}: {error}") from error
-
-
-def surrogate_fault(error: UnicodeEncodeError) -> str:
-    """Return the error message for a text with a lone surrogate, which UTF-8 cannot encode."""
-    return (
-        f"character {error.start + 1:,}: expected text that UTF-8 can encode, "
-        f"got U+{ord(error.object[error.start]):04X}"
-    )
 
 
 def _reader_and_answerer(file: ModelFile, model: Model | TransductionModel) -> tuple[_Reader, _Answerer]:

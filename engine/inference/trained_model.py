@@ -23,7 +23,7 @@ from ..data.vocabularies.texts import TextVocabulary
 from ..objectives.text_scores import TextScore
 from ..objectives.text_scores import score_text as score_split
 from .answers import Prediction
-from .predictions import answer_lines, surrogate_fault
+from .predictions import answer_lines
 from .text_generation import GenerationError, Sampling, SamplingKeywords, decode_pieces, generate_symbols
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def _checked_text(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise DataError(surrogate_fault(error)) from error
+        raise DataError(str(error)) from error
     # a byte order mark is not part of the text
     return text.removeprefix("\ufeff")
 

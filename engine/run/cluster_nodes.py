@@ -216,7 +216,9 @@ def _gpus(node: dict[str, Any]) -> float:
 def _lacking_room(machine: Machine) -> str:
     needed = machine.cpus, 0.0 if machine.gpus == "auto" else machine.gpus
     found = [(each["Resources"].get("CPU", 0.0), _gpus(each)) for each in ray.nodes() if each["Alive"]]
-    expected, *got = (f"cpus = {cpus:g} and gpus = {gpus:g}" for cpus, gpus in dict.fromkeys([needed, *found]))
+    expected, *got = (
+        f"cpus = {cpus:g} and gpus = {gpus:g}" for cpus, gpus in dict.fromkeys([needed, *found])
+    )
     return (
         f"no node of the cluster has room for a trial: expected {expected} on one node for each trial, "
         f"got {', '.join(got)}"

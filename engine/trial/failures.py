@@ -247,19 +247,8 @@ class CrashCounts:
     in_all: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CrashReport:
-    """The report of a dead process.
-
-    `text` is its traceback or the reason of its death, and `limit_s` its time limit.
-    """
-
-    limit_s: float | None
-    text: str
-
-
 @contextmanager
-def recording_crashes(folder: Path, limit_s: float | None) -> Iterator[int]:
+def recording_crashes(folder: Path) -> Iterator[int]:
     """Within this context, record a crash of this process in a file of the folder.
 
     Yield the descriptor of the file, or of standard error if the file cannot be written. A crash such as a
@@ -272,9 +261,6 @@ def recording_crashes(folder: Path, limit_s: float | None) -> Iterator[int]:
         descriptor = _STDERR
     mine = not faulthandler.is_enabled()
     try:
-        with suppress(OSError):  # the next write to the store reports a full disk
-            # the first line of the file is the time limit
-            os.write(descriptor, b"" if descriptor == _STDERR else f"{limit_s}\n".encode())
         if mine:
             faulthandler.enable(descriptor)
         yield descriptor
@@ -290,29 +276,25 @@ def crash_report_file(folder: Path) -> Path:
     return folder / _FILE
 
 
-def take_crash_report(folder: Path) -> CrashReport | None:
-    """Return and remove the crash report of the last process; None if it left no report."""
+def take_crash_report(folder: Path) -> str:
+    """Return and remove the crash report of the last process; "" if it left no report."""
     path = crash_report_file(folder)
     try:
-        limit, _, text = path.read_text(encoding="utf-8", errors="replace").partition("\n")
+        text = path.read_text(encoding="utf-8", errors="replace")
         path.unlink()
-        return CrashReport(limit_s=None if limit == "None" else float(limit), text=text) if text else None
-    except (OSError, ValueError):
-        return None
+    except OSError:
+        return ""
+    return text
 
 
-def failure_by_death(
-    deaths: CrashCounts, words: CrashReport | None, limit_s: float | None, where: str
-) -> str | None:
+def failure_by_death(deaths: CrashCounts, text: str, limit_s: float | None, where: str) -> str | None:
     """Return the error message of a trial whose processes died.
 
-    Return None if the trial is retried. `words` is the report of the last death, and `where` says in which
-    part of the training it was. A trial also fails if its time limit has passed in native code, unless
-    `limit_s`, the limit of the next try, is longer or None.
+    Return None if the trial is retried. `text` is the report of the last death, and `where` says in which
+    part of the training it was. A trial also fails if its time limit, `limit_s`, has passed in native code.
     """
-    text, before = (words.text, words.limit_s) if words else ("", None)
-    if before is not None and limit_s is not None and limit_s <= before and _TIMEOUT.search(text):
-        return f"time limit of {before:g} s passed {where}, in native code that did not return\n{text}"
+    if limit_s is not None and _TIMEOUT.search(text):
+        return f"time limit passed {where}, in native code that did not return\n{text}"
     if deaths.in_run < MAX_WORKER_DEATHS and deaths.in_all < MAX_DEATHS:
         return None
     most = MAX_WORKER_DEATHS if deaths.in_run >= MAX_WORKER_DEATHS else deaths.in_all

@@ -260,7 +260,7 @@ class Attempt:
         """Build the training and load its checkpoint. If the trial killed too many workers, end it."""
         if (lost := lost_gpu()) is not None:
             raise MachineError(lost)
-        words = failures.take_crash_report(self._checkpoint.folder)
+        report = failures.take_crash_report(self._checkpoint.folder)
         with storing():
             saved = self._checkpoint.load(_CPU)
             self._totals, self._rows = (saved.totals, saved.metrics) if saved else (Totals(), [])
@@ -268,7 +268,7 @@ class Attempt:
             tries = f"/{self._tries.tries}" if self._tries.tries else ""
             place = f"{'0' if saved is None else saved.place}{tries}"
             deaths = self._checkpoint.record_start(self.job.trial.to_json(), self.job.run, place)
-        if (reason := failures.failure_by_death(deaths, words, self._limit, self._place())) is not None:
+        if (reason := failures.failure_by_death(deaths, report, self._limit, self._place())) is not None:
             return self._end("failed", reason)
         with self._limited(None if self._limit is None else max(self._limit, START_LIMIT_S)):
             outcome.reset_peak_memory(self._device)
@@ -426,7 +426,7 @@ class Attempt:
         """Within this context, limit the training to `seconds`. If the process dies, record a report."""
         folder = self._checkpoint.folder
         with (
-            failures.recording_crashes(folder, self._limit) as descriptor,
+            failures.recording_crashes(folder) as descriptor,
             interruptible(seconds, descriptor),
         ):
             yield
