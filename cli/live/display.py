@@ -109,14 +109,12 @@ def format_continued(event: Started, trial: Trial, columns: TrialNameColumns) ->
 def format_others(others: Sequence[ClaimedElsewhere]) -> str:
     """Describe the other processes whose trials this run waits for.
 
-    For example `another driver trains 3 of them: process 71 on node2`.
+    For example `another driver trains 3 of them; waiting for process 71 on node2 (3)`.
     """
-    counts = Counter((each.host, each.pid) for each in others)
+    counts = Counter(f"process {each.pid} on {each.host}" for each in others)
     who = "another driver trains" if len(counts) == 1 else "other drivers train"
-    owners = [f"process {pid} on {host}" for host, pid in sorted(counts)]
-    if len(counts) > 1:
-        owners = [f"{owner} ({counts[key]})" for owner, key in zip(owners, sorted(counts), strict=True)]
-    return f"{who} {len(others)} of them; waiting for {', '.join(owners)}"
+    owners = ", ".join(f"{owner} ({count})" for owner, count in sorted(counts.items()))
+    return f"{who} {len(others)} of them; waiting for {owners}"
 
 
 @contextmanager

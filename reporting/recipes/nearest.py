@@ -20,7 +20,7 @@ import polars as pl
 from ...errors import ActivememError, argument_fault, check_arguments, nearest_hint, number_fault
 from ...grammar import Expression, Recipe, RecipeError, parse
 from ...grammar.difference import DistanceTree, describe_difference
-from ...storage import Store, StoreError, open_store, store_fault
+from ...storage import Store, open_store, store_fault
 from ...studies.catalog.metrics import METRICS, METRICS_AND_COSTS, find_metric, metric_family
 from ...studies.planning.final_values import final_value, metric_names, row_values
 from ...studies.resolve.trial import model_from_json
@@ -175,7 +175,7 @@ def _results(rows: Sequence[Mapping[str, Any]], metric: str | None) -> Iterator[
             study=study,
             task=trials[0]["task"],
             levels={factor: level for factor, level in levels.items() if factor != SEED},
-            d_model=_d_model(trials[0]),
+            d_model=model_from_json(trials[0]["settings"]).d_model,
             parameters=trials[0]["parameters"],
             metric=name,
             mean=fmean(values) if values else None,
@@ -183,16 +183,6 @@ def _results(rows: Sequence[Mapping[str, Any]], metric: str | None) -> Iterator[
             n=len(values),
             ended={status: statuses.count(status) for status in dict.fromkeys(statuses)},
         )
-
-
-def _d_model(row: Mapping[str, Any]) -> int:
-    try:
-        return model_from_json(row["settings"]).d_model
-    except StoreError as error:
-        raise StoreError(
-            f"trial {row['trial']} of {row['study']}: {error}; "
-            "this row was not written by activemem: move its file away"
-        ) from error
 
 
 def _main_metric(done: Sequence[Mapping[str, float]]) -> str | None:
