@@ -153,8 +153,7 @@ class Table:
 
     `corner` is the name of the factor whose levels are the rows. `column_headings` are lines above the
     columns, the outermost first; equal neighbours are one heading. `factor_line` is the number of the line
-    that names the factor of the levels below. `groups` has the heading of each row ("" for none). `keys` has
-    None for a column of a paper's numbers.
+    that names the factor of the levels below. `groups` has the heading of each row ("" for none).
     """
 
     name: str
@@ -165,7 +164,7 @@ class Table:
     cells: tuple[tuple[Cell, ...], ...]  # by row, then column
     footnotes: tuple[Footnote, ...]
     provenance: str
-    keys: tuple[ColumnKey | None, ...]
+    keys: tuple[ColumnKey, ...]
     column_headings: tuple[tuple[str, ...], ...] = ()
     factor_line: int | None = None
     groups: tuple[str, ...] = ()
@@ -296,18 +295,13 @@ def build_table(
 def iter_records(table: Table) -> Iterator[dict[str, object]]:
     """Yield a record for every cell in reading order.
 
-    Missing entries are None.
-
-    Columns that show the paper's numbers are left out, since the other cells have these numbers already.
-    `metric` is the metric of the cell, `column` the level of its column, or the metric if metrics are the
-    columns.
+    Missing entries are None. `metric` is the metric of the cell, `column` the level of its column, or the
+    metric if metrics are the columns.
     """
     notes = {note.mark: note.text for note in table.footnotes}
     groups = table.groups or ("",) * len(table.rows)
     for row, group, cells in zip(table.rows, groups, table.cells, strict=True):
         for key, cell in zip(table.keys, cells, strict=True):
-            if key is None:
-                continue
             estimate, published = cell.estimate, cell.published
             yield {
                 "table": table.name,
