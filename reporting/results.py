@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..engine.run.search.answers import HandInAnswer, Proposal
     from ..errors import ActivememError
     from ..studies.planning.plan import Plan
-    from ..studies.searches.points import BestPoint, SearchPoints
+    from ..studies.searches.points import SearchPoints
     from .added_seeds import NextSeeds
     from .claims.verdicts import ClaimResult
     from .curves.curve import Curve
@@ -99,11 +99,6 @@ class StudyResults:
     def status(self) -> StudyStatus:
         """Return the status of the study: the progress of its trials."""
         return self.now.status if self.study.gates.held() else study_status(self.study, self.store)
-
-    @property
-    def best_points(self) -> list[BestPoint]:
-        """Return the best points of a search, the best first; empty for a grid."""
-        return [] if (found := self.points) is None else found.best()
 
     @property
     def points(self) -> SearchPoints | None:

@@ -90,7 +90,7 @@ def test_the_best_points_of_a_search_have_no_training_that_diverged(tmp_path):
         course = [MetricRow(step=n, epoch=n, name="loss", value=loss) for n, loss in enumerate(losses, 1)]
         row = made_row(trial, {"loss": losses[-1]}, number)
         store.write(replace(row, factors=json.dumps(dict(trial.levels))), course)
-    assert [(each.values, each.mean) for each in StudyResults(study, store).best_points] == [
+    assert [(each.values, each.mean) for each in StudyResults(study, store).points.best()] == [
         ({"lr": 1e-3}, 2.0)
     ]
 
