@@ -87,10 +87,9 @@ def read_own_text(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, 
         return None
     ends = _split_at_line_ends(read[1], one)
     if ends is None:
-        lines = len(read[1].splitlines())
         reader.report(
             f"{one.path}: expected enough lines for the shares dev = {one.dev:g} and test = {one.test:g}, "
-            f"got {lines} line{'' if lines == 1 else 's'}",
+            f"got {plural(len(read[1].splitlines()), 'line')}",
             "path",
         )
         return None
@@ -197,13 +196,11 @@ def read_own_documents(
     if None in files or None in of_splits.values():
         return None
     drawn = HeldOutFractions(dev=shares.get("dev", 0.0), test=shares.get("test", 0.0))
-    counts, found, sizes, sound = Counter[str](), list[OwnShards](), list["array[int]"](), True
+    before, counts = len(diagnostics.faults), Counter[str]()
+    found, sizes = list[OwnShards](), list["array[int]"]()
     for source, digests in zip(sources, files, strict=True):
         documents, lengths = Counter[str](), array("Q")  # each length is in bytes, plus 1 for the end
         for text in _texts(reader, digests or (), named.text, "documents"):
-            if text is None:
-                sound = False
-                continue
             split = drawn.split_of(text)
             documents[split] += 1
             if split == "train":
@@ -219,10 +216,8 @@ def read_own_documents(
         )
         sizes.append(lengths)
     for split, digests in of_splits.items():
-        for text in _texts(reader, digests or (), named.text, split):
-            sound = sound and text is not None
-            counts[split] += text is not None
-    if not sound:
+        counts[split] = sum(1 for _ in _texts(reader, digests or (), named.text, split))
+    if len(diagnostics.faults) > before:
         return None
     rows = {split: counts[split] for split in SPLITS}
     lacking = [split for split, count in rows.items() if not count]
@@ -294,11 +289,10 @@ def _digests(reader: Reader, name: str, key: str) -> tuple[str, ...] | None:
     return digests if len(digests) == len(found) else None
 
 
-def _texts(reader: Reader, digests: tuple[str, ...], column: str, key: str) -> Iterator[str | None]:
+def _texts(reader: Reader, digests: tuple[str, ...], column: str, key: str) -> Iterator[str]:
     for digest in digests:
         path = reader.files[digest]
         try:
             yield from iter_documents(path, column)
         except CorpusError as error:
             reader.report(f"{path}: {error}", key)
-            yield None

@@ -352,6 +352,7 @@ def make_plan(
     labelled = [(label(trial), trial.settings) for trial in kinds]
     measured = [trial for trial in kinds if trial.id in steps]
     largest = max(measured, key=lambda trial: steps[trial.id].total, default=None)
+    seeds = Counter(Kind(trial.common) for trial in to_run)
     stale = find_stale_trials(study, outcomes)
     elsewhere = [json.loads(levels) for levels in outcomes_elsewhere(study, outcomes)["factors"]]
     return Plan(
@@ -375,7 +376,8 @@ def make_plan(
         max_seeds_note=describe_max_seeds(study, store),
         timed_devices=timed_devices(study, outcomes),
         data=find_data_facts(study, (trial.settings for trial in kinds), locate),
-        flops=_training_flops(to_run) if to_run else remaining_search_flops(trials, len(left)),
+        flops=sum(count * max_trial_flops(kind.settings) for kind, count in seeds.items())
+        or remaining_search_flops(trials, len(left)),
     )
 
 
@@ -399,12 +401,6 @@ def _costliest(trials: Sequence[Trial]) -> list[Trial]:
         for size, trial in each.items()
         if not any(size != other and size[0] <= other[0] and size[1] <= other[1] for other in each)
     ]
-
-
-def _training_flops(trials: Iterable[Trial]) -> float:
-    """Return an upper bound of the FLOPs of these trials."""
-    seeds = Counter(Kind(trial.common) for trial in trials)
-    return sum(count * max_trial_flops(kind.settings) for kind, count in seeds.items())
 
 
 def remaining_search_flops(ends: Sequence[Trial], left: int) -> float:
@@ -533,28 +529,16 @@ def _distance(match: SizeMatch) -> tuple[float, float]:
 def model_labeller(study: Study) -> Callable[[Trial], str]:
     """Return a function that names the model of a trial in a plan.
 
-    The name is the trial's levels of the factors in `[study] labels`, if these levels distinguish all models.
-    Otherwise it is the levels that determine the model; with one change at a time, the change among them.
+    The name is the trial's levels of the factors in `[study] labels`, if there are any. Otherwise it is the
+    levels that determine the model; with one change at a time, the change among them.
     """
     names = _label_names(study)
     labels = [name for name in study.design.labels if len(study.factors.get(name, ())) > 1]
-    if study.search is None and names and labels and _distinguish_models(study, labels, names):
+    if study.search is None and labels:
         return lambda trial: " · ".join(level_name(trial.levels[name]) for name in labels)
     if study.design.kind == "one_at_a_time":
         return lambda trial: _change_label(study.design, names, trial)
     return lambda trial: _label(names, trial)
-
-
-def _distinguish_models(study: Study, labels: Sequence[str], names: Sequence[str]) -> bool:
-    """Return whether the levels of the factors `labels` tell all models of a study apart.
-
-    A model is a combination of levels of `names`; its label has the levels of `labels`.
-    """
-    rows = {
-        (tuple(trial.levels[each] for each in labels), tuple(str(trial.levels[each]) for each in names))
-        for trial in study.cells
-    }
-    return len({levels for levels, _ in rows}) == len(rows)
 
 
 def _label_names(study: Study) -> list[str]:
