@@ -122,22 +122,17 @@ def _design_notes(study: Study, plan: Plan) -> Iterator[_Note]:
 
 def _shared_trials(study: Study) -> str:
     """Return a sentence on levels that only differ in their spelling, or "" if no cells share a trial."""
-    cells: dict[str, list[Trial]] = {}
+    first: dict[str, Trial] = {}
     for cell in study.cells:
-        cells.setdefault(cell.id, []).append(cell)
-    found = dict[str, None]()
-    for first, *others in (several for several in cells.values() if several[1:]):
-        names = [
-            name for name in first.levels if any(first.levels[name] != one.levels[name] for one in others)
-        ]
-        labels = (
-            ", ".join(f"{name}={level_name(cell.levels[name])}" for name in names)
-            for cell in (first, *others)
-        )
-        found[" and ".join(labels)] = None
-    more = f"; and {len(found) - _MAX_ALIASES:,} more" if len(found) > _MAX_ALIASES else ""
-    same = f"{'; '.join([*found][:_MAX_ALIASES])}{more}"
-    return f"the same settings, so these share their trials: {same}" if found else ""
+        other = first.setdefault(cell.id, cell)
+        if other is not cell:
+            names = [name for name in cell.levels if cell.levels[name] != other.levels[name]]
+            labels = (
+                ", ".join(f"{name}={level_name(each.levels[name])}" for name in names)
+                for each in (other, cell)
+            )
+            return f"some cells have the same settings and share their trials, as {' and '.join(labels)}"
+    return ""
 
 
 def _cost_notes(plan: Plan, width: int) -> Iterator[_Note]:

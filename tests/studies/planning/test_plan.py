@@ -462,5 +462,5 @@ def test_levels_that_only_differ_in_their_spelling_are_named(store):
     text = " ".join(str(make_plan(load_study(spelt), store)).split())
     assert "3 mixers × 2 tasks × 2 seeds = 8 distinct trials" in text
     shared = "mixer=conv(k=5) and mixer=conv(k=5, act=relu)"
-    assert f"share their trials: {shared}" in text
+    assert f"share their trials, as {shared}" in text
     assert "share their trials" not in str(make_plan(load_study(SMALL), store))
