@@ -72,11 +72,6 @@ class OwnText(_Facts):
         return {"train": self.train, "dev": self.dev, "test": self.test}
 
     @property
-    def name(self) -> str:
-        """The name of this corpus in messages and folders, such as `own-1a2b3c4d5e6f`."""
-        return own_name(self)
-
-    @property
     def dataset(self) -> Corpus:
         """The same text as a `Corpus`. The readers of data expect this class."""
         return Corpus(
