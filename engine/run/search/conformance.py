@@ -17,7 +17,6 @@ from functools import cache, partial
 import optuna
 from optuna.trial import TrialState
 
-from ....studies.catalog.samplers import WITHOUT_CONDITIONS
 from ....studies.schema.search import contains
 from ....studies.schema.search_settings import SearchSettings
 from ....studies.schema.settings import Level
@@ -54,11 +53,6 @@ heads = "integer(1, 4)"
 rate = "real(1e-4, 1e-1, log=true)"
 """
 
-NUMBERS = STUDY.replace(
-    'mixer = "choice(sa(heads={heads}), conv(k={kernel}) + conv(k={other}))"\n', ""
-).replace("{mixer}", "sa(heads={heads}) + conv(k={kernel}) + conv(k={other})")
-"""A search without a choice, for samplers that need the same dimensions in every point."""
-
 _POINTS = 25
 """The number of points: enough for samplers with random initial points."""
 
@@ -68,13 +62,11 @@ _EPOCHS = 8
 def points_are_within_the_space(name: str) -> None:
     """Check that each search point has exactly its active dimensions, each within its bounds."""
     for values in _search(name, 0, _POINTS):
-        taken = {"rate", "heads", "kernel", "other"}
-        if "mixer" in values:
-            with_heads = str(values["mixer"]).startswith("sa")
-            taken = {"rate", "mixer", *(["heads"] if with_heads else ["kernel", "other"])}
+        with_heads = str(values["mixer"]).startswith("sa")
+        taken = {"rate", "mixer", *(["heads"] if with_heads else ["kernel", "other"])}
         assert values.keys() == taken, f"expected values of {sorted(taken)}, got {sorted(values)}"
         for dimension, value in values.items():
-            within = contains(_the_study(name).dimensions[dimension], value)
+            within = contains(_the_study().dimensions[dimension], value)
             assert within, f"expected a value of {dimension}, got {value}"
 
 
@@ -97,11 +89,11 @@ def sampler_seed_decides(name: str) -> None:
 def restarted_search_is_the_same(name: str) -> None:
     """Check that a restarted search proposes the same points."""
     whole = _study(name, 0)
-    expected = [_ask(whole, name) for _ in range(_POINTS)]
+    expected = [_ask(whole) for _ in range(_POINTS)]
     for stopped in range(1, _POINTS):
         again = _study(name, 0)
         again.add_trials(whole.trials[:stopped])
-        found = _ask(again, name)
+        found = _ask(again)
         assert found == expected[stopped], f"a search restarted after {stopped} points proposes {found}"
 
 
@@ -111,7 +103,7 @@ def failed_points_are_survived(name: str) -> None:
     study = _study(name, 0)
     for place in range(_POINTS):
         trial = study.ask()
-        _suggest(trial, name)
+        _suggest(trial)
         state = (TrialState.FAIL, TrialState.PRUNED, TrialState.COMPLETE)[place % 3]
         if state == TrialState.PRUNED:
             trial.report(0.5, 1)
@@ -156,36 +148,32 @@ SCHEDULER_CHECKS: tuple[Callable[[str], None], ...] = (
 """All checks of a scheduler, called as `check(name)`."""
 
 
-def _the_study(sampler: str) -> Study:
-    return _loaded(NUMBERS if sampler in WITHOUT_CONDITIONS else STUDY)
-
-
 @cache
-def _loaded(text: str) -> Study:
-    return load_study(text)
+def _the_study() -> Study:
+    return load_study(STUDY)
 
 
 def _study(name: str, seed: int) -> optuna.Study:
     keys = {"sampler": name, "trials": _POINTS, "metric": "accuracy", "direction": "max", "seed": seed}
     settings = SearchSettings.model_validate(keys)
-    return optuna.create_study(direction="maximize", sampler=make_sampler(settings, _the_study(name)))
+    return optuna.create_study(direction="maximize", sampler=make_sampler(settings, _the_study()))
 
 
 @quiet_optuna()
 def _search(name: str, seed: int, points: int) -> list[Values]:
     study = _study(name, seed)
-    return [_ask(study, name) for _ in range(points)]
+    return [_ask(study) for _ in range(points)]
 
 
-def _ask(study: optuna.Study, name: str) -> Values:
+def _ask(study: optuna.Study) -> Values:
     trial = study.ask()
-    values = _suggest(trial, name)
+    values = _suggest(trial)
     study.tell(trial, float(values["rate"]) + len(values))
     return values
 
 
-def _suggest(trial: optuna.Trial, sampler: str) -> Values:
-    search = _the_study(sampler).search
+def _suggest(trial: optuna.Trial) -> Values:
+    search = _the_study().search
     assert search is not None
     return search.choose(partial(suggest, trial))
 
@@ -205,7 +193,7 @@ def _given_up(name: str, courses: Sequence[Sequence[float]]) -> list[int | None]
 
 def _run_course(study: optuna.Study, course: Sequence[float]) -> int | None:
     trial = study.ask()
-    _suggest(trial, "random")
+    _suggest(trial)
     for epoch, value in enumerate(course, start=1):
         trial.report(value, epoch)
         if trial.should_prune():

@@ -237,27 +237,17 @@ class EndedPoint:
     """An ended search point, and how good it is.
 
     `goodness` is higher for better points. Pruned points are worse than all others. Among them, points pruned
-    later are better, and then points with the better value. `excess` is the distance beyond limits, which
-    `worth` compares first.
+    later are better, and then points with the better value.
     """
 
     values: dict[str, Any]
     goodness: Goodness
-    excess: float = 0.0
-
-    @property
-    def worth(self) -> tuple[float, Goodness]:
-        """Return the sort key for a search with limits, highest for the best point.
-
-        The distance beyond the limits is compared first, and then the goodness.
-        """
-        return -self.excess, self.goodness
 
 
 def best_and_last(ended: Sequence[EndedPoint], *, best: int, last: int) -> list[EndedPoint]:
     """Return the `last` newest search points, and the `best` of the older ones, in the order of ending."""
     earlier = max(0, len(ended) - last)
-    chosen = sorted(range(earlier), key=lambda place: ended[place].worth)[-best:]
+    chosen = sorted(range(earlier), key=lambda place: ended[place].goodness)[-best:]
     return [*(ended[place] for place in sorted(chosen)), *ended[earlier:]]
 
 
@@ -279,8 +269,7 @@ class SearchObservations(Proposals):
         self.training = [each.params for each in found if not each.state.is_finished()]
         for trial in sorted(found, key=when_ended):
             if trial.state in ENDED:
-                excess = sum(max(0.0, each) for each in trial.constraints.values())
-                self.ended.append(EndedPoint(trial.params, goodness(trial, self._sign), excess))
+                self.ended.append(EndedPoint(trial.params, goodness(trial, self._sign)))
 
 
 def goodness(trial: FrozenTrial, sign: int) -> Goodness:
