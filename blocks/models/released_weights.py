@@ -11,14 +11,15 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from ...errors import ActivememError
-from ..core.operations import ACTIVATIONS
+from ...grammar import nodes, render
+from ...grammar.vocabulary.spec import as_int, spec_of
 from ..core.residual_stack import Sublayer
 from ..layers.all_attention import AllAttention
 from ..layers.attention import WindowedSelfAttention
@@ -128,71 +129,55 @@ def _config_faults(model: Model) -> Iterator[str]:
     if interface.columns is not None or not interface.predicts_symbols:
         yield "expected symbols as inputs and outputs, got numbers"
         return
-    scale = math.sqrt(settings.d_model) if settings.cutoffs else 1.0
     clusters = bool(settings.cutoffs)
-    scaling = "unit_scaled" if clusters else "unit"
-    rules = (
-        (interface.causal, "causal=True", interface.causal),
-        (settings.norm == "post", "norm=post", settings.norm),
-        (settings.norm_kind == "layer_norm", "norm_kind=layer_norm", settings.norm_kind),
-        (settings.residual, "residual=True", settings.residual),
-        (settings.position == "none", "position=none", settings.position),
-        (settings.norm_eps == 1e-5, "norm_eps=1e-05", settings.norm_eps),
-        (settings.zero_past, "zero_past=True", settings.zero_past),
-        (settings.embedding_scale == scale, f"embedding={scaling}", settings.embedding),
-        (
-            settings.project_first_cluster == clusters,
-            f"project_first_cluster={clusters}",
-            settings.project_first_cluster,
-        ),
-        (not settings.tied or clusters, "tied=False without cutoffs", settings.tied),
-        (settings.tied_bias or not settings.tied, "tied_bias=True", settings.tied_bias),
-        (settings.output_bias, "output_bias=True", settings.output_bias),
-    )
-    yield from (f"expected {wanted}, got {got}" for holds, wanted, got in rules if not holds)
+    wanted: dict[str, object] = {
+        "norm": "post",
+        "norm_kind": "layer_norm",
+        "norm_eps": 1e-5,
+        "residual": True,
+        "position": "none",
+        "zero_past": True,
+        "output_bias": True,
+        "project_first_cluster": clusters,
+        "tied": settings.tied and clusters,
+        "tied_bias": settings.tied,
+    }
+    if not interface.causal:
+        yield "expected causal=True, got False"
+    if settings.embedding_scale != (math.sqrt(settings.d_model) if clusters else 1.0):
+        yield f"expected embedding={'unit_scaled' if clusters else 'unit'}, got {settings.embedding}"
+    for name, value in wanted.items():
+        if getattr(settings, name) != value:
+            yield f"expected {name}={value}, got {getattr(settings, name)}"
+
+
+_SIZES = ("N", "filter", "span", "heads", "adaptive", "ramp")
+"""The settings of blocks that the released program has; it has others only with their defaults."""
 
 
 def _body_faults(model: Model) -> Iterator[str]:
-    """Yield a message for each sub-layer that the released program cannot build.
-
-    Its kind, place or settings differ.
-    """
-    body, previous, width = model.body, None, model.config.settings.d_model
-    first = next((part.window for part in _parts(model) if isinstance(part, _ATTENTION)), None)
-    if body.order != tuple(range(len(body.layers))):
-        yield "expected sub-layers with separate weights, got tied weights"
-    for place, part in enumerate([*_parts(model), None], 1):
-        reasons: list[tuple[bool, str]] = []
-        if isinstance(previous, WindowedSelfAttention) and not isinstance(part, FeedForward):
-            reasons.append((True, "expected ff after sa, got none"))
-        if isinstance(part, FeedForward):
-            alone = isinstance(previous, WindowedSelfAttention)
-            reasons.append((not alone, "expected ff only after sa, got ff in another place"))
-            reasons.append((part.act is not ACTIVATIONS["relu"], "expected act=relu, got another activation"))
-        elif isinstance(part, _ATTENTION) and first is not None:
-            window, heads = part.window.window, part.heads * part.window.window.head_width
-            other = window.relative and part.window.positions is not first.positions
-            same, got = "expected the span and head_width of the first sub-layer", window.shared_key
-            reasons += [
-                (not window.relative, "expected pos=relative, got none"),
-                (other, f"{same}, got {got}"),
-                (window.includes_self, "expected self=false, got true"),
-                (window.pos_values, "expected pos_values=false, got true"),
-                (
-                    heads != width,
-                    f"expected heads × head_width of {width}, the width of the model, got {heads}",
-                ),
-            ]
-            if isinstance(part, AllAttention):
-                reasons.append((part.persistent is None, "expected N of at least 1, got 0"))
-            else:
-                scaled = part.scale != window.head_width**-0.5
-                reasons.append((scaled, "expected temperature=1.0, got another temperature"))
-        elif part is not None:
-            got = type(part).__name__
-            reasons.append((True, f"expected all_attn, or sa with a span and ff, got {got}"))
-        yield from (f"sub-layer {place}: {reason}" for holds, reason in reasons if holds)
-        previous = part
+    """Yield a message for each part of the recipe that the released program cannot build."""
+    width, spans = model.config.settings.d_model, set[nodes.Value]()
+    for node in dict.fromkeys(nodes.walk(model.recipe.root)):
+        if isinstance(node, nodes.SumNode | nodes.TiedNode):
+            yield f"expected no sum and no tied weights, got {render(node)}"
+        elif isinstance(node, nodes.BlockNode) and node.name not in ("all_attn", "sa", "ff"):
+            yield f"expected all_attn, or sa and ff, got {render(node)}"
+        elif isinstance(node, nodes.BlockNode):
+            spec = spec_of(node.name)
+            given = spec.settings(node)
+            wanted: dict[str, Any] = {each.name: each.default for each in spec.parameters}
+            if "heads" in given:
+                spans.add(given["span"])
+                wanted |= {
+                    "pos": "relative",
+                    "head_width": model.config.settings.d_model / as_int(given, "heads"),
+                }
+            for name, value in given.items():
+                if name not in _SIZES and value != wanted[name]:
+                    yield f"{node.name}: expected {name}={render(wanted[name])}, got {render(value)}"
+    if len(spans) != 1:
+        yield f"expected attention with one span, got {', '.join(map(str, spans)) or 'none'}"
 
 
 def _tensors(model: Model) -> Iterator[_Tensor]:
@@ -203,13 +188,13 @@ def _tensors(model: Model) -> Iterator[_Tensor]:
         yield from _same(model.embedding, "in_emb", "embedding")
         yield from _same(model.output, "out_emb", "output")
     parts = _parts(model)
-    assert isinstance(parts[0], _ATTENTION), "a model that does not begin with an attention"
-    positions = parts[0].window.positions
+    place, first = next((place, each) for place, each in enumerate(parts) if isinstance(each, _ATTENTION))
+    positions = first.window.positions
     assert positions is not None, "an attention without positions"
     yield _Tensor(
         name="key_pe",
         shape=(1, *positions.weight.T.shape),
-        ours="body.layers.0.part.window.positions.weight",
+        ours=f"body.layers.{place}.part.window.positions.weight",
         convert=lambda key_pe: key_pe[0].T,
     )
     number = -1
