@@ -231,46 +231,6 @@ def parse_range(
     return RealDimension(float(found["lo"] or 0), float(found["hi"] or 0), log)
 
 
-def is_malformed_repeat(repeat: OperationSyntax, faults: FaultCollector) -> bool:
-    """Return whether an operation with `*` is not of the form `count * part`; if so, report it."""
-    first, *_, last = repeat.operands
-
-    def text(place: int) -> str:
-        return _operand(repeat.operands[place], faults)
-
-    match repeat.operands:
-        case (NumberSyntax(value=int(one)), NumberSyntax(value=int(two)), _):
-            message = f"a repeat takes one count: {one * two} * {text(2)}"
-        case (_, _, _, *_):
-            message = (
-                "a repeat takes one count and one part: put an inner repeat in parentheses, 2 * (3 * sa)"
-            )
-        case (NumberSyntax(), NumberSyntax()):
-            faults.add(last.start, last.end, f"expected a block, got {text(1)}")
-            return True
-        case (_, NumberSyntax()):
-            message = f"the count of a repeat comes first: {text(1)} * {text(0)}"
-        case (
-            NumberSyntax() | HoleSyntax() | ErrorSyntax() | CallSyntax(name="integer" | "real" | "choice"),
-            _,
-        ):
-            return False
-        case _:
-            faults.add(first.start, first.end, f"expected a count before '*', got {text(0)}")
-            return True
-    faults.add(repeat.start, repeat.end, message)
-    return True
-
-
-def _operand(syntax: Syntax, faults: FaultCollector) -> str:
-    """Return the source text of an operand, in parentheses if it is an operation.
-
-    Messages use it to propose a corrected repeat.
-    """
-    text = faults.quote(syntax.start, syntax.end)
-    return f"({text})" if isinstance(syntax, OperationSyntax) else text
-
-
 def _is_valid_range(call: CallSyntax, found: dict[str, Scalar | None], faults: FaultCollector) -> bool:
     low, high = found["lo"], found["hi"]
     assert isinstance(low, int | float)
@@ -487,9 +447,15 @@ class _Checker:
 
         Report a part that outputs a vector, because its next copy cannot read a vector.
         """
-        first, last = syntax.operands[0], syntax.operands[-1]
-        if is_malformed_repeat(syntax, self._faults):
+        first, *others = syntax.operands
+        counts = isinstance(first, NumberSyntax | HoleSyntax | ErrorSyntax) or (
+            isinstance(first, CallSyntax) and first.name in (*NUMBER_FORMS, "choice")
+        )
+        if not counts or len(others) > 1 or isinstance(others[0], NumberSyntax):
+            form = "a repeat is count * part, such as 4 * sa, or 2 * (3 * sa) with an inner repeat"
+            self._report(syntax, form)
             return None
+        (last,) = others
         count = self.value(first, _COUNT, (first.start, first.end))
         body = self.node(last)
         if count is None or body is None or self._report_whole_model(last, body):

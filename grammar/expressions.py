@@ -21,7 +21,7 @@ from .recipe import Expression, Recipe, format_scalar, parse, parse_dimension
 from .vocabulary.spec import REQUIRED, Spec, lookup
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RecipeHole(Recipe):
     """A hole `{name}` that stands for a part of a recipe, a count or a parameter's value."""
 
@@ -89,7 +89,7 @@ class BlockFactory(_NamedBlock):
         return self.name
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class BlockRecipe(_NamedBlock, Recipe):
     """A block without required arguments: it is a recipe, and can also be called with arguments."""
 

@@ -6,7 +6,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from ..errors import Fault, FaultCollector, argument_fault, check_arguments, describe_value, hint
 from . import dimensions as search_dimensions
@@ -54,7 +54,7 @@ class Expression(ABC):
         return _combine(other, "*", self)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Recipe(Expression):
     """A recipe without faults, with its canonical text and its id.
 
@@ -64,9 +64,6 @@ class Recipe(Expression):
 
     root: Node
     text: str = field(init=False)
-    _identity: str | None = field(init=False, default=None)
-    _holes: tuple[str, ...] | None = field(init=False, default=None)
-    _dimensions: tuple[tuple[str, Dimension], ...] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", render(self.root))
@@ -90,34 +87,26 @@ class Recipe(Expression):
         """
         return render_operand(self.root, sign)
 
-    @property
+    @cached_property
     def identity(self) -> str:
         """Return the canonical text with the parts of each sum sorted, equal for the same meaning."""
-        if self._identity is None:
-            object.__setattr__(self, "_identity", identity(self.root))
-        return self._identity or ""
+        return identity(self.root)
 
     @property
     def id(self) -> str:
         """Return the id: eight hexadecimal digits of a hash, equal for recipes with the same meaning."""
         return recipe_id(self.identity)
 
-    @property
+    @cached_property
     def holes(self) -> tuple[str, ...]:
         """Return the names of the holes in order of appearance, each once."""
-        if self._holes is None:
-            found = dict.fromkeys(node.name for node in walk(self.root) if isinstance(node, HoleNode))
-            object.__setattr__(self, "_holes", tuple(found))
-        return self._holes or ()
+        return tuple(dict.fromkeys(node.name for node in walk(self.root) if isinstance(node, HoleNode)))
 
-    @property
+    @cached_property
     def dimensions(self) -> tuple[tuple[str, Dimension], ...]:
         """Return the search dimensions with their names, in text order."""
-        if self._dimensions is None:
-            is_open = any(isinstance(node, Dimension) for node in walk(self.root))
-            found = search_dimensions.dimensions(self.root) if is_open else ()  # it copies the tree
-            object.__setattr__(self, "_dimensions", found)
-        return self._dimensions or ()
+        is_open = any(isinstance(node, Dimension) for node in walk(self.root))
+        return search_dimensions.dimensions(self.root) if is_open else ()  # it copies the tree
 
     def fill(self, fillings: Mapping[str, Value | Expression]) -> Recipe:
         """Return the recipe with its holes filled; `fillings` maps the names of holes to values or recipes.

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from inspect import signature
@@ -153,21 +152,6 @@ class Block(nn.Module, ABC):
     def penalty(self) -> Tensor | None:
         """Return a scalar that training adds to the task's loss, or None if there is none."""
         return None
-
-
-@contextmanager
-def plugin_named_in_errors(
-    registry: Registry[Any], name: str, kind: type[ActivememError] = BuildError
-) -> Iterator[None]:
-    """Return a context manager that adds the plug-in's name to the errors raised inside it.
-
-    An exception inside it becomes an error of class `kind`.
-    """
-    try:
-        yield
-    except Exception as error:
-        fault = f"{type(error).__name__}: {error}"
-        raise kind(f"{registry.owner(name)}: {registry.kind} '{name}': {fault}") from error
 
 
 BLOCKS: Registry[type[Block]] = Registry("module of block")

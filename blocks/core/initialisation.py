@@ -10,14 +10,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import StrEnum
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from ...errors import ActivememError
+from ...errors import ActivememError, hint, nearest_hint
 from ...grammar.model_config import BiasInit, EmbeddingInit, Init
 from .operations import linear
 
@@ -118,14 +117,12 @@ def _faults(module: nn.Module, declared: Mapping[str, str]) -> list[str]:
     faults: list[str] = []
     for name, role in declared.items():
         if role not in _KNOWN:
-            near = get_close_matches(str(role), _KNOWN, 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            faults.append(f"expected for {name} one of {', '.join(_KNOWN)}, got {role!r}{hint}")
+            expected = f"expected for {name} one of {', '.join(_KNOWN)}"
+            faults.append(f"{expected}, got {role!r}{hint(str(role), _KNOWN)}")
         if not hasattr(module, name):
             names = [name for name, _ in module.named_parameters(recurse=False)]
-            near = get_close_matches(name, names, 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            faults.append(f"expected a parameter of {type(module).__name__}, got {name!r}{hint}")
+            expected = f"expected a parameter of {type(module).__name__}"
+            faults.append(f"{expected}, got {name!r}{nearest_hint(name, names)}")
     return faults
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from functools import lru_cache
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -24,7 +22,8 @@ from ...grammar.positions import (
     RandomisedPosition,
 )
 from ...grammar.vocabulary.attention import BUCKETS
-from .block import BuildError, plugin_named_in_errors
+from ...plugins import plugin_errors
+from .block import BuildError
 from .dropout import draw_keys
 from .initialisation import Embedding, Initialisable, WeightRole, declare_role, roles
 
@@ -44,7 +43,7 @@ class PositionalEncoding(nn.Module):
             self.vectors = Embedding(self.kind.count, config.settings.d_model, rule=config.settings.embedding)
             self.scale = config.settings.embedding_scale
         elif isinstance(self.kind, PluginPosition):
-            with plugin_named_in_errors(POSITIONS, config.settings.position):
+            with plugin_errors(POSITIONS.kind, config.settings.position, self.kind):
                 self.vectors = self.kind.build(config.settings.d_model)
                 declare_role(self.vectors, WeightRole.EMBEDDING)
 
@@ -83,25 +82,7 @@ def sinusoidal_encoding(length: int, width: int, *, like: Tensor, start: int = 0
 
     They have the type and the device of `like`.
     """
-    is_plain = like.is_cpu and type(like) is Tensor and not torch.compiler.is_compiling()
-    if start or not is_plain or _outside_transforms is None:
-        return sinusoids(torch.arange(start, start + length, device=like.device), width, like.dtype)
-    return _whole_encoding(length, width, like.dtype)
-
-
-# torch has no public way to leave a transform for a while; without it, nothing is cached
-_outside_transforms: Any = getattr(torch._C, "_DisableFuncTorch", None)
-
-
-@lru_cache(maxsize=8)
-def _whole_encoding(length: int, width: int, dtype: torch.dtype) -> Tensor:
-    """Return the sinusoids of the positions below `length`, on the CPU.
-
-    They are cached, since computing them takes 6 % of a step of a small model.
-    """
-    # training rejects tensors that were made in inference mode or in a transform, and these serve all
-    with torch.inference_mode(False), _outside_transforms():
-        return sinusoids(torch.arange(length), width, dtype)
+    return sinusoids(torch.arange(start, start + length, device=like.device), width, like.dtype)
 
 
 def sinusoids(places: Tensor, width: int, dtype: torch.dtype) -> Tensor:

@@ -19,7 +19,8 @@ from ...grammar.canonical import identity
 from ...grammar.model_config import ModelConfig
 from ...grammar.norms import NORMS, PluginNorm
 from ...grammar.vocabulary.spec import VECTOR, mixes_positions, output_kind
-from .block import Block, BuildError, Context, StreamChunk, build_block, plugin_named_in_errors
+from ...plugins import plugin_errors
+from .block import Block, BuildError, Context, StreamChunk, build_block
 from .dropout import Dropout
 from .initialisation import WeightRole, declare_role
 
@@ -28,7 +29,7 @@ def build_norm(config: ModelConfig) -> nn.Module:
     """Build one normalisation layer of the kind `norm_kind`. It maps (…, width) to the same shape."""
     kind = NORMS[config.settings.norm_kind]
     if isinstance(kind, PluginNorm):
-        with plugin_named_in_errors(NORMS, config.settings.norm_kind):
+        with plugin_errors(NORMS.kind, config.settings.norm_kind, kind):
             made = kind.build(config.settings.d_model, config.settings.norm_eps)
             declare_role(made, WeightRole.NORM)
             return made

@@ -18,19 +18,12 @@ from .attention import Scoring, attend_unfused, causal_mask, temperature_of
 from .head_parts import HeadNorm, turn
 
 
-def attend_fading(q: Tensor, k: Tensor, v: Tensor, log_gates: Tensor, *, scale: float) -> Tensor:
-    """Return causal attention in which forget gates reduce the weights of earlier keys.
-
-    Each position's gate reduces the weights of all earlier keys. q, k, v and the result are (batch, heads,
-    length, head_width). `log_gates` (batch, heads, length) are the logarithms of the gates.
-    """
-    return _fading_weights(q, k, log_gates, scale) @ v
-
-
 def _fading_weights(q: Tensor, k: Tensor, log_gates: Tensor, scale: float) -> Tensor:
     """Return the weights of causal attention with forget gates, (batch, heads, queries, keys).
 
-    The queries are at the last positions of the keys.
+    Each position's gate reduces the weights of all earlier keys. q and k are (batch, heads, length,
+    head_width); the queries are at the last positions of the keys. `log_gates` (batch, heads, keys) are the
+    logarithms of the gates.
     """
     # the log gates between a key and a query add up to a difference of running sums
     total = log_gates.cumsum(-1)  # (batch, heads, keys)
@@ -73,11 +66,7 @@ class ForgettingAttention(Block):
         if state is not None:
             known = torch.cat([state, known], 2)
             k, v, log_gates = known.split([k.shape[-1], k.shape[-1], 1], -1)
-        log_gates = log_gates.squeeze(-1)
-        if state is None and not self.dropout.active:
-            y = attend_fading(q, k, v, log_gates, scale=self.scale)
-        else:
-            y = self.dropout(_fading_weights(q, k, log_gates, self.scale)) @ v
+        y = self.dropout(_fading_weights(q, k, log_gates.squeeze(-1), self.scale)) @ v
         return self.output(y.transpose(1, 2).flatten(2)), known
 
 

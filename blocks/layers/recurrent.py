@@ -55,6 +55,7 @@ class RecurrentLayer(Initialisable):
 
     maps: ClassVar[int]
     state_count: ClassVar[int]  # number of state tensors
+    gate_names: ClassVar[tuple[str, ...]]  # of the gates that `step` returns
 
     def __init__(self, width: int, inputs: int) -> None:
         super().__init__()
@@ -91,10 +92,6 @@ class RecurrentLayer(Initialisable):
         (batch, width).
         """
 
-    @abstractmethod
-    def trace(self, states: tuple[Tensor, ...], gates: tuple[Tensor, ...]) -> Trace:
-        """Return a trace of the states and gates of all positions, each (batch, length, width)."""
-
     def unrolled(
         self, x: Tensor, start: tuple[Tensor, ...]
     ) -> tuple[tuple[Tensor, ...], list[tuple[Tensor, ...]]]:
@@ -117,6 +114,7 @@ class LSTMLayer(RecurrentLayer):
 
     maps = 4  # input gate, forget gate, candidate, output gate: the kernels' order
     state_count = 2
+    gate_names = ("input", "forget", "output")
 
     def initialise(self, generator: torch.Generator | None) -> None:
         """Draw the weights as in any recurrent layer, but set the forget gate's bias to 1."""
@@ -154,11 +152,6 @@ class LSTMLayer(RecurrentLayer):
         s = torch.addcmul(f * s, i, torch.tanh(mixed[:, 2 * width : 3 * width]))
         return (o * torch.tanh(s), s), (i, f, o)
 
-    def trace(self, states: tuple[Tensor, ...], gates: tuple[Tensor, ...]) -> Trace:
-        """Return a trace of the hidden states, the cells, and the gates `input`, `forget` and `output`."""
-        names = ("input", "forget", "output")
-        return Trace(hidden=states[0], cell=states[1], gates=dict(zip(names, gates, strict=True)))
-
 
 class GRULayer(RecurrentLayer):
     """A GRU layer in the form of cuDNN.
@@ -169,6 +162,7 @@ class GRULayer(RecurrentLayer):
     weight_roles = roles(**RecurrentLayer.weight_roles, state_bias=WeightRole.BIAS)
     maps = 3  # reset gate, update gate, candidate: the kernels' order
     state_count = 1
+    gate_names = ("reset", "forget")  # the update gate is the share that is kept
 
     def __init__(self, width: int, inputs: int) -> None:
         super().__init__(width, inputs)
@@ -201,10 +195,6 @@ class GRULayer(RecurrentLayer):
         r, z = torch.sigmoid(mapped[:, : 2 * width] + kept[:, : 2 * width]).chunk(2, 1)
         n = torch.tanh(torch.addcmul(mapped[:, 2 * width :], r, kept[:, 2 * width :]))
         return (torch.lerp(n.to(h.dtype), h, z.to(h.dtype)),), (r, z)  # autocast lowers their precision
-
-    def trace(self, states: tuple[Tensor, ...], gates: tuple[Tensor, ...]) -> Trace:
-        """Return a trace, with the hidden state as `cell` and the update gate as `forget`."""
-        return Trace(hidden=states[0], cell=states[0], gates={"reset": gates[0], "forget": gates[1]})
 
     def _full_bias(self) -> Tensor:
         return functional.pad(self.state_bias, (2 * len(self.state_bias), 0))
@@ -268,8 +258,9 @@ class Recurrent(Block):
         for place, layer in enumerate(self.layers):
             assert isinstance(layer, RecurrentLayer)
             states, gates = layer.unrolled(x, tuple(part[:, place] for part in start.tensors))
-            opened = tuple(torch.stack(gate, 1) for gate in zip(*gates, strict=True))
-            found.append(layer.trace(states, opened))
+            opened = [torch.stack(gate, 1) for gate in zip(*gates, strict=True)]
+            named = dict(zip(layer.gate_names, opened, strict=True))
+            found.append(Trace(hidden=states[0], cell=states[-1], gates=named))
             x = states[0]
         return tuple(found)
 

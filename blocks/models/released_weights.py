@@ -169,10 +169,7 @@ def _body_faults(model: Model) -> Iterator[str]:
             wanted: dict[str, Any] = {each.name: each.default for each in spec.parameters}
             if "heads" in given:
                 spans.add(given["span"])
-                wanted |= {
-                    "pos": "relative",
-                    "head_width": model.config.settings.d_model / as_int(given, "heads"),
-                }
+                wanted |= {"pos": "relative", "head_width": width / as_int(given, "heads")}
             for name, value in given.items():
                 if name not in _SIZES and value != wanted[name]:
                     yield f"{node.name}: expected {name}={render(wanted[name])}, got {render(value)}"

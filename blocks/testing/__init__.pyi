@@ -1,9 +1,7 @@
 from .conformance import CHECKS as CHECKS
 from .conformance import STEP_CHECKS as STEP_CHECKS
-from .conformance import compiled_is_the_same as compiled_is_the_same
 from .conformance import dropout_acts_in_training as dropout_acts_in_training
 from .conformance import flops_are_counted as flops_are_counted
-from .conformance import gpu_gives_the_same as gpu_gives_the_same
 from .conformance import gradients_are_right as gradients_are_right
 from .conformance import half_precision_is_near as half_precision_is_near
 from .conformance import order_of_a_sum_is_free as order_of_a_sum_is_free

@@ -13,7 +13,6 @@ its module disagree. All weights are drawn from seeds, in double precision.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 
@@ -280,42 +279,6 @@ def half_precision_is_near(text: str, *, causal: bool) -> None:
     for one, other, most in zip(exact, near, (0.05, 0.3), strict=True):
         off = float((other.float() - one).norm() / one.norm())
         assert off <= most, f"expected an error of at most {most:g} of the norm, got {off:.3f}"
-
-
-def compiled_is_the_same(text: str, *, causal: bool) -> None:
-    """Check that the compiled block gives the same outputs without graph breaks.
-
-    `CHECKS` does not include this check.
-    """
-    block = make_block(parse_block(text), causal=causal, dtype=torch.float32)
-    x, mask = random_sequences(4, 8, dtype=torch.float32), prefix_mask(LENGTHS, 8)
-    torch.compiler.reset()  # else programs compiled for earlier blocks would count
-    compiled = torch.compile(block, fullgraph=True)
-    found, expected = (valid_outputs(each(x, mask), mask) for each in (compiled, block))
-    assert_close(found, expected, rtol=1e-4, atol=1e-5)
-    assert math.isfinite(compiled(x).square().sum().item()), "expected finite numbers"
-
-
-def gpu_gives_the_same(text: str, *, causal: bool) -> None:
-    """Check that a GPU gives the same outputs, gradients and steps as the CPU.
-
-    `CHECKS` does not include this check.
-    """
-    node, x, mask = parse_block(text), random_sequences(4, 8), prefix_mask(LENGTHS, 8)
-    here, there = make_block(node, causal=causal), make_block(node, causal=causal).cuda()
-
-    def valid(block: Block, x: Tensor, mask: Tensor | None) -> Tensor:
-        return block(x) if mask is None else valid_outputs(block(x, mask), mask)
-
-    for given in (None, mask):
-        expected = _with_gradient(partial(valid, here, mask=given), x)
-        found = _with_gradient(partial(valid, there, mask=None if given is None else given.cuda()), x.cuda())
-        for one, other in zip(found, expected, strict=True):
-            assert_close(one.cpu(), other, rtol=1e-9, atol=1e-9)
-    if causal and not is_pool(text):
-        y, state = there.step_with_grad(x[:, :5].cuda(), None)
-        z, _ = there.step_with_grad(x[:, 5:].cuda(), state)
-        assert_close(torch.cat([y, z], 1).cpu(), here(x), rtol=1e-9, atol=1e-9)
 
 
 def outputs_with_past_are_right(text: str, *, causal: bool) -> None:

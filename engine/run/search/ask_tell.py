@@ -22,9 +22,8 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from ....blocks.core.block import plugin_named_in_errors
 from ....grammar.nodes import Dimension
-from ....plugins import PluginError, Registry
+from ....plugins import PluginError, Registry, plugin_errors
 from ....studies.catalog.samplers import (
     SAMPLERS,
     SCHEDULERS,
@@ -118,19 +117,18 @@ class RestartableSampler(BaseSampler):
             return self._make(seed)
 
 
-def made_by_plugin(registry: Registry[Any], name: str, make: Callable[[], object], base: type[Any]) -> Any:  # noqa: ANN401 -- an instance of the base
+def made_by_plugin(
+    registry: Registry[Any], name: str, base: type[Any], make: Callable[..., object], *given: object
+) -> Any:  # noqa: ANN401 -- an instance of the base
     """Return the object that a plug-in makes. Raise PluginError if it is not an instance of `base`."""
-    with _named_errors(registry, name):
-        found = make()
+    with plugin_errors(registry.kind, name, make):
+        found = make(*given)
     if not isinstance(found, base):
         raise PluginError(
             f"{registry.owner(name)}: {registry.kind} '{name}': "
             f"expected an optuna {base.__name__}, got {type(found).__name__}"
         )
     return found
-
-
-_named_errors = partial(plugin_named_in_errors, kind=PluginError)
 
 
 def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.BaseSampler:
@@ -143,11 +141,9 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
     make = sampler.build if isinstance(sampler, PluginSampler) else SAMPLERS[sampler.name].make
     if make is not None:
         return RestartableSampler(
-            lambda seed: made_by_plugin(
-                SAMPLERS, sampler.name, lambda: make(seed), optuna.samplers.BaseSampler
-            ),
+            lambda seed: made_by_plugin(SAMPLERS, sampler.name, optuna.samplers.BaseSampler, make, seed),
             seed,
-            partial(_named_errors, SAMPLERS, sampler.name),
+            partial(plugin_errors, SAMPLERS.kind, sampler.name, make),
         )
     if sampler.name == "gp_trees":
         from .samplers.gp_trees import TreeSampler  # noqa: PLC0415 -- loads scipy
@@ -197,7 +193,7 @@ def make_pruner(settings: SearchSettings) -> optuna.pruners.BasePruner:
     scheduler = settings.scheduler
     make = SCHEDULERS[scheduler.name].make
     if make is not None:
-        found = made_by_plugin(SCHEDULERS, scheduler.name, make, optuna.pruners.BasePruner)
+        found = made_by_plugin(SCHEDULERS, scheduler.name, optuna.pruners.BasePruner, make)
         return PluginPruner(scheduler.name, found)
     keys = scheduler.model_dump()
     if "reduction" in keys and settings.compares_epochs:
@@ -217,7 +213,7 @@ class PluginPruner(optuna.pruners.BasePruner):
         self._name, self._pruner = name, pruner
 
     def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
-        with _named_errors(SCHEDULERS, self._name):
+        with plugin_errors(SCHEDULERS.kind, self._name, SCHEDULERS[self._name].make):
             return bool(self._pruner.prune(study, trial))
 
 

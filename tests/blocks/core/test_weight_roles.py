@@ -144,8 +144,8 @@ def test_all_faults_of_declarations_are_reported():
     model.weight_roles = {"a_log": "rates", "b_log": "rate"}
     with pytest.raises(WeightRoleError) as caught:
         find_weights(model)
-    assert "got 'rates'; did you mean rate?" in str(caught.value)
-    assert "got 'b_log'; did you mean a_log?" in str(caught.value)
+    assert "got 'rates'; nearest: rate" in str(caught.value)
+    assert "got 'b_log'; nearest: a_log" in str(caught.value)
 
 
 def test_equal_maps_given_as_a_list_are_drawn_as_so_many_maps():

@@ -17,7 +17,6 @@ from activemem.blocks.testing import (
     CHECKS,
     STEP_CHECKS,
     WIDTH,
-    compiled_is_the_same,
     conformance,
     count_flops,
     gradients_are_right,
@@ -34,6 +33,7 @@ from activemem.grammar import analyse, configure, parse
 from activemem.grammar.analysis import block_cost
 
 from ...quick_cases import one_in
+from ..programs_and_devices import compiled_is_the_same
 
 both_ways = pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
 

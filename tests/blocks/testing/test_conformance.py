@@ -11,11 +11,9 @@ from activemem.blocks.core import block
 from activemem.blocks.testing import (
     CHECKS,
     STEP_CHECKS,
-    compiled_is_the_same,
     dropout_acts_in_training,
     example_block,
     flops_are_counted,
-    gpu_gives_the_same,
     gradients_are_right,
     half_precision_is_near,
     order_of_a_sum_is_free,
@@ -33,6 +31,7 @@ from activemem.grammar.vocabulary import SPECS
 
 from ...registry_entries import replace_entry
 from ..example_blocks import BLOCKS
+from ..programs_and_devices import compiled_is_the_same, gpu_gives_the_same
 
 every_block = pytest.mark.parametrize("name", BLOCKS)
 both_ways = pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])

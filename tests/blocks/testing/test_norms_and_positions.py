@@ -10,6 +10,7 @@ from activemem import PluginNorm, PluginPosition, register_norm, register_positi
 from activemem.blocks import BuildError, Embedding, build
 from activemem.blocks.testing import frame_conformance
 from activemem.grammar import NORMS, POSITIONS, analyse
+from activemem.plugins import PluginError
 
 from ...registry_entries import replace_entry
 
@@ -127,9 +128,10 @@ def test_a_class_that_lacks_something_is_reported_with_all_of_it(golden):
     assert "bare" not in NORMS
 
 
-def test_a_module_that_cannot_be_built_is_reported_with_its_owner_and_name(monkeypatch):
+def test_a_module_that_cannot_be_built_is_reported_with_its_line_and_name(monkeypatch):
     monkeypatch.setattr(RmsNorm, "build", lambda self, width, eps: {}["no rms here"])
-    with pytest.raises(BuildError, match=r"^activemem: norm 'test_rms': KeyError: 'no rms here'$"):
+    told = r"^test_norms_and_positions.py:\d+: norm 'test_rms': KeyError: 'no rms here'$"
+    with pytest.raises(PluginError, match=told):
         build("ff(8)", d_model=6, vocab=5, norm_kind="test_rms")
 
 

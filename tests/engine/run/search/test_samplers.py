@@ -165,10 +165,12 @@ def test_exceptions_of_a_plug_in_are_reported_with_its_name(tmp_path, golden):
 
     with golden.raises(PluginError):
         make_sampler(settings(sampler="no_sampler"), searched)
-    with pytest.raises(PluginError, match=r"broken_searching.py: scheduler .* RuntimeError: no such sch"):
+    with pytest.raises(PluginError, match=r"broken_searching.py:\d+: scheduler .* RuntimeError: no such sch"):
         make_pruner(settings(scheduler="broken_scheduler"))
     study = optuna.create_study(sampler=make_sampler(settings(sampler="broken_sampler"), searched))
-    with pytest.raises(PluginError, match=r"^broken_searching.py: sampler 'broken_sampler': KeyError: 'ke"):
+    with pytest.raises(
+        PluginError, match=r"^broken_searching.py:\d+: sampler 'broken_sampler': KeyError: 'ke"
+    ):
         study.ask().suggest_int("kernel", 1, 3)
 
 
