@@ -13,36 +13,18 @@ from ..example_blocks import SEQUENCE_BLOCKS
 from .live_memory import LiveMemory, has_own_backward, step_memory
 
 WIDTH, TOKENS = 64, 1024
-HEADS = "heads=4, head_width=16"
 MOST = {
-    f"ssd({HEADS}, state=16)": 2.7,
-    f"linear_attn({HEADS}, short_conv=4)": 2.0,
-    f"retention({HEADS})": 2.0,
-    f"gla({HEADS})": 1.8,
-    f"mlstm({HEADS})": 1.8,
-    f"delta({HEADS}, gate=true, short_conv=4, output_gate=silu)": 1.5,
-    f"delta_product({HEADS}, short_conv=4)": 1.5,
-    f"kda({HEADS})": 1.5,
-    f"rwkv7({HEADS})": 1.5,
-    f"gdn2({HEADS}, short_conv=4)": 1.5,
-    f"mamba3({HEADS}, state=16)": 2.7,
-    f"ttt({HEADS}, short_conv=4)": 1.8,
-    "base_conv": 3.2,
-    "hyena(channels=64)": 3.3,
     "mamba(channels=64)": 2.2,
     "rg_lru(heads=4, head_width=16)": 2.1,
     "min_gru(channels=64)": 3.5,
     "sa(heads=4, head_width=16, pos=relative, span=600)": 1.8,
+    "sa(heads=4, head_width=16, span=600)": 1.8,
     "all_attn(8, heads=4, head_width=16, span=600)": 1.8,
 }
 """Blocks with a custom backward, and the largest ratio of a step's peak to the saved bytes."""
 
-FUSED = {
-    "sa(heads=4, head_width=16, span=600)": 1.4,
-    "sa(heads=4, head_width=16, span=100)": 1.7,
-    "sa(heads=4, head_width=16, pos=alibi)": 2.1,
-}
-"""Blocks with torch's fused attention, and the largest ratio of a step's peak to the saved bytes."""
+FUSED = "sa(heads=4, head_width=16, pos=alibi)"
+"""A block with torch's fused attention."""
 
 LENGTHS = [(text, length) for text in MOST for length in ((1024,) if "span" in text else (512,))]
 """The tested length; windows with few scores use plain products."""
@@ -92,11 +74,10 @@ def test_a_step_holds_what_is_stated_and_little_more(text, length):
     assert peak < MOST[text] * stated
 
 
-@pytest.mark.parametrize("text", FUSED)
-def test_a_step_by_fused_attention_holds_what_is_stated_and_little_more(text):
-    stated, kept, peak = measured(text, 1024)
+def test_a_step_by_fused_attention_holds_what_is_stated_and_little_more():
+    stated, kept, peak = measured(FUSED, 1024)
     assert kept == pytest.approx(stated, rel=0.01)
-    assert peak < FUSED[text] * stated
+    assert peak < 2.1 * stated
 
 
 def test_a_step_of_mamba_holds_two_and_a_half_times_what_one_of_attention_holds():
