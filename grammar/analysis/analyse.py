@@ -167,8 +167,8 @@ def series(label: str, parts: tuple[ModelPart, ...]) -> ModelPart:
 WantedCosts = Literal["flops", "parameters", "reach"]
 """The costs that an analysis measures: FLOPs and parameters, only parameters, or none."""
 
-_MAX_SUBLAYERS = 96
-"""A model with more sub-layers is measured with fewer copies of each repeat, and its memory is scaled."""
+_MOST_COPIES = 8
+"""The maximum number of copies of a repeat whose memory is measured; that of further copies is computed."""
 
 _FULL_REACH = Reach(left=UNBOUNDED, right=UNBOUNDED)
 
@@ -188,30 +188,20 @@ class Analysis:
     length: int
     outputs: int
     root: Node = field(repr=False)
-    limit: int | None = field(repr=False)
     config: ModelConfig = field(repr=False)
     sizes: Mapping[str, int] = field(repr=False)
 
     @cached_property
     def tree(self) -> ModelPart:
         """Return the parts of the model, with their costs."""
-        analyser = _Analyser(self.config, self.length, past=self.sizes["past"], limit=self.limit)
-        return analyser.model(self.root, self.sizes["scored"])
+        return _Analyser(self.config, self.length, past=self.sizes["past"]).model(
+            self.root, self.sizes["scored"]
+        )
 
     @cached_property
     def parameters(self) -> int:
         """Return the number of trained parameters. FLOPs are not measured for it."""
         return count_parameters(Recipe(self.root), self.config)
-
-    @cached_property
-    def measured_root(self) -> Node:
-        """Return the recipe whose training step is measured: each repeat has at most `limit` copies."""
-        return cast("Node", _limited(self.root, self.limit))
-
-    @property
-    def scale(self) -> float:
-        """Return how many times more blocks the model applies than the measured one."""
-        return _count_applied(self.root) / _count_applied(self.root, self.limit)
 
     @property
     def flops(self) -> int:
@@ -263,12 +253,12 @@ class Analysis:
         A step that `accumulates` adds to existing gradients. Measuring loads torch unless the result is
         cached.
         """
-        found = self._step_totals(self.measured_root, batch, accumulates=accumulates)
+        found = self._step_totals(self.root, batch, accumulates=accumulates)
         return TrainingMemory(
             parameters=4 * self.parameters,
-            activations=round(self.scale * found["kept"]),
+            activations=found["kept"],
             logits=4 * batch * self.outputs,
-            step_peak=round(self.scale * found["peak"]),
+            step_peak=found["peak"],
         )
 
     def tree_with_memory(self, batch: int) -> ModelPart:
@@ -277,24 +267,21 @@ class Analysis:
         The field `kept` of a part is the number of bytes that it stores for the backward pass of `batch`
         sequences.
         """
-        kept = {
-            name.removeprefix("kept "): count
-            for name, count in self._step(self.measured_root, batch).items()
-            if name.startswith("kept ")
-        }
-        found = _with_memory(self.tree, kept)
-        return replace(found, kept=round(self.scale * sum(kept.values())))
+        found = self._step(cast("Node", _limited(self.root)), batch)
+        kept = {name.removeprefix("kept "): found[name] for name in found if name.startswith("kept ")}
+        return replace(_with_memory(self.tree, kept), kept=self._step_totals(self.root, batch)["kept"])
 
     def _step(self, root: Node, batch: int, *, accumulates: bool = False) -> Numbers:
         return measure("step", root, self.config, **self.sizes, batch=batch, accumulates=accumulates)
 
-    def _step_totals(self, root: Node, batch: int, *, accumulates: bool) -> Numbers:
+    def _step_totals(self, root: Node, batch: int, *, accumulates: bool = False) -> Numbers:
         """Return the bytes of a training step: all that modules keep ("kept"), and the other measured totals.
 
         A repeat is measured with at most three copies if that determines the rest. Each further copy keeps
         the same bytes, so the peak of the forward pass grows linearly. The backward pass frees what a copy
         holds, and adds its gradients. So its peak is the maximum of several linear functions, and none grows
         by more than the larger of the two. Once it grows by that, it grows by that with each further copy.
+        The peaks of many copies that have not grown by that are upper bounds.
         """
         for repeat in (each for each in walk(root) if isinstance(each, RepeatNode)):
             assert isinstance(repeat.count, int), "the recipe has no open dimensions"
@@ -306,12 +293,14 @@ class Analysis:
                 )
                 before, growth = growth, {name: more[name] - few[name] for name in few}
                 forward, backward = growth["held"], max(growth["held"], growth["gradients"])
-                if (
+                is_settled = (
                     growth["backward"] == backward
                     and growth["forward"] in (forward, before.get("forward"))
                     # of a long loop, each peak is extrapolated by itself
                     and all(one["peak"] == max(one["forward"], one["backward"]) for one in (few, more))
-                ):
+                )
+                if is_settled or (count == 2 and repeat.count > _MOST_COPIES):
+                    growth["backward"] = backward
                     found = {name: few[name] + (repeat.count - count) * growth[name] for name in few}
                     return found | {"peak": max(found["forward"], found["backward"])}
         found = self._step(root, batch, accumulates=accumulates)
@@ -350,14 +339,10 @@ def analyse(
     _check_resolved(recipe)
     root = recipe.root
     scored = 1 if output_kind(root) == VECTOR else length if scored is None else scored
-    limits = (None, 32, 16, 8, 4, 2, 1)  # copies of a repeat that are measured for memory
-    # the most copies with which the measured model is still small enough
-    limit = next((each for each in limits if _count_applied(root, each) <= _MAX_SUBLAYERS), 1)
     return Analysis(
         length=length,
         outputs=scored * config.outputs,
         root=root,
-        limit=limit,
         config=config,
         sizes={
             "length": length,
@@ -416,14 +401,13 @@ class _Analyser:
     """Builder of a recipe's tree of ModelPart objects, for sequences of `length` tokens.
 
     `places` are the names of a part's modules in the measured model. In that model each repeat has at most
-    `limit` copies.
+    _MOST_COPIES copies.
     """
 
     config: ModelConfig
     length: int
     past: int = 0
     wanted: WantedCosts = "flops"
-    limit: int | None = None
 
     def model(self, root: Node, scored: int) -> ModelPart:
         """Return a ModelPart for the whole model, with its parts in the order in which the data flows."""
@@ -454,7 +438,7 @@ class _Analyser:
             case SeriesNode():
                 return self._series(node, places, share)
             case RepeatNode(count=int(count), body=body):
-                copies, step = self._copies(count), self._count_layers(body)
+                copies, step = min(count, _MOST_COPIES), _count_layers(body)
                 inner = tuple((name, at + place * step) for name, at in places for place in range(copies))
                 one = self.layers(body, inner, share / copies)
                 found = _repeat(f"{count} ×", node.body, one, count)
@@ -466,9 +450,9 @@ class _Analyser:
                     share=share * count / copies,
                 )
             case TiedNode(body=RepeatNode(count=int(count), body=body)):
-                copies = self._copies(count)
+                copies = min(count, _MOST_COPIES)
                 one = self.layers(body, places, share / copies)
-                modules = _layer_names(places, self._count_layers(body))
+                modules = _layer_names(places, _count_layers(body))
                 found = _repeat(f"tied {count} ×", body, one, count)
                 return replace(found, modules=modules, share=share * count / copies)
             case _:
@@ -484,7 +468,7 @@ class _Analyser:
         for part in node.parts:
             found = model.layers(part, places, share)
             parts += found.parts if isinstance(part, SeriesNode) else (found,)
-            places = tuple((name, at + self._count_layers(part)) for name, at in places)
+            places = tuple((name, at + _count_layers(part)) for name, at in places)
             if output_kind(part) == VECTOR:
                 model = replace(self, config=configure(self.config, position="none"), length=1)
         return series(render(node), tuple(parts))
@@ -665,23 +649,18 @@ class _Analyser:
         )
         return measure("frame", None, smallest, length=1, scored=1)["parameters norm"]
 
-    def _copies(self, count: int) -> int:
-        return count if self.limit is None else min(count, self.limit)
 
-    def _count_layers(self, node: Value) -> int:
-        """Return how many sub-layers with their own weights a part of the recipe has.
-
-        Each repeat counts at most `limit` copies.
-        """
-        match node:
-            case SeriesNode():
-                return sum(map(self._count_layers, node.parts))
-            case RepeatNode(count=int(count)):
-                return self._copies(count) * self._count_layers(node.body)
-            case TiedNode(body=RepeatNode(body=body)):
-                return self._count_layers(body)
-            case _:
-                return 1
+def _count_layers(node: Value) -> int:
+    """Return how many sub-layers with their own weights a part of the measured model has."""
+    match node:
+        case SeriesNode():
+            return sum(map(_count_layers, node.parts))
+        case RepeatNode(count=int(count)):
+            return min(count, _MOST_COPIES) * _count_layers(node.body)
+        case TiedNode(body=RepeatNode(body=body)):
+            return _count_layers(body)
+        case _:
+            return 1
 
 
 def _framed(name: str, found: Numbers, modules: tuple[str, ...], *, label: str = "") -> ModelPart:
@@ -772,24 +751,6 @@ def _with_memory(part: ModelPart, kept: Mapping[str, int]) -> ModelPart:
     return replace(part, parts=parts, kept=round(part.share * sum(own.values())))
 
 
-def _count_applied(node: Value, limit: int | None = None) -> int:
-    """Count the blocks that one forward pass applies, including all copies in a repeat.
-
-    Each repeat counts as at most `limit` copies; None means no limit.
-    """
-    match node:
-        case SeriesNode() | SumNode():
-            return sum(_count_applied(part, limit) for part in node.parts)
-        case RepeatNode(count=int(count)):
-            return (count if limit is None else min(count, limit)) * _count_applied(node.body, limit)
-        case TiedNode():
-            return _count_applied(node.body, limit)
-        case BlockNode():
-            return max(1, sum(_count_applied(value, limit) for _, value in node.arguments))
-        case _:
-            return 0
-
-
 def _with_copies(node: Value, repeat: RepeatNode, count: int) -> Value:
     """Return a copy of a part in which `repeat` has `count` copies."""
     if node is repeat:
@@ -797,13 +758,11 @@ def _with_copies(node: Value, repeat: RepeatNode, count: int) -> Value:
     return rebuild(node, [_with_copies(inner, repeat, count) for inner in children(node)])
 
 
-def _limited(node: Value, limit: int | None) -> Value:
-    """Return a copy of a part in which each repeat has at most `limit` copies."""
-    if limit is None or not children(node):
-        return node
+def _limited(node: Value) -> Value:
+    """Return a copy of a part in which each repeat has at most _MOST_COPIES copies."""
     if isinstance(node, RepeatNode) and isinstance(node.count, int):
-        node = replace(node, count=min(node.count, limit))
-    return rebuild(node, [_limited(inner, limit) for inner in children(node)])
+        node = replace(node, count=min(node.count, _MOST_COPIES))
+    return rebuild(node, [_limited(inner) for inner in children(node)]) if children(node) else node
 
 
 def _check_resolved(recipe: Recipe) -> None:
