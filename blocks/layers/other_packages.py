@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import warnings
 from collections.abc import Iterator, Mapping
@@ -10,7 +9,6 @@ from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from inspect import Parameter, signature
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -121,39 +119,8 @@ def _fault(layer: str, fault: str, error: Exception, hint: str = "") -> str:
     It says what cannot be done with a layer, why, and what to change.
     """
     why = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-    remedy = f"give other arguments, as in fla(layer={layer}, name=value), or another layer"
-    if isinstance(error, ImportError):
-        remedy = "install the package, or name another layer"
-    elif isinstance(error, NotImplementedError) and ("CUDA" in why or "GPU" in why):
-        why = f"{why}, and costs are measured without a device"
-        remedy = "name another layer"
-    elif why == "'NoneType' object is not callable":
-        why = f"it needs {_missing_package(error) or 'a package that is not installed'}"
-        remedy = "install the package, or name another layer"
-    return f"fla.layers.{layer} {fault}: {why}{hint}; {remedy}"
-
-
-def _missing_package(error: Exception) -> str:
-    """Return the package whose failed import caused an error; else "".
-
-    Such a module keeps None under the imported name, and then calls it.
-    """
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None:
-        return ""
-    frame = trace.tb_frame
-    unset = {name for name in frame.f_code.co_names if frame.f_globals.get(name, "") is None}
-    source = Path(frame.f_code.co_filename)
-    tree = ast.parse(source.read_text(encoding="utf-8") if source.is_file() else "")
-    imported = (
-        node.module.partition(".")[0]
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module and not node.level
-        if unset & {each.asname or each.name for each in node.names}
-    )
-    return next((f"the package {name}, which is not installed" for name in imported), "")
+    remedy = f"give other arguments, as in fla(layer={layer}, name=value), install the packages that it needs"
+    return f"fla.layers.{layer} {fault}: {why}{hint}; {remedy}, or name another layer"
 
 
 def first_output(y: object, x: Tensor) -> Tensor:
