@@ -21,9 +21,6 @@ from .pieces import Kept, QueryChunk, WindowForm, WindowInputs, masked_score, sk
 _MAX_TILE = 2**17
 """The maximum size of a tile with several sequences: half of a second-level cache."""
 
-_APART = 16
-"""The padding between columns of gradients, counted in elements."""
-
 _NUM_INPUTS = len(WindowInputs._fields)
 
 
@@ -261,36 +258,14 @@ class _Tiles(torch.autograd.Function):
                 here = (tile.head, tile.batch)
                 one = kept[number][here] if kept else None
                 _add_gradients(tile, into, (by, y), (weights[number][here], one), buffer)
-        found = list(into)
-        del into  # so that only one tensor at a time exists twice
-        for place, each in enumerate(found):
-            found[place] = None if each is None else each.contiguous()
-        return (None, None, *found, *(None for _ in kept))
+        return (None, None, *into, *(None for _ in kept))
 
 
 def _gradients_of(given: WindowInputs) -> WindowInputs:
-    """Return zero gradients in the shapes of the inputs.
-
-    The backward pass adds to them. Their memory layout is the one that the matrix products need.
-    """
-    k, v, vectors, extra_keys, extra_values = map(
-        _zeros_by_column, (given.k, given.v, given.vectors, given.extra_keys, given.extra_values)
-    )
-    assert k is not None and v is not None, "keys and values are never None"
-    q = torch.zeros_like(given.q, memory_format=torch.contiguous_format)
-    fading = None if given.fading is None else torch.zeros_like(given.fading)
-    return WindowInputs(q, k, v, vectors, fading, extra_keys, extra_values)
-
-
-def _zeros_by_column(numbers: Tensor | None) -> Tensor | None:
-    """Return zeros in a tensor's shape, stored column by column.
-
-    The result is None for None. Columns a power of two apart would evict each other from a cache.
-    """
-    if numbers is None:
-        return None
-    *before, rows, width = numbers.shape
-    return numbers.new_zeros(*before, width, rows + _APART).mT[..., :rows, :]
+    """Return zero gradients in the shapes of the inputs, to which the backward pass adds. Masks have none."""
+    given = given._replace(mask=None)
+    tensors = {name: each for name, each in given._asdict().items() if each is not None}
+    return given._replace(**{name: each.new_zeros(each.shape) for name, each in tensors.items()})
 
 
 def _add_gradients(
