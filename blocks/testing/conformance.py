@@ -114,7 +114,7 @@ def stack_reaches_as_analysed(text: str, *, causal: bool) -> None:
     """
     if is_pool(text) or not states_reach(text):
         return
-    model, analysis = build_and_analyse(f"2 * ({text} >> ff(9))", causal=causal, width=16, length=31)
+    model, analysis = build_and_analyse(f"2 * ({text} >> ff(9))", causal=causal, d_model=16, length=31)
     model = model.double().eval()
     tokens = torch.randint(VOCAB, (1, 31), generator=make_generator(3)).repeat(31, 1)
     with torch.no_grad():
@@ -196,7 +196,7 @@ def training_memory_is_stated(text: str, *, causal: bool) -> None:
         model, analysis = build_and_analyse(
             text,
             causal=causal,
-            width=8,
+            d_model=8,
             length=length,
             norm=norm,
             position=position,

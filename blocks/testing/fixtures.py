@@ -17,7 +17,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from ...errors import ActivememError
-from ...grammar import Analysis, Norm, Role, analyse, configure, lookup, nodes, parse
+from ...grammar import Analysis, Role, analyse, configure, lookup, nodes, parse
 from ...grammar.vocabulary.spec import REQUIRED, sees_unstated, spec_of
 from ..core.block import Block, Context, build_block
 from ..core.initialisation import drawn_by, initialise
@@ -169,30 +169,10 @@ def build_small(text: str, *, seed: int = 1, **settings: Any) -> Model:  # noqa:
     return model
 
 
-def build_and_analyse(
-    text: str,
-    *,
-    causal: bool,
-    width: int,
-    length: int,
-    dropout: float = 0.0,
-    attention_dropout: float = 0.0,
-    norm: Norm = "pre",
-    norm_kind: str = "layer_norm",
-    position: str = "timing",
-    seed: int = 1,
-) -> tuple[Model, Analysis]:
-    """Return the model of a recipe, and its analysis."""
-    settings: dict[str, Any] = {
-        "d_model": width,
-        "causal": causal,
-        "dropout": dropout,
-        "attention_dropout": attention_dropout,
-        "norm": norm,
-        "norm_kind": norm_kind,
-        "position": position,
-    }
-    return build_small(text, seed=seed, **settings), analyse(text, vocab=VOCAB, **settings, length=length)
+def build_and_analyse(text: str, *, length: int, **settings: Any) -> tuple[Model, Analysis]:  # noqa: ANN401 -- of a model
+    """Return the model of a recipe, by default without dropout, and its analysis."""
+    settings = {"dropout": 0.0} | settings
+    return build_small(text, **settings), analyse(text, vocab=VOCAB, **settings, length=length)
 
 
 def random_sequences(

@@ -148,7 +148,7 @@ def positions_have_no_products(name: str) -> None:
 def parameters_are_counted(setting: str, name: str) -> None:
     """Check that a model with this norm or position has as many parameters as its analysis states."""
     settings: dict[str, Any] = {setting: name}
-    model, analysis = build_and_analyse(_RECIPE, causal=False, width=WIDTH, length=5, **settings)
+    model, analysis = build_and_analyse(_RECIPE, d_model=WIDTH, length=5, **settings)
     counted = sum(parameter.numel() for parameter in model.parameters())
     assert counted == analysis.parameters, f"expected {analysis.parameters}, got {counted}"
 
@@ -162,7 +162,7 @@ def memory_is_stated(setting: str, name: str) -> None:
     settings: dict[str, Any] = {setting: name}
     for norm, dropout, length in product(norms, (0.0, 0.1), (1, longest)):
         model, analysis = build_and_analyse(
-            _RECIPE, causal=False, width=8, length=length, norm=norm, dropout=dropout, **settings
+            _RECIPE, d_model=8, length=length, norm=norm, dropout=dropout, **settings
         )
         saved = saved_bytes(model, batch=3, length=length)
         assert_memory_stated(saved, length=length, stated=analysis.memory(3).activations)

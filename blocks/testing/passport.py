@@ -40,9 +40,6 @@ _FAULTS += (NotImplementedError, TypeError, ValueError)
 ResultT = TypeVar("ResultT")
 
 _NOT_COMPARABLE = "cannot be compared: "
-_WRONG_SHAPE = '"shape stays" does not hold'
-_NEED_SHAPE = ("gradients", "steps", "initial weights", "no leak", "reach", "cost", "in training")
-_NEEDS_SHAPE = "not checked, because the outputs are wrong"
 _NO_REFERENCE = "skipped: no reference, which is the block's equation as plain loops"
 
 
@@ -94,22 +91,8 @@ def verify_block(text: str, *, against: str | None = None, width: int = 32) -> P
         )
     layer = None if against is None else OtherLayer.read(against, spec.settings(node), width=width)
     shape = _suite("outputs", (conformance.shape_stays,), text, "")
-    if shape.finding.startswith(_WRONG_SHAPE):
-        skipped = [Check(name=name, passed=None, finding=_NEEDS_SHAPE) for name in _NEED_SHAPE]
-        checks = (shape, *skipped)
-        return Passport(
-            block=text, against=layer and layer.text, passed=False, comparable=True, checks=checks
-        )
-    checks = [
-        _outputs(node, text),
-        _gradients(node, text),
-        _steps(node, text),
-        _suite("initial weights", _INITIAL, text, "drawn from the seed alone"),
-        _suite("no leak", _NO_LEAK, text, "no output sees a later input, padding or another sequence"),
-        *_reach_and_cost(node, text),
-        _suite("in training", _others(), text, "stacked, in half precision, with dropout, in sums"),
-    ]
-    if layer is not None:
+    checks = _own_checks(node, text) if shape.passed else [shape]
+    if layer is not None and shape.passed:
         checks.append(_check("weights as theirs", partial(compare_weights, node, layer)))
         comparisons = _COMPARISONS if checks[-1].passed else {}
         checks += [
@@ -135,12 +118,29 @@ _NO_LEAK = (
 _REACH = (conformance.reach_is_as_stated, conformance.stack_reaches_as_analysed)
 _COST = (conformance.flops_are_counted, conformance.training_memory_is_stated)
 _INITIAL = (conformance.seed_decides, conformance.state_dict_restores)
+_NAMED = (*_NO_LEAK, *_REACH, *_COST, *_INITIAL, *conformance.STEP_CHECKS, outputs_equal_the_reference)
+_OTHERS = tuple(check for check in conformance.CHECKS if check not in _NAMED)
 _COMPARISONS = {"outputs": compare_with_layer, "initial weights": compare_initial_weights}
 
 
-def _others() -> tuple[Callable[..., None], ...]:
-    named = (*_NO_LEAK, *_REACH, *_COST, *_INITIAL, *conformance.STEP_CHECKS, outputs_equal_the_reference)
-    return tuple(check for check in conformance.CHECKS if check not in named)
+def _own_checks(node: nodes.BlockNode, text: str) -> list[Check]:
+    """Return the checks of a block against its reference and its specification."""
+    reach = _reach(node, text)
+    return [
+        *(
+            _compared(name, run, node, text)
+            for name, run in (("outputs", _outputs), ("gradients", _gradients))
+        ),
+        _steps(node, text),
+        _suite("initial weights", _INITIAL, text, "drawn from the seed alone"),
+        _suite("no leak", _NO_LEAK, text, "no output sees a later input, padding or another sequence"),
+        reach,
+        Check(name="cost", passed=None, finding=_UNMEASURED) if reach.passed is False else _cost(node, text),
+        _suite("in training", _OTHERS, text, "stacked, in half precision, with dropout, in sums"),
+    ]
+
+
+_UNMEASURED = "not measured, because the stated reach is wrong"
 
 
 def _check(name: str, run: Callable[[], tuple[bool | None, str]]) -> Check:
@@ -180,36 +180,29 @@ def _run(check: Callable[..., ResultT], *given: object, causal: bool) -> ResultT
         raise AssertionError(f'"{name}" does not hold: {error} (in a {model} model{where})') from error
 
 
-def _outputs(node: nodes.BlockNode, text: str) -> Check:
+def _compared(name: str, run: Callable[[str], tuple[bool, str]], node: nodes.BlockNode, text: str) -> Check:
     if not has_reference(node.name):
-        return Check(name="outputs", passed=None, finding=_NO_REFERENCE)
-
-    def run() -> tuple[bool, str]:
-        for causal in (False, True):
-            _run(outputs_equal_the_reference, text, causal=causal)
-        run_at_lengths = partial(_run, outputs_equal_the_reference_at_lengths, text)
-        most = max(run_at_lengths(causal=causal) for causal in (False, True))
-        longer = " and ".join(map(str, LONGER_LENGTHS))
-        lengths = f"1 to {ALL_LENGTHS_TO}, {longer}"
-        return True, f"equal to the slow reference at lengths {lengths}, within {most:.0e}"
-
-    return _check("outputs", run)
+        return Check(name=name, passed=None, finding=_NO_REFERENCE)
+    return _check(name, partial(run, text))
 
 
-def _gradients(node: nodes.BlockNode, text: str) -> Check:
-    if not has_reference(node.name):
-        return Check(name="gradients", passed=None, finding=_NO_REFERENCE)
+def _outputs(text: str) -> tuple[bool, str]:
+    for causal in (False, True):
+        _run(outputs_equal_the_reference, text, causal=causal)
+    run_at_lengths = partial(_run, outputs_equal_the_reference_at_lengths, text)
+    most = max(run_at_lengths(causal=causal) for causal in (False, True))
+    lengths = f"1 to {ALL_LENGTHS_TO}, {' and '.join(map(str, LONGER_LENGTHS))}"
+    return True, f"equal to the slow reference at lengths {lengths}, within {most:.0e}"
 
-    def run() -> tuple[bool, str]:
-        most = max(
-            _run(outputs_and_gradients_equal_the_reference, text, length, causal=causal)
-            for length in GRADIENT_LENGTHS
-            for causal in (False, True)
-        )
-        lengths = ", ".join(map(str, GRADIENT_LENGTHS))
-        return True, f"equal to the slow reference at lengths {lengths}, within {most:.0e}"
 
-    return _check("gradients", run)
+def _gradients(text: str) -> tuple[bool, str]:
+    most = max(
+        _run(outputs_and_gradients_equal_the_reference, text, length, causal=causal)
+        for length in GRADIENT_LENGTHS
+        for causal in (False, True)
+    )
+    lengths = ", ".join(map(str, GRADIENT_LENGTHS))
+    return True, f"equal to the slow reference at lengths {lengths}, within {most:.0e}"
 
 
 def _steps(node: nodes.BlockNode, text: str) -> Check:
@@ -239,13 +232,6 @@ def _reach(node: nodes.BlockNode, text: str) -> Check:
     sides = [spec.reach(spec.settings(node), CostContext(config=each, length=19)) for each in configs]
     words = " and ".join(f"{each.left:g} left, {each.right:g} right" for each in dict.fromkeys(sides))
     return _suite("reach", _REACH, text, words.replace("inf", "all"))
-
-
-def _reach_and_cost(node: nodes.BlockNode, text: str) -> tuple[Check, Check]:
-    reach, cost = _reach(node, text), _cost(node, text)
-    if not reach.passed and cost.finding == reach.finding:  # costs are measured only if the reach holds
-        cost = Check(name="cost", passed=None, finding="not measured, because the stated reach is wrong")
-    return reach, cost
 
 
 def _cost(node: nodes.BlockNode, text: str) -> Check:
