@@ -17,8 +17,6 @@ from .product_classes import ROOT, own_classes, syntax_trees
 KNOWN = {
     "blocks/costs.py: from torch.utils._python_dispatch import TorchDispatchMode",
     "blocks/costs.py: getattr(func, '_schema', None)",
-    "blocks/core/positions.py: getattr(torch._C, '_DisableFuncTorch', None)",
-    "blocks/core/positions.py: torch._C",
     "blocks/core/operations.py: getattr(torch._C, '_are_functorch_transforms_active', None)",
     "blocks/core/operations.py: torch._C",
     "engine/optimisers/weights.py: from torch._dynamo.exc import TorchDynamoException",
@@ -157,7 +155,7 @@ named_tuple._replace
 
 WITHOUT = """
 import torch, torch._dynamo, torch._functorch.config
-names = ("_are_functorch_transforms_active", "_DisableFuncTorch")
+names = ("_are_functorch_transforms_active",)
 kept = {name: vars(torch._C).pop(name) for name in names}
 error = vars(torch._dynamo.exc).pop("TorchDynamoException")
 import activemem.engine.trial
