@@ -203,7 +203,7 @@ def _run_step(
         modes.enter_context(torch.device("meta"))
         modes.enter_context(function_mode)
         modes.enter_context(kernels_left_out())
-        with _ShapeCache():  # the state exists before the step, so it is made before memory is counted
+        with _MeasuringMode():  # the state exists before the step, so it is made before memory is counted
             state = _stream_state(model, batch, past)
         modes.enter_context(memory)
         modes.enter_context(_equal_groups_once(memory))
@@ -536,20 +536,16 @@ except ImportError:
 
 
 class _MeasuringMode(TorchDispatchMode):
-    """Base class of torch modes that measure modules on the meta device."""
+    """A torch mode that measures modules on the meta device, and caches the shapes of results.
+
+    The key is a function and the shapes of its arguments. Many of torch's functions take 0.1 to 1 ms on the
+    meta device, and loops call them with equal shapes.
+    """
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         """Return False, because nothing is compiled here, and torch would import its compiler."""
         return False
-
-
-class _ShapeCache(_MeasuringMode):
-    """A torch mode that caches the shapes of results.
-
-    The key is a function and the shapes of its arguments. Many of torch's functions take 0.1 to 1 ms on the
-    meta device, and loops call them with equal shapes.
-    """
 
     def __torch_dispatch__(
         self,
@@ -558,31 +554,27 @@ class _ShapeCache(_MeasuringMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:  # noqa: ANN401 -- whatever the function returns
-        return _call_once(func, args, kwargs or {})
+        given: dict[str, Any] = kwargs or {}
+        return self.measured(func, args, given, _call_once(func, args, given))
+
+    def measured(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], found: Any) -> Any:  # noqa: ANN401 -- as above
+        """Measure a call of an operator that has returned `found`, and return what the caller gets."""
+        return found
 
 
 class _FlopCounter(_MeasuringMode):
     """A torch mode that counts FLOPs (`total`) by torch's formulas.
 
-    It caches shapes like `_ShapeCache`. Torch's FlopCounterMode also tries to decompose each operation, and
-    takes twice the time.
+    Torch's FlopCounterMode also tries to decompose each operation, and takes twice the time.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.total = 0
 
-    def __torch_dispatch__(
-        self,
-        func: Any,  # noqa: ANN401 -- an operator
-        types: Any,  # noqa: ANN401 -- as torch passes them
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:  # noqa: ANN401 -- whatever the function returns
-        given: dict[str, Any] = kwargs or {}
-        found = _call_once(func, args, given)
+    def measured(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], found: Any) -> Any:  # noqa: ANN401 -- as above
         if (formula := flop_registry.get(func.overloadpacket)) is not None:
-            self.total += formula(*args, **given, out_val=found)
+            self.total += formula(*args, **kwargs, out_val=found)
         return found
 
 
@@ -671,10 +663,7 @@ _CONVOLUTION_BACKWARD = torch.ops.aten.convolution_backward.default
 
 
 class _AllocationMode(_MeasuringMode):
-    """A torch mode that counts the bytes of tensors in use (`live`) and their maximum (`peak`).
-
-    It caches shapes like `_ShapeCache`.
-    """
+    """A torch mode that counts the bytes of tensors in use (`live`) and their maximum (`peak`)."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -684,14 +673,7 @@ class _AllocationMode(_MeasuringMode):
             if parameter.grad is not None:
                 self._count(parameter.grad)
 
-    def __torch_dispatch__(
-        self,
-        func: Callable[..., Any],
-        types: Any,  # noqa: ANN401 -- as torch passes them
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:  # noqa: ANN401 -- whatever the function returns
-        found = _call_once(func, args, kwargs or {})
+    def measured(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], found: Any) -> Any:  # noqa: ANN401 -- as above
         if func is _CONVOLUTION:
             found = _laid_out_like(args[0], found)
         elif func is _CONVOLUTION_BACKWARD:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from ...errors import nearest
 from ...plugins import OWN, Registry
@@ -226,42 +226,31 @@ class Spec:
 
 
 def as_int(settings: Settings, name: str) -> int:
-    """Return the value of a whole-number parameter.
-
-    It must have a value already, and not be a hole or a search dimension.
-    """
-    value = settings[name]
-    assert isinstance(value, int), f"{name} has no value yet: {value}"
-    return value
+    """Return the value of a whole-number parameter. It must not be a hole or a search dimension."""
+    return _typed(settings, name, int)
 
 
 def as_word(settings: Settings, name: str) -> str:
-    """Return the value of a word parameter.
-
-    It must have a value already, and not be a hole or a search dimension.
-    """
-    value = settings[name]
-    assert isinstance(value, str), f"{name} has no value yet: {value}"
-    return value
+    """Return the value of a word parameter, like `as_int`."""
+    return _typed(settings, name, str)
 
 
 def as_float(settings: Settings, name: str) -> float:
-    """Return the value of a real-number parameter.
-
-    It must have a value already, and not be a hole or a search dimension.
-    """
-    value = settings[name]
-    assert isinstance(value, float), f"{name} has no value yet: {value}"
-    return value
+    """Return the value of a real-number parameter, like `as_int`."""
+    return _typed(settings, name, float)
 
 
 def as_bool(settings: Settings, name: str) -> bool:
-    """Return the value of a boolean parameter.
+    """Return the value of a boolean parameter, like `as_int`."""
+    return _typed(settings, name, bool)
 
-    It must have a value already, and not be a hole or a search dimension.
-    """
+
+ScalarT = TypeVar("ScalarT", int, float, str, bool)
+
+
+def _typed(settings: Settings, name: str, kind: type[ScalarT]) -> ScalarT:
     value = settings[name]
-    assert isinstance(value, bool), f"{name} has no value yet: {value}"
+    assert isinstance(value, kind), f"{name} has no value yet: {value}"
     return value
 
 
