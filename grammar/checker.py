@@ -480,25 +480,18 @@ class _Checker:
 
     def _each(self, syntax: CallSyntax) -> Node | None:
         arguments = syntax.arguments or ()
-        for argument in arguments:
-            if argument.name is not None:
-                form = ", ".join(self._faults.quote(one.value.start, one.value.end) for one in arguments)
-                message = f"each(…) takes a count and a part by position, without names: each({form})"
-                self._faults.add(argument.start, argument.name_end, message)
+        if len(arguments) != 2 or any(argument.name is not None for argument in arguments):
+            form = "each takes a count and a part, without names, as in each(4, choice(sa, conv(k=20)))"
+            self._report(syntax, form)
         if len(arguments) != 2:
-            self._report(
-                syntax, "each(…) takes a count and a part, for example each(4, choice(sa, conv(k=20)))"
-            )
             return None
         first, last = (argument.value for argument in arguments)
+        count = None
         if isinstance(first, NumberSyntax):
             count = parse_scalar(first, _COUNT, (first.start, first.end), self._faults)
-        else:
-            count = None
-            if not isinstance(first, ErrorSyntax):
-                got = self._faults.quote(first.start, first.end)
-                options = "for several depths write choice(each(2, …), each(3, …))"
-                self._report(first, f"each(…) needs a whole number as its count, got {got}; {options}")
+        elif not isinstance(first, ErrorSyntax):
+            options = "for several depths write choice(each(2, …), each(3, …))"
+            self._report(first, f"each needs a whole number as its count; {options}")
         body = self.node(last)
         if not isinstance(count, int) or body is None or self._report_whole_model(last, body):
             return None
