@@ -127,10 +127,8 @@ def _own_checks(node: nodes.BlockNode, text: str) -> list[Check]:
     """Return the checks of a block against its reference and its specification."""
     reach = _reach(node, text)
     return [
-        *(
-            _compared(name, run, node, text)
-            for name, run in (("outputs", _outputs), ("gradients", _gradients))
-        ),
+        _compared("outputs", _outputs, node, text),
+        _compared("gradients", _gradients, node, text),
         _steps(node, text),
         _suite("initial weights", _INITIAL, text, "drawn from the seed alone"),
         _suite("no leak", _NO_LEAK, text, "no output sees a later input, padding or another sequence"),
