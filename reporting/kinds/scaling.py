@@ -41,9 +41,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from ...studies.study import Study
-    from ..statistics.power_law import OffsetLaw, PowerLaw
-
-    FittedLaw = PowerLaw | OffsetLaw
+    from ..statistics.power_law import PowerLaw
 
 
 _STEPS = 24  # points of a law's line
@@ -251,21 +249,18 @@ def _varied(spec: LawKeys, subject: ResultSubject) -> list[str]:
     return [spec.series, *others] if spec.series in subject.varied else others
 
 
-def fit_law(spec: LawKeys, cells: Sequence[LawCell]) -> FittedLaw | None:
+def fit_law(spec: LawKeys, cells: Sequence[LawCell]) -> PowerLaw | None:
     """Fit a power law to the cells of a series. Held-out cells are not used."""
     from ..statistics.power_law import (  # noqa: PLC0415 -- loads NumPy
         MIN_OFFSET_CELLS,
         error_of_means,
-        fit_offset_law,
         fit_power_law,
     )
 
     fitted = fitted_cells(spec, cells)
     points = [(cell.cost, cell.result) for cell in fitted]
     least = error_of_means([cell.results for cell in fitted])
-    if spec.offset and len(points) >= MIN_OFFSET_CELLS:
-        return fit_offset_law(points, least) or fit_power_law(points, least)
-    return fit_power_law(points, least)
+    return fit_power_law(points, least, offset=spec.offset and len(points) >= MIN_OFFSET_CELLS)
 
 
 def fitted_cells(spec: LawKeys, cells: Sequence[LawCell]) -> Sequence[LawCell]:
@@ -317,15 +312,11 @@ def _sentences(spec: ScalingTable, metric: Metric, cost: Metric) -> Iterator[str
     yield f"{subject.removesuffix('.')}."
     law = "y = offset + a xᵇ" if spec.offset else "y = a xᵇ"
     yield f"Law: {law}, by least squares on the logarithms of the cells' geometric means; a cell counts once."
+    yield f"In brackets: 95 % intervals (t, degrees of freedom: cells − {3 if spec.offset else 2})."
     if spec.offset:
         from ..statistics.power_law import MIN_OFFSET_CELLS  # noqa: PLC0415 -- loads NumPy
 
-        yield (
-            "In brackets: 95 % profile intervals (F, degrees of freedom: cells − 3); with fewer than"
-            f" {MIN_OFFSET_CELLS} cells a law without an offset."
-        )
-    else:
-        yield "In brackets: 95 % intervals (t, degrees of freedom: cells − 2)."
+        yield f"With fewer than {MIN_OFFSET_CELLS} cells, the law has no offset."
     yield "Their variance is the cells' around the law, or that of their means over seeds if it is larger."
     if spec.held_out:
         last = "cell" if spec.held_out == 1 else f"{spec.held_out} cells"
@@ -363,7 +354,7 @@ def _point(cell: LawCell) -> Point:
     )
 
 
-def _law(law: FittedLaw, costs: Sequence[float], fitted: int) -> Law:
+def _law(law: PowerLaw, costs: Sequence[float], fitted: int) -> Law:
     """Return a fitted power law with the two lines that the figure draws.
 
     One line is over the fitted cells, the other is the prediction beyond them. `costs` are those of all cells
