@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -288,16 +289,9 @@ def pairs_needed(
     def power(n: int) -> float:
         return _power(effect_size, n, degrees_per_pair * (n - 1), level)
 
-    # the power grows with n, so doubling and bisection find the smallest n
-    low, high = min_pairs - 1, min_pairs
-    while power(high) < POWER:
-        if high > MAX_PAIRS:
-            return None
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if power(middle) >= POWER else (middle, high)
-    return high if high <= MAX_PAIRS else None
+    # the power grows with n
+    found = bisect_left(range(MAX_PAIRS + 1), POWER, lo=min_pairs, key=power)
+    return found if found <= MAX_PAIRS else None
 
 
 def _power(effect_size: float, n: int, degrees: float, level: float) -> float:
@@ -312,12 +306,6 @@ def detectable(error: float, degrees: int, level: float) -> float:
     `error` is the standard error of the difference, `degrees` its degrees of freedom, and `level` the
     significance level.
     """
-    from scipy.special import nctdtr  # noqa: PLC0415 -- as above
+    from scipy.special import nctdtrinc  # noqa: PLC0415 -- as above
 
-    limit, low, high = t_quantile(1 - level, degrees + 1), 0.0, 1.0
-    while 1.0 - float(nctdtr(degrees, high, limit)) < POWER:
-        low, high = high, 2 * high
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (middle, high) if 1.0 - float(nctdtr(degrees, middle, limit)) < POWER else (low, middle)
-    return high * error
+    return float(nctdtrinc(degrees, 1.0 - POWER, t_quantile(1 - level, degrees + 1))) * error
