@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-import re
 import sys
 from typing import Annotated, Any
 
 import typer
 
 from .. import __version__
-from ..errors import ActivememError, hint
+from ..errors import ActivememError
 from ..plugins import broken_plugins
 from .commands import PANELS
 from .help_panels import PanelGroup
@@ -24,8 +23,6 @@ from .output import (
 )
 from .plugin_loading import load_configured, plugin_hint, plugin_option, report_broken_plugins
 
-_WRONG_CHOICE = re.compile(r"(?:Value error, )?'(.*)' is not one of (.*)\.", re.DOTALL)
-_CHOICE = re.compile("'([^']*)'")
 _REPORTED = "activemem.reported_plugins"  # the broken plug-ins that a context has reported
 
 
@@ -81,7 +78,7 @@ class _Program(_CommandGroup):
         except BrokenPipeError:  # the reader of the output has closed the pipe
             raise
         except typer.BadParameter as error:
-            error.message = _choice_fault(error.message)
+            error.message = error.message.removeprefix("Value error, ")
             raise
         except (ActivememError, OSError) as error:
             print_stderr(message := _message(error))
@@ -89,17 +86,6 @@ class _Program(_CommandGroup):
                 print_stderr(hint)
             report_broken_plugins(ctx.meta[_REPORTED])
             raise typer.Exit(EXIT_WRONG_INPUT) from error
-
-
-def _choice_fault(message: str) -> str:
-    """Reword Typer's message on a wrong choice, and add the nearest choice.
-
-    Other messages are returned unchanged.
-    """
-    if (found := _WRONG_CHOICE.fullmatch(message)) is None:
-        return message
-    names = _CHOICE.findall(found[2])
-    return f"expected one of {', '.join(names)}, got '{found[1]}'{hint(found[1], names)}"
 
 
 def _message(error: ActivememError | OSError) -> str:
