@@ -259,30 +259,25 @@ def _planned_models(inputs: Snapshot) -> Mapping[str, object] | None:
     }
 
 
-def _searched_models(inputs: Snapshot) -> Mapping[str, object]:
-    """Return the models of a search's best points.
-
-    Before any point is complete, these are the models at the two extremes of the search space.
-    """
+def _searched_models(inputs: Snapshot) -> Mapping[str, object] | None:
+    """Return the models of a search's best points. Return None before any point is complete."""
     study = inputs.study
     found = inputs.points
     trained = {trial.id: trial for trial in found.trained}
     trials = [trained[trial] for point in found.ranked() for trial in point.trials if trial in trained]
-    groups = group_by_model(study, trials or study.examples)
+    if not trials:
+        return None
+    groups = group_by_model(study, trials)
     shown = groups[:MAX_SEARCHED]
-    estimator = TimeEstimator(inputs.outcomes, [])
-    models = model_costs(study, shown, estimator, {})
+    models = model_costs(study, shown, TimeEstimator(inputs.outcomes, []), {})
     labels = [_resolved(study, each[0]) for each in shown]
     labelled = [(label, trial.settings) for label, each in zip(labels, shown, strict=True) for trial in each]
-    lead = "No complete point yet: these are two extremes of the search space."
-    if trials:
-        which = f"The best {len(shown)} of {len(groups):,}" if len(groups) > len(shown) else "All"
-        lead = f"{which} models with ranked points, the best first."
+    which = f"The best {len(shown)} of {len(groups):,}" if len(groups) > len(shown) else "All"
     return {
-        "lead": lead,
+        "lead": f"{which} models with ranked points, the best first.",
         "recipe": "",
         "known": predict_reach_limits(labelled),
-        **_rows(inputs, labels, models, shown if trials else []),
+        **_rows(inputs, labels, models, shown),
     }
 
 
@@ -304,19 +299,17 @@ def _resolved(study: Study, trial: Trial) -> str:
 def _rows(
     inputs: Snapshot, labels: Sequence[str], models: Sequence[ModelCost], groups: Sequence[Sequence[Trial]]
 ) -> Mapping[str, object]:
-    """Return the page's table of models, and the models' diagrams.
-
-    `groups` has the trials of each model; if it is empty, the table has no results.
-    """
+    """Return the page's table of models, and the models' diagrams. `groups` has the trials of each model."""
     size_match = inputs.study.design.matched_size
     unit, size = si_prefix(max(model.step_flops for model in models))
     numbers = [size_match.name, "residual"] if size_match else []
     numbers += ["parameters", f"{unit}FLOPs/step"]
-    rows = [list(_size_cells(model, size, matched=size_match is not None)) for model in models]
-    if groups:
-        rows = [[*row, *_training_cells(inputs, trials)] for row, trials in zip(rows, groups, strict=True)]
+    rows = [
+        [*_size_cells(model, size, matched=size_match is not None), *_training_cells(inputs, trials)]
+        for model, trials in zip(models, groups, strict=True)
+    ]
     return {
-        "heads": ["model", *numbers, *(["reach", "done", "time/trial", "peak memory"] if groups else [])],
+        "heads": ["model", *numbers, "reach", "done", "time/trial", "peak memory"],
         "rows": list(zip(labels, rows, strict=True)),
         "reference_tokens": REFERENCE_TOKENS,
         "diagrams": [_diagram(trials) for trials in groups],
