@@ -39,7 +39,7 @@ from ..missing_results import DEFAULT_RESULTS, note_other_results
 from ..options import RunOptions
 from ..output import EXIT_WRONG_INPUT, has_styles, output_width, print_stderr, waiting
 from ..views.status import explain_failures, format_best_points, page_keys
-from ..views.trial_lines import Headline, TrialNameColumns, headline_of
+from ..views.trial_lines import TrialNameColumns, headline_of
 from .display import live_display
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
             print_stderr(text)
             os._exit(EXIT_WRONG_INPUT)  # Ray would wait for the head, and then end the process itself
         raise type(error)(text) from error
-    _print_summary(request, summary, store, time.monotonic() - started, headline)
+    _print_summary(request, summary, store, time.monotonic() - started)
     return summary
 
 
@@ -154,9 +154,7 @@ def _tracked(
         tracked.show_tables(study.name, tracked_tables(follow_rounds(study, store), store))
 
 
-def _print_summary(
-    request: RunRequest, summary: Summary, store: Store, seconds: float, headline: Headline
-) -> None:
+def _print_summary(request: RunRequest, summary: Summary, store: Store, seconds: float) -> None:
     study = follow_rounds(request.study, store)
     now = StudyResults(study, store).status
     ended = f"{plural(summary.ran, 'trial')} ended in {format_duration(seconds)}"
@@ -179,22 +177,15 @@ def _print_summary(
         print_stderr("  no point is left: the space has no further point that meets the constraints")
     for line in format_best_points(request.study, StudyResults(request.study, store).points):
         print_stderr(line)
-    if not _print_where_to_look(request, now) and study.search is None and (best := headline.best_words()):
-        print_stderr(f"  {best}")
+    _print_where_to_look(request, now)
 
 
-def _print_where_to_look(request: RunRequest, now: StudyStatus) -> bool:
-    """Print the command that renders the study's tables.
-
-    Return whether it was printed.
-
-    Print nothing if there are no tables or no results yet.
-    """
+def _print_where_to_look(request: RunRequest, now: StudyStatus) -> None:
+    """Print the command that renders the study's tables, if it has tables and results."""
     tables = len(request.study.tables)
     if not now.stored or not tables:
-        return False
+        return
     print_stderr(f"see: {request.command('table', 'render')}{f'  ({tables} tables)' if tables > 1 else ''}")
-    return True
 
 
 def print_first_table(request: RunRequest, store: Store) -> None:

@@ -204,16 +204,6 @@ class Headline:
         text, best = find_metric(name).format, self._note(name, task, metrics[name])
         return [f"{name} {text(metrics[name])}", *([] if best is None else [f"best trial {text(best)}"])]
 
-    def best_words(self) -> str:
-        """Return the best value so far as text, such as `best loss 0.398`.
-
-        It is empty if there is none, or if there are several metrics or tasks.
-        """
-        if len(self._best) != 1:
-            return ""
-        [((name, _), value)] = self._best.items()
-        return f"best {name} {find_metric(name).format(value)}"
-
     def _note(self, name: str, task: str, value: float) -> float | None:
         """Add a value of a metric, and return the best one. It is None if neither direction is better."""
         objectives = self._search.settings.objectives if self._search else ()

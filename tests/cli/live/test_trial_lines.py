@@ -126,7 +126,6 @@ def test_each_finished_trial_shows_the_metric_of_the_first_table_and_the_best_of
     ]  # fmt: skip
     assert lines[0].endswith("  max_length 18.0  best trial 18.0")
     assert lines[1].endswith("  max_length nan  best trial 30.0")
-    assert headline.best_words() == ""  # values of several tasks are not compared
 
 
 TEXT = study_text(
@@ -149,7 +148,6 @@ def test_a_study_without_a_table_shows_the_main_metric_of_its_task(tokens, metri
     name = words[0].partition(" ")[0]
     headline = Headline(load_study(TEXT, [f"task.tokens={tokens}"]), [(name, "", 2.5)])
     assert headline.words(metrics) == words
-    assert headline.best_words() == f"best {name} {words[1].removeprefix('best trial ')}"
 
 
 def test_each_point_of_a_search_shows_its_objective_where_less_is_better():
