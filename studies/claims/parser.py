@@ -8,7 +8,6 @@ claim itself, so that it may be any recipe.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -184,24 +183,13 @@ class ClaimFaultError(ActivememError):
 
 def parse_claim(text: str, faults: FaultCollector) -> SyntaxNode:
     """Parse a claim into a tree. Raise ClaimFaultError for its first fault, which is added to `faults`."""
-    for phrase in _PHRASE.finditer(text):
-        before = text[: phrase.start()]
-        is_closed = all(before.count(sign) == before.count(end) for sign, end in _OPEN.items())
-        if is_closed and not any(before.count(quote) % 2 for quote in "\"'"):
-            expected = 'expected > >= < <= == or !=, a margin as in "a > b + 0.1", or best(METRIC) is LEVEL'
-            faults.add(*phrase.span(), f"{expected}, got '{phrase.group()}'")
-            raise ClaimFaultError
     return _ClaimParser(text, faults).claim()
 
 
-_PHRASE = re.compile(
-    r"\bis\s+(?:greater|higher|larger|bigger|more|less|lower|smaller|fewer)\s+than\b|\bis\s+equal\s+to\b"
-    r"|\bbeats\b|\bby\s+[0-9.]+|(?<![<>=!])(?:=>|=<|=(?![<>=]))"
-)
-"""Phrases and signs that a claim lacks outside brackets."""
-
-
 _EXPECTED_FOR = {
+    "=": "expected > >= < <= == or !=",
+    "beats": "expected > or <, or best(METRIC) is LEVEL",
+    "by": 'expected a margin as in "a > b + 0.1"',
     "(": "expected a cell in brackets, as max_length[mixer=sa]",
     "*": "a claim can add, subtract and divide numbers, but not multiply them: expected the end",
     ")": "expected the end",

@@ -56,10 +56,10 @@ class _ThreeTexts(StrictModel):
     """the text file of the test split"""
 
 
-def check_shares(dev: float, test: float) -> None:
-    """Raise ValueError if the dev and test shares leave nothing to train on."""
-    if dev + test >= 1:
-        raise ValueError(f"expected dev and test that add up to less than 1, got {dev + test:g}")
+def check_shares(*given: str | float | None) -> None:
+    """Raise ValueError if the shares of dev and test leave nothing to train on. Paths are no shares."""
+    if (shares := sum(each for each in given if isinstance(each, float))) >= 1:
+        raise ValueError(f"expected dev and test that add up to less than 1, got {shares:g}")
 
 
 def read_own_text(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]) -> OwnText | None:
@@ -171,7 +171,7 @@ class _Documents(StrictModel):
 
     @model_validator(mode="after")
     def _check_shares(self) -> _Documents:
-        check_shares(*(each if isinstance(each, float) else 0.0 for each in (self.dev, self.test)))
+        check_shares(self.dev, self.test)
         if not self.documents:
             raise ValueError("expected at least one source of documents, got none")
         return self

@@ -30,11 +30,9 @@ from ..resolve.template import HOLE_PATTERN
 from ..resolve.trial import (
     Trial,
     changed_code,
-    digest,
     first_of_each_kind,
     settings_from_json,
     settings_to_json,
-    shown,
     trial_id,
     with_code,
 )
@@ -108,12 +106,11 @@ def keep_stale_trials(
 
 
 def describe_stale(stale: Mapping[str, StaleTrial]) -> str:
-    """Describe how many stored trials used another version of a plug-in, and what changed."""
-    pairs = {both for each in stale.values() for both in each.changes.values()}
-    changes = ", ".join(sorted(_change(then, now) for then, now in pairs))
-    count = len(stale)
-    are = "is" if count == 1 else "are"
-    return f"{plural(count, 'stored trial')} {are} from other versions of the code ({changes})"
+    """Describe how many stored trials used another version of a plug-in, and name the plug-ins."""
+    changed = {now.rpartition(" ")[0] for each in stale.values() for _, now in each.changes.values()}
+    are = "is" if len(stale) == 1 else "are"
+    trials, names = plural(len(stale), "stored trial"), ", ".join(sorted(changed))
+    return f"{trials} {are} from other versions of the code ({names})"
 
 
 MAX_COMPARED: Final = 200
@@ -184,17 +181,6 @@ def _stale(rows: pl.DataFrame) -> Iterator[StaleTrial]:
             except ValueError:  # the settings have keys that no longer exist
                 continue
             yield StaleTrial(stored=trial, now=now, changes=changes)
-
-
-def _change(then: str, now: str) -> str:
-    """Describe how a plug-in changed, as in `mqar.py 1a2b3c4d, now 3c4d5e6f`.
-
-    For a package, both versions are named.
-    """
-    if not then:
-        return f"{now.rpartition(' ')[0]}, not recorded, now {shown(now).rpartition(' ')[2]}"
-    same = then.rpartition(" ")[0] == now.rpartition(" ")[0]
-    return f"{shown(then)}, now {shown(digest(now)).strip() if same else shown(now)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,7 +52,7 @@ def test_a_block_in_one_file_is_counted_planned_and_trained(folder):
     assert len(before) == 2 * len(before & after)  # those of `sa` stay
     (shown,) = re.findall(r"^```\n(  stale  .*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     told = run_command(*plan, *small, cwd=folder).stdout
-    assert without_digests(shown) in without_digests(told)
+    assert shown in told
 
 
 def test_a_block_that_sees_both_sides_sees_only_the_past_in_a_causal_model(folder):
@@ -64,11 +64,6 @@ def test_a_block_that_sees_both_sides_sees_only_the_past_in_a_causal_model(folde
     for options, reach in (((), "3 ← · → 3"), (("--causal",), "3 ← · → 0")):
         shown = run_command(*show, *options, cwd=folder)
         assert re.search(rf"─ centred\(side=3\) .* {reach} ", shown.stdout), shown.stderr
-
-
-def without_digests(text):
-    """Return a text with zeros for the digests of plug-ins."""
-    return re.sub(r"\b[0-9a-f]{8}\b", "0" * 8, text)
 
 
 def test_a_block_that_cannot_be_is_a_fault_of_its_file(folder):
@@ -261,7 +256,7 @@ def test_changed_code_of_a_term_makes_its_trials_others(folder):
     plan = command(folder, f"activemem study plan quiet.toml {words}")
     told = " ".join(plan.stdout.split())
     assert "stale 2 stored trials" in told
-    assert "(activity.py " in told
+    assert "(activity.py)" in told
     assert "2 to run" in told
 
 
