@@ -20,7 +20,6 @@ from ..schema.design import Expansion
 from ..schema.factors import SEED
 from ..schema.search import read_dimension
 from ..schema.search_settings import DATA, EPOCHS, LENGTH, REDUCTION, Rungs
-from ..schema.settings import BUDGET_KEYS
 from ..text.document import Diagnostics
 from ..text.strict_model import (
     InvalidTableError,
@@ -156,35 +155,29 @@ def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int
         low, top, patch = _replace_length(data) if name == LENGTH else _replace_steps(data)
         return _between(first or max(low, top // reduction**_BELOW), top, reduction), patch
     if name in factors and name != SEED:
-        levels, path = factors[name], ("factors", name)
-        if not isinstance(levels, list) or not levels or any(type(each) is not int for each in levels):
-            wrong = next((each for each in levels if type(each) is not int), levels) if levels else levels
-            raise _fault(path, f"expected whole numbers, one per rung, got {format_value(wrong)}")
-        if any(lower >= higher for lower, higher in pairwise(levels)):
-            raise _fault(path, f"expected rungs in increasing order, got {format_value(levels)}")
-        if first is not None:
-            message = (
-                f"min_fidelity has no effect, since the levels of {name} are the rungs: remove min_fidelity"
-            )
-            raise _fault(_FIRST_PATH, message, key=True)
-        return levels, {}
-    if name in space:
+        rungs, patch = factors[name], dict[KeyPath, Any]()
+        whole = (
+            isinstance(rungs, list) and bool(rungs) and all(type(each) is int for each in rungs)
+        )  # not bool
+        if not whole or any(lower >= higher for lower, higher in pairwise(rungs)):
+            expected = "expected whole numbers in increasing order, one per rung"
+            raise _fault(("factors", name), f"{expected}, got {format_value(rungs)}")
+    elif name in space:
         dimension = read_dimension(space[name]) if isinstance(space[name], str) else None
         if not isinstance(dimension, IntegerDimension):
             message = f'fidelity = "{name}" needs integer(lo, hi), got {format_value(space[name])}'
             remedy = f"write integer(lo, hi), or list the rungs of {name} in [factors]"
             raise _fault(("search", "space", name), f"{message}: {remedy}")
-        if first is not None:
-            message = f"min_fidelity has no effect, since the first rung is {name} = {dimension.low}"
-            message += ": remove min_fidelity"
-            raise _fault(_FIRST_PATH, message, key=True)
-        others = {key: each for key, each in space.items() if key != name}
-        return _between(dimension.low, dimension.high, reduction), {_SPACE: others}
-    known = [EPOCHS, LENGTH, DATA, *space, *(each for each in factors if each != SEED)]
-    message = (
-        f"expected epochs, length, data, a factor or a dimension, got '{name}'{nearest_hint(name, known)}"
-    )
-    raise _fault(_PATH, message)
+        rungs = _between(dimension.low, dimension.high, reduction)
+        patch = {_SPACE: {key: each for key, each in space.items() if key != name}}
+    else:
+        known = [EPOCHS, LENGTH, DATA, *space, *(each for each in factors if each != SEED)]
+        expected = "expected epochs, length, data, a factor or a dimension"
+        raise _fault(_PATH, f"{expected}, got '{name}'{nearest_hint(name, known)}")
+    if first is not None:
+        message = f"min_fidelity has no effect, since {name} has its own rungs: remove min_fidelity"
+        raise _fault(_FIRST_PATH, message, key=True)
+    return rungs, patch
 
 
 def _between(first: int, top: int, reduction: int) -> list[int]:
@@ -208,13 +201,9 @@ def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[KeyPath, Any
     """
     train = data.get("train")
     steps = train.get("steps_per_epoch") if isinstance(train, Mapping) else None
-    if not isinstance(train, Mapping) or (top := _whole(steps, at_least=1)) is None:
-        budget = [key for key in BUDGET_KEYS if isinstance(train, Mapping) and key in train]
-        got = f"the budget {budget[0]}" if budget else format_value(steps)
-        message = (
-            f'fidelity = "{DATA}" raises the steps of an epoch: expected [train] steps_per_epoch, got {got}'
-        )
-        raise _fault(_PATH, message)
+    if (top := _whole(steps, at_least=1)) is None:
+        message = f'fidelity = "{DATA}" raises the steps of an epoch: expected [train] steps_per_epoch'
+        raise _fault(_PATH, f"{message}, got {format_value(steps)}")
     return 1, top, {("train", "steps_per_epoch"): f"{{{DATA}}}"}
 
 
