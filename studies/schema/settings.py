@@ -20,7 +20,6 @@ from ..catalog.train_parts import Callback, LossTerm
 from ..text.strict_model import (
     PartReader,
     PartSettings,
-    Purpose,
     StrictModel,
     format_value,
     read_named,
@@ -161,12 +160,7 @@ class TrainSettings(StrictModel, table="train"):
     """the number of sequences in a training step"""
     accumulate: int = Field(default=1, ge=1)
     """the number of micro-batches of a step, computed one after the other (gradient accumulation)"""
-    epochs: Annotated[
-        int,
-        Purpose(
-            "the model is evaluated after each; steps_per_epoch, tokens, flops or seconds set the length"
-        ),
-    ] = Field(ge=1)
+    epochs: int = Field(ge=1)
     """the number of epochs; the model is evaluated after each one"""
     steps_per_epoch: int = Field(default=100, ge=1)
     """the number of training steps in an epoch"""

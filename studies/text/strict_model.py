@@ -92,13 +92,6 @@ class KnownNames:
     list_names: Callable[[], Iterable[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Purpose:
-    """Annotation of a required key: its purpose, which the error message names if the key is missing."""
-
-    text: str
-
-
 def class_faults(
     settings: type[BaseModel], base: type[BaseModel], given: Collection[str] = ("name",)
 ) -> list[str]:
@@ -212,7 +205,6 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
                 field = _model_at(model, path[:-1]).model_fields[str(path[-1])]
                 known = (item.list_names() for item in field.metadata if isinstance(item, KnownNames))
                 hint = nearest_hint("", chain.from_iterable(known))
-                hint += "".join(f": {item.text}" for item in field.metadata if isinstance(item, Purpose))
                 yield ValidationProblem(path[:-1], f"missing key '{path[-1]}'{hint}")
             case "too_short":
                 least, got = context["min_length"], context["actual_length"]
