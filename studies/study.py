@@ -504,10 +504,6 @@ MAX_BESIDE = 1000
 """The maximum number of files in a folder whose names are compared with a missing name."""
 
 
-SHIPPED_RESULTS = Path(__file__).parent / "results"
-"""The store of committed results, which only a clone has."""
-
-
 def shipped_studies() -> dict[str, Path]:
     """Return the files of the shipped studies by name."""
     return {path.stem: path for path in sorted(Path(__file__).parent.glob("*.toml"))}

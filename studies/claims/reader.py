@@ -859,23 +859,12 @@ def _read(
             return []
         claims = _resolve(spec, scope, faults) if scope else None
         if claims:
-            for name in _idle_factors(spec, claims):
-                message = f"{name} picks nothing, since every number of holds names its level"
-                diagnostics.report((*path, "over"), f"{message}: remove {name} from over, or from holds")
             return claims
         if scope is scopes[-1]:
             for fault in faults:
                 within = (fault.start, max(fault.end, fault.start + 1))
                 diagnostics.report((*path, "holds"), fault.message, within=within)
     return []
-
-
-def _idle_factors(spec: ClaimSpec, claims: Sequence[Claim]) -> list[str]:
-    """Return the factors of `over` of which no number lets a level be picked, although they have several."""
-    comparisons = [each for claim in claims for each in iter_comparisons(claim.statement)]
-    picked = [each for one in comparisons for each in iter_numbers(one) if isinstance(each, Picked)]
-    used = {name for each in picked for cell in each.cells for name, _ in set(cell) - set(each.shared_levels)}
-    return [name for name in spec.over if name not in used and name in claims[0].varied_factors]
 
 
 def _resolve(spec: ClaimSpec, scope: Scope, faults: FaultCollector) -> list[Claim] | None:

@@ -142,8 +142,3 @@ def test_picked_cells_stand_in_best_min_and_loops_and_a_named_level_is_not_picke
 def test_faults_of_the_two_keys_name_the_next_step(keys, fault):
     with pytest.raises(StudyError, match=fault):
         study(CLAIM, **keys)
-
-
-def test_a_factor_whose_level_every_number_names_picks_nothing():
-    with pytest.raises(StudyError, match="lr picks nothing, since every number of holds names its level"):
-        study("accuracy[mixer=sa, lr=0.001] > accuracy[mixer=conv(k=3), lr=0.001]")
