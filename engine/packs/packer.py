@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import logging
 import time
 import traceback
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from operator import itemgetter
-from typing import NamedTuple, TypeVar, cast
+from typing import NamedTuple
 
 import torch
 
@@ -26,6 +24,7 @@ from ..objectives import has_one_shape
 from ..trial.failures import free_memory, may_be_out_of_memory, note_lost_gpu
 from ..trial.resumable_attempt import Attempt
 from ..trial.training import Training
+from ..trial.training_parts import map_tensors
 from .stacked_steps import StackedSteps, stacking_fault
 
 
@@ -85,21 +84,12 @@ def alone_reason(settings: TrialSettings) -> str | None:
     return next((reason for reason, holds in reasons.items() if holds), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackOutlook:
-    """Prediction of how many trials of a run train in packs.
+def foresee_packs(every: Iterable[TrialSettings]) -> tuple[list[int], Counter[str]]:
+    """Predict which trials of a run can share packs.
 
-    `together` counts the trials in packs. `largest` is the largest number of trials whose shapes are equal.
-    `alone` counts the trials that train alone, by reason.
+    Return the number of trials of each form that several have, and how many trials train alone, by reason.
+    Models are built on the meta device, so they need no memory.
     """
-
-    together: int
-    largest: int
-    alone: Mapping[str, int]
-
-
-def foresee_packs(every: Iterable[TrialSettings]) -> PackOutlook:
-    """Predict which trials can share packs. Models are built on the meta device, so they need no memory."""
     forms, faults, alone = Counter[str](), dict[str, str | None](), Counter[str]()
     for settings in every:
         reason = alone_reason(settings)
@@ -115,7 +105,7 @@ def foresee_packs(every: Iterable[TrialSettings]) -> PackOutlook:
     shared = [count for count in forms.values() if count > 1]
     if single := len(forms) - len(shared):
         alone["no other trial has the same model and batch shape"] += single
-    return PackOutlook(together=sum(shared), largest=max(shared, default=0), alone=alone)
+    return shared, alone
 
 
 MOST_NUMBERS = 20 * 2**10
@@ -126,8 +116,6 @@ With more, computing takes longer than calling operations, and some packs are sl
 
 MOST_NUMBERS_OF_LSTM = 2**13
 """The same for models with an LSTM, which has a fused kernel on a CPU. A pack cannot use it."""
-
-_State = TypeVar("_State")
 
 _log = logging.getLogger(__name__)
 
@@ -241,7 +229,8 @@ def take_steps_together(members: Sequence[Member]) -> None:
     restored to the state before this call, and the exception is raised again.
     """
     trainings = [member.training for member in members]
-    before = [_copied(training.state()) for training in trainings]
+    # with many small tensors this is much faster than copy.deepcopy
+    before = [map_tensors(training.state(), lambda each: each.detach().clone()) for training in trainings]
     left_s = _time_left_s(members)
     try:
         # each member is charged its share of the time, so together they may use the sum
@@ -296,18 +285,3 @@ def _split(members: Sequence[Member], most: int) -> Iterator[Sequence[Member]]:
     for begin, end in pairwise(place * len(members) // packs for place in range(packs + 1)):
         if end - begin > 1:
             yield members[begin:end]
-
-
-def _copied(state: _State) -> _State:
-    """Return a deep copy of a state. With many small tensors this is much faster than copy.deepcopy."""
-    made: object
-    match state:
-        case torch.Tensor():
-            made = state.detach().clone()
-        case dict():
-            made = {key: _copied(value) for key, value in cast("dict[object, object]", state).items()}
-        case list():
-            made = [_copied(value) for value in cast("list[object]", state)]
-        case _:
-            made = copy.deepcopy(state)
-    return cast("_State", made)

@@ -345,16 +345,17 @@ def _describe_packs(plan: Plan, machine: Machine) -> str:
         return ""
     from ..packs.packer import foresee_packs  # noqa: PLC0415 -- loads torch
 
-    found = foresee_packs(left)
-    reasons = sorted(found.alone.items(), key=lambda each: -each[1])
-    if not found.together and len(reasons) == 1:
+    shared, alone = foresee_packs(left)
+    reasons = alone.most_common()
+    if not shared and len(reasons) == 1:
         return f"no trial can share a batch with others: {reasons[0][0]}"
     measured = ", where that is measured to be faster" if machine.pack == "auto" else ""
-    most = min(machine.most_packed, found.largest)
-    text = f"{plural(found.together, 'trial')} can train together, at most {most} at once{measured}"
-    first = text if found.together else "no trial can share a batch with others"
-    alone = (f"{count:,} train{'s' if count == 1 else ''} alone: {reason}" for reason, count in reasons)
-    return "; ".join([first, *alone])
+    first = "no trial can share a batch with others"
+    if shared:
+        most = min(machine.most_packed, max(shared))
+        first = f"{plural(sum(shared), 'trial')} can train together, at most {most} at once{measured}"
+    each = (f"{count:,} train{'s' if count == 1 else ''} alone: {reason}" for reason, count in reasons)
+    return "; ".join([first, *each])
 
 
 def _cpu_months(plan: Plan) -> str:

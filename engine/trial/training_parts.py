@@ -21,16 +21,21 @@ from ..core.process import derive_seed
 from ..objectives.base import Answers, Objective, reported_number
 
 
-def to_device(state: Any, device: torch.device) -> Any:  # noqa: ANN401 -- whatever a state is made of
-    """Copy nested containers, with their tensors moved to a device."""
+def map_tensors(state: Any, change: Callable[[Tensor], Tensor]) -> Any:  # noqa: ANN401 -- whatever a state is made of
+    """Copy nested containers, with each tensor changed."""
     if isinstance(state, Tensor):
-        return state.to(device)
+        return change(state)
     if isinstance(state, dict):
-        return {name: to_device(each, device) for name, each in cast("dict[Any, Any]", state).items()}
+        return {name: map_tensors(each, change) for name, each in cast("dict[Any, Any]", state).items()}
     # not isinstance, because a named tuple cannot be built from one iterable
     if type(state) in (list, tuple):
-        return type(state)(to_device(each, device) for each in cast("list[Any]", state))
+        return type(state)(map_tensors(each, change) for each in cast("list[Any]", state))
     return state
+
+
+def to_device(state: Any, device: torch.device) -> Any:  # noqa: ANN401 -- as above
+    """Copy nested containers, with their tensors moved to a device."""
+    return map_tensors(state, lambda each: each.to(device))
 
 
 Hook = Callable[[TrainingMoment], Mapping[str, float] | None]
