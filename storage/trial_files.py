@@ -143,9 +143,9 @@ def course_of(rows: Iterable[MetricRow]) -> dict[str, list[tuple[int, float]]]:
     return {name: thinned(list(values.items())) for name, values in found.items()}
 
 
-def thinned(points: Sequence[tuple[int, float]], most: int = MAX_COURSE) -> list[tuple[int, float]]:
-    """Return at most `most` evenly spaced points of a curve. The last point is included."""
-    step = -(-len(points) // most) or 1
+def thinned(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+    """Return at most `MAX_COURSE` evenly spaced points of a curve. The last point is included."""
+    step = -(-len(points) // MAX_COURSE) or 1
     return [*points[len(points) - 1 :: -step]][::-1]
 
 

@@ -310,13 +310,11 @@ def open_prepared(spec: PairCorpusSpec, place: Path) -> ParallelText:
 class PairBatch(NamedTuple):
     """A batch of whole pairs, int64, padded at the end with 0.
 
-    `sources` (batch, n) and `targets` (batch, m) end in an end symbol, which `source_lengths` and
-    `target_lengths` (batch,) count. `pairs` are the indices of the pairs in the split. `words` counts the
-    words of all targets.
+    `sources` (batch, n) and `targets` (batch, m) end in an end symbol, which `target_lengths` (batch,) count.
+    `pairs` are the indices of the pairs in the split. `words` counts the words of all targets.
     """
 
     sources: Tensor
-    source_lengths: Tensor
     targets: Tensor
     target_lengths: Tensor
     pairs: Tensor
@@ -369,11 +367,11 @@ def iter_pair_eval(split: PairSplit, *, batch_size: int) -> Iterator[PairBatch]:
 
 def collate(split: PairSplit, chosen: Sequence[int]) -> PairBatch:
     """Return a batch of the pairs with these indices."""
-    sources, source_lengths = split.source.padded_lines(chosen)
+    sources, _ = split.source.padded_lines(chosen)
     targets, target_lengths = split.target.padded_lines(chosen)
     numbers = torch.tensor(chosen)
     words = int(split.target.line_words[numbers].sum())
-    return PairBatch(sources, source_lengths, targets, target_lengths, numbers, words)
+    return PairBatch(sources, targets, target_lengths, numbers, words)
 
 
 def _max_side_lengths(split: PairSplit) -> Tensor:

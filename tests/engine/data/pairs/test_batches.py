@@ -33,7 +33,6 @@ SPLIT = split_of(LENGTHS)
 def test_a_batch_has_both_sides_padded():
     batch = collate(split_of([(3, 1), (1, 2)]), [1, 0])
     assert batch.sources.tolist() == [[11, END, 0, 0], [10, 10, 10, END]]
-    assert batch.source_lengths.tolist() == [2, 4]
     assert batch.targets.tolist() == [[11, 11, END], [10, END, 0]]
     assert batch.target_lengths.tolist() == [3, 2]
     assert batch.pairs.tolist() == [1, 0]
