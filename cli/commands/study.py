@@ -41,7 +41,7 @@ def plan(
     The command estimates times from stored trials, or from a few measured steps.
     """
     from ...reporting.results import StudyResults
-    from ...studies.last_run import describe_taken_name, load_to_run
+    from ...studies.last_run import load_to_run
     from ...studies.plan_text import format_plan
     from ...studies.planning.accelerators import time_on
     from ..machine_settings import load_settings
@@ -52,8 +52,6 @@ def plan(
     with waiting(f"computing the costs of {study}"):
         opened = StudyResults(load_to_run(study, store, overrides or ()), store)
         planned = opened.plan(configured.machine, only=only or ())
-    if note := describe_taken_name(opened.study, store, "after a run"):
-        print_stderr(note)
     note_other_results(opened.study, store)
     note_stale_trials(opened)
     if as_json:
