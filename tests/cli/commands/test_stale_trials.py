@@ -111,7 +111,7 @@ def test_an_edited_block_makes_stored_trials_other_ones_which_are_trained_again_
     (edited, same), statuses = trials(process, *scaling)
     assert (edited != block, same == ours, statuses) == (True, True, ["missing", "done"])
     told = " ".join(process("study", "plan", *scaling).stdout.split())
-    (left_out,) = re.findall(r"stale (1 stored trial .*\(scaled\.py )", told)
+    (left_out,) = re.findall(r"stale (1 stored trial .*\(scaled\.py\))", told)
     for command in ("study status", "table render", "claim check", "curve render", "report build"):
         shown = process(*command.split(), *scaling).stdout
         shown = Path(shown.strip()).read_text("utf-8") if shown.endswith((".svg\n", ".html\n")) else shown
@@ -163,7 +163,7 @@ def test_a_note_on_missing_results_names_those_of_another_version_and_what_reuse
     ):
         told = process(*command, "--plugin", "scaled.py") if "main.tex" in command else process(*command)
         (line,) = (each for each in told.stderr.splitlines() if each.startswith("no trial of scaling "))
-        assert re.search(r"; 2 stored trials .*\(scaled\.py .*--keep-stale", line)
+        assert re.search(r"; 2 stored trials .*\(scaled\.py\).*--keep-stale", line)
         if "claim" in command:
             words = " ".join(told.stdout.split())
             assert re.search(r"2 of 2 seeds not run, but .*\(study run --keep-stale", words)
