@@ -148,12 +148,14 @@ def torch_words(torch_version: str, cuda_version: str | None) -> str:
 def program_words(rows: pl.DataFrame) -> Iterator[str]:
     """Yield the versions of activemem and torch in these rows.
 
-    Versions of activemem come first, with their commits.
+    Versions of activemem come first, with their commits. If only some rows have one, the last is "no commit".
     """
     for version in rows["version"].unique().sort():
-        commits = rows.filter(pl.col("version") == version)["commit"].drop_nulls().unique()
-        short = ", ".join(sorted({short_commit(each) for each in commits}))
-        yield f"activemem {version}" + (f" ({short})" if short else "")
+        own = rows.filter(version=version)
+        short = sorted(set(map(short_commit, own["commit"].drop_nulls().unique())))
+        trained = own.filter(pl.col("device") != "")  # a trial that was pruned before has no device
+        short += ["no commit"] if short and trained["commit"].has_nulls() else []
+        yield f"activemem {version}" + (f" ({', '.join(short)})" if short else "")
     versions = rows.select("torch_version", "cuda_version").drop_nulls("torch_version").unique()
     if len(versions):
         yield ", ".join(sorted(torch_words(*each) for each in versions.iter_rows()))

@@ -6,6 +6,7 @@ Run by `make wheel`; not a pytest file, since it installs every dependency anew.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -47,6 +48,9 @@ def main() -> None:
         call(command, "study", "run", "tiny.toml", "--local", cwd=home)
         table = call(command, "table", "render", "tiny", "--format", "csv", cwd=home)
         assert "conv(k=3)" in table, f"expected a row of conv(k=3), got:\n{table}"
+        if (ROOT / ".git").exists():
+            shown = call(command, "table", "render", "tiny", cwd=home)
+            assert re.search(r"activemem \S+ \([0-9a-f]{7}", shown), f"expected the commit, got:\n{shown}"
         assert "algorithmic" in call(command, "study", "list", cwd=home)
         assert "paradise-lost: as published" in call(command, "data", "check", "paradise-lost", cwd=home)
         page = home / call(command, "report", "build", "tiny", cwd=home).strip()

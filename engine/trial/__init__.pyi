@@ -1,6 +1,7 @@
 from .checkpoints import Checkpoint as Checkpoint
 from .checkpoints import checkpoint_of as checkpoint_of
 from .checkpoints import dies_often as dies_often
+from .commit import describe_code as describe_code
 from .conformance import CALLBACK_CHECKS as CALLBACK_CHECKS
 from .conformance import EPOCHS as EPOCHS
 from .conformance import LOSS_TERM_CHECKS as LOSS_TERM_CHECKS
@@ -28,7 +29,6 @@ from .failures import recording_crashes as recording_crashes
 from .failures import take_crash_report as take_crash_report
 from .outcome import Job as Job
 from .outcome import Totals as Totals
-from .outcome import describe_code as describe_code
 from .outcome import trial_row as trial_row
 from .resumable_attempt import REFRESH_S as REFRESH_S
 from .resumable_attempt import Attempt as Attempt

@@ -5,13 +5,10 @@ It has the trial's row, with the code and the device, and its trained model.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import platform
 import re
 import resource
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -27,10 +24,8 @@ from ...studies.planning.reused_trials import ShorterTrial
 from ...studies.resolve.trial import Trial, settings_to_json, shown
 from ...studies.schema.settings import TrialSettings, read_recipe
 from ..core.models import ModelFile, write_model_file
+from .commit import commit
 from .training import TOKENS_PER_S, Training
-
-_CODE = ("*.py", "studies/catalog", *(f":(exclude){folder}" for folder in ("tests", "docs", "bench")))
-"""The files of a git clone that count as code, as git patterns."""
 
 _CLEAR_REFS, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 
@@ -39,37 +34,6 @@ def version(settings: TrialSettings) -> str:
     """Return the versions of this package and of all plug-ins that a trial uses, as one text."""
     others = sorted(set(map(shown, settings.code.values())))
     return " with ".join([__version__, *([", ".join(others)] if others else [])])
-
-
-@cache
-def commit() -> str | None:
-    """Return the git commit of activemem's own code, as `describe_code` writes it."""
-    return describe_code(Path(__file__).parents[2])
-
-
-def describe_code(root: Path) -> str | None:
-    """Return the short git commit of a folder; None if the folder is not a git clone.
-
-    If the code differs from the commit, a hash follows, as in 5d02964+a1b2c3d4. The hash covers the names and
-    contents of all changed or new Python files and files in the catalog. Equal changes have equal hashes.
-    Tests, documents and results do not count as code.
-    """
-    if not (root / ".git").exists():
-        return None
-    try:
-        base = _git(root, "rev-parse", "--short=7", "HEAD").decode().strip()
-        entries = _git(root, "status", "--porcelain", "-z", "--no-renames", "-uall", "--", *_CODE)
-    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
-        return None
-    # an entry has two letters for the status, a space, and the path
-    changed = sorted(entry[3:] for entry in entries.split(b"\0") if entry)
-    digest = hashlib.sha256()
-    for name in changed:
-        path = root / os.fsdecode(name)
-        # of a removed file only the name is hashed
-        content = hashlib.sha256(path.read_bytes()).digest() if path.is_file() else b""
-        digest.update(name + b"\0" + content)
-    return f"{base}+{digest.hexdigest()[:8]}" if changed else base
 
 
 def device_name(device: torch.device) -> str:
@@ -105,11 +69,6 @@ def peak_mib(device: torch.device) -> float:
             return int(match[1]) / 1024
     # ru_maxrss is in bytes on macOS, and in KiB on other systems
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 1024)
-
-
-def _git(root: Path, *arguments: str) -> bytes:
-    words = ["git", "--no-optional-locks", *arguments]
-    return subprocess.run(words, cwd=root, capture_output=True, check=True, timeout=10).stdout
 
 
 @cache

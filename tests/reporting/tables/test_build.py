@@ -230,6 +230,8 @@ def test_provenance_reports_changed_code_and_torch(everything: Study, rows: pl.D
         "27 of 36 trials · activemem 0.1.0 (5d02964+a1b2c3d4, a1b2c3d) · torch 2.13.0+cu130 with CUDA 13.0 · "
         "H200 & 2 others · 2026-11-28"
     )
+    none = rows.with_columns(commit=pl.when(~first).then("commit"))
+    assert "activemem 0.1.0 (a1b2c3d, no commit) · " in build_table(everything, spec(), none).provenance
 
 
 def test_provenance_leaves_out_devices_that_are_not_known(everything: Study, rows: pl.DataFrame) -> None:
