@@ -13,18 +13,21 @@ import typer
 
 from ..plugins import loaded_files
 from ..storage import Store
-from ..studies.last_run import other_results
+from ..storage.rows import KEY_COLUMNS
+from ..studies.last_run import load_last_run, other_results
 from ..studies.planning.final_values import NOT_A_NUMBER
 from ..studies.planning.reused_trials import (
     describe_changed_settings,
     describe_stale,
     find_stale_trials,
     latest_settings,
+    with_other_seeds,
 )
 from ..studies.planning.status import StudyStatus, read_statuses, study_outcomes
 from ..studies.planning.trials_to_run import stale_part
+from ..studies.resolve.trial import first_of_each_kind
 from ..studies.study import shipped_studies
-from ..studies.text.errors import command_line
+from ..studies.text.errors import StudyError, command_line
 from ..studies.text.units import plural
 from .output import EXIT_FAILED, print_stderr
 
@@ -124,6 +127,37 @@ def note_missing_results(results: StudyResults, status: StudyStatus | None = Non
     return True
 
 
+def note_other_settings(results: StudyResults, kind: str, verb: str = "render") -> bool:
+    """Print a note to standard error if a study's missing trials exist with other settings.
+
+    A study that was read from its file is compared with its last run, and its last run with its file. The
+    note has the command that shows the other trials. Return whether it was printed.
+    """
+    study, store = results.study, results.store
+    stored, own = set(store.trials(columns=KEY_COLUMNS)["trial"]), {trial.id for trial in study.trials}
+    is_from_file = study.document.path is not None
+    if study.search is not None or own <= stored or stored <= own:
+        return False
+    if is_from_file and store.records.load(study.name) is None:
+        return False
+    other = study.name if is_from_file else _study_argument(study, store)
+    try:
+        found = load_last_run(other, store, quiet=True)  # the user has given the file
+    except StudyError:
+        return False
+    others = {trial.id for trial in found.trials} & stored - own
+    if others:
+        where = "its last run" if is_from_file else "its file"
+        where += f" ({', '.join(found.document.overrides)})" if found.document.overrides else ""
+        if not found.document.overrides:
+            then = first_of_each_kind([trial for trial in found.trials if trial.id in others])
+            changes = describe_changed_settings((trial.settings for trial in then), study)
+            where += f" ({changes})" if changes else ""
+        again = _command(store, kind, verb, other)
+        print_stderr(f"the store has {plural(len(others), 'trial')} with the settings of {where}: {again}")
+    return bool(others)
+
+
 def other_versions(study: Study, store: Store) -> frozenset[str] | None:
     """Return the ids of a study's stored trials with other settings, data or code.
 
@@ -146,10 +180,15 @@ def note_stale_trials(results: StudyResults) -> None:
         argument = _study_argument(study, store) if is_from_file else study.name
         see = _command(store, "study", "forget", argument, stale=True, dry_run=True)
         have = f"the store has {plural(len(stale), 'trial')} of other versions of {study.name}"
-        why = (
-            describe_changed_settings(latest_settings(store, stale), study)
-            or "other file, data, code or --set"
-        )
+        latest = latest_settings(store, stale)
+        why = describe_changed_settings(latest, study) or "other seeds, file, data, code or --set"
+        if same := with_other_seeds(latest, study):
+            seeds = ", ".join(map(str, sorted({each.seed for each in same})))
+            print_stderr(
+                f"{plural(len(same), 'trial')} in the store would count if the study had their seeds: {seeds}"
+            )
+            if len(same) == len(stale):
+                return
         print_stderr(f"{have} ({why}), which are not counted; list them before you remove them: {see}")
 
 

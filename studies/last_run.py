@@ -238,6 +238,20 @@ def load_to_run(name_or_path: str, store: Store, overrides: Sequence[str] = ()) 
     raise StudyError(name_or_path, [StudyFault(message=message)])
 
 
+def describe_taken_name(study: Study, store: Store, when: str) -> str:
+    """Return a note if the store knows the study's name from another file, which still exists, else "".
+
+    `when` says from when on the name refers to this file.
+    """
+    record, path = store.records.load(study.name), study.document.path
+    if not record or not record.get("path") or path is None or record["text"] == study.document.text:
+        return ""
+    before = Path(record["path"])
+    if before.absolute() == path.absolute() or not before.exists():
+        return ""
+    return f"the name {study.name} belonged to {before}; {when} it refers to {path}"
+
+
 def describe_max_seeds(study: Study, store: Store) -> str:
     """Return a note if `max_seeds` has changed or has no effect, or if seeds were added by hand.
 

@@ -31,7 +31,7 @@ def check(study: LastRunStudy = None, *, results: ResultsOption = None, as_json:
     from ...reporting.outcomes import provenance
     from ...reporting.results import last_run_note
     from ..machine_settings import open_results
-    from ..missing_results import note_missing_results, note_stale_trials
+    from ..missing_results import note_missing_results, note_other_settings
 
     chosen = open_results(study, results)
     if not chosen.study.claims:
@@ -57,6 +57,6 @@ def check(study: LastRunStudy = None, *, results: ResultsOption = None, as_json:
         print_stdout(
             claims_to_terminal(found, footer, measured=measured, settings=settings, width=output_width())
         )
-        note_stale_trials(chosen)
+        note_other_settings(chosen, "claim", "check")
     if has_no_results or any(each.verdict is Verdict.REFUTED for each in found):
         raise typer.Exit(EXIT_REFUTED)

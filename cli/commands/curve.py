@@ -46,7 +46,7 @@ def render(
     nothing. Exits with 1 if the store has no results.
     """
     from ..machine_settings import open_results
-    from ..missing_results import note_stale_trials, require_results
+    from ..missing_results import note_other_settings, require_results
 
     chosen = open_results(study, results)
     curves = chosen.curves(curve)
@@ -61,7 +61,7 @@ def render(
             with waiting(f"drawing {path}"):
                 path.write_bytes(each.render(image_format))
             print_stdout(str(path))
-        note_stale_trials(chosen)
+        note_other_settings(chosen, "curve")
 
 
 def _output_files(

@@ -41,19 +41,22 @@ def plan(
     The command estimates times from stored trials, or from a few measured steps.
     """
     from ...reporting.results import StudyResults
-    from ...studies.last_run import load_to_run
+    from ...studies.last_run import describe_taken_name, load_to_run
     from ...studies.plan_text import format_plan
     from ...studies.planning.accelerators import time_on
     from ..machine_settings import load_settings
-    from ..missing_results import note_other_results, note_stale_trials, train_command
+    from ..missing_results import note_other_results, note_other_settings, note_stale_trials, train_command
 
     configured = load_settings({"results": results})
     store = configured.store
     with waiting(f"computing the costs of {study}"):
         opened = StudyResults(load_to_run(study, store, overrides or ()), store)
         planned = opened.plan(configured.machine, only=only or ())
+    if note := describe_taken_name(opened.study, store, "after a run"):
+        print_stderr(note)
     note_other_results(opened.study, store)
-    note_stale_trials(opened)
+    if not note_other_settings(opened, "table"):
+        note_stale_trials(opened)
     if as_json:
         print_page("study plan", planned)
     else:

@@ -59,7 +59,7 @@ def render(
     from ...reporting.tables.render import rich
     from ...reporting.tables.table import CellStatus, TableError, iter_records
     from ..machine_settings import load_settings
-    from ..missing_results import note_missing_results, note_stale_trials
+    from ..missing_results import note_missing_results, note_other_settings
 
     found = load_settings({"results": results, "format": table_format})
     chosen = None
@@ -89,4 +89,4 @@ def render(
     gaps = {CellStatus.MISSING, CellStatus.PARTIAL}
     statuses = {cell.status for each in tables for row in each.cells for cell in row}
     if chosen is not None and statuses & gaps:  # otherwise the store need not be read again
-        note_stale_trials(chosen)
+        note_other_settings(chosen, "table")

@@ -25,7 +25,7 @@ from ...reporting.claims.verdicts import OPEN, count_verdicts
 from ...reporting.results import StudyResults
 from ...reporting.tables.render import rich
 from ...storage import Store
-from ...studies.last_run import describe_max_seeds, load_to_run
+from ...studies.last_run import describe_max_seeds, describe_taken_name, load_to_run
 from ...studies.planning.plan import make_plan
 from ...studies.planning.reused_trials import describe_stale, keep_stale_trials
 from ...studies.planning.status import StudyStatus, stored_outcomes
@@ -364,5 +364,7 @@ def _print_notes(study: Study, store: Store) -> None:
     if store.place != DEFAULT_RESULTS and not store.root.exists():
         print_stderr(f"new store: {store.absolute_place}")
     note_other_results(study, store)
+    if note := describe_taken_name(study, store, "from now on"):
+        print_stderr(note)
     if note := describe_max_seeds(study, store):
         print_stderr("\n".join(labelled_lines("note", note, output_width())))

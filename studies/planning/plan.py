@@ -489,16 +489,17 @@ def model_costs(
         ]
         kinds = first_of_each_kind(group)
         settings = [trial.settings for trial in kinds]
+        costliest = max(settings, key=budget.excess)
         model = ModelCost(
             label=label(group[0]),
             at=" · ".join(level_name(group[0].levels[name]) for name in apart if name in group[0].levels),
-            recipe=settings[0].model.recipe,
+            recipe=costliest.model.recipe,
             trials=len(group),
             parameters=max(map(parameter_count, settings)),
             step_flops=max(map(step_flops, settings)),
             memory=max((steps[trial.id].total for trial in kinds if trial.id in steps), default=None),
             estimate=time.per(len(group)),
-            excess=next(filter(None, map(budget.describe_excess, settings)), ""),
+            excess=budget.describe_excess(costliest),
             size_match=max(matches, key=_distance, default=None),
         )
         models.append(model)

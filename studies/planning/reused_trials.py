@@ -144,6 +144,12 @@ def describe_changed_settings(then: Iterable[TrialSettings], study: Study) -> st
     )
 
 
+def with_other_seeds(trials: Iterable[TrialSettings], study: Study) -> list[TrialSettings]:
+    """Return those of other trials that differ from a trial of the study in the seed alone."""
+    own = {trial.id for trial in study.trials}
+    return [each for each in trials if any(trial_id(each.with_seed(seed)) in own for seed in study.seeds)]
+
+
 _DATA_KEYS: Final = {"task.corpus": "the data of [task]", "task.tokenizer": "the tokenizer of [task]"}
 """Settings with facts about the user's files, which count as a single value."""
 

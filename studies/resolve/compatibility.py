@@ -14,6 +14,7 @@ from ...grammar.vocabulary.spec import (
     SEQUENCE,
     VECTOR,
     CostContext,
+    Role,
     output_kind,
     pair_position_fault,
     spec_of,
@@ -89,6 +90,19 @@ def _coverage(settings: TrialSettings) -> Iterator[ValidationProblem]:
             ("task", "coverage_penalty"),
             f"{render(root)} has no attention weights to penalise: remove coverage_penalty, or give the "
             "decoder an attention",
+        )
+
+
+def _sizes(settings: TrialSettings) -> Iterator[ValidationProblem]:
+    task, root = settings.task, read_recipe(settings.model.recipe).root
+    if not isinstance(task, SentencePairSettings) or task.sizes == "all":
+        return
+    if not isinstance(root, BlockNode) or (spec := spec_of(root.name)).role is not Role.TRANSDUCER:
+        return
+    if not spec.depends_on_target_length:
+        yield ValidationProblem(
+            ("task", "sizes"),
+            f"{render(root)} does not use the output length, so sizes has no effect: remove sizes",
         )
 
 
@@ -343,6 +357,7 @@ _RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
     ((RECIPE_PATH,), _output),
     ((RECIPE_PATH, D_MODEL_PATH, ("task", "batching")), _causality),
     ((RECIPE_PATH, ("task", "coverage_penalty")), _coverage),
+    ((RECIPE_PATH, ("task", "sizes")), _sizes),
     ((("task",),), _data),
     ((("task",),), _separate_documents),
     ((("task",), ("train", "batch_size")), _enough_text),

@@ -16,7 +16,7 @@ from ...grammar.nodes import BlockNode, walk
 from ...grammar.vocabulary.spec import spec_of
 from ..catalog.metrics import MODEL_COSTS
 from ..schema.design import MAX_TRIALS
-from ..schema.factors import SEED
+from ..schema.factors import SEED, level_text
 from ..schema.limits import Limit, is_known_before
 from ..schema.settings import D_MODEL_PATH, RECIPE_PATH, Level, TrialSettings, read_recipe
 from ..text.document import Diagnostics
@@ -42,6 +42,11 @@ class StudyBudget:
     def allows(self, settings: TrialSettings) -> bool:
         """Return whether a trial's model is within all limits."""
         return not self.describe_excess(settings)
+
+    def excess(self, settings: TrialSettings) -> float:
+        """Return how far the model is beyond a limit, as a share of it. It is 0 without limits."""
+        costs = ((each, model_cost(each.name, settings)) for each in self.limits)
+        return max((each.excess(cost) / (abs(each.bound) or 1) for each, cost in costs), default=0.0)
 
     def describe_excess(self, settings: TrialSettings) -> str:
         """Describe how the model exceeds the limits: `parameters 4,488,548, not <= 2,000,000`.
@@ -119,8 +124,7 @@ def build_grid(diagnostics: Diagnostics, study: Study) -> TrialSource:
         cells += itertools.chain.from_iterable(zip(*allowed, strict=True))  # by seed
         over_budget += itertools.chain.from_iterable(zip(*refused, strict=True))
     if over_budget and not cells and not diagnostics.faults:
-        excess = study.budget.describe_excess(over_budget[0].settings)
-        diagnostics.report(("study", "limits"), f"every cell exceeds the limits; the first has {excess}")
+        _report_over_budget(diagnostics, study.budget, over_budget)
     return TrialSource(cells=tuple(cells), over_budget=tuple(over_budget), size_matches=size_matches)
 
 
@@ -148,6 +152,17 @@ def _resolve_cell(
     for each in study.expansions.values():
         settings = each.change(settings, levels)
     return Kind(settings), match, study.budget.allows(settings)
+
+
+def _report_over_budget(diagnostics: Diagnostics, budget: StudyBudget, trials: Sequence[Trial]) -> None:
+    """Report that the limits exclude every cell.
+
+    The message has the costs of the model that is nearest to them.
+    """
+    nearest = min(trials, key=lambda trial: budget.excess(trial.settings))
+    cell = ", ".join(f"{name}={level_text(level)}" for name, level in nearest.levels.items() if name != SEED)
+    what = f"every cell exceeds the limits; the nearest{f', {cell},' if cell else ''} has "
+    diagnostics.report(("study", "limits"), what + budget.describe_excess(nearest.settings))
 
 
 def check_layers(study: Study, trials: Sequence[Trial]) -> None:

@@ -19,6 +19,7 @@ from ...errors import nearest_hint
 from ..text.document import Diagnostics
 from ..text.strict_model import PartSettings, StrictModel, format_value, part_table
 from ..text.toml_positions import KeyPath
+from ..text.units import plural
 from .factors import (
     ABSENT,
     SEED,
@@ -534,6 +535,7 @@ class DesignReader:
         }
         design = self.kind(settings=header.design, **common)
         self.check_levels(BASELINE_PATH, baseline)
+        self._check_max_seeds()
         faults = list(design.faults())
         for path, message in faults:
             self.diagnostics.report(path, message)
@@ -627,6 +629,22 @@ class DesignReader:
         for name, level in named.items():
             if name in self.levels and (fault := self.levels[name].fault(level)):
                 self.diagnostics.report((*path, name), fault)
+
+    def _check_max_seeds(self) -> None:
+        """Report `max_seeds` if it has no effect.
+
+        It has none in a search, and none if [factors] has as many seeds already.
+        """
+        path, count = ("study", "max_seeds"), len(self.factors[SEED])
+        if self.header.max_seeds is None:
+            return
+        if self.diagnostics.has_search:
+            self.diagnostics.report(
+                path, "a search never adds seeds, because it has no claims: remove this key"
+            )
+        elif self.header.max_seeds <= count:
+            expected = f"expected more than the {plural(count, 'seed')} of [factors]"
+            self.diagnostics.report(path, f"{expected}, got {self.header.max_seeds}")
 
     def _check_search(self, listed: Collection[int]) -> None:
         given = self.header.model_fields_set

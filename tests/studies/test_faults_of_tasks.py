@@ -20,6 +20,12 @@ def test_a_penalty_on_coverage_needs_attention(golden):
     golden(told.splitlines()[-1])
 
 
+def test_sizes_are_estimated_only_for_models_that_use_them():
+    told = translation('"seq2seq(lstm, lstm)", "neural_gpu"', 'sizes = "estimated"')
+    assert told.count("remove sizes") == 1
+    assert "[task] sizes: seq2seq(lstm, lstm) " in told
+
+
 LANGUAGE = TEXT.replace("curriculum = { start = 5 }\n", "").replace(
     TEXT[TEXT.index("[task]") :].splitlines()[1], 'name = "language_model"\ncorpus = "paradise-lost"'
 )

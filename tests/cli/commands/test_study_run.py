@@ -330,3 +330,13 @@ def test_a_plan_says_that_a_study_s_data_have_changed_since_it_ran(run, tmp_path
     assert run("study", "run", str(path), "--local").exit_code == 0
     (tmp_path / files["train"]).write_text("\n".join(rows[:-1]))
     golden(run("study", "plan", str(path)).stderr)
+
+
+def test_a_plan_and_a_run_say_when_their_name_was_that_of_another_file(run, tiny, golden):
+    options = ("--local", "--max-trials", "1")
+    assert "the name tiny" not in run("study", "run", tiny, *options).stderr
+    changed = Path(tiny).read_text(encoding="utf-8").replace("A study of seconds", "Another study")
+    Path("other.toml").write_text(changed, encoding="utf-8")
+    assert not run("study", "plan", tiny).stderr
+    golden(run("study", "plan", "other.toml").stderr)
+    golden(run("study", "run", "other.toml", *options).stderr.splitlines()[0])

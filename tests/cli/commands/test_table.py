@@ -116,7 +116,7 @@ def test_a_study_that_lacked_its_tables_when_it_ran_names_the_command_for_its_fi
     golden(run("table", "render", "tiny").stderr)
 
 
-def test_an_incomplete_table_tells_of_trials_with_other_settings(run, tiny, golden):
+def test_an_incomplete_table_points_to_trials_with_other_settings(run, tiny, golden):
     text, shorter = Path(tiny).read_text(encoding="utf-8"), load_study(tiny, ["train.epochs=1"])
     claim = '[[claim]]\nname = "x"\nholds = "loss[task=not, mixer=sa] < 1"\n'
     curve = '[[curve]]\nname = "x"\nkind = "bar"\nx = "mixer"\nvalue = "loss"\nselect = { task = "not" }\n'
@@ -126,7 +126,7 @@ def test_an_incomplete_table_tells_of_trials_with_other_settings(run, tiny, gold
         store_outcome(trial, store)
     store.records.save("tiny", {"text": text, "overrides": ["train.epochs=1"], "path": tiny})
     for kind, verb in (("table", "render"), ("claim", "check"), ("curve", "render")):
-        assert "8 trials of other versions of tiny (train.epochs = 1, now 2)" in run(kind, verb, tiny).stderr
+        assert run(kind, verb, tiny).stderr.endswith(f" (train.epochs=1): activemem {kind} {verb} tiny\n")
     golden(run("study", "plan", tiny).stderr)
     assert run("table", "render", "tiny").stderr == ""  # nothing is missing
     store.records.save("tiny", {"text": text, "overrides": ["train.epochs=3"], "path": tiny})
@@ -146,6 +146,9 @@ def test_a_store_that_is_copied_without_overwriting_adds_the_trials_of_a_co_auth
     )  # 1 in some versions, for what is skipped
     assert "8 of 8 trials done" in run("study", "status", "tiny").stdout
     assert run("table", "render", "tiny").stderr == ""
+    Path(tiny).write_text(text.replace("seed = [0, 1]", "seed = [0]"), encoding="utf-8")
+    told = run("study", "status", tiny).stderr
+    assert "4 trials in the store would count if the study had their seeds: 1\n" in told
 
 
 def test_a_file_whose_data_are_missing_names_the_command_for_its_last_run(run, tmp_path, golden):

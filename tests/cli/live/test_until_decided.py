@@ -226,6 +226,7 @@ def test_a_path_is_judged_with_all_rounds_that_the_run_continued_with(run, tmp_p
     [
         ({"header": ""}, ()),
         ({"claim": ""}, ()),
+        ({"header": "max_seeds = 3\n"}, ()),
         ({}, ("--shard", "1/2")),
         ({}, ("--budget", "soon")),
     ],
