@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import sys
 import weakref
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -203,7 +204,7 @@ def _run_step(
         modes.enter_context(torch.device("meta"))
         modes.enter_context(function_mode)
         modes.enter_context(kernels_left_out())
-        with _MeasuringMode():  # the state exists before the step, so it is made before memory is counted
+        with _FlopCounter():  # the state exists before the step, so it is made before memory is counted
             state = _stream_state(model, batch, past)
         modes.enter_context(memory)
         modes.enter_context(_equal_groups_once(memory))
@@ -557,9 +558,9 @@ class _MeasuringMode(TorchDispatchMode):
         given: dict[str, Any] = kwargs or {}
         return self.measured(func, args, given, _call_once(func, args, given))
 
+    @abstractmethod
     def measured(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], found: Any) -> Any:  # noqa: ANN401 -- as above
         """Measure a call of an operator that has returned `found`, and return what the caller gets."""
-        return found
 
 
 class _FlopCounter(_MeasuringMode):

@@ -22,7 +22,7 @@ from .checksums import verify_checksum
 from .errors import DamagedError, ForeignError, StoreError, UnreadableError
 from .files import read_regular
 from .place import DATA_ENDING, Layout, all_names, data_files, entries, holds_one_attempt, is_compacted
-from .rows import MEASURED_LATER, SCHEMAS, TRIALS
+from .rows import MEASURED_LATER, SCHEMAS, TRIALS, check_stored_rows
 
 _log = logging.getLogger(__name__)
 
@@ -369,6 +369,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
                 contents[path] = data
         for batch in batches(contents):
             rows = scan("trials", [batch], self._columns).drop(RANK).collect()
+            check_stored_rows(self._quarantine.layout.root / "trials", rows)
             for row in rows.iter_rows(named=True):
                 self._add(row)
 

@@ -3,7 +3,8 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Annotated, Final, NamedTuple, TypeVar, get_type_hints
+from pathlib import Path
+from typing import Annotated, Final, NamedTuple, TypeVar, get_args, get_type_hints
 
 import polars as pl
 from pydantic import AwareDatetime, BeforeValidator, ConfigDict, Field, ValidationError
@@ -133,6 +134,31 @@ def _is_json_object(text: str) -> bool:
         return isinstance(json.loads(text), dict)
     except (ValueError, RecursionError):
         return False
+
+
+_REQUIRED: Final = frozenset(
+    name for name, kind in get_type_hints(TrialRow).items() if type(None) not in get_args(kind)
+)
+_PATTERNS: Final = {
+    "trial": "^[0-9a-f]{16}$",
+    "study": "^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$",
+    "factors": r"^\{.*\}$",
+}
+
+
+def check_stored_rows(folder: Path, rows: pl.DataFrame) -> None:
+    """Raise `StoreError` if a row lacks a value, or has a name or factors that activemem never writes.
+
+    The settings in a row are long; the code that reads them checks them.
+    """
+    for name in rows.columns:
+        if name in _REQUIRED:
+            fits = pl.col(name).str.contains(_PATTERNS[name]) if name in _PATTERNS else pl.lit(value=True)
+            for row in rows.filter(~(pl.col(name).is_not_null() & fits)).head(1).iter_rows(named=True):
+                raise StoreError(
+                    f"{folder}: the row of trial {row['trial']} has an unfit value of {name}, "
+                    f"{str(row[name])[:60]!r}; activemem did not write it: move its file away"
+                )
 
 
 @_raising_store_errors

@@ -40,6 +40,7 @@ from .rows import (
     MetricRow,
     TrialRow,
     WrittenOutputs,
+    check_stored_rows,
     has_trial,
     metric_frame,
     output_frame,
@@ -308,6 +309,7 @@ class Store:
         the times.
         """
         frame = read_latest(self._quarantine, columns)
+        check_stored_rows(self._layout.root / "trials", frame)
         if probes:
             frame = with_probes(self._quarantine, frame, probes)
         return with_adopters(self._quarantine, frame)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import tomllib
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -52,12 +53,12 @@ class SourceFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dataset:
-    """A dataset that a study can name, or files of the user: rows, or a tokenizer.
+class Dataset(ABC):
+    """Base class of the datasets that a study can name.
 
-    Subclasses are texts, sentence pairs and treebanks. `folder` is the dataset's folder inside the data
-    folder, unless the dataset is `installed` with this package. `own` is true if a study file names its
-    files. `manual_instructions` says where to get files that cannot be downloaded.
+    They are texts, sentence pairs and treebanks. `folder` is the dataset's folder inside the data folder,
+    unless the dataset is `installed` with this package. `own` is true if a study file names its files.
+    `manual_instructions` says where to get files that cannot be downloaded.
     """
 
     KIND: ClassVar[str] = "corpus"
@@ -73,11 +74,18 @@ class Dataset:
     source: str
 
     @property
+    @abstractmethod
     def sources(self) -> tuple[SourceFile, ...]:
-        """The files from which the dataset is read, each once.
+        """The files from which the dataset is read, each once."""
 
-        There are none if the study file names them, or if they are found by their numbers.
-        """
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnDataset(Dataset):
+    """The user's rows, or the files of the user's tokenizer."""
+
+    @property
+    def sources(self) -> tuple[SourceFile, ...]:
+        """No files, because the study file names them."""
         return ()
 
 
@@ -189,6 +197,11 @@ class Treebank(Dataset):
     sentences: Mapping[str, int]
     digest: str | None = None
     tree_vocab_size: int = 128
+
+    @property
+    def sources(self) -> tuple[SourceFile, ...]:
+        """No files, because those of a treebank are found by their numbers."""
+        return ()
 
     def split_of(self, file: int) -> str | None:
         """Return the split of the file with this number; None if the file belongs to no split."""

@@ -169,8 +169,13 @@ def claim_scope(design: Design, metrics: Mapping[str, Metric]) -> Scope:
 
 
 def _different_targets(comparison: Comparison) -> str:
-    targets = sorted({str(each) for each in _targets(comparison.left) | _targets(comparison.right)})
-    return f"expected the same target on all sides, got {' and '.join(targets)}" if targets[1:] else ""
+    targets = sorted(_targets(comparison.left) | _targets(comparison.right), key=repr)
+    by_currency = {f"{each.currency}_to": each for each in targets}
+    if len(by_currency) > 1:
+        return f"expected one kind of cost on all sides, got {' and '.join(by_currency)}"
+    if len(targets) > 1:
+        return f"expected the same target on all sides, got {' and '.join(map(str, targets))}"
+    return ""
 
 
 def _targets(number: Number) -> frozenset[Target]:

@@ -159,7 +159,7 @@ def _target_fault(name: str, trials: Sequence[TrialSettings]) -> str:
         directed = [each for each in known if METRICS[each].higher_is_better is not None]
         late = f"{target.metric} is not measured after each epoch"
         message = unknown_metric(target.metric) if metric is None else late
-        return f"{message}; expected a metric that is: {', '.join(directed)}"
+        return f"{message}; expected a metric measured after each epoch: {', '.join(directed)}"
     if metric.higher_is_better is None:
         return f"expected a metric for which higher or lower is better, got {target.metric}"
     if metric.higher_is_better is target.at_most:

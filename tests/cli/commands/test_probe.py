@@ -166,7 +166,7 @@ def test_tables_figures_and_claims_show_what_was_measured(run, golden):
     table = run("table", "render", "memories.toml", "--format", "csv").stdout
     cells = {row["column"]: row for row in csv.DictReader(table.splitlines()) if row["row"] == NAIVE}
     for name in ("theta[luong]", "memory_change", "gamma[4]"):
-        assert float(cells[name]["mean"]) == pytest.approx(naive[name])
+        assert float(cells[name]["value"]) == pytest.approx(naive[name])
     curves = json.loads(run("curve", "render", "memories.toml", "--json").stdout)["curves"]
     changes, decay, gates, attention, thetas = (each["panels"] for each in curves)
     boxes = changes[0]["content"]["boxes"]
@@ -216,7 +216,7 @@ def test_models_that_translate_are_tuned_and_tables_wait_for_it(run, monkeypatch
     again = run("probe", "run", "numbers.toml", "--sequences", "20").stderr
     assert again.splitlines()[-1] == "numbers: 0 of 1 trial tuned · 1 stored before"
     table = run("table", "render", "numbers.toml", "--format", "csv").stdout
-    shown = {row["column"]: float(row["mean"]) for row in csv.DictReader(table.splitlines())}
+    shown = {row["column"]: float(row["value"]) for row in csv.DictReader(table.splitlines())}
     assert shown == pytest.approx({name: values[name] for name in shown})
 
 
