@@ -30,6 +30,8 @@ SYNONYMS: Mapping[str, str] = {
         "direction": ("mode", "goal"),
         "metric": ("objective", "target_metric"),
         "title": ("question", "description"),
+        "cpus": ("cpu", "num_cpus", "num_workers"),
+        "gpus": ("gpu", "num_gpus", "devices"),
         "seed": ("design_seed",),
         # earlier names of keys and tables
         "curve": ("figure",),
@@ -74,7 +76,7 @@ _FIXED = {
     **dict.fromkeys(("multivariate", "group"), "tpe chooses all dimensions jointly"),
     "noise_vocab": "mad has 16 symbols of noise",
 }
-_DEVICE = "this belongs to the machine, not to a study: see activemem config show"
+_MACHINE = "this is a setting of the machine, in activemem.toml, not of a study: see activemem config show"
 
 ELSEWHERE: Mapping[str, str] = {
     **dict.fromkeys(("layers", "num_layers", "n_layers", "n_layer", "depth", "blocks"), _LAYERS),
@@ -94,7 +96,8 @@ ELSEWHERE: Mapping[str, str] = {
     "max_parameters": 'write limits = { parameters = "<= 1e6" }',
     **dict.fromkeys(("max_step_flops", "max_flops"), 'write limits = { step_flops = "<= 1e9" }'),
     **dict.fromkeys(("significance", "smallest_difference"), _CLAIMS),
-    **dict.fromkeys(("device", "devices", "gpu", "gpus", "cpus", "num_workers"), _DEVICE),
+    **dict.fromkeys(("device", "devices", "gpu", "gpus", "cpu", "cpus", "num_workers"), _MACHINE),
+    **dict.fromkeys(("checkpoint_every", "time_limit_s", "activation_checkpointing", "pack"), _MACHINE),
 }
 """For each name that has no key, a sentence on where to set it."""
 

@@ -40,6 +40,8 @@ def test_a_key_by_the_name_of_another_program_leads_to_ours(golden):
         "study.max_parameters=1e6",
         'search={ trials = 9, metric = "loss", limits = { parameters = "< 1e6" } }',
         "train.stop={ change = 1e-3, epochs = 2 }",
+        "study.checkpoint_every=5",
+        "train.gpu=1",
         "study.significance=star",
         "figure=3",
         'task={ name = "modular_arithmetic", brackets = true }',
