@@ -89,9 +89,9 @@ def test_a_claim_has_a_row_for_each_study_beside_the_print(run):
     _, begin, text = shown.partition("  its translations are better\n")
     assert begin
     rows = " ".join(text.split("\n\n")[0].split())
-    assert rows.startswith("(section 3, Table 1: BLEU 29.6 against 26.4) translation not run, printed +3.2,")
+    assert rows.startswith("(section 3, Table 1: BLEU 29.6 against 26.4) translation: not run, printed +3.2,")
     assert re.search(
-        r" of \d+ trials missing translation-small \(small\) refuted at small size, "
+        r" of \d+ trials missing translation-small \(small\): refuted at small size, "
         r"−[\d.]+ \[−[\d.]+, −[\d.]+\], printed \+3\.2, n = 2$",
         rows,
     )
