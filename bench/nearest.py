@@ -33,10 +33,11 @@ class StoredRecipes(Store):
     def __init__(self, texts: list[str]) -> None:
         super().__init__("nowhere")
         now, lists = datetime(2026, 1, 1, tzinfo=UTC), {"metrics": [{"name": "accuracy", "value": 0.5}]}
-        texts_of = {"factors": "{}", "settings": json.dumps({"model": {"d_model": 8}}), "status": "done"}
+        texts_of = {"factors": "{}", "status": "done"}
         rows = [
             {**texts_of, **lists, "trial": f"{number:016x}", "study": "s", "task": "t", "recipe": text}
             | {"parameters": 1, "started": now, "finished": now}
+            | {"settings": json.dumps({"model": {"recipe": text, "d_model": 8}})}
             for number, text in enumerate(texts)
         ]
         self._frame = pl.DataFrame(rows, schema=TRIALS)
