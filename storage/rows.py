@@ -151,14 +151,15 @@ def check_stored_rows(folder: Path, rows: pl.DataFrame) -> None:
 
     The settings in a row are long; the code that reads them checks them.
     """
-    for name in rows.columns:
-        if name in _REQUIRED:
-            fits = pl.col(name).str.contains(_PATTERNS[name]) if name in _PATTERNS else pl.lit(value=True)
-            for row in rows.filter(~(pl.col(name).is_not_null() & fits)).head(1).iter_rows(named=True):
-                raise StoreError(
-                    f"{folder}: the row of trial {row['trial']} has an unfit value of {name}, "
-                    f"{str(row[name])[:60]!r}; activemem did not write it: move its file away"
-                )
+    for name in _REQUIRED.intersection(rows.columns):
+        fits = pl.col(name).str.contains(_PATTERNS[name]) if name in _PATTERNS else pl.col(name).is_not_null()
+        unfit = rows.filter(~fits.fill_null(value=False))
+        if len(unfit):
+            row = unfit.row(0, named=True)
+            raise StoreError(
+                f"{folder}: the row of trial {row['trial']} has an unfit value of {name}, "
+                f"{str(row[name])[:60]!r}; activemem did not write it: move its file away"
+            )
 
 
 @_raising_store_errors

@@ -14,6 +14,7 @@ from ..output import EXIT_FAILED, output_width, print_stderr, print_stdout, wait
 
 if TYPE_CHECKING:
     from ...reporting.manuscript.paper_file import Manuscript
+    from ...storage import Store
 
 app = typer.Typer(help="Compare results with a paper, or write your own paper.", no_args_is_help=True)
 
@@ -58,6 +59,19 @@ def show(
         print_stdout("\n".join(sheet_to_markdown(each, tables=tables) for each in sheets))
     else:
         print_stdout("\n".join(format_sheet(each, output_width(), tables=tables) for each in sheets))
+    if not any(study.done for each in sheets for study in each.studies):
+        _note_committed_results(store, paper or "a paper")
+
+
+def _note_committed_results(store: Store, paper: str) -> None:
+    """Print a note that a clone has committed results of papers, if `store` is another one."""
+    from ...studies.study import SHIPPED_RESULTS
+
+    if SHIPPED_RESULTS.is_dir() and store.absolute_place != str(SHIPPED_RESULTS):
+        here = Path.cwd()
+        path = SHIPPED_RESULTS.relative_to(here) if SHIPPED_RESULTS.is_relative_to(here) else SHIPPED_RESULTS
+        where = f"no trial of {paper} has ended in {store.absolute_place}"
+        print_stderr(f"{where}; for the results that come with the clone, add --results {path}")
 
 
 @app.command()

@@ -247,7 +247,7 @@ def run_until_decided(
         left = None if budget_s is None else max(0.0, budget_s - spent)
         found = results.next_seeds(seconds=left)
         if found is None or left == 0.0:
-            _print_decisions(results, added, spent)
+            _print_decisions(results, added, spent, left)
             return summary
         print_stderr(_announcement(found))
         opened = results.open_trials()
@@ -306,8 +306,8 @@ def _announcement(found: NextSeeds) -> str:
     return f"{name}: {adds}; {of} expected to be decided at {found.seeds_at_decision}"
 
 
-def _print_decisions(results: StudyResults, added: int, spent: float) -> None:
-    """Print how many claims and differences are decided, and what may limit the seeds of the others."""
+def _print_decisions(results: StudyResults, added: int, spent: float, left_s: float | None) -> None:
+    """Print how many claims and differences are decided. For undecided ones, print why no seeds are added."""
     claims, (decided, every) = results.check_claims(), results.decided_differences()
     parts = [f"claims {count_verdicts(claims)}"] if claims else []
     if any(table.asks_for_seeds for table in results.study.tables):
@@ -315,9 +315,16 @@ def _print_decisions(results: StudyResults, added: int, spent: float) -> None:
     training = f", which trained for {format_duration(spent)}" if added else ""
     parts.append(f"this run added {plural(added, 'trial')}{training}")
     print_stderr(f"{results.study.name}: {'; '.join(parts)}")
-    if decided < every or any(each.verdict in OPEN for each in claims):
-        limits = "the budget, max_seeds, or a chance of less than 1 % to decide more"
-        print_stderr(f"{results.study.name}: no seeds are added, because of {limits}")
+    if decided == every and not any(each.verdict in OPEN for each in claims):
+        return
+    if left_s == 0.0:
+        why = "the budget is spent"
+    elif left_s is not None and results.next_seeds() is not None:
+        why = "the trainings that might decide more take longer than the budget"
+    else:
+        most = results.study.header.max_seeds
+        why = f"with up to max_seeds = {most} seeds, the chance to decide more is below 1 %"
+    print_stderr(f"{results.study.name}: no seeds are added: {why}")
 
 
 def run_from_options(options: RunOptions) -> Summary | None:

@@ -41,6 +41,14 @@ def test_the_command_prints_the_sheet(run, monkeypatch):
     assert run("paper", "show").exit_code == 2
 
 
+@pytest.mark.usefixtures("_sheets_are_kept")
+def test_without_results_the_sheet_ends_with_the_option_for_the_committed_ones(run):
+    (told,) = run("paper", "show", PAPER, "--no-tables").stderr.splitlines()
+    assert re.match(f"no trial of {PAPER} .* {Path.cwd() / 'results'}; ", told)
+    assert told.endswith(f", add --results {COMMITTED}")
+    assert not run("paper", "show", PAPER, "--results", str(COMMITTED), "--no-tables").stderr
+
+
 @pytest.mark.heavy  # counts the costs of many models
 def test_numbers_with_fewer_seeds_than_planned_are_counted(run, monkeypatch):
     trials = [each for each in load_study("algorithmic").trials if each.settings.task.name == "reverse"]

@@ -169,7 +169,7 @@ def test_a_run_that_adds_nothing_says_why(run, study):
     losses = [each["value"] for row in ends for each in row if each["name"] == "loss"]
     options = ("--local", "--until-decided", "--budget", "0s")
     path = study(f"> {mean(losses) - 1.2 * stdev(losses)}")  # undecided
-    assert "no seeds are added" in run("study", "run", path, *options).stderr
+    assert "budget is spent" in run("study", "run", path, *options).stderr
     path = study(f"> {mean(losses) - 100 * stdev(losses)}")  # confirmed
     assert "no seeds" not in run("study", "run", path, *options).stderr
 
