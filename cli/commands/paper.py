@@ -14,7 +14,6 @@ from ..output import EXIT_FAILED, output_width, print_stderr, print_stdout, wait
 
 if TYPE_CHECKING:
     from ...reporting.manuscript.paper_file import Manuscript
-    from ...storage import Store
 
 app = typer.Typer(help="Compare results with a paper, or write your own paper.", no_args_is_help=True)
 
@@ -46,6 +45,8 @@ def show(
     Verdicts for models of the paper's size and for smaller models are listed separately.
     """
     from ...reporting.paper import paper_sheet, papers
+    from ...studies.last_run import other_results
+    from ...studies.study import shipped_studies
     from ..machine_settings import load_settings
     from ..views.paper import format_sheet, sheet_to_markdown
 
@@ -60,18 +61,8 @@ def show(
     else:
         print_stdout("\n".join(format_sheet(each, output_width(), tables=tables) for each in sheets))
     if not any(study.done for each in sheets for study in each.studies):
-        _note_committed_results(store, paper or "a paper")
-
-
-def _note_committed_results(store: Store, paper: str) -> None:
-    """Print a note that a clone has committed results of papers, if `store` is another one."""
-    from ...studies.study import SHIPPED_RESULTS
-
-    if SHIPPED_RESULTS.is_dir() and store.absolute_place != str(SHIPPED_RESULTS):
-        here = Path.cwd()
-        path = SHIPPED_RESULTS.relative_to(here) if SHIPPED_RESULTS.is_relative_to(here) else SHIPPED_RESULTS
-        where = f"no trial of {paper} has ended in {store.absolute_place}"
-        print_stderr(f"{where}; for the results that come with the clone, add --results {path}")
+        committed = other_results(store, file=next(iter(shipped_studies().values())))
+        print_stderr(f"no trial of {paper or 'a paper'} has ended in {store.absolute_place}{committed}")
 
 
 @app.command()

@@ -44,8 +44,10 @@ def test_the_command_prints_the_sheet(run, monkeypatch):
 @pytest.mark.usefixtures("_sheets_are_kept")
 def test_without_results_the_sheet_ends_with_the_option_for_the_committed_ones(run):
     (told,) = run("paper", "show", PAPER, "--no-tables").stderr.splitlines()
-    assert re.match(f"no trial of {PAPER} .* {Path.cwd() / 'results'}; ", told)
-    assert told.endswith(f", add --results {COMMITTED}")
+    assert told == (
+        f"no trial of {PAPER} has ended in {Path.cwd() / 'results'}, "
+        f"but there are results in {COMMITTED}: --results {COMMITTED}"
+    )
     assert not run("paper", "show", PAPER, "--results", str(COMMITTED), "--no-tables").stderr
 
 
