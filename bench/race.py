@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from activemem.engine.run.search.search import SeedRace
 from activemem.storage import Store
+from activemem.storage.rows import row_values
 from activemem.studies.catalog.metrics import METRICS
-from activemem.studies.planning.final_values import row_value
 from activemem.studies.study import load_study
 
 POINTS, SEEDS, SPREADS = (20, 100), (3, 5), (1.0, 3.0, 10.0)
@@ -90,7 +90,7 @@ def stored_losses() -> Iterator[tuple[str, str, NDArray[np.float64]]]:
             cells: dict[str, dict[int, float]] = {}
             for row in of_task.iter_rows(named=True):
                 levels = {key: level for key, level in json.loads(row["factors"]).items() if key != "seed"}
-                cells.setdefault(json.dumps(levels), {})[row["seed"]] = sign * row_value(row, metric)
+                cells.setdefault(json.dumps(levels), {})[row["seed"]] = sign * row_values(row)[metric]
             most = max(len(losses) for losses in cells.values())
             whole = [
                 [losses[seed] for seed in sorted(losses)] for losses in cells.values() if len(losses) == most

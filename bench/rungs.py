@@ -46,7 +46,7 @@ from activemem.engine.run.search.samplers.search_observations import distributio
 from activemem.engine.run.search.search import next_promoted
 from activemem.engine.run.search.stored_points import PointEnd
 from activemem.storage import Store
-from activemem.studies.planning.final_values import row_value
+from activemem.storage.rows import row_values
 from activemem.studies.study import Study, load_study
 
 TABLE = Path(__file__).with_name("rungs.parquet")
@@ -180,7 +180,7 @@ def make(results: str) -> None:
     found: list[dict[str, float]] = []
     for steps in STEPS[:-1]:
         own = rows.filter(study=f"rung-{steps}").iter_rows(named=True)
-        found.append({row["recipe"]: row_value(row, METRIC) for row in own})
+        found.append({row["recipe"]: row_values(row)[METRIC] for row in own})
     points = sorted(set(whole).intersection(*found))
     data = {str(steps): [each[point] for point in points] for steps, each in zip(STEPS, found, strict=False)}
     last = {str(STEPS[-1]): [whole[point][1] for point in points]}

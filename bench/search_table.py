@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from activemem.storage import Store
-from activemem.studies.planning.final_values import row_values
+from activemem.storage.rows import row_values
 from activemem.studies.schema.search import enumerate_points
 from activemem.studies.study import load_study
 

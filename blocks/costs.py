@@ -32,7 +32,7 @@ from ..grammar.model_config import ModelConfig, configure
 from ..grammar.nodes import BlockNode, Node
 from ..grammar.positions import RandomisedPairs
 from ..grammar.recipe import Recipe, parse
-from ..grammar.vocabulary.spec import CostContext, Role, Spec, spec_of
+from ..grammar.vocabulary.spec import CostContext, Role, Spec, block_code, spec_of
 from ..plugins import forget_at_unload, plugin_errors
 from .core.block import BLOCKS, Block, BuildError, Context, StreamChunk, StreamState, build_block
 from .core.operations import avoid_compiler_import, kernels_left_out
@@ -42,7 +42,6 @@ from .layers.recurrent import LSTM, Recurrent
 from .layers.vector_states.scans import SelectiveRead
 from .layers.window_attention import WindowedBlock
 from .models.model import Model, TransductionModel, build_on_meta
-from .plugin_checks import check_plugin_block
 from .transducers.seq2seq import RecurrentDecoder, Seq2Seq
 
 avoid_compiler_import()
@@ -90,7 +89,10 @@ def measure_block(node: BlockNode, config: ModelConfig, *, length: int, past: in
     measure = partial(_block_flops, spec, block, past=past, width=config.settings.d_model)
     lengths = _SHORT_LENGTHS if _loops(block) else ()
     found = _count_parameters(block, context) | _at_length(measure, length, lengths)
-    check_plugin_block(node, causal=config.interface.causal, width=config.settings.d_model)
+    if block_code(node.name) is not None:
+        from .plugin_checks import check_plugin_block  # noqa: PLC0415 -- only a plug-in's block needs it
+
+        check_plugin_block(node, causal=config.interface.causal, width=config.settings.d_model)
     return found
 
 

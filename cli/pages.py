@@ -32,7 +32,7 @@ from ..storage.store_upkeep import Finding, Forgotten, StoreCheck
 from ..storage.trial_files import CheckpointNote
 from ..studies.planning.memory_estimates import StepMemory
 from ..studies.planning.plan import Plan, PlannedTrial
-from ..studies.planning.reused_trials import ShorterTrial
+from ..studies.planning.trials_to_run import ShorterTrial
 from ..studies.schema.design import Design, PlannedRung
 from ..studies.schema.factors import SEED
 from ..studies.schema.settings import Level

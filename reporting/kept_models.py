@@ -11,9 +11,8 @@ import polars as pl
 
 from ..errors import ActivememError, nearest_hint
 from ..storage import Store
-from ..storage.rows import KEY_COLUMNS
+from ..storage.rows import KEY_COLUMNS, row_values
 from ..studies.catalog.metrics import find_metric
-from ..studies.planning.final_values import row_values
 from ..studies.planning.status import stored_outcomes, study_outcomes
 from ..studies.schema.settings import Level
 from ..studies.study import Study

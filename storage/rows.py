@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Final, NamedTuple, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, Final, NamedTuple, TypeVar, get_args, get_type_hints
 
 import polars as pl
 from pydantic import AwareDatetime, BeforeValidator, ConfigDict, Field, ValidationError
@@ -234,6 +234,11 @@ def has_trial(trials: Iterable[str]) -> pl.Expr:
     It is faster than with a plain list.
     """
     return pl.col("trial").is_in(pl.Series(list(trials), dtype=pl.String).implode())
+
+
+def row_values(row: Mapping[str, Any]) -> dict[str, float]:
+    """Return the final metrics in one row of the store, by name."""
+    return {each["name"]: each["value"] for each in row["metrics"] or ()}
 
 
 def trial_frame(*rows: TrialRow) -> pl.DataFrame:

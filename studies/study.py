@@ -22,8 +22,9 @@ from .presentation.kinds import (
     read_curves,
     read_tables,
 )
+from .resolve.compatibility import StudyBudget
 from .resolve.draft import Draft, check_holes, check_levels, check_recipes, read_fragments
-from .resolve.grid import StudyBudget, TrialSource, build_grid
+from .resolve.grid import TrialSource, build_grid
 from .resolve.template import TRIAL_TABLES, Template
 from .resolve.trial import Trial
 from .schema.design import (

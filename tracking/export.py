@@ -9,8 +9,7 @@ from typing import Any
 from ..errors import ActivememError
 from ..reporting.results import StudyResults
 from ..storage import Store
-from ..storage.rows import has_trial
-from ..studies.planning.final_values import row_values
+from ..storage.rows import has_trial, row_values
 from ..studies.planning.status import outcome_trials, stored_outcomes, study_outcomes
 from ..studies.resolve.trial import Trial
 from ..studies.study import Study

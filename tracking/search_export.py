@@ -22,7 +22,7 @@ from ..engine.run.search.ask_tell import frozen_trial, quiet_optuna
 from ..engine.run.search.stored_points import SearchPoint, StoredPoints, mean_course
 from ..storage import Store
 from ..storage.place import is_address
-from ..studies.planning.final_values import row_values
+from ..storage.rows import row_values
 from ..studies.planning.status import stored_outcomes, study_outcomes
 from ..studies.schema.factors import first_line
 from ..studies.study import Study

@@ -14,7 +14,7 @@ from ...reporting.results import StudyResults
 from ...reporting.serve.progress import ProgressNow, study_progress
 from ...reporting.serve.store_reader import StoreReader, StudyNow
 from ...storage import Store
-from ...studies.planning.final_values import row_values
+from ...storage.rows import row_values
 from ...studies.planning.status import count_reasons, outcome_trials, stored_outcomes, study_outcomes
 from ...studies.study import Study
 from ...studies.text.errors import StudyError

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...errors import ActivememError
 from ...storage import MetricRow, Store, TrialRow
-from ...studies.planning.final_values import row_values
+from ...storage.rows import row_values
 from ...studies.planning.status import study_outcomes
 from ...studies.resolve.trial import Trial, settings_from_json, trial_id
 from ...studies.schema.settings import TrialSettings

@@ -19,10 +19,9 @@ from ...errors import argument_fault, check_arguments, number_fault, texts_fault
 from ...storage import Store, open_store, store_fault
 from ...studies.catalog.own_corpora import FOLDER
 from ...studies.last_run import claim_ages, seeds_before
-from ...studies.planning.reused_trials import ShorterTrials
 from ...studies.planning.status import study_outcomes
 from ...studies.planning.time_estimates import TimeEstimator
-from ...studies.planning.trials_to_run import start_turns, trials_to_run
+from ...studies.planning.trials_to_run import ShorterTrials, start_turns, trials_to_run
 from ...studies.resolve.grid import check_layers
 from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import TrialSettings

@@ -28,8 +28,7 @@ from ray.tune.search import Searcher
 
 from ...plugins import loaded_files
 from ...storage import Store
-from ...storage.rows import KEY_COLUMNS, has_trial
-from ...studies.planning.final_values import row_values
+from ...storage.rows import KEY_COLUMNS, has_trial, row_values
 from ...studies.schema.settings import TrialSettings
 from ..core.events import ClaimedElsewhere, ClusterNode, Ended, Event, Listener
 from ..core.process import StartAborted, Stop, stopped_by_signals

@@ -22,7 +22,7 @@ from ...storage.errors import DamagedError, UnreadableError
 from ...storage.files import open_regular, replacing
 from ...storage.place import FolderPlace, Place
 from ...storage.trial_files import STARTS_FILE
-from ...studies.planning.reused_trials import ShorterTrial
+from ...studies.planning.trials_to_run import ShorterTrial
 from .failures import CrashCounts
 from .outcome import Totals, last_epoch_metrics
 

@@ -20,7 +20,7 @@ import torch
 
 from ... import __version__
 from ...storage import MetricRow, Store, TrialRow
-from ...studies.planning.reused_trials import ShorterTrial
+from ...studies.planning.trials_to_run import ShorterTrial
 from ...studies.resolve.trial import Trial, settings_to_json, shown
 from ...studies.schema.settings import TrialSettings, read_recipe
 from ..core.models import ModelFile, write_model_file

@@ -21,8 +21,9 @@ from ...errors import ActivememError, argument_fault, check_arguments, nearest_h
 from ...grammar import Expression, Recipe, RecipeError, parse
 from ...grammar.difference import DistanceTree, describe_difference
 from ...storage import Store, open_store, store_fault
+from ...storage.rows import row_values
 from ...studies.catalog.metrics import METRICS, METRICS_AND_COSTS, find_metric, metric_family
-from ...studies.planning.final_values import final_value, metric_names, row_values
+from ...studies.planning.final_values import final_value, metric_names
 from ...studies.resolve.trial import model_from_json
 from ...studies.schema.factors import SEED
 from ...studies.schema.settings import Level

@@ -10,8 +10,8 @@ from typing import Any
 
 import polars as pl
 
+from ...storage.rows import row_values
 from ...studies.catalog.metrics import METRICS
-from ...studies.planning.final_values import row_values
 from ...studies.presentation.metric_words import with_true_title
 from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import ABSENT, SEED, level_name, level_text, short_level_names, value_name

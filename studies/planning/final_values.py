@@ -18,7 +18,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
-from typing import Any
 
 import polars as pl
 
@@ -26,7 +25,7 @@ from ...grammar import nodes
 from ...grammar.seq2seq import is_recurrent
 from ...grammar.vocabulary.spec import Settings as Arguments
 from ...grammar.vocabulary.spec import spec_of
-from ...storage.rows import has_trial
+from ...storage.rows import has_trial, row_values
 from ..catalog.metrics import (
     COSTS,
     METRICS,
@@ -278,18 +277,6 @@ def final_value(metric: str) -> pl.Expr:
         return pl.col(metric).cast(pl.Float64)
     named = pl.element().filter(pl.element().struct.field("name") == metric)
     return pl.col("metrics").list.eval(named.struct.field("value")).list.last()
-
-
-def row_value(row: Mapping[str, Any], metric: str) -> float:
-    """Return the final value of a metric or cost in one row of the store, or NaN."""
-    if metric in COSTS:
-        return math.nan if row[metric] is None else float(row[metric])
-    return row_values(row).get(metric, math.nan)
-
-
-def row_values(row: Mapping[str, Any]) -> dict[str, float]:
-    """Return the final metrics in one row of the store, by name."""
-    return {each["name"]: each["value"] for each in row["metrics"] or ()}
 
 
 def metric_names(outcomes: pl.DataFrame) -> set[str]:

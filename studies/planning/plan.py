@@ -42,7 +42,7 @@ from ..study import Study
 from ..text.units import plural
 from .data_facts import DataFacts, Locate, find_data_facts
 from .memory_estimates import StepMemory, step_memory
-from .reused_trials import ShorterTrial, ShorterTrials, StaleTrial, find_stale_trials
+from .reused_trials import StaleTrial, find_stale_trials
 from .status import (
     left_when_spent,
     outcomes_elsewhere,
@@ -52,7 +52,7 @@ from .status import (
     timed_devices,
 )
 from .time_estimates import MeasureSteps, TimeEstimate, TimeEstimator, total_time
-from .trials_to_run import trials_missing_weights, trials_to_run
+from .trials_to_run import ShorterTrial, ShorterTrials, trials_missing_weights, trials_to_run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Stored trials that a study can reuse in place of its own, and why it cannot reuse others.
 
-They are from older plug-in source, have fewer epochs, or belong to another study. A trial of another study
+They are from older plug-in source, or belong to another study. A trial of another study
 fits a search if a point of its space has the trial's settings. The values of most dimensions are read from
 the trial's recipe. The values of dimensions that fill a whole setting are read from that setting. The
 search's own trial with these values must then have the same id.
@@ -25,7 +25,6 @@ from ...grammar.space import find_derivation
 from ...plugins import has_plugins
 from ...storage import Store, StoreError, open_store, store_fault
 from ...storage.rows import KEY_COLUMNS, has_trial
-from ..catalog.optimisers import rates_depend_on_length
 from ..resolve.template import HOLE_PATTERN
 from ..resolve.trial import (
     Trial,
@@ -187,66 +186,6 @@ def _stale(rows: pl.DataFrame) -> Iterator[StaleTrial]:
             except ValueError:  # the settings have keys that no longer exist
                 continue
             yield StaleTrial(stored=trial, now=now, changes=changes)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShorterTrial:
-    """A finished trial from which a longer one can continue.
-
-    The two differ only in the number of epochs. `epochs` is the number of epochs that the longer trial can
-    skip.
-    """
-
-    trial: str
-    epochs: int
-
-
-class ShorterTrials:
-    """Finished trials that longer trials can continue.
-
-    Their final state is in a store. They are looked up by their settings without the number of epochs.
-    """
-
-    def __init__(self, store: Store) -> None:
-        self._found: dict[str, list[ShorterTrial]] = {}
-        kept = store.files.trials_with_final_checkpoint()
-        if not kept:
-            return
-        columns = (*KEY_COLUMNS, "status", "settings")
-        rows = store.trials(columns=columns).filter(pl.col("trial").is_in(list(kept)), status="done")
-        for trial, text in rows.select("trial", "settings").iter_rows():
-            try:
-                settings = settings_from_json(text)
-            except ValueError:  # the trial needs a plug-in or a corpus that is no longer known
-                continue
-            if trial_id(settings) == trial:  # otherwise RESULTS_VERSION has been raised since
-                shorter = ShorterTrial(trial=trial, epochs=settings.train.epochs)
-                self._found.setdefault(_without_epochs(settings), []).append(shorter)
-
-    def add(self, trial: Trial) -> None:
-        """Add a newly finished trial whose final state is kept."""
-        shorter = ShorterTrial(trial=trial.id, epochs=trial.settings.train.epochs)
-        self._found.setdefault(_without_epochs(trial.settings), []).append(shorter)
-
-    def find(self, trial: Trial) -> ShorterTrial | None:
-        """Return the longest finished trial that `trial` can continue, or None.
-
-        A resumed trial's result equals, bit for bit, the result of a trial that begins at the start.
-        """
-        train = trial.common.train
-        if not self._found or train.seconds is not None:  # an epoch of a shorter time has fewer steps
-            return None
-        fitting = [
-            each
-            for each in self._found.get(_without_epochs(trial.settings), ())
-            if each.epochs < train.epochs
-            and not rates_depend_on_length(train.schedule, each.epochs * train.steps_per_epoch)
-        ]
-        return max(fitting, key=lambda each: each.epochs, default=None)
-
-
-def _without_epochs(settings: TrialSettings) -> str:
-    return trial_id(settings.model_copy(update={"train": settings.train.model_copy(update={"epochs": 1})}))
 
 
 class FittingTrials:

@@ -1,4 +1,4 @@
-"""Selection of the trials that a run trains.
+"""Selection of the trials that a run trains, and of finished trials that longer ones can continue.
 
 A run leaves out trials with an outcome in the store, and those beyond the budget of their search.
 """
@@ -21,10 +21,11 @@ from ...errors import nearest_hint
 from ...storage import Store, StoreError
 from ...storage.rows import KEY_COLUMNS, has_trial
 from ...storage.trial_files import STARTS_FILE, begun_trials, read_begun
-from ..resolve.trial import CellKey, Trial, settings_from_json
+from ..catalog.optimisers import rates_depend_on_length
+from ..resolve.trial import CellKey, Trial, settings_from_json, trial_id
 from ..schema.factors import NamedLevels, level_text
 from ..schema.search_settings import SearchBudget
-from ..schema.settings import Level
+from ..schema.settings import Level, TrialSettings
 from ..study import Study
 from ..text.errors import StudyError, StudyFault
 
@@ -176,6 +177,66 @@ def trials_missing_weights(study: Study, store: Store, statuses: Mapping[str, st
     done = [trial.id for trial in study.trials if statuses.get(trial.id) == "done"]
     kept = store.files.trials_with_weights(done)
     return tuple(trial for trial in done if trial not in kept)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShorterTrial:
+    """A finished trial from which a longer one can continue.
+
+    The two differ only in the number of epochs. `epochs` is the number of epochs that the longer trial can
+    skip.
+    """
+
+    trial: str
+    epochs: int
+
+
+class ShorterTrials:
+    """Finished trials that longer trials can continue.
+
+    Their final state is in a store. They are looked up by their settings without the number of epochs.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._found: dict[str, list[ShorterTrial]] = {}
+        kept = store.files.trials_with_final_checkpoint()
+        if not kept:
+            return
+        columns = (*KEY_COLUMNS, "status", "settings")
+        rows = store.trials(columns=columns).filter(pl.col("trial").is_in(list(kept)), status="done")
+        for trial, text in rows.select("trial", "settings").iter_rows():
+            try:
+                settings = settings_from_json(text)
+            except ValueError:  # the trial needs a plug-in or a corpus that is no longer known
+                continue
+            if trial_id(settings) == trial:  # otherwise RESULTS_VERSION has been raised since
+                shorter = ShorterTrial(trial=trial, epochs=settings.train.epochs)
+                self._found.setdefault(_without_epochs(settings), []).append(shorter)
+
+    def add(self, trial: Trial) -> None:
+        """Add a newly finished trial whose final state is kept."""
+        shorter = ShorterTrial(trial=trial.id, epochs=trial.settings.train.epochs)
+        self._found.setdefault(_without_epochs(trial.settings), []).append(shorter)
+
+    def find(self, trial: Trial) -> ShorterTrial | None:
+        """Return the longest finished trial that `trial` can continue, or None.
+
+        A resumed trial's result equals, bit for bit, the result of a trial that begins at the start.
+        """
+        train = trial.common.train
+        if not self._found or train.seconds is not None:  # an epoch of a shorter time has fewer steps
+            return None
+        fitting = [
+            each
+            for each in self._found.get(_without_epochs(trial.settings), ())
+            if each.epochs < train.epochs
+            and not rates_depend_on_length(train.schedule, each.epochs * train.steps_per_epoch)
+        ]
+        return max(fitting, key=lambda each: each.epochs, default=None)
+
+
+def _without_epochs(settings: TrialSettings) -> str:
+    return trial_id(settings.model_copy(update={"train": settings.train.model_copy(update={"epochs": 1})}))
 
 
 def was_trained(row: Mapping[str, Any]) -> bool:

@@ -1,8 +1,9 @@
-"""Conflicts between valid tables of a study file."""
+"""Conflicts between valid tables of a study file, among them models beyond the study's limits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from math import isinf
 
@@ -20,7 +21,7 @@ from ...grammar.vocabulary.spec import (
     spec_of,
 )
 from ..catalog.datasets import CorpusError
-from ..catalog.metrics import METRICS
+from ..catalog.metrics import METRICS, MODEL_COSTS
 from ..catalog.own_corpora import OwnDocuments, OwnRows, OwnText
 from ..catalog.tasks import (
     AlgorithmicTask,
@@ -35,12 +36,13 @@ from ..catalog.tasks import (
     TranslationSettings,
     check_statements,
 )
+from ..schema.limits import Limit
 from ..schema.reported_metrics import epoch_metrics
 from ..schema.settings import D_MODEL_PATH, RECIPE_PATH, TrialSettings, read_recipe
 from ..text.strict_model import ValidationProblem
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
-from .costs import most_tokens
+from .costs import model_cost, most_tokens
 
 _NEEDS = {TaskKind.REGRESSION: VECTOR, TaskKind.CLASSIFICATION: VECTOR, TaskKind.TRANSDUCTION: OTHER_LENGTH}
 _REMEDIES = {
@@ -378,3 +380,31 @@ _RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
     ((("model", "mup"), ("train", "optimizer")), _maximal_updates),
 )
 """Each rule with the keys that it reads besides the task's name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyBudget:
+    """The limits of a study on costs of models that are known before training."""
+
+    limits: tuple[Limit, ...] = ()
+
+    def allows(self, settings: TrialSettings) -> bool:
+        """Return whether a trial's model is within all limits."""
+        return not self.describe_excess(settings)
+
+    def excess(self, settings: TrialSettings) -> float:
+        """Return how far the model is beyond a limit, as a share of it. It is 0 without limits."""
+        costs = ((each, model_cost(each.name, settings)) for each in self.limits)
+        return max((each.excess(cost) / (abs(each.bound) or 1) for each, cost in costs), default=0.0)
+
+    def describe_excess(self, settings: TrialSettings) -> str:
+        """Describe how the model exceeds the limits: `parameters 4,488,548, not <= 2,000,000`.
+
+        Return "" for a model within the limits.
+        """
+        over = list[str]()
+        for limit in self.limits:
+            if not limit.holds(value := model_cost(limit.name, settings)):
+                words = MODEL_COSTS[limit.name].format
+                over.append(f"{limit.name} {words(value)}, not {limit.sign} {words(limit.bound)}")
+        return " and ".join(over)

@@ -1,4 +1,4 @@
-"""Sources of trials, the trials of a grid, and limits on the models.
+"""Sources of trials, and the trials of a grid.
 
 No model is built: settings come from the text, parameters and FLOPs from its analysis.
 """
@@ -17,13 +17,14 @@ from ...grammar.vocabulary.spec import spec_of
 from ..catalog.metrics import MODEL_COSTS
 from ..schema.design import MAX_TRIALS
 from ..schema.factors import SEED, level_text
-from ..schema.limits import Limit, is_known_before
-from ..schema.settings import D_MODEL_PATH, RECIPE_PATH, Level, TrialSettings, read_recipe
+from ..schema.limits import is_known_before
+from ..schema.settings import D_MODEL_PATH, RECIPE_PATH, Level, read_recipe
 from ..text.document import Diagnostics
 from ..text.errors import StudyError
 from ..text.strict_model import InvalidTableError, ValidationProblem
 from ..text.toml_positions import KeyPath
-from .costs import SizeMatch, model_cost, parameter_count, step_flops
+from .compatibility import StudyBudget
+from .costs import SizeMatch, parameter_count, step_flops
 from .draft import report_problem
 from .template import resolve_settings
 from .trial import CellKey, Kind, Trial, first_of_each_kind
@@ -31,34 +32,6 @@ from .trial import CellKey, Kind, Trial, first_of_each_kind
 if TYPE_CHECKING:
     from ..study import Study
     from .search_source import SearchSource
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StudyBudget:
-    """The limits of a study on costs of models that are known before training."""
-
-    limits: tuple[Limit, ...] = ()
-
-    def allows(self, settings: TrialSettings) -> bool:
-        """Return whether a trial's model is within all limits."""
-        return not self.describe_excess(settings)
-
-    def excess(self, settings: TrialSettings) -> float:
-        """Return how far the model is beyond a limit, as a share of it. It is 0 without limits."""
-        costs = ((each, model_cost(each.name, settings)) for each in self.limits)
-        return max((each.excess(cost) / (abs(each.bound) or 1) for each, cost in costs), default=0.0)
-
-    def describe_excess(self, settings: TrialSettings) -> str:
-        """Describe how the model exceeds the limits: `parameters 4,488,548, not <= 2,000,000`.
-
-        Return "" for a model within the limits.
-        """
-        over = list[str]()
-        for limit in self.limits:
-            if not limit.holds(value := model_cost(limit.name, settings)):
-                words = MODEL_COSTS[limit.name].format
-                over.append(f"{limit.name} {words(value)}, not {limit.sign} {words(limit.bound)}")
-        return " and ".join(over)
 
 
 _MAX_FAULTS = 20  # after this many faults, further cells are not checked

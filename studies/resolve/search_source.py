@@ -28,8 +28,8 @@ from ..schema.search import (
 from ..schema.search_settings import Rungs, SearchSettings
 from ..schema.settings import RECIPE_PATH, Level
 from ..text.document import Diagnostics
+from .compatibility import StudyBudget
 from .draft import Draft, recipe_dimensions
-from .grid import StudyBudget
 from .template import Template, resolve_settings
 from .trial import Trial
 

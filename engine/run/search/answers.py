@@ -14,7 +14,7 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, Self
 
 from ....grammar import parse
-from ....studies.planning.final_values import row_values
+from ....storage.rows import row_values
 from ....studies.resolve.costs import parameter_count
 from ....studies.resolve.trial import settings_to_json
 from ....studies.schema.settings import Level

@@ -34,8 +34,7 @@ from optuna.trial import TrialState
 
 from ....storage import Store
 from ....storage.leases import LeaseState
-from ....studies.planning.reused_trials import ShorterTrials
-from ....studies.planning.trials_to_run import budget_exhausted
+from ....studies.planning.trials_to_run import ShorterTrials, budget_exhausted
 from ....studies.resolve.trial import Trial
 from ....studies.schema.search_settings import RaceSettings, Rungs
 from ....studies.schema.settings import Level

@@ -16,9 +16,9 @@ from typing import Any
 from optuna.trial import TrialState
 
 from ....storage import Store
+from ....storage.rows import row_values
 from ....storage.trial_files import STARTS_FILE
 from ....studies.catalog.metrics import COSTS
-from ....studies.planning.final_values import row_value
 from ....studies.planning.reused_trials import FittingTrials
 from ....studies.planning.status import tried_point
 from ....studies.planning.trials_to_run import DEVICE_COLUMNS, Spent, unfinished_trials, was_trained
@@ -201,7 +201,7 @@ class StoredPoints:
             found: float | None = None
             if row is not None and row["status"] in ("done", "failed"):
                 is_done = row["status"] == "done"
-                found = objective.loss(row_value(row, objective.name)) if is_done else math.nan
+                found = objective.loss(_value(row, objective.name)) if is_done else math.nan
             losses.setdefault(trial.settings.seed, []).append(found)
         whole = {seed: [each for each in of if each is not None] for seed, of in losses.items()}
         return {seed: fmean(whole[seed]) for seed, of in losses.items() if None not in of}
@@ -209,7 +209,7 @@ class StoredPoints:
     def _mean(self, point: SearchPoint, rows: Sequence[Mapping[str, Any]], name: str) -> float:
         if name in self._known:
             return fmean(model_cost(name, each.settings) for each in point.trials[: self._alike])
-        return fmean(row_value(row, name) for row in rows)
+        return fmean(_value(row, name) for row in rows)
 
     def _mean_at(self, epoch: int, rows: Sequence[Mapping[str, Any]]) -> float:
         """Return the mean of the first objective after `epoch`.
@@ -219,6 +219,13 @@ class StoredPoints:
         frame = self.attempts.frame(row["trial"] for row in rows)
         values = self._store.metric_course(self._metric, frame).filter(epoch=epoch)["value"].to_list()
         return fmean(values) if len(values) == len(rows) else math.nan
+
+
+def _value(row: Mapping[str, Any], name: str) -> float:
+    """Return the final value of a metric or cost in one row of the store, or NaN."""
+    if name in COSTS:
+        return math.nan if row[name] is None else float(row[name])
+    return row_values(row).get(name, math.nan)
 
 
 def mean_course(point: SearchPoint, courses: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
