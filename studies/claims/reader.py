@@ -812,78 +812,81 @@ def read_claims(diagnostics: Diagnostics, design: Design) -> tuple[Claim, ...]:
             (TABLE,), "a claim needs the cells of a grid, but this study is a search: remove the claim"
         )
         return ()
-    scopes = _scopes(diagnostics, design) if tables else [None]
-    claims: list[Claim] = []
-    names: set[str] = set()
+    scopes = _scopes(diagnostics, design) if tables else []
+    claims, names = list[Claim](), set[str]()
     for index, table in enumerate(tables):
         path = (TABLE, index)
-        spec = diagnostics.validate(ClaimSpec, path, table)
-        if spec is None:
+        if (spec := diagnostics.validate(ClaimSpec, path, table)) is None:
             continue
         if spec.name in names:
             diagnostics.report((*path, "name"), f"the name '{spec.name}' is taken by another claim")
         names.add(spec.name)
-        pick_faults = list(_pick_faults(spec, scopes[0]))
-        for key, message in pick_faults:
+        wrong = list(_key_faults(spec, scopes[0].factors if scopes else None))
+        for key, message in wrong:
             diagnostics.report((*path, key), message)
-        if not pick_faults:
-            claims += _read(diagnostics, path, spec, scopes)
+        faults, found = FaultCollector(spec.holds), list[Claim]()
+        for scope in scopes if not wrong else ():
+            faults = FaultCollector(spec.holds)  # only those of the last scope are reported
+            if found := _resolve(spec, scope, faults):
+                break
+        for fault in faults if not found else ():
+            within = (fault.start, max(fault.end, fault.start + 1))
+            diagnostics.report((*path, "holds"), fault.message, within=within)
+        claims += found
     return tuple(claims)
 
 
-def _pick_faults(spec: ClaimSpec, scope: Scope | None) -> Iterator[tuple[str, str]]:
-    """Yield the faults of `over` and `pick_by`, each with its key."""
+def _scopes(diagnostics: Diagnostics, design: Design) -> list[Scope]:
+    """Return the scopes in which the names in claims are looked up, in this order.
+
+    The first scope is the study's. If overrides have changed the levels, the second is that of the file
+    without them, so that a claim about removed levels is not a fault. There are none if factors or cells are
+    faulty.
+    """
+    if any(path[0] in ("factors", "cells") for path in diagnostics.invalid):
+        return []
+    designs = [each for each in (design, design.as_written) if each is not None]
+    sound = [each for each in designs if all(each.factors.values()) and each.count() <= MAX_TRIALS]
+    return [claim_scope(each, METRICS_AND_COSTS) for each in sound]
+
+
+def _key_faults(spec: ClaimSpec, factors: Iterable[str] | None) -> Iterator[tuple[str, str]]:
+    """Yield the faults of `over`, `pick_by` and `each`, with their keys. `factors` is None if unknown."""
     if spec.over and spec.pick_by is None:
         yield "over", NEEDS_PICK_BY
     for message in pick_faults(spec.pick_by, spec.over):
         yield "pick_by", message
-    if scope is None:
+    if factors is None:
         return
     for name in spec.over:
         if name == SEED:
             yield "over", "remove the seed: cells are compared seed by seed"
         elif name == spec.each:
             yield "over", f"expected another factor than that of each, got '{name}'"
-        elif name not in scope.factors:
-            yield "over", f"unknown factor '{name}'{nearest_hint(name, scope.factors)}"
+        elif name not in factors:
+            yield "over", f"unknown factor '{name}'{nearest_hint(name, factors)}"
+    if spec.each is not None and spec.each not in factors:
+        yield "each", f"unknown factor '{spec.each}'{nearest_hint(spec.each, factors)}"
 
 
-def _read(
-    diagnostics: Diagnostics, path: KeyPath, spec: ClaimSpec, scopes: Sequence[Scope | None]
-) -> list[Claim]:
-    """Return the claims of a `[[claim]]` table: one, or one for each level of `each`.
+def _resolve(spec: ClaimSpec, scope: Scope, faults: FaultCollector) -> list[Claim]:
+    """Resolve a `[[claim]]` table to claims about the cells of a scope. There are none after a fault.
 
-    The names are resolved in the first of these scopes that causes no fault. If there is no such scope,
-    report the faults in the last scope.
+    With `each`, there is one claim for each level of that factor, over the cells with this level. A level
+    without cells, such as one left out by sampling, is skipped.
     """
-    for scope in scopes:
-        faults = FaultCollector(spec.holds)
-        if scope is not None and spec.each is not None and spec.each not in scope.factors:
-            hint = nearest_hint(spec.each, scope.factors)
-            diagnostics.report((*path, "each"), f"unknown factor '{spec.each}'{hint}")
-            return []
-        claims = _resolve(spec, scope, faults) if scope else None
-        if claims:
-            return claims
-        if scope is scopes[-1]:
-            for fault in faults:
-                within = (fault.start, max(fault.end, fault.start + 1))
-                diagnostics.report((*path, "holds"), fault.message, within=within)
-    return []
-
-
-def _resolve(spec: ClaimSpec, scope: Scope, faults: FaultCollector) -> list[Claim] | None:
-    """Resolve a `[[claim]]` table to claims about the cells of a scope.
-
-    With `each`, there is one claim for each level of that factor, and otherwise a single claim. None after
-    a fault.
-    """
+    named, factor = [(spec.name, scope)], spec.each
+    if factor is not None:
+        named = [
+            (f"at {factor}={one_line(level_text(level))}: {spec.name}", within)
+            for level in scope.factors[factor]
+            if (within := scope.at_level(factor, level)).cells
+        ]
     claims: list[Claim] = []
-    for made, within in _at_each_level(spec, scope):
-        statement = resolve_claim(within, faults, spec)
-        if statement is None:
-            return None
-        claims.append(_claim(made, statement, scope))
+    for name, within in named:
+        if (statement := resolve_claim(within, faults, spec)) is None:
+            return []
+        claims.append(_claim(spec.model_copy(update={"name": name}), statement, scope))
     return claims
 
 
@@ -912,38 +915,6 @@ def read_number(name: str, text: str, scope: Scope, faults: FaultCollector) -> C
         return None
     alone = not isinstance(found.left, (SignedSum, Quotient, Speedup))
     return replace(_claim(spec, found, scope), uses_last_look=alone)
-
-
-def _at_each_level(spec: ClaimSpec, scope: Scope) -> Iterator[tuple[ClaimSpec, Scope]]:
-    """Yield the spec of each claim that a `[[claim]]` table makes, with the claim's scope.
-
-    With `each`, there is one claim for each level of that factor, over the cells with this level. Without
-    `each`, there is one claim over all cells. A level without cells, such as one left out by sampling, is
-    skipped.
-    """
-    factor = spec.each
-    if factor is None:
-        yield spec, scope
-        return
-    for level in scope.factors[factor]:
-        within = scope.at_level(factor, level)
-        if within.cells:
-            name = f"at {factor}={one_line(level_text(level))}: {spec.name}"
-            yield spec.model_copy(update={"name": name}), within
-
-
-def _scopes(diagnostics: Diagnostics, design: Design) -> Sequence[Scope | None]:
-    """Return the scopes in which the names in claims are looked up, in this order.
-
-    The first scope is the study's. If overrides have changed the levels, the second is that of the file
-    without them, so that a claim about removed levels is not a fault. If factors or cells are faulty, the
-    only item is None.
-    """
-    if any(path[0] in ("factors", "cells") for path in diagnostics.invalid):
-        return [None]
-    designs = [each for each in (design, design.as_written) if each is not None]
-    sound = [each for each in designs if all(each.factors.values()) and each.count() <= MAX_TRIALS]
-    return [claim_scope(each, METRICS_AND_COSTS) for each in sound] or [None]
 
 
 def check_claimed_metrics(diagnostics: Diagnostics, claims: Sequence[Claim], trials: Sequence[Trial]) -> None:
