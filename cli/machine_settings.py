@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -19,7 +19,7 @@ from ..errors import ActivememError, nearest_hint
 from ..reporting.tables.render import FORMATS
 from ..storage.place import is_address
 from ..studies.own_data.cells import MAX_DATA_VARIABLE
-from ..studies.text.document import Document, read_document
+from ..studies.text.document import read_document
 from ..studies.text.errors import StudyError, StudyFault, fault_at
 from ..studies.text.strict_model import InvalidTableError, StrictModel, ValidationProblem, validate
 from ..studies.text.units import parse_duration
@@ -216,14 +216,13 @@ class ResolvedSettings:
 class _Layer:
     """Settings from one place: the command line, the environment or activemem.toml.
 
-    `faults` has the errors found there. `describe_source` returns where a setting is set, for example the
-    name of a variable.
+    `sources` says where each is set, such as the name of a variable. `faults` were found there.
     """
 
     name: str
-    describe_source: Callable[[str], str]
     values: Mapping[str, Any]
-    faults: tuple[StudyFault, ...] = ()
+    sources: Mapping[str, str]
+    faults: tuple[StudyFault, ...]
 
 
 def load_settings(
@@ -238,14 +237,10 @@ def load_settings(
 
     None on the command line means that the option is missing. Raises SettingsError.
     """
-    path, given = find_settings_file(folder or Path.cwd()), command_line or {}
-    environment = os.environ if environment is None else environment
-    layers = [
-        _ray(environment),
-        *([_file(path)] if path else []),
-        _environment(environment),
-        _given("command line", _option, {name: each for name, each in given.items() if each is not None}),
-    ]
+    path = find_settings_file(folder or Path.cwd())
+    layers = list(_layers(path, os.environ if environment is None else environment))
+    given = {name: each for name, each in (command_line or {}).items() if each is not None}
+    layers += [_layer("command line", given, {name: f"--{name.replace('_', '-')}" for name in given})]
     wrong = [str(StudyError(layer.name, layer.faults)) for layer in layers if layer.faults]
     if wrong:
         raise SettingsError("\n\n".join(wrong))
@@ -254,7 +249,7 @@ def load_settings(
     # later layers replace the settings of earlier ones
     for layer in layers:
         found |= layer.values
-        sources |= {name: layer.describe_source(name) for name in layer.values}
+        sources |= layer.sources
     values = MachineSettings(**found)
 
     def locate(name: str, written: str) -> Path:
@@ -296,66 +291,54 @@ def configured_plugins() -> tuple[Path, ...]:
     loaded. If the plug-ins are not paths, `load_settings` reports a fault.
     """
     path = find_settings_file(Path.cwd())
-    layers = [*([(path.parent, _file(path))] if path else []), (Path(), _environment(os.environ))]
-    given = [(folder, layer.values["plugins"]) for folder, layer in layers if "plugins" in layer.values]
-    if not given or list(_iter_problems({"plugins": given[-1][1]})):
+    naming = [layer for layer in _layers(path, os.environ) if "plugins" in layer.values]
+    if not naming or list(_iter_problems({"plugins": naming[-1].values["plugins"]})):
         return ()
-    folder, written = given[-1]
-    return tuple(folder / Path(each).expanduser() for each in written)
+    folder = path.parent if path and naming[-1].name == str(path) else Path()
+    return tuple(folder / Path(each).expanduser() for each in naming[-1].values["plugins"])
 
 
-def _file(path: Path) -> _Layer:
-    name = str(path)
-    try:
-        document = read_document(path)
-    except StudyError as error:
-        return _Layer(name, str, {}, error.faults)
-    faults = tuple(_fault_in_file(document, problem) for problem in _iter_problems(document.data))
-    return _Layer(name, lambda _: name, document.data, faults)
+def _layers(path: Path | None, environment: Mapping[str, str]) -> Iterator[_Layer]:
+    """Yield the settings of RAY_ADDRESS, of the file at `path`, and of activemem's variables.
 
-
-def _fault_in_file(document: Document, problem: ValidationProblem) -> StudyFault:
-    text, place = document.places[problem.path if problem.path in document.places else problem.path[:1]]
-    return fault_at(text, place.key if problem.key else place.value, problem.message)
-
-
-def _given(
-    name: str, describe_source: Callable[[str], str], values: Mapping[str, Any], unknown: Sequence[str] = ()
-) -> _Layer:
-    """Return settings from a source other than a file. Each fault begins with the setting's source."""
-    wrong = [f"{describe_source(str(each.path[0]))}: {each.message}" for each in _iter_problems(values)]
-    faults = tuple(StudyFault(message=each) for each in [*unknown, *wrong])
-    return _Layer(name, describe_source, values, faults)
-
-
-def _ray(environment: Mapping[str, str]) -> _Layer:
-    """Return the setting `address` from the variable RAY_ADDRESS, if it is set.
-
-    It is used if the other settings name no cluster.
+    Later ones take precedence.
     """
     address = environment.get(_RAY_ADDRESS, "")
-    values = {"address": address} if address not in ("", "local") else {}
-    return _given("environment", lambda _: _RAY_ADDRESS, values)
-
-
-def _environment(environment: Mapping[str, str]) -> _Layer:
+    if address not in ("", "local"):
+        yield _layer("environment", {"address": address}, {"address": _RAY_ADDRESS})
+    if path:
+        yield _file(path)
     texts = {
         name: text
         for name, text in environment.items()
         if name.startswith(ENV_PREFIX) and not name.startswith(_NO_SETTINGS) and text
     }
-    known = {_variable(name): name for name in SETTING_NAMES if name != _ONLY_IN_FILE}
+    variables = {name: ENV_PREFIX + name.upper() for name in SETTING_NAMES if name != _ONLY_IN_FILE}
+    known = {variable: name for name, variable in variables.items()}
     unknown = [f"unknown variable {name}{nearest_hint(name, known)}" for name in texts if name not in known]
-    values = {name: _value(name, texts[variable]) for variable, name in known.items() if variable in texts}
-    return _given("environment", _variable, values, unknown)
+    values = {name: _value(name, texts[each]) for name, each in variables.items() if each in texts}
+    yield _layer("environment", values, {name: variables[name] for name in values}, unknown)
 
 
-def _variable(name: str) -> str:
-    return ENV_PREFIX + name.upper()
+def _file(path: Path) -> _Layer:
+    try:
+        document = read_document(path)
+    except StudyError as error:
+        return _Layer(str(path), {}, {}, error.faults)
+    faults: list[StudyFault] = []
+    for problem in _iter_problems(document.data):
+        at = problem.path if problem.path in document.places else problem.path[:1]
+        text, place = document.places[at]
+        faults.append(fault_at(text, place.key if problem.key else place.value, problem.message))
+    return _Layer(str(path), document.data, dict.fromkeys(document.data, str(path)), tuple(faults))
 
 
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+def _layer(
+    name: str, values: Mapping[str, Any], sources: Mapping[str, str], unknown: Sequence[str] = ()
+) -> _Layer:
+    """Return settings from another place than a file. Each of their faults begins with its source."""
+    wrong = [f"{sources[str(each.path[0])]}: {each.message}" for each in _iter_problems(values)]
+    return _Layer(name, values, sources, tuple(StudyFault(message=each) for each in [*unknown, *wrong]))
 
 
 def _value(name: str, text: str) -> float | bool | str | list[str]:
