@@ -62,10 +62,10 @@ def test_few_files_of_the_command_line_know_the_engine():
     assert len(found) <= 5, f"use a method of StudyResults, or a name of activemem, instead: {sorted(found)}"
 
 
-def test_one_module_unpacks_the_metrics_of_rows():
+def test_one_module_unpacks_the_metrics_of_a_row_and_one_those_of_frames():
     unpacks = re.compile(r'struct\.field\("(name|value)"\)|row\["metrics"\]')
     found = {str(path) for path in trees() if unpacks.search((ROOT / path).read_text(encoding="utf-8"))}
-    assert found == {"studies/planning/final_values.py"}
+    assert found == {"storage/rows.py", "studies/planning/final_values.py"}
 
 
 def test_no_module_asks_of_which_kind_a_table_or_figure_is():
