@@ -70,7 +70,7 @@ def given_plugins(context: typer.Context) -> list[str]:
 
 
 def plugin_hint(message: str) -> str:
-    """Return a hint to load a plug-in, after an error about an unknown name.
+    """Return a hint to the list of names and to plug-ins, after an error about an unknown name.
 
     After other errors it is "". If plug-in files are loaded, the hint lists them, because none of them
     registers the name.
@@ -79,8 +79,8 @@ def plugin_hint(message: str) -> str:
         return ""
     if loaded := loaded_files():
         names = ", ".join(file.path.name for file in loaded)
-        return f"No loaded plug-in registers this name: {names}"
-    return "A name from a plug-in needs its file: --plugin FILE"
+        return f"All known names: activemem list KIND. No loaded plug-in registers this one: {names}"
+    return "All known names: activemem list KIND. A name from a plug-in needs its file: --plugin FILE"
 
 
 def report_broken_plugins(already: tuple[BrokenPlugin, ...] = ()) -> None:

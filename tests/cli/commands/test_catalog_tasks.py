@@ -85,7 +85,7 @@ def test_a_name_like_no_other_is_reported_with_a_few_of_the_nearest(run):
     first, hint = result.stderr.splitlines()
     assert (result.exit_code, result.stdout) == (2, "")
     assert re.fullmatch(r"unknown name 'nosuch'; \d+ are known, the most similar: \w+(, \w+){4}", first)
-    assert hint == "A name from a plug-in needs its file: --plugin FILE"
+    assert hint == "All known names: activemem list KIND. A name from a plug-in needs its file: --plugin FILE"
 
 
 def test_the_keys_of_a_first_study_are_those_that_study_new_writes(run, tmp_path):
