@@ -146,7 +146,7 @@ def _cost_notes(plan: Plan, width: int) -> Iterator[_Note]:
     kernels = (uncounted_kernels(read_recipe(each).root) for each in recipes)
     yield "flops", "; ".join(dict.fromkeys(filter(None, kernels)))
     resumed = plural(len(plan.resumed_from), "trial")
-    yield "on", f"{resumed} resumed from the end of a shorter training" if plan.resumed_from else ""
+    yield "on", f"{resumed} resumed from the end of an earlier training" if plan.resumed_from else ""
 
 
 def _search_notes(study: Study, plan: Plan) -> Iterator[_Note]:

@@ -343,7 +343,7 @@ def caption_start(caption: str | None, metrics: Sequence[Metric]) -> str:
 
 def _average(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], tallies: Collection[Tally]) -> str:
     counts = {factor: len(levels[factor]) for factor in spec.over if len(levels[factor]) > 1}
-    seeds = len(levels[SEED])
+    seeds = 1 if SEED in (spec.rows, spec.columns) else len(levels[SEED])
     if not tallies:
         return ""
     known = [seeds] if spec.pick_by else sorted({max(tally.trials, seeds) for tally in tallies})

@@ -26,7 +26,7 @@ from ...studies.planning.final_values import (
 from ...studies.presentation.kinds import Spread
 from ...studies.resolve.costs import counted_cost
 from ...studies.resolve.trial import Trial
-from ...studies.schema.factors import ABSENT, level_names, level_text
+from ...studies.schema.factors import ABSENT, SEED, level_names, level_text
 from ...studies.schema.settings import Level
 from ..statistics.estimates import Estimate, estimate, mean
 from .table import NOT_RUN, CellStatus
@@ -206,7 +206,9 @@ def tallies_by_look(
 def _locate_trials(
     trials: Sequence[Trial], rows: str, columns: str | None, over: Sequence[str]
 ) -> pl.DataFrame:
-    of_cell = {id(trial.common): trial.levels for trial in trials}  # a cell's seeds share their settings
+    by_seed = SEED in (rows, columns)
+    keys = [(id(trial.common), trial.seed if by_seed else 0) for trial in trials]  # seeds share `common`
+    of_cell = {key: trial.levels for key, trial in zip(keys, trials, strict=True)}
     numbers = {cell: number for number, cell in enumerate(of_cell)}
     names = {factor: _names(of_cell.values(), factor) for factor in over}
 
@@ -223,7 +225,7 @@ def _locate_trials(
         schema=_CELL_SCHEMA,
     )
     unit = pl.Series("unit", [trial.seed for trial in trials], dtype=pl.Int64)
-    return cells[[numbers[id(trial.common)] for trial in trials]].with_columns(unit)
+    return cells[[numbers[key] for key in keys]].with_columns(unit)
 
 
 def _seed_means(valued: pl.DataFrame) -> pl.DataFrame:

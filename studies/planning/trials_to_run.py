@@ -181,10 +181,10 @@ def trials_missing_weights(study: Study, store: Store, statuses: Mapping[str, st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShorterTrial:
-    """A finished trial from which a longer one can continue.
+    """A finished trial from which another can continue.
 
-    The two differ only in the number of epochs. `epochs` is the number of epochs that the longer trial can
-    skip.
+    The two differ only in the number of epochs and in test sets. `epochs` is the number of epochs that the
+    later trial can skip.
     """
 
     trial: str
@@ -192,9 +192,9 @@ class ShorterTrial:
 
 
 class ShorterTrials:
-    """Finished trials that longer trials can continue.
+    """Finished trials that other trials can continue, with more epochs or other test sets.
 
-    Their final state is in a store. They are looked up by their settings without the number of epochs.
+    Their last state, before its evaluation, is in a store.
     """
 
     def __init__(self, store: Store) -> None:
@@ -211,32 +211,40 @@ class ShorterTrials:
                 continue
             if trial_id(settings) == trial:  # otherwise RESULTS_VERSION has been raised since
                 shorter = ShorterTrial(trial=trial, epochs=settings.train.epochs)
-                self._found.setdefault(_without_epochs(settings), []).append(shorter)
+                self._found.setdefault(_training_id(settings), []).append(shorter)
 
     def add(self, trial: Trial) -> None:
         """Add a newly finished trial whose final state is kept."""
         shorter = ShorterTrial(trial=trial.id, epochs=trial.settings.train.epochs)
-        self._found.setdefault(_without_epochs(trial.settings), []).append(shorter)
+        self._found.setdefault(_training_id(trial.settings), []).append(shorter)
 
     def find(self, trial: Trial) -> ShorterTrial | None:
         """Return the longest finished trial that `trial` can continue, or None.
 
-        A resumed trial's result equals, bit for bit, the result of a trial that begins at the start.
+        If it has as many epochs, only its test differs. The result equals, bit for bit, that of a trial that
+        begins at the start.
         """
         train = trial.common.train
         if not self._found or train.seconds is not None:  # an epoch of a shorter time has fewer steps
             return None
         fitting = [
             each
-            for each in self._found.get(_without_epochs(trial.settings), ())
-            if each.epochs < train.epochs
-            and not rates_depend_on_length(train.schedule, each.epochs * train.steps_per_epoch)
+            for each in self._found.get(_training_id(trial.settings), ())
+            if each.epochs == train.epochs
+            or (
+                each.epochs < train.epochs
+                and not rates_depend_on_length(train.schedule, each.epochs * train.steps_per_epoch)
+            )
         ]
         return max(fitting, key=lambda each: each.epochs, default=None)
 
 
-def _without_epochs(settings: TrialSettings) -> str:
-    return trial_id(settings.model_copy(update={"train": settings.train.model_copy(update={"epochs": 1})}))
+def _training_id(settings: TrialSettings) -> str:
+    """Return the id that a trial would have with one epoch and the default test sets."""
+    task, train = settings.task, settings.train.model_copy(update={"epochs": 1})
+    fields = type(task).model_fields
+    defaults = {key: fields[key].default for key in task.test_keys & fields.keys()}
+    return trial_id(settings.model_copy(update={"train": train, "task": task.model_copy(update=defaults)}))
 
 
 def was_trained(row: Mapping[str, Any]) -> bool:

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
@@ -69,6 +69,8 @@ IncreasingLengths = Annotated[
 
 class AlgorithmicSettings(TaskSettings):
     """Keys of `[task]` for algorithmic tasks: the number of scored sequences and their lengths."""
+
+    test_keys: ClassVar[frozenset[str]] = frozenset({"test_lengths", "test_examples"})
 
     dev_examples: int | None = Field(default=None, ge=1, le=1_000_000, serialization_alias="dev_sequences")
     """sequences that are scored after each epoch; with a curriculum fresh ones of the current length

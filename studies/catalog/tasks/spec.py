@@ -72,6 +72,7 @@ class TaskSettings(NamedSettings, ABC):
 
     registry: ClassVar = TASKS
     reads_lines: ClassVar[bool] = False  # always, so that batches have different lengths
+    test_keys: ClassVar[frozenset[str]] = frozenset()  # they change only the test after the training
 
     name: str
     """the name of the task"""

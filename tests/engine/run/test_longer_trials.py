@@ -1,4 +1,4 @@
-"""Trials with more epochs continue from stored shorter ones, with identical results."""
+"""Trials with more epochs or other test sets continue from stored ones, with identical results."""
 
 import polars as pl
 import pytest
@@ -64,6 +64,27 @@ def test_a_longer_training_continues_and_equals_one_from_the_start(text, tmp_pat
     assert store.upkeep.check().findings == ()
     assert store.upkeep.clean() == ()
     assert store.files.trials_with_final_checkpoint() == {*shorter.values(), *trials}
+
+
+@pytest.mark.parametrize(
+    ("task", "before", "after"),
+    [
+        ("not", "task.test_lengths=[4]", "task.test_lengths=[4, 9]"),
+        ("parity", "task.test_lengths=[4]", "task.test_lengths=[5]"),
+        ("mqar", "task.tests=[[64, 4]]", "task.tests=[[64, 4], [12, 3]]"),
+    ],
+)
+def test_other_test_sets_are_only_an_evaluation(text, tmp_path, notes, task, before, after):
+    own = text.replace('["not"]', f'["{task}"]')
+    if task != "not":
+        own = own.replace("curriculum = { start = 5 }\n", "").replace("max_length", "dev_loss")
+    run(own, tmp_path / "results", 3, notes, before)
+    notes.events.clear()
+    store = run(own, tmp_path / "results", 3, notes, after)
+    assert {event.epoch for event in notes.of(Started)} == {2}  # the last evaluation alone is missing
+    whole = run(own, tmp_path / "whole", 3, notes, after)
+    trials = [trial.id for trial in study(own, 3, after).trials]
+    assert values(store, trials) == values(whole, trials)
 
 
 def test_a_schedule_that_depends_on_the_length_begins_at_the_start(text, tmp_path, notes):

@@ -212,6 +212,17 @@ def test_one_seed_has_neither_deviation_nor_a_count_of_seeds(
     assert made.footnotes[1] == Footnote(mark="b", text="pruned: behind the others at epoch 1")
 
 
+@pytest.mark.parametrize("axis", ["rows", "columns"])
+def test_a_table_by_seed_shows_the_value_of_each_trial(everything: Study, rows: pl.DataFrame, axis: str):
+    other = {"rows": "columns", "columns": "rows"}[axis]
+    keys = {axis: "seed", other: "mixer", "select": {"task": "sort"}}
+    made = build_table(everything, spec(**keys), rows)
+    at = (made.columns if axis == "rows" else made.rows).index("conv(k=20)")
+    cells = [row[at] for row in made.cells] if axis == "rows" else list(made.cells[at])
+    assert sorted(cell.text for cell in cells) == ["20.0", "30.0", "40.0"]
+    assert ": one seed, " in made.caption[0]
+
+
 def test_provenance_is_reported_by_the_rows_alone(everything: Study, rows: pl.DataFrame) -> None:
     assert (
         build_table(everything, spec(), rows).provenance

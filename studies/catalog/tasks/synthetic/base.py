@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field, model_validator
 
@@ -40,6 +40,8 @@ RULES: dict[str, Rule] = {}
 
 class SyntheticTask(GeneratedTask, ABC):
     """Base class for the `[task]` keys of a built-in task whose examples are drawn at random."""
+
+    test_keys: ClassVar[frozenset[str]] = frozenset({"test_lengths", "tests", "test_examples"})
 
     test_examples: int = Field(default=1000, ge=1, le=100_000)
     """the number of examples of each test set"""
