@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import isinf
 
 from ...grammar import ModelConfig, configure, render
@@ -33,7 +33,6 @@ from ..catalog.tasks import (
     TaskError,
     TaskKind,
     TaskSettings,
-    TranslationSettings,
     check_statements,
 )
 from ..schema.limits import Limit
@@ -52,8 +51,8 @@ _REMEDIES = {
 }
 
 
-Rule = Callable[[TrialSettings], Iterator[ValidationProblem]]
-"""A check for conflicts between the tables of valid settings."""
+Faults = Iterator[tuple[KeyPath, str]]
+"""Faults of settings, each with the path of its key."""
 
 Unknown = Callable[[KeyPath], bool]
 """A test whether the value of a key is unknown because the file has a fault there."""
@@ -69,50 +68,41 @@ def incompatibilities(
     """
     for reads, rule in _RULES:
         if is_unknown is None or not any(map(is_unknown, (_TASK_NAME, *reads))):
-            yield from rule(settings)
+            yield from (ValidationProblem(path, message) for path, message in rule(settings))
 
 
-def _output(settings: TrialSettings) -> Iterator[ValidationProblem]:
+def _output(settings: TrialSettings) -> Faults:
     task, root = settings.task.spec, read_recipe(settings.model.recipe).root
     gives, needs = output_kind(root), _NEEDS.get(task.kind, SEQUENCE)
     if gives != needs:
         remedy = "remove the pool" if gives == VECTOR and needs == SEQUENCE else _REMEDIES[needs]
-        yield ValidationProblem(
-            RECIPE_PATH,
-            f"{render(root)} gives {gives}, but {task.name} needs {task.kind}: {remedy}",
-        )
+        yield RECIPE_PATH, f"{render(root)} gives {gives}, but {task.name} needs {task.kind}: {remedy}"
 
 
-def _coverage(settings: TrialSettings) -> Iterator[ValidationProblem]:
+def _coverage(settings: TrialSettings) -> Faults:
     task, root = settings.task, read_recipe(settings.model.recipe).root
     if not isinstance(task, SentencePairSettings) or not task.coverage_penalty:
         return
     if output_kind(root) == _NEEDS.get(task.spec.kind, SEQUENCE) and covers_nothing(root):
-        yield ValidationProblem(
-            ("task", "coverage_penalty"),
-            f"{render(root)} has no attention weights to penalise: remove coverage_penalty, or give the "
-            "decoder an attention",
-        )
+        why = f"{render(root)} has no attention weights to penalise"
+        remedy = "remove coverage_penalty, or give the decoder an attention"
+        yield ("task", "coverage_penalty"), f"{why}: {remedy}"
 
 
-def _sizes(settings: TrialSettings) -> Iterator[ValidationProblem]:
+def _sizes(settings: TrialSettings) -> Faults:
     task, root = settings.task, read_recipe(settings.model.recipe).root
-    if not isinstance(task, SentencePairSettings) or task.sizes == "all":
+    if not isinstance(task, SentencePairSettings) or task.sizes == "all" or not isinstance(root, BlockNode):
         return
-    if not isinstance(root, BlockNode) or (spec := spec_of(root.name)).role is not Role.TRANSDUCER:
-        return
-    if not spec.depends_on_target_length:
-        yield ValidationProblem(
-            ("task", "sizes"),
-            f"{render(root)} does not use the output length, so sizes has no effect: remove sizes",
-        )
+    spec = spec_of(root.name)
+    if spec.role is Role.TRANSDUCER and not spec.depends_on_target_length:
+        why = f"{render(root)} does not use the output length, so sizes has no effect"
+        yield ("task", "sizes"), f"{why}: remove sizes"
 
 
-def _causality(settings: TrialSettings) -> Iterator[ValidationProblem]:
+def _causality(settings: TrialSettings) -> Faults:
     task, root = settings.task, read_recipe(settings.model.recipe).root
     if not task.spec.kind.causal or output_kind(root) != SEQUENCE:
         return
-    streams = _streams(task)
     verb = "predicts" if isinstance(task, LanguageModelSettings) else "hides"
     surroundings = _causal_context(settings.model.d_model)
     for name, block in {render(node): node for node in walk(root) if isinstance(node, BlockNode)}.items():
@@ -120,14 +110,13 @@ def _causality(settings: TrialSettings) -> Iterator[ValidationProblem]:
         values = spec.settings(block)
         reach = spec.reach(values, surroundings)
         if reach.right:
-            yield ValidationProblem(
-                RECIPE_PATH, f"{name} sees later tokens, but {task.name} {verb} them: use a causal block"
-            )
-        elif streams and isinf(reach.left) and spec.generation_state(values, surroundings)[0]:
+            why = f"{name} sees later tokens, but {task.name} {verb} them"
+            yield RECIPE_PATH, f"{why}: use a causal block"
+        elif _streams(task) and isinf(reach.left) and spec.generation_state(values, surroundings)[0]:
             span = "set a span, " if any(each.name == "span" for each in spec.parameters) else ""
             remedy = f'{span}read pieces (batching = "packed"), or read lines (batching = "lines")'
             unbounded = f'{name} sees the whole past, but batching = "stream" has no beginning'
-            yield ValidationProblem(RECIPE_PATH, f"{unbounded}: {remedy}")
+            yield RECIPE_PATH, f"{unbounded}: {remedy}"
 
 
 @lru_cache(maxsize=64)
@@ -147,8 +136,8 @@ def covers_nothing(root: Node) -> bool:
     return isinstance(root, BlockNode) and root.name == "seq2seq" and "attention" not in dict(root.arguments)
 
 
-def _data(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield faults of the data: an unknown corpus, wrong tokens, or a failing plug-in.
+def _data(settings: TrialSettings) -> Faults:
+    """Yield faults of the data: an unknown corpus, wrong tokens, a key without effect, or a failing plug-in.
 
     A plug-in's task fails if one of its properties raises an exception.
     """
@@ -158,66 +147,51 @@ def _data(settings: TrialSettings) -> Iterator[ValidationProblem]:
         if isinstance(task, GeneratedTask):
             check_statements(task)
     except CorpusError as error:
-        yield ValidationProblem(("task", "corpus"), str(error))
+        yield ("task", "corpus"), str(error)
     except TaskError as error:
-        yield ValidationProblem(("task",), str(error))
+        yield ("task",), str(error)
+    if isinstance(task, LanguageModelSettings) and task.separate_documents:
+        if not isinstance(task.corpus, OwnDocuments) or task.batching != "packed":
+            needed = 'corpus = { documents = … } and batching = "packed"'
+            yield ("task", "separate_documents"), f"separate_documents needs {needed}"
+    elif isinstance(task, LabelledSequenceSettings) and task.corpus.lists and task.tokens != "symbols":
+        yield ("task", "tokens"), f'expected "symbols" for lists of tokens, got "{task.tokens}"'
 
 
-def _separate_documents(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault if `separate_documents` has no effect or cannot be used.
+def _enough_data(settings: TrialSettings) -> Faults:
+    """Yield a fault if a user's text is too short for one batch, even with a token for each byte.
 
-    It needs rows that are packed from documents.
+    A user's table must have the rows of one batch.
     """
-    task = settings.task
-    if not isinstance(task, LanguageModelSettings) or not task.separate_documents:
-        return
-    if not isinstance(task.corpus, OwnDocuments) or task.batching != "packed":
-        message = 'separate_documents needs corpus = { documents = … } and batching = "packed"'
-        yield ValidationProblem(("task", "separate_documents"), message)
-
-
-def _enough_text(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault if a user's text is too short for one batch, even with a token for each byte."""
     task, rows = settings.task, settings.train.batch_size
-    if not isinstance(task, LanguageModelSettings) or isinstance(task.corpus, str):
+    corpus = getattr(task, "corpus", None)
+    if isinstance(corpus, OwnRows):
+        found, expected, unit, lower, more = corpus.rows.train, rows, "rows", "batch_size", "rows"
+    elif isinstance(task, LanguageModelSettings) and isinstance(corpus, OwnText | OwnDocuments):
+        if isinstance(corpus, OwnText):
+            size, lines = corpus.train.stop - corpus.train.start, corpus.train.lines
+        else:  # the size of its smallest source
+            size = min(each.bytes + each.documents for each in corpus.sources)
+            lines = corpus.rows.train
+        at_once = 1 if task.batching == "packed" else rows
+        found, expected = (lines, rows) if task.by_line else (size, at_once * task.context)
+        unit, lower = ("lines", "batch_size") if task.by_line else ("bytes", "context or batch_size")
+        more = "text"
+    else:
         return
-    if isinstance(task.corpus, OwnText):
-        size, lines = task.corpus.train.stop - task.corpus.train.start, task.corpus.train.lines
-    else:  # the size of its smallest source
-        size = min(each.bytes + each.documents for each in task.corpus.sources)
-        lines = task.corpus.rows.train
-    at_once = 1 if task.batching == "packed" else rows
-    found, expected = (lines, rows) if task.by_line else (size, at_once * task.context)
-    unit, smaller = ("lines", "batch_size") if task.by_line else ("bytes", "context or batch_size")
     if found < expected:
         message = f"expected at least {expected:,} {unit} for a batch in the train split, got {found:,}"
-        yield ValidationProblem(("task", "corpus"), f"{message}: lower {smaller}, or add text")
+        yield ("task", "corpus"), f"{message}: lower {lower}, or add {more}"
 
 
-def _enough_rows(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    task, expected = settings.task, settings.train.batch_size
-    corpus = task.corpus if isinstance(task, LabelledSettings | TranslationSettings) else None
-    if isinstance(corpus, OwnRows) and (found := corpus.rows.train) < expected:
-        message = f"expected at least {expected:,} rows for a batch in the train split, got {found:,}"
-        yield ValidationProblem(("task", "corpus"), f"{message}: lower batch_size, or add rows")
-
-
-def _lists(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    task = settings.task
-    if isinstance(task, LabelledSequenceSettings) and task.corpus.lists and task.tokens != "symbols":
-        yield ValidationProblem(
-            ("task", "tokens"), f'expected "symbols" for lists of tokens, got "{task.tokens}"'
-        )
-
-
-def _frame(settings: TrialSettings) -> Iterator[ValidationProblem]:
+def _frame(settings: TrialSettings) -> Faults:
     try:
         config = settings.config
     except (CorpusError, TaskError):  # `_data` reports these errors
         return
-    yield from (ValidationProblem(("model",), fault) for fault in _faults(config))
+    yield from ((("model",), fault) for fault in _faults(config))
     if (fault := _position_fault(settings, config)) is not None:
-        yield ValidationProblem(("model", "position"), fault)
+        yield ("model", "position"), fault
 
 
 @lru_cache(maxsize=1024)
@@ -246,15 +220,13 @@ def _position_fault(settings: TrialSettings, config: ModelConfig) -> str | None:
     return None
 
 
-def _lengths(settings: TrialSettings) -> Iterator[ValidationProblem]:
+def _lengths(settings: TrialSettings) -> Faults:
     task, curriculum, lengths = settings.task.spec, settings.train.curriculum, settings.train.lengths
     if not isinstance(task, AlgorithmicTask):
         for path in [_CURRICULUM] * (curriculum is not None) + [_LENGTHS] * (lengths is not None):
-            yield ValidationProblem(path, f"{task.name} does not train on growing lengths: remove {path[-1]}")
+            yield path, f"{task.name} does not train on growing lengths: remove {path[-1]}"
     elif curriculum is not None and lengths is not None:
-        yield ValidationProblem(
-            _LENGTHS, "a curriculum sets the lengths itself: remove lengths or curriculum"
-        )
+        yield _LENGTHS, "a curriculum sets the lengths itself: remove lengths or curriculum"
     else:
         given = {} if curriculum is None else {(*_CURRICULUM, "start"): curriculum.start}
         given |= {(*_LENGTHS, place): length for place, length in enumerate(lengths or ())}
@@ -262,113 +234,90 @@ def _lengths(settings: TrialSettings) -> Iterator[ValidationProblem]:
             try:
                 task.check_length(length)
             except TaskError as error:
-                yield ValidationProblem(path, str(error))
+                yield path, str(error)
 
 
-def _for_pairs(key: str) -> Rule:
-    def rule(settings: TrialSettings) -> Iterator[ValidationProblem]:
-        task = settings.task.spec
-        if task.kind is not TaskKind.TRANSDUCTION and getattr(settings.train, key):
-            yield ValidationProblem(
-                ("train", key),
-                f"expected a task with source and target sequences, got {task.name}: remove {key}",
-            )
-
-    return rule
+def _for_pairs(settings: TrialSettings, key: str) -> Faults:
+    task = settings.task.spec
+    if task.kind is not TaskKind.TRANSDUCTION and getattr(settings.train, key):
+        expected = "expected a task with source and target sequences"
+        yield ("train", key), f"{expected}, got {task.name}: remove {key}"
 
 
-def _one_vocabulary(settings: TrialSettings) -> Iterator[ValidationProblem]:
+def _one_vocabulary(settings: TrialSettings) -> Faults:
     task, model = settings.task.spec, settings.model
     if task.kind is TaskKind.TRANSDUCTION and (model.cutoffs or model.tied):
         key = "cutoffs" if model.cutoffs else "tied"
-        yield ValidationProblem(
-            ("model", key), f"{key} needs a single vocabulary, but {task.name} has two: remove {key}"
-        )
+        yield ("model", key), f"{key} needs a single vocabulary, but {task.name} has two: remove {key}"
 
 
-def _plateau(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    task = settings.task.spec
-    if settings.train.schedule.name == "plateau" and not _has_dev_loss(settings):
-        yield ValidationProblem(
-            ("train", "schedule", "name"), f"plateau needs the loss on a dev split, but {task.name} has none"
-        )
+def _plateau(settings: TrialSettings) -> Faults:
+    task, train = settings.task, settings.train
+    has_dev_loss = (
+        train.lengths is not None
+        or isinstance(task, GeneratedTask | LabelledSettings)
+        or task.spec.kind in (TaskKind.LANGUAGE, TaskKind.TRANSDUCTION)
+    )
+    if train.schedule.name == "plateau" and not has_dev_loss:
+        path = ("train", "schedule", "name")
+        yield path, f"plateau needs the loss on a dev split, but {task.name} has none"
 
 
-def _has_dev_loss(settings: TrialSettings) -> bool:
-    if settings.train.lengths is not None or isinstance(settings.task, GeneratedTask | LabelledSettings):
-        return True
-    return settings.task.spec.kind in (TaskKind.LANGUAGE, TaskKind.TRANSDUCTION)
-
-
-def _early_stopping(settings: TrialSettings) -> Iterator[ValidationProblem]:
+def _early_stopping(settings: TrialSettings) -> Faults:
     asked = settings.train.early_stopping
-    if asked is None:
-        return
-    known = epoch_metrics(settings)
-    fitting = [name for name in known if METRICS[name].higher_is_better is not None]
-    if asked.metric not in fitting:
-        task = settings.task.name
-        yield ValidationProblem(
-            ("train", "early_stopping", "metric"),
-            f"expected a metric that {task} has after each epoch, and for which higher or lower is "
-            f"better ({', '.join(fitting)}), got '{asked.metric}'",
-        )
+    fitting = _directed_metrics(settings) if asked else []
+    if asked and asked.metric not in fitting:
+        rule = f"expected a metric that {settings.task.name} has after each epoch"
+        better = f"for which higher or lower is better ({', '.join(fitting)})"
+        path = ("train", "early_stopping", "metric")
+        yield path, f"{rule}, and {better}, got '{asked.metric}'"
 
 
-def _kept_epoch(settings: TrialSettings) -> Iterator[ValidationProblem]:
+def _kept_epoch(settings: TrialSettings) -> Faults:
     metric = settings.train.best_metric
-    if metric is None:
-        return
-    scored = [
-        name
-        for name in epoch_metrics(settings)
-        if name.startswith("dev_") and METRICS[name].higher_is_better is not None
-    ]
-    if metric not in scored:
-        task = settings.task.name
-        have = f"{task} has {', '.join(scored)}" if scored else f"{task} has none"
-        yield ValidationProblem(
-            ("train", "keep"),
-            f'keep = "best" compares epochs by {metric}, and needs a metric on the dev split; {have}'
-            + ("; name one as early_stopping's metric" if scored else '; remove keep, or set it to "last"'),
-        )
+    scored = [name for name in _directed_metrics(settings) if name.startswith("dev_")] if metric else []
+    if metric and metric not in scored:
+        rule = f'keep = "best" compares epochs by {metric}, and needs a metric on the dev split'
+        have = f"has {', '.join(scored)}; name one as early_stopping's metric"
+        none = 'has none; remove keep, or set it to "last"'
+        yield ("train", "keep"), f"{rule}; {settings.task.name} {have if scored else none}"
 
 
-def _compiled_terms(settings: TrialSettings) -> Iterator[ValidationProblem]:
+def _directed_metrics(settings: TrialSettings) -> list[str]:
+    """Return the metrics after each epoch for which higher or lower is better."""
+    return [name for name in epoch_metrics(settings) if METRICS[name].higher_is_better is not None]
+
+
+def _compiled_terms(settings: TrialSettings) -> Faults:
     watching = [term.name for term in settings.train.loss_terms if term.watches]
     if settings.train.compile and watching:
-        message = f"{watching[0]} needs the outputs of single modules, which compile hides: remove compile"
-        yield ValidationProblem(("train", "compile"), message)
+        why = f"{watching[0]} needs the outputs of single modules, which compile hides"
+        yield ("train", "compile"), f"{why}: remove compile"
 
 
+def _maximal_updates(settings: TrialSettings) -> Faults:
+    name = settings.train.optimizer.name
+    if settings.model.mup is not None and name not in _BY_SIGN:
+        message = f"expected an optimizer among {', '.join(_BY_SIGN)} with mup, got {name}"
+        yield ("train", "optimizer"), message
+
+
+_BY_SIGN = ("adam", "adamw", "lion")
 _TASK_NAME: KeyPath = ("task", "name")
 _CURRICULUM: KeyPath = ("train", "curriculum")
 _LENGTHS: KeyPath = ("train", "lengths")
 
-
-def _maximal_updates(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    name = settings.train.optimizer.name
-    if settings.model.mup is not None and name not in _BY_SIGN:
-        message = f"expected an optimizer among {', '.join(_BY_SIGN)} with mup, got {name}"
-        yield ValidationProblem(("train", "optimizer"), message)
-
-
-_BY_SIGN = ("adam", "adamw", "lion")
-
-_RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
+_RULES: tuple[tuple[tuple[KeyPath, ...], Callable[[TrialSettings], Faults]], ...] = (
     ((RECIPE_PATH,), _output),
     ((RECIPE_PATH, D_MODEL_PATH, ("task", "batching")), _causality),
     ((RECIPE_PATH, ("task", "coverage_penalty")), _coverage),
     ((RECIPE_PATH, ("task", "sizes")), _sizes),
     ((("task",),), _data),
-    ((("task",),), _separate_documents),
-    ((("task",), ("train", "batch_size")), _enough_text),
-    ((("task",), ("train", "batch_size")), _enough_rows),
-    ((("task",),), _lists),
+    ((("task",), ("train", "batch_size")), _enough_data),
     ((("model",), ("task",)), _frame),
     ((_CURRICULUM, _LENGTHS), _lengths),
-    ((("train", "sampling"),), _for_pairs("sampling")),
-    ((("train", "label_smoothing"),), _for_pairs("label_smoothing")),
+    ((("train", "sampling"),), partial(_for_pairs, key="sampling")),
+    ((("train", "label_smoothing"),), partial(_for_pairs, key="label_smoothing")),
     ((("model", "cutoffs"), ("model", "tied")), _one_vocabulary),
     ((("train", "schedule"), _LENGTHS), _plateau),
     (
