@@ -39,7 +39,7 @@ from .schema.design import (
 )
 from .schema.factors import SEED, TableLevels, name_table_levels
 from .schema.limits import is_known_before
-from .schema.settings import EXPANSIONS, DecodeSettings, Level, StudySettings, find_expansion
+from .schema.settings import EXPANSIONS, DecodeSettings, Level, StudySettings, TrialSettings, find_expansion
 from .schema.source_sheet import SourceSheet, read_source_sheet
 from .schema.tables import TABLES, all_tables
 from .text.document import Diagnostics, Document, parse_document, read_document
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from .claims.comparisons import Claim
     from .own_data.own_corpus import OwnCorpus
     from .resolve.search_source import SearchSource
-    from .schema.search_settings import SearchSettings
 
 CORPUS = ("task", "corpus")
 _NEEDED_TABLES = ("study", *TRIAL_TABLES)
@@ -283,9 +282,17 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
             design = replace(design, as_written=as_written)
     paper = header.paper if header else None
     tables, curves = read_tables(diagnostics, design, paper), read_curves(diagnostics, design, paper)
-    claims = _read_claims(diagnostics, design)
+    claims: tuple[Claim, ...] = ()
+    if "claim" in diagnostics.data:
+        from .claims.reader import read_claims  # noqa: PLC0415 -- a study without claims does without it
+
+        claims = read_claims(diagnostics, design)
     source_sheet = read_source_sheet(diagnostics, data, written_data)
-    search, space = _read_search(diagnostics, data, header)
+    search, space, dimensions = None, dict[str, Dimension](), dict[str, Dimension]()
+    if diagnostics.has_search:
+        from .schema.search import read_search  # noqa: PLC0415 -- a grid does without it
+
+        search, space = read_search(diagnostics, data["search"], header.bounds if header else ())
     decode = _read_decode(diagnostics)
     trial_tables = {name: data[name] for name in TRIAL_TABLES if name in data}
     if own_corpus is not None:
@@ -295,7 +302,10 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
     draft = Draft(diagnostics=diagnostics, data=data, template=template, design=design, space=space)
     check_holes(draft, check_recipes(draft))
     tried = check_levels(draft)
-    dimensions = _find_dimensions(draft, search)
+    if diagnostics.has_search:
+        from .resolve.search_source import find_dimensions  # noqa: PLC0415 -- as above
+
+        dimensions = find_dimensions(draft, search)
     if header is None or diagnostics.faults:
         # the other faults may change which metrics exist
         if tried is not None and not diagnostics.has_search and not diagnostics.invalid:
@@ -317,14 +327,16 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
         source_sheet=source_sheet,
         own_corpus=own_corpus,
     )
-    study = replace(study, source=_build_source(diagnostics, study, search, dimensions))
+    if search is None:
+        source = build_grid(diagnostics, study)
+    else:
+        from .resolve.search_source import build_search  # noqa: PLC0415 -- as above
+
+        source = TrialSource(search=build_search(diagnostics, study, search, dimensions))
+    study = replace(study, source=source)
     for expansion in expansions.values():
         study = expansion.complete(diagnostics, study)
-    _check_data(diagnostics, study)
-    if not diagnostics.faults:
-        every, first = [*study.cells, *study.source.over_budget], study.seeds[0]
-        trials = study.examples if study.search else [each for each in every if each.seed == first]
-        _check_metrics(diagnostics, design, tables=tables, curves=curves, claims=claims, trials=trials)
+    _check_trials(diagnostics, study)
     return study
 
 
@@ -417,45 +429,6 @@ def _readable_header(given: object) -> StudySettings:
         return validate(StudySettings, unread)
 
 
-def _read_claims(diagnostics: Diagnostics, design: Design) -> tuple[Claim, ...]:
-    if "claim" not in diagnostics.data:
-        return ()
-    from .claims.reader import read_claims  # noqa: PLC0415 -- a study without claims does without it
-
-    return read_claims(diagnostics, design)
-
-
-def _read_search(
-    diagnostics: Diagnostics, data: Mapping[str, Any], header: StudySettings | None
-) -> tuple[SearchSettings | None, dict[str, Dimension]]:
-    if not diagnostics.has_search:
-        return None, {}
-    from .schema.search import read_search  # noqa: PLC0415 -- a grid does without it
-
-    return read_search(diagnostics, data["search"], header.bounds if header else ())
-
-
-def _find_dimensions(draft: Draft, search: SearchSettings | None) -> Mapping[str, Dimension]:
-    if not draft.diagnostics.has_search:
-        return {}
-    from .resolve.search_source import find_dimensions  # noqa: PLC0415 -- as above
-
-    return find_dimensions(draft, search)
-
-
-def _build_source(
-    diagnostics: Diagnostics,
-    study: Study,
-    search: SearchSettings | None,
-    dimensions: Mapping[str, Dimension],
-) -> TrialSource:
-    if search is None:
-        return build_grid(diagnostics, study)
-    from .resolve.search_source import build_search  # noqa: PLC0415 -- as above
-
-    return TrialSource(search=build_search(diagnostics, study, search, dimensions))
-
-
 def _read_decode(diagnostics: Diagnostics) -> DecodeSettings | None:
     data = diagnostics.data
     if "decode" in data and not diagnostics.table("study").get("keep_weights"):
@@ -463,19 +436,23 @@ def _read_decode(diagnostics: Diagnostics) -> DecodeSettings | None:
     return diagnostics.validate(DecodeSettings, ("decode",), data["decode"]) if "decode" in data else None
 
 
-def _check_data(diagnostics: Diagnostics, study: Study) -> None:
-    if study.own_corpus is None or (summary := study.own_corpus.summary) is None:
-        return
-    from .resolve.data_fit import data_faults  # noqa: PLC0415 -- few studies bring data along
+def _check_trials(diagnostics: Diagnostics, study: Study) -> None:
+    """Report trials that the user's own data do not suffice for, and metrics that no trial will have."""
+    if study.own_corpus is not None and (summary := study.own_corpus.summary) is not None:
+        from .resolve.data_fit import data_faults  # noqa: PLC0415 -- few studies bring data along
 
-    seen = set[str]()
-    for trial in study.examples:
-        task, train = trial.settings.task, trial.settings.train
-        key = repr((task.model_dump_json(), train.batch_size, train.accumulate))
-        if key not in seen:
-            seen.add(key)
-            for fault in data_faults(trial.settings, summary):
+        distinct: dict[str, TrialSettings] = {}
+        for settings in (trial.settings for trial in study.examples):
+            key = (settings.task.model_dump_json(), settings.train.batch_size, settings.train.accumulate)
+            distinct.setdefault(repr(key), settings)
+        for settings in distinct.values():
+            for fault in data_faults(settings, summary):
                 diagnostics.report(CORPUS, fault)
+    if not diagnostics.faults:
+        every, first = [*study.cells, *study.source.over_budget], study.seeds[0]
+        trials = study.examples if study.search else [each for each in every if each.seed == first]
+        tables, curves, claims = study.tables, study.curves, study.claims
+        _check_metrics(diagnostics, study.design, tables=tables, curves=curves, claims=claims, trials=trials)
 
 
 def _check_metrics(
