@@ -1,3 +1,2 @@
 from .display import STOPPING_MESSAGE as STOPPING_MESSAGE
 from .display import Display as Display
-from .display import LineDisplay as LineDisplay

@@ -6,10 +6,9 @@ import os
 import sys
 import threading
 import time
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from rich.console import Console, Group
@@ -36,7 +35,6 @@ from ...errors import replace_unprintable
 from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import first_line
 from ...studies.text.units import format_duration, plural
-from ..output import print_stderr
 from ..views.trial_lines import (
     Headline,
     TrialNameColumns,
@@ -99,13 +97,6 @@ def format_ended(
     return "  ".join([f"{counted}   {status:<6}", *names, *outcome]).rstrip()
 
 
-def format_continued(event: Started, trial: Trial, columns: TrialNameColumns) -> str:
-    """Return the line for a trial that continues, such as `continues conv(k=3) seed 1 from epoch 12`."""
-    place = f"epoch {event.epoch}" if event.epoch else f"step {event.step}"
-    names = "  ".join(name.strip() for name in columns.cells(trial, _MAX_TRIAL_NAME_WIDTH))
-    return " ".join(["continues", *([names] if names else []), "from", place])
-
-
 def format_others(others: Sequence[ClaimedElsewhere]) -> str:
     """Describe the other processes whose trials this run waits for.
 
@@ -126,11 +117,8 @@ def live_display(
     On a terminal, the display is erased at the end.
     """
     console = Console(stderr=True, highlight=False)
-    if not console.is_terminal:
-        yield LineDisplay(progress, names, headline)
-        return
     display = Display(name, progress, console, names, headline)
-    with drawing(console, display.render):
+    with drawing(console, display.render) if console.is_terminal else nullcontext():
         yield display
 
 
@@ -163,31 +151,41 @@ def draw(name: str, share: float, counts: str, lines: Iterable[str]) -> Group:
     return Group(heading, *shown)
 
 
-class RunDisplay(Listener, ABC):
-    """Base class of the displays of a running study, which says how lines are shown."""
+class Display(Listener):
+    """The display of a running study: live on a terminal, else a line for each ended trial.
 
-    def __init__(self, progress: StudyProgress, names: TrialNameColumns, headline: Headline) -> None:
-        self._progress, self._columns, self._headline = progress, names, headline
+    The drawing thread of a live display calls `render`; the study's thread calls all other methods.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        progress: StudyProgress,
+        console: Console,
+        names: TrialNameColumns,
+        headline: Headline,
+    ) -> None:
+        self._name, self._progress, self._console = name, progress, console
+        self._columns, self._headline = names, headline
         self._lock = threading.Lock()
         self._started: set[str] = set()
+        self._last = ""  # the line of the trial that ended last
+        self._stopping = False
+        self._others: tuple[ClaimedElsewhere, ...] = ()
 
-    @abstractmethod
     def print_line(self, line: str) -> None:
-        """Print a line that is never overwritten."""
-
-    @abstractmethod
-    def show_ended(self, line: str) -> None:
-        """Show the line of an ended trial."""
-
-    def has_work(self) -> None:
-        """Note that this process has work again, after it may have waited for others."""
+        """Print a line that is never overwritten: above the live part, if there is one."""
+        self._console.print(Text(replace_unprintable(line)), soft_wrap=True)
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Add planned trials to the progress and to the columns of trial names."""
+        """Add planned trials to the progress and to the columns of trial names.
+
+        This process has work again, after it may have waited for others.
+        """
         with self._lock:
             self._progress.on_planned(trials)
             self._columns.add(trials)
-        self.has_work()
+        self._others = ()
 
     def training_here(self, trials: int, seconds: float) -> None:
         """Print that a short study trains its trials one after the other in this process."""
@@ -208,17 +206,22 @@ class RunDisplay(Listener, ABC):
             self.print_line(f"{node.host:<{width}}   {node.cpus:>4g}   {node.gpus:>4g}{unfit}")
 
     def on_event(self, event: Event) -> None:
-        """Print a line about a trial that has ended, or that continues from an earlier run."""
-        continued = ended = ""
+        """Print a line about a trial that has ended, or that continues from an earlier run.
+
+        A live display shows the trial that ended last below its bar.
+        """
+        printed = ""
         with self._lock:
             self._progress.on_event(event, time.monotonic())
             if isinstance(event, Started) and event.trial not in self._started:
                 self._started.add(event.trial)
                 if event.epoch or event.step:
-                    trial = self._progress.trial(event.trial)
-                    continued = format_continued(event, trial, self._columns)
+                    names = self._columns.cells(self._progress.trial(event.trial), _MAX_TRIAL_NAME_WIDTH)
+                    place = f"epoch {event.epoch}" if event.epoch else f"step {event.step}"
+                    words = ["continues", "  ".join(name.strip() for name in names), "from", place]
+                    printed = " ".join(filter(None, words))
             if isinstance(event, Ended):
-                ended = format_ended(
+                self._last = format_ended(
                     self._progress.trial(event.trial),
                     event.status,
                     event.reason,
@@ -227,79 +230,23 @@ class RunDisplay(Listener, ABC):
                     columns=self._columns,
                     headline=self._headline,
                 )
+                printed = "" if self._console.is_terminal else self._last
         # without the lock: printing on a live display calls `render`, which takes the lock
-        if continued:
-            self.print_line(continued)
-        if ended:
-            self.show_ended(ended)
-
-
-class LineDisplay(RunDisplay):
-    """Display for logs and pipes, with a line for each ended trial.
-
-    There is also a line when the run waits.
-    """
-
-    def print_line(self, line: str) -> None:
-        """Print a line to standard error."""
-        print_stderr(line)
-
-    def show_ended(self, line: str) -> None:
-        """Print the line of an ended trial."""
-        print_stderr(line)
-
-    def stopping(self) -> None:
-        """Print that the run stops. A signal handler calls this method, so it must not use a stream."""
-        # a stream may be in the middle of a write, and then raises an error for a second one
-        os.write(sys.stderr.fileno(), f"{STOPPING_MESSAGE}\n".encode())
-
-    def waiting(self, others: Sequence[ClaimedElsewhere]) -> None:
-        """Print which other processes train the remaining trials."""
-        print_stderr(format_others(others))
-
-
-class Display(RunDisplay):
-    """The live display of a running study on a terminal.
-
-    The drawing thread calls `render`; the study's thread calls all other methods.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        progress: StudyProgress,
-        console: Console,
-        names: TrialNameColumns,
-        headline: Headline,
-    ) -> None:
-        super().__init__(progress, names, headline)
-        self._name, self._console = name, console
-        self._last = ""  # the line of the trial that ended last
-        self._stopping = False
-        self._others: tuple[ClaimedElsewhere, ...] = ()
-
-    def print_line(self, line: str) -> None:
-        """Print a permanent line above the live part."""
-        self._console.print(Text(replace_unprintable(line)), soft_wrap=True)
-
-    def show_ended(self, line: str) -> None:
-        """Show the line of the latest ended trial below the progress bar."""
-        self._last = line
-
-    def has_work(self) -> None:
-        """Show no longer that the run waits for other processes."""
-        self._others = ()
+        if printed:
+            self.print_line(printed)
 
     def stopping(self) -> None:
         """Show that the run stops. A signal handler calls this method, so it must not wait for the lock."""
         self._stopping = True
+        if not self._console.is_terminal:
+            # a stream may be in the middle of a write, and then raises an error for a second one
+            os.write(sys.stderr.fileno(), f"{STOPPING_MESSAGE}\n".encode())
 
     def waiting(self, others: Sequence[ClaimedElsewhere]) -> None:
-        """Show which other processes train the remaining trials.
-
-        It is shown until this process has work again.
-        """
+        """Show which other processes train the remaining trials, until this process has work again."""
         self._others = tuple(others)
+        if not self._console.is_terminal:
+            self.print_line(format_others(others))
 
     def render(self) -> Group:
         """Return the progress bar and the lines below it, within the terminal's width."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 from rich.console import Console
 
 from activemem import load_study
-from activemem.cli.live import STOPPING_MESSAGE, Display, LineDisplay
+from activemem.cli.live import STOPPING_MESSAGE, Display
 from activemem.cli.views import Headline, TrialNameColumns
 from activemem.engine import Ended, EpochFinished, Started
 from activemem.engine.core import StudyProgress
@@ -63,7 +63,8 @@ def test_the_display_says_that_it_stops_until_it_has():
 
 
 def test_a_trial_of_an_earlier_run_is_reported_once_with_where_it_continues(capsys):
-    shown = LineDisplay(StudyProgress(total=2, stored={}), TrialNameColumns(), PLAIN)
+    progress, console = StudyProgress(total=2, stored={}), Console(stderr=True, highlight=False)
+    shown = Display("small", progress, console, TrialNameColumns(), PLAIN)
     shown.on_planned(PAIR)
     shown.on_event(Started(trial=PAIR[0].id, epoch=0))  # begins
     for epoch in (4, 6):  # goes to another worker meanwhile

@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import pytest
+from rich.console import Console
 
 from activemem import load_study
 from activemem.cli.live import display
@@ -85,11 +86,13 @@ def test_a_finished_trial_is_one_line():
     [(3, 150, "epoch 3"), (0, 20, "step 20")],
     ids=["after epochs", "amid the first"],
 )
-def test_a_trial_that_continues_says_where(epoch, step, place):
-    event = Started(trial=PAIR[0].id, epoch=epoch, step=step)
-    assert display.format_continued(event, PAIR[0], TrialNameColumns(PAIR[:1])) == (
-        f"continues sa + persistent_conv  multiply  seed 1 from {place}"
-    )
+def test_a_trial_that_continues_says_where(epoch, step, place, capsys):
+    progress, console = StudyProgress(total=1, stored={}), Console(stderr=True, highlight=False)
+    shown = display.Display("small", progress, console, TrialNameColumns(), PLAIN)
+    shown.on_planned(PAIR[:1])
+    shown.on_event(Started(trial=PAIR[0].id, epoch=epoch, step=step))
+    line = f"continues sa + persistent_conv  multiply  seed 1 from {place}\n"
+    assert capsys.readouterr().err == line
 
 
 def test_a_failed_trial_says_why_without_its_traceback():
