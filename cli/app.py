@@ -58,18 +58,16 @@ class _Program(_CommandGroup):
         """
         if sum(each.partition("=")[0] == "--results" for each in args) > 1:
             ctx.fail("Option '--results' is given more than once, but a command uses one store.")
-        if self.get_command(ctx, args[0]) is None and (groups := self._groups_with(ctx, args[0])):
-            found = ", ".join(f"activemem {group} {args[0]}" for group in groups)
-            ctx.fail(f"No such command {args[0]!r}. Use: {found}")
+        if self.get_command(ctx, args[0]) is None:
+            groups = {each: self.get_command(ctx, each) for each in self.list_commands(ctx)}
+            found = ", ".join(
+                f"activemem {each} {args[0]}"
+                for each, group in groups.items()
+                if isinstance(group, PanelGroup) and args[0] in group.list_commands(ctx)
+            )
+            if found:
+                ctx.fail(f"No such command {args[0]!r}. Use: {found}")
         return super().resolve_command(ctx, args)
-
-    def _groups_with(self, ctx: Any, name: str) -> list[str]:  # noqa: ANN401 -- a context that Typer keeps to itself
-        groups = {each: self.get_command(ctx, each) for each in self.list_commands(ctx)}
-        return [
-            each
-            for each, group in groups.items()
-            if isinstance(group, PanelGroup) and name in group.list_commands(ctx)
-        ]
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 -- a context that Typer keeps to itself
         ctx.meta[_REPORTED] = broken_plugins()
@@ -81,21 +79,14 @@ class _Program(_CommandGroup):
             error.message = error.message.removeprefix("Value error, ")
             raise
         except (ActivememError, OSError) as error:
-            print_stderr(message := _message(error))
+            message = str(error)
+            if isinstance(error, OSError) and error.filename is not None and error.strerror:
+                message = f"{error.filename}: {error.strerror}"
+            print_stderr(message)
             if hint := plugin_hint(message):
                 print_stderr(hint)
             report_broken_plugins(ctx.meta[_REPORTED])
             raise typer.Exit(EXIT_WRONG_INPUT) from error
-
-
-def _message(error: ActivememError | OSError) -> str:
-    """Return the message to print for an error.
-
-    For an error of the operating system it is `FILE: DESCRIPTION`.
-    """
-    if isinstance(error, OSError) and error.filename is not None and error.strerror:
-        return f"{error.filename}: {error.strerror}"
-    return str(error)
 
 
 command_line = typer.Typer(

@@ -22,34 +22,19 @@ _MAX_TEXT_WIDTH = 48
 
 def format_answer(answer: pl.DataFrame, text_format: Literal["rich", "markdown", "csv"]) -> str:
     """Return the result of a query as text. The format `rich` has aligned columns for people."""
-    match text_format:
-        case "rich":
-            return format_columns(answer, output_width())
-        case "markdown":
-            return format_markdown(answer)
-        case "csv":
-            return _csv(answer)
-
-
-def format_columns(answer: pl.DataFrame, width: int) -> str:
-    """Format a query's result in aligned columns. Columns that do not fit the width follow below."""
-    blocks = [
-        "\n".join(block) + "\n" for block in side_by_side([_column(each) for each in answer], width=width)
-    ]
-    return "\n".join([*blocks, f"({plural(answer.height, 'row')})", ""])
-
-
-def format_markdown(answer: pl.DataFrame) -> str:
-    """Return a Markdown table, with numbers on the right and escaped pipes."""
+    if text_format == "csv":
+        try:
+            return answer.write_csv()
+        except pl.exceptions.ComputeError as error:
+            raise QueryError(f"CSV: {error}") from error
+    if text_format == "rich":  # columns that do not fit the width follow below
+        blocks = side_by_side([_column(each) for each in answer], width=output_width())
+        shown = ["\n".join(block) + "\n" for block in blocks]
+        return "\n".join([*shown, f"({plural(answer.height, 'row')})", ""])
     sides = ["--:" if series.dtype.is_numeric() else ":--" for series in answer]
     rows = [answer.columns, sides, *([_text(value) for value in row] for row in answer.iter_rows())]
-    return "\n".join(
-        [
-            "| " + " | ".join(cell.replace("\\", "\\\\").replace("|", "\\|") for cell in row) + " |"
-            for row in rows
-        ]
-        + [""]
-    )
+    escaped = ([cell.replace("\\", "\\\\").replace("|", "\\|") for cell in row] for row in rows)
+    return "".join(f"| {' | '.join(row)} |\n" for row in escaped)
 
 
 def _column(series: pl.Series) -> list[str]:
@@ -71,10 +56,3 @@ def _text(value: object) -> str:
             return value.isoformat(sep=" ", timespec="seconds")
         case _:
             return one_line(str(value))
-
-
-def _csv(answer: pl.DataFrame) -> str:
-    try:
-        return answer.write_csv()
-    except pl.exceptions.ComputeError as error:
-        raise QueryError(f"CSV: {error}") from error

@@ -26,8 +26,7 @@ from ...studies.planning.status import (
 from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import value_name
 from ...studies.schema.limits import find_quantity
-from ...studies.schema.search_settings import SearchObjective
-from ...studies.searches.points import BestPoint, SearchPoints, comparison_note
+from ...studies.searches.points import SearchPoints, comparison_note
 from ...studies.searches.words import left_out
 from ...studies.study import Study, shipped_studies
 from ...studies.text.errors import StudyError
@@ -74,14 +73,6 @@ def format_unfinished(study: Study, now: StudyStatus) -> list[str]:
     return trial_lines.format_trials(rows, columns, output_width())
 
 
-def _objective_column(objective: SearchObjective, best: Sequence[BestPoint], place: int) -> list[str]:
-    metric = find_quantity(objective.name)
-    assert metric is not None, "the study file was checked"
-    means = [metric.format(each.means[place]) for each in best]
-    width = max(map(len, means), default=0)
-    return [f"{objective.name} {mean:>{width}}" for mean in means]
-
-
 def format_best_points(study: Study, found: SearchPoints | None) -> list[str]:
     """Return a line for each of a search's best points.
 
@@ -89,10 +80,13 @@ def format_best_points(study: Study, found: SearchPoints | None) -> list[str]:
     """
     if study.search is None or found is None:
         return []
-    best = found.best()
-    columns = [
-        _objective_column(each, best, place) for place, each in enumerate(study.search.settings.objectives)
-    ]
+    best, columns = found.best(), list[list[str]]()
+    for place, objective in enumerate(study.search.settings.objectives):
+        metric = find_quantity(objective.name)
+        assert metric is not None, "the study file was checked"
+        means = [metric.format(each.means[place]) for each in best]
+        width = max(map(len, means), default=0)
+        columns.append([f"{objective.name} {mean:>{width}}" for mean in means])
     names = dict.fromkeys(name for each in best for name in each.values)
     rows = [
         [f"{name}={value_name(each.values[name])}" if name in each.values else "" for name in names]
@@ -181,19 +175,18 @@ def format_studies(found: Mapping[str, tuple[str, StudyStatus] | StudyError], pl
     own = {name: one for name, one in found.items() if name not in shipped}
     others = {name: one for name, one in found.items() if name in shipped}
     groups = ((f"your studies, in {place}", own), ("studies that come with activemem", others))
-    parts = [[fit_line(f"{heading}:"), *_format_group(group)] for heading, group in groups if group]
-    return [line for number, part in enumerate(parts) for line in (*([""] if number else []), *part)]
-
-
-def _format_group(found: Mapping[str, tuple[str, StudyStatus] | StudyError]) -> list[str]:
-    rows = [
-        (name, "unreadable", one.messages[0])
-        if isinstance(one, StudyError)
-        else (name, f"{one[1].counts['done']}/{one[1].total} done", one[0])
-        for name, one in found.items()
-    ]
-    names, counts = (max(len(row[column]) for row in rows) for column in (0, 1))
-    return [fit_line(f"  {name:<{names}}   {count:>{counts}}   {text}") for name, count, text in rows]
+    lines = list[str]()
+    for heading, group in groups:
+        rows = [
+            (name, "unreadable", one.messages[0])
+            if isinstance(one, StudyError)
+            else (name, f"{one[1].counts['done']}/{one[1].total} done", one[0])
+            for name, one in group.items()
+        ]
+        names, counts = (max((len(row[column]) for row in rows), default=0) for column in (0, 1))
+        lines += ["", fit_line(f"{heading}:")] if rows else []
+        lines += [fit_line(f"  {name:<{names}}   {count:>{counts}}   {text}") for name, count, text in rows]
+    return lines[1:]
 
 
 def format_exported(study: str, program: str, place: str, exported: StudyExport) -> str:

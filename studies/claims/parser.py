@@ -240,7 +240,15 @@ class _ClaimParser(TokenReader):
         start, first = self.token.start, self.sum()
         match self.token.kind:
             case "within":
-                return self._nearness(start, first)
+                self._advance()
+                token = self.token
+                self._require("number", "a number after 'within'")
+                margin = self._value()
+                self._skip("of", "'of' after the margin")
+                parts = (first, self.sum())
+                if margin <= 0:
+                    raise self._error(f"expected a margin above 0, got {token.text}", token)
+                return Operation(start=start, end=self._end(), operator="within", parts=parts, margin=margin)
             case "is":
                 self._advance()
                 level = self.level()
@@ -375,25 +383,19 @@ class _ClaimParser(TokenReader):
             return parts[0]
         return Operation(start=start, end=self._end(), operator=word, parts=parts)
 
-    def _nearness(self, start: int, left: SyntaxNode) -> SyntaxNode:
-        """Parse `sum "within" NUMBER "of" sum`, after the first sum."""
-        self._advance()
-        token = self.token
-        self._require("number", "a number after 'within'")
-        margin = self._value()
-        self._skip("of", "'of' after the margin")
-        right = self.sum()
-        if margin <= 0:
-            raise self._error(f"expected a margin above 0, got {token.text}", token)
-        return Operation(start=start, end=self._end(), operator="within", parts=(left, right), margin=margin)
-
     def _arguments(self) -> tuple[tuple[SyntaxNode, ...], tuple[ForClause, ...]]:
         """Parse `either { "," either } { "for" VARIABLE "in" set }`."""
         arguments = self._separated(",", self.either)
         loops: list[ForClause] = []
         while self.token.kind == "for":
             self._advance()
-            loops.append(self._loop())
+            if self.token.kind in KEYWORDS:
+                word = self.token.text
+                raise self._error(f"'{word}' is a reserved word; expected the name of a variable")
+            self._require("name", "the name of a variable")
+            variable = self._word()
+            self._skip("in", f"'in' after '{variable.text}'")
+            loops.append(ForClause(variable=variable, iterates=self.set()))
         return arguments, tuple(loops)
 
     def _speedup(self) -> tuple[LevelLiteral, LevelLiteral, MetricReference]:
@@ -404,15 +406,6 @@ class _ClaimParser(TokenReader):
         self._skip(",", "', ' and a target, as flops_to[loss <= 1]")
         self._require("name", "a target, as flops_to[loss <= 1]")
         return fast, slow, self.quantity()
-
-    def _loop(self) -> ForClause:
-        """Parse `VARIABLE "in" set`, after "for"."""
-        if self.token.kind in KEYWORDS:
-            raise self._error(f"'{self.token.text}' is a reserved word; expected the name of a variable")
-        self._require("name", "the name of a variable")
-        variable = self._word()
-        self._skip("in", f"'in' after '{variable.text}'")
-        return ForClause(variable=variable, iterates=self.set())
 
     def _selectors(self) -> tuple[tuple[str, ...], tuple[tuple[Identifier, LevelLiteral], ...]]:
         """Parse `selectors = [ INDEX { "," INDEX } ] { FACTOR "=" level }`; commas separate all items."""
@@ -457,8 +450,10 @@ class _ClaimParser(TokenReader):
         if self._depth > MAX_DEPTH:
             raise self._error(f"expected at most {MAX_DEPTH} open brackets, got more", opened)
         inside = rule()
+        if self.token.kind == "end":
+            raise self._error("this bracket is never closed", opened)
         if self.token.kind != _OPEN[opened.kind]:
-            raise self._unclosed(opened)
+            raise self._error(f"expected '{_OPEN[opened.kind]}' or ',', got {self._found()}")
         self._depth -= 1
         self._advance()
         return inside
@@ -470,12 +465,6 @@ class _ClaimParser(TokenReader):
     def _skip(self, kind: str, expected: str) -> None:
         self._require(kind, expected)
         self._advance()
-
-    def _unclosed(self, opened: Token) -> ClaimFaultError:
-        close = _OPEN[opened.kind]
-        if self.token.kind == "end":
-            return self._error("this bracket is never closed", opened)
-        return self._error(f"expected '{close}' or ',', got {self._found()}")
 
     def _value(self) -> float:
         token = self._advance()

@@ -41,7 +41,7 @@ def find_files(path: Path, names: Mapping[str, str] | None = None) -> tuple[str,
     found: dict[str, list[Path]] = {}
     for each in sorted(path.rglob("*.parquet")):
         inside = each.relative_to(path)
-        found.setdefault(_full_name(inside) if names else _split_in_name(inside), []).append(each)
+        found.setdefault(_split_in_name(inside, is_usual=not names), []).append(each)
     if not found:
         raise CorpusError(f"{path}: expected a folder with Parquet files, got none of them")
     usual = {split: name for name in found if (split := split_named(name)) is not None}
@@ -59,21 +59,17 @@ def find_files(path: Path, names: Mapping[str, str] | None = None) -> tuple[str,
     return "parquet", {split: found[name] for split, name in wanted.items()}
 
 
-def _split_in_name(path: Path) -> str:
-    for name in (path.name, *(folder.name for folder in path.parents)):
-        begins = _SPLIT.match(name.lower())
-        if begins and split_named(begins[1]):
-            return begins[1]
-    return "train"
-
-
-def _full_name(path: Path) -> str:
+def _split_in_name(path: Path, *, is_usual: bool) -> str:
     """Return the split in the name of a file: `test` for `test-00000-of-00001.parquet`.
 
-    If a file's name is only a number, the split is the name of its folder.
+    If a file's name is only a number, the split is the name of its folder. A usual split is also found at the
+    beginning of the name of the file or of a folder around it; without one, the split is `train`.
     """
-    name = _SHARD.sub("", path.stem)
-    return path.parent.name if name.isdecimal() and path.parent.name else name
+    if not is_usual:
+        name = _SHARD.sub("", path.stem)
+        return path.parent.name if name.isdecimal() and path.parent.name else name
+    begins = (_SPLIT.match(each.name.lower()) for each in (path, *path.parents))
+    return next((each[1] for each in begins if each and split_named(each[1])), "train")
 
 
 CORPUS: KeyPath = ("task", "corpus")
@@ -138,16 +134,11 @@ def _read_text(path: Path) -> bytes:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
+        *lines, last = data[: error.start].split(b"\n")
+        place = f"line {len(lines) + 1:,}, column {len(last.decode()) + 1:,}"
         raise CorpusError(
-            f"{path}: {_position(data, error.start)}: expected UTF-8, got the byte 0x{data[error.start]:02x}"
+            f"{path}: {place}: expected UTF-8, got the byte 0x{data[error.start]:02x}"
         ) from error
     if not text.strip():
         raise CorpusError(f"{path}: expected a text, got {'white space only' if text else 'an empty file'}")
     return data
-
-
-def _position(data: bytes, place: int) -> str:
-    before = data[:place]
-    line = before[before.rfind(b"\n") + 1 :].decode()
-    number = before.count(b"\n") + 1
-    return f"line {number:,}, column {len(line) + 1:,}"

@@ -125,9 +125,14 @@ def read_fragments(diagnostics: Diagnostics, data: Mapping[str, Any]) -> dict[st
         if _is_fragment(diagnostics, name, text, others)
     }
     _check_cycles(diagnostics, texts)
-    return _fillable_fragments(
-        {name: text for name, text in texts.items() if (_FRAGMENTS, name) not in diagnostics.invalid}, others
-    )
+    texts = {name: text for name, text in texts.items() if (_FRAGMENTS, name) not in diagnostics.invalid}
+    while lacking := [
+        name
+        for name, text in texts.items()
+        if not all(hole in texts or hole in others for hole in HOLE_PATTERN.findall(text))
+    ]:
+        texts = {name: text for name, text in texts.items() if name not in lacking}
+    return texts
 
 
 def _is_fragment(
@@ -176,18 +181,6 @@ def _check_cycles(diagnostics: Diagnostics, texts: Mapping[str, str]) -> None:
             del holes[each]
 
 
-def _fillable_fragments(texts: dict[str, str], others: Collection[str]) -> dict[str, str]:
-    while True:
-        fillable = {
-            name: text
-            for name, text in texts.items()
-            if all(hole in texts or hole in others for hole in HOLE_PATTERN.findall(text))
-        }
-        if fillable == texts:
-            return fillable
-        texts = fillable
-
-
 _NAMED_VALUE = re.compile(r"= *\{ *([A-Za-z]\w*) *\}")
 
 
@@ -207,8 +200,8 @@ def check_recipes(draft: Draft) -> list[str] | None:
         report.report_invalid(RECIPE_PATH, "a search dimension needs the table [search]")
     if recipe:
         _expand(draft, RECIPE_PATH, text)
-    names = _part_holes(text, recipe)
-    names += [nearby for hole in names if (nearby := _nearest_declared(hole, draft.declared_names()))]
+    names, declared = _part_holes(text, recipe), draft.declared_names()
+    names += [near for hole in names if hole not in declared and (near := nearest(hole, declared))]
     for name in names:  # the loop appends to this list
         parts = [(path, level) for path, level in axes.get(name, ()) if isinstance(level, str)]
         for path, level in parts:
@@ -242,9 +235,7 @@ def check_holes(draft: Draft, parts: Collection[str] | None) -> None:
             used.add(hole[1])
             if hole[1] not in declared:
                 near = hint(hole[1], declared) or _how_to_fill(draft, hole[1])
-                used.add(
-                    _nearest_declared(hole[1], declared)
-                )  # so that the nearest name is not reported as unused
+                used.add(nearest(hole[1], declared))  # so that it is not reported as unused
                 draft.diagnostics.report_invalid(
                     path, f"no value for the hole {{{hole[1]}}}{near}", within=hole.span()
                 )
@@ -259,7 +250,11 @@ def check_holes(draft: Draft, parts: Collection[str] | None) -> None:
     factors = draft.design.combined_factors
     if parts is None or any(name in factors and not factors[name] for name in parts):
         return
-    as_written = _holes_as_written(draft)
+    document = draft.diagnostics.document
+    tables = (document.as_written or document).data
+    with_holes = (*TRIAL_TABLES, "recipes", "factors", "cells", "search")
+    written = iter_texts({name: tables.get(name) for name in with_holes})
+    as_written = {hole for _, text in written for hole in HOLE_PATTERN.findall(text)}
     for name in (*axes, *(fragment for fragment in fragments if fragment not in as_written)):
         if name not in (*used, *labels) and ("recipes", name) not in draft.diagnostics.invalid:
             path = ("recipes", name) if name in fragments else _declaration_path(draft, name)
@@ -274,14 +269,6 @@ def _how_to_fill(draft: Draft, name: str) -> str:
     if draft.diagnostics.has_search:
         return f": add {name} to [search.space] as a range, or to [factors] as a list of levels"
     return f": add {name} to [factors], with a list of levels"
-
-
-def _holes_as_written(draft: Draft) -> set[str]:
-    document = draft.diagnostics.document
-    tables = (document.as_written or document).data
-    with_holes = (*TRIAL_TABLES, "recipes", "factors", "cells", "search")
-    texts = iter_texts({name: tables.get(name) for name in with_holes})
-    return {hole for _, text in texts for hole in HOLE_PATTERN.findall(text)}
 
 
 def _misplacement_message(draft: Draft, path: KeyPath, name: str) -> str:
@@ -303,10 +290,6 @@ def _declaration_path(draft: Draft, name: str) -> KeyPath:
     if name in draft.design.combined_factors:
         return ("factors", name)
     return draft.axes()[name][0][0]
-
-
-def _nearest_declared(hole: str, declared: set[str]) -> str | None:
-    return None if hole in declared else nearest(hole, declared)
 
 
 def _read(diagnostics: Diagnostics, path: KeyPath, text: str) -> Recipe | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ...grammar import Recipe, RecipeError, lookup
 from ...grammar.dimensions import resolve
@@ -408,29 +408,21 @@ def _unfilled(
     for path in template.holes if absent else ():
         for name in () if path in left_out else template.names_at(path, levels):
             if name in absent:
-                message = (
-                    f"no value for the hole {{{name}}}: the condition of {name} in [when] does not hold here"
-                )
-                yield ValidationProblem(path, message)
+                why = f"the condition of {name} in [when] does not hold here"
+                yield ValidationProblem(path, f"no value for the hole {{{name}}}: {why}")
 
 
 def _without_faults(tables: Mapping[str, Any], problems: Iterable[ValidationProblem]) -> TrialSettings | None:
-    faulty = {problem.path[:2] for problem in problems}
-    repaired = {
-        name: {**_ANY_VALUES.get(name, {}), **_sound_keys(name, tables.get(name), faulty)}
-        for name in TRIAL_TABLES
-    }
+    faulty, repaired = {problem.path[:2] for problem in problems}, dict[str, dict[str, Any]]()
+    for name in TRIAL_TABLES:
+        table = tables.get(name)
+        keys = table if isinstance(table, Mapping) else {}
+        sound = {key: value for key, value in keys.items() if (name, key) not in faulty}
+        repaired[name] = {**_ANY_VALUES.get(name, {}), **sound}
     try:
         return validate(TrialSettings, repaired)
     except InvalidTableError:
         return None
-
-
-def _sound_keys(name: str, table: object, faulty: Collection[KeyPath]) -> dict[str, Any]:
-    if not isinstance(table, Mapping):
-        return {}
-    keys = cast("Mapping[str, Any]", table)
-    return {key: value for key, value in keys.items() if (name, key) not in faulty}
 
 
 def _is_unknown(path: KeyPath, tables: Mapping[str, Any], problems: Iterable[ValidationProblem]) -> bool:

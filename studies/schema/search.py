@@ -254,14 +254,10 @@ def check_baseline_values(
             except ValueError as error:
                 diagnostics.report((*path, name), str(error))
         elif not contains(dimension, value):
-            message = f"expected {_values_words(dimension)}, got {format_value(value)}"
-            diagnostics.report((*path, name), message)
-
-
-def _values_words(dimension: IntegerDimension | RealDimension) -> str:
-    """Describe a dimension's values: `0.1 to 0.5`, or `3 to 9 in steps of 2`."""
-    step = "" if isinstance(dimension, RealDimension) else f" in steps of {dimension.step}"
-    return f"{dimension.low} to {dimension.high}{step.removesuffix(' in steps of 1')}"
+            step = 1 if isinstance(dimension, RealDimension) else dimension.step
+            steps = f" in steps of {step}" if step > 1 else ""
+            values = f"{dimension.low} to {dimension.high}{steps}"
+            diagnostics.report((*path, name), f"expected {values}, got {format_value(value)}")
 
 
 def search_dimensions(
@@ -323,7 +319,12 @@ def enumerate_points(choose: ChoosePoint) -> Iterator[dict[str, Level]]:
 
         def suggest(name: str, dimension: Dimension) -> Level:
             nonlocal depth
-            values = _listed_values(name, dimension)
+            if isinstance(dimension, RealDimension):
+                expected = "expected a dimension with finitely many values"
+                raise ValueError(f"{expected}, got the real numbers of {name}")
+            values: Sequence[Level] = representative_values(dimension)
+            if isinstance(dimension, IntegerDimension):
+                values = range(dimension.low, dimension.high + 1, dimension.step)
             if depth == len(digits):
                 digits.append((0, len(values)))
             depth += 1
@@ -368,14 +369,6 @@ def count_points(
 def is_enumerable(dimensions: Mapping[str, Dimension]) -> bool:
     """Return whether a space has finitely many points."""
     return not any(isinstance(dimension, RealDimension) for dimension in dimensions.values())
-
-
-def _listed_values(name: str, dimension: Dimension) -> Sequence[Level]:
-    if isinstance(dimension, RealDimension):
-        raise ValueError(f"expected a dimension with finitely many values, got the real numbers of {name}")
-    if isinstance(dimension, IntegerDimension):
-        return range(dimension.low, dimension.high + 1, dimension.step)
-    return representative_values(dimension)
 
 
 def contains(dimension: Dimension, value: object) -> bool:
