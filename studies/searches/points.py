@@ -31,6 +31,8 @@ from ..schema.settings import Level, TrialSettings
 from ..study import Study
 from ..text.units import plural
 
+_Rows = list[Mapping[str, Any]]
+
 PointKey = tuple[tuple[str, str], ...]
 """A point's values by dimension; equal points have equal keys."""
 
@@ -163,9 +165,7 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
     tried = study_outcomes(study, outcomes, all_seeds=True)
     names = list(dict.fromkeys([*(each.name for each in goals), *metrics, *(each.name for each in bounds)]))
     values = {name: _values(study, tried, name) for name in names}
-    rows: dict[PointKey, list[Mapping[str, Any]]] = {}
-    lower: dict[PointKey, list[Mapping[str, Any]]] = {}  # rows of rungs below the last
-    points: dict[PointKey, dict[str, Level]] = {}
+    points: dict[PointKey, tuple[dict[str, Level], _Rows, _Rows]] = {}
     trained: list[Trial] = []
     for row, rung in zip(tried.iter_rows(named=True), rungs_of(study, tried), strict=True):
         is_whole = rung == search.rungs.top  # only the last rung gives a point its result
@@ -173,13 +173,9 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
         assert trial is not None, "the outcome belongs to the search"
         trained += [trial] if is_whole else []
         point = search.values_of(trial.levels)
-        points.setdefault(point_key(point), point)
-        (rows if is_whole else lower).setdefault(point_key(point), []).append(row)
-    found = [_found(points[key], own, values, goals, search) for key, own in rows.items()]
-    for number, point in enumerate(found):
-        seconds = (row["seconds"] or 0.0 for row in lower.get(point.key, ()))
-        found[number] = replace(point, seconds=fsum([point.seconds, *seconds]))
-    found += [_below(points[key], each, values) for key, each in lower.items() if key not in rows]
+        _, whole, lower = points.setdefault(point_key(point), (point, [], []))
+        (whole if is_whole else lower).append(row)
+    found = [_found(*each, values, search) for each in points.values()]
     if bounds:
         found = [replace(point, feasible=_is_feasible(point, bounds, goals)) for point in found]
     first = values[goals[0].name]
@@ -190,20 +186,6 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
         points=tuple(sorted(found, key=lambda point: (point.finished, point.trials))),
         gaps=Counter(status for status in statuses if status != ValueStatus.DONE),
         trained=tuple(trained),
-    )
-
-
-def _below(
-    values: Mapping[str, Level], rows: Sequence[Mapping[str, Any]], measured: Iterable[str]
-) -> FoundPoint:
-    return FoundPoint(
-        values=values,
-        trials=tuple(row["trial"] for row in rows),
-        seeds=len({row["seed"] for row in rows}),
-        measured={name: {} for name in measured},
-        status=ValueStatus.PRUNED,
-        seconds=fsum(row["seconds"] or 0.0 for row in rows),
-        finished=max(row["finished"] for row in rows),
     )
 
 
@@ -222,27 +204,30 @@ def _is_feasible(point: FoundPoint, bounds: Sequence[Limit], goals: Sequence[Sea
 
 def _found(
     values: Mapping[str, Level],
-    rows: Sequence[Mapping[str, Any]],
+    whole: _Rows,
+    lower: _Rows,
     measured: Mapping[str, Mapping[str, tuple[float, ValueStatus]]],
-    goals: Sequence[SearchObjective],
     search: SearchSource,
 ) -> FoundPoint:
     """Return a search point with its results.
 
-    `rows` has a row for each of its ended trials. Rows of some seeds may be missing.
+    `whole` has a row for each of its ended trials on the last rung, and `lower` those on lower rungs. Rows of
+    some seeds may be missing.
     """
-    across, seeds = len(search.across), {int(row["seed"]) for row in rows}
-    statuses = [measured[each.name][row["trial"]][1] for each in goals for row in rows]
-    if len(rows) < search.count_trials(values):
+    rows = whole or lower
+    goals = search.settings.objectives
+    statuses = [measured[each.name][row["trial"]][1] for each in goals for row in whole]
+    if len(whole) < search.count_trials(values):
         statuses.append(ValueStatus.MISSING)
     lacking = [status for status in statuses if status != ValueStatus.DONE]
+    status = combined_status(lacking) if lacking else ValueStatus.DONE
     return FoundPoint(
         values=values,
         trials=tuple(row["trial"] for row in rows),
-        seeds=len(seeds),
-        measured={name: _by_seed(found, rows, across) for name, found in measured.items()},
-        status=combined_status(lacking) if lacking else ValueStatus.DONE,
-        seconds=fsum(row["seconds"] or 0.0 for row in rows),
+        seeds=len({int(row["seed"]) for row in rows}),
+        measured={name: _by_seed(found, whole, len(search.across)) for name, found in measured.items()},
+        status=status if whole else ValueStatus.PRUNED,
+        seconds=fsum(row["seconds"] or 0.0 for row in (*whole, *lower)),
         finished=max(row["finished"] for row in rows),
     )
 
