@@ -539,11 +539,10 @@ class DesignReader:
         }
         design = self.kind(settings=header.design, **common)
         self.check_levels(BASELINE_PATH, baseline)
-        self._check_max_seeds()
         faults = list(design.faults())
         for path, message in faults:
             self.diagnostics.report(path, message)
-        self._check_search(listed)
+        self._check_header(listed)
         if not faults:
             return design
         simple = "grid" if design.kind == "zip" else "one_at_a_time"
@@ -634,36 +633,26 @@ class DesignReader:
             if name in self.levels and (fault := self.levels[name].fault(level)):
                 self.diagnostics.report((*path, name), fault)
 
-    def _check_max_seeds(self) -> None:
-        """Report `max_seeds` if it has no effect.
-
-        It has none in a search, and none if [factors] has as many seeds already.
-        """
-        path, count = ("study", "max_seeds"), len(self.factors[SEED])
-        if self.header.max_seeds is None:
-            return
+    def _check_header(self, listed: Collection[int]) -> None:
+        """Report keys of [study] that have no effect in this grid or search, and cells of a search."""
+        header, report, count = self.header, self.diagnostics.report, len(self.factors[SEED])
         if self.diagnostics.has_search:
-            self.diagnostics.report(
-                path, "a search never adds seeds, because it has no claims: remove this key"
-            )
-        elif self.header.max_seeds <= count:
-            expected = f"expected more than the {plural(count, 'seed')} of [factors]"
-            self.diagnostics.report(path, f"{expected}, got {self.header.max_seeds}")
-
-    def _check_search(self, listed: Collection[int]) -> None:
-        given = self.header.model_fields_set
-        if not self.diagnostics.has_search:
-            if self.header.baseline_seeds is not None:
-                message = "only the baseline of a search can have its own seeds"
-                self.diagnostics.report(("study", "baseline_seeds"), message, key=True)
+            message = "a search chooses its own points: remove"
+            for key in ("design", "around", "order"):
+                if key in header.model_fields_set:
+                    report(("study", key), f"{message} {key}, which is for grids", key=True)
+            if listed:
+                report((CELLS,), f"{message} [[cells]], which are for grids", key=True)
+            if header.max_seeds is not None:
+                message = "a search never adds seeds, because it has no claims: remove this key"
+                report(("study", "max_seeds"), message)
             return
-        for key in ("design", "around", "order"):
-            if key in given:
-                message = f"a search chooses its own points: remove {key}, which is for grids"
-                self.diagnostics.report(("study", key), message, key=True)
-        if listed:
-            message = "a search chooses its own points: remove [[cells]], which are for grids"
-            self.diagnostics.report((CELLS,), message, key=True)
+        if header.baseline_seeds is not None:
+            message = "only the baseline of a search can have its own seeds"
+            report(("study", "baseline_seeds"), message, key=True)
+        if header.max_seeds is not None and header.max_seeds <= count:
+            expected = f"expected more than the {plural(count, 'seed')} of [factors]"
+            report(("study", "max_seeds"), f"{expected}, got {header.max_seeds}")
 
 
 def _unique(levels: Iterable[Level]) -> Collection[Level]:

@@ -190,30 +190,6 @@ def require_algorithmic(name: str) -> AlgorithmicTask:
     return spec
 
 
-def _nothing(_length: int) -> Reach:
-    return Reach(left=0, right=0)
-
-
-def _everything(length: int) -> Reach:
-    return Reach(left=length - 1, right=length - 1)
-
-
-def _three_quarters(length: int) -> Reach:
-    """Return how far a model must see to sort without guessing: 3/4 of the length on each side.
-
-    With fewer symbols in sight, a model guesses where one value ends.
-    """
-    return Reach(left=3 * length // 4, right=3 * length // 4)
-
-
-def _one_copy_back(length: int) -> Reach:
-    return Reach(left=length, right=0)
-
-
-def _partner(length: int) -> Reach:
-    return Reach(left=0, right=min(1, length - 1))
-
-
 def _addition(length: int) -> Reach:
     # to the left, an output depends on the first operand's bit of the same weight; to the right, a carry from
     # two places away changes it with a probability of only 1/4
@@ -232,21 +208,22 @@ for _task in (
         name="copy",
         vocab=100,
         settings=SymbolSettings,
-        unguessable_reach=_nothing,
+        unguessable_reach=lambda _length: Reach(left=0, right=0),
         summary="x to x",
     ),
     AlgorithmicTask(
         name="reverse",
         vocab=100,
         settings=SymbolSettings,
-        unguessable_reach=_everything,
+        unguessable_reach=lambda length: Reach(left=length - 1, right=length - 1),
         summary="x to x reversed, in the places of x",
     ),
     AlgorithmicTask(
         name="sort",
         vocab=20,
         settings=SymbolSettings,
-        unguessable_reach=_three_quarters,
+        # with fewer symbols in sight, a model guesses where one value ends
+        unguessable_reach=lambda length: Reach(left=3 * length // 4, right=3 * length // 4),
         summary="x to x ascending",
     ),
     AlgorithmicTask(
@@ -254,7 +231,7 @@ for _task in (
         vocab=20,
         settings=SymbolSettings,
         doubles_length=True,
-        unguessable_reach=_one_copy_back,
+        unguessable_reach=lambda length: Reach(left=length, right=0),
         summary="[x ; 0…0] to [0…0 ; x]; the length is that of x",
     ),
     AlgorithmicTask(
@@ -262,7 +239,7 @@ for _task in (
         vocab=20,
         settings=SymbolSettings,
         doubles_length=True,
-        unguessable_reach=_one_copy_back,
+        unguessable_reach=lambda length: Reach(left=length, right=0),
         summary="[x ; 0…0] to [x ; x]; the length is that of x",
     ),
     AlgorithmicTask(
@@ -288,7 +265,7 @@ for _task in (
     AlgorithmicTask(
         name="not",
         vocab=3,
-        unguessable_reach=_nothing,
+        unguessable_reach=lambda _length: Reach(left=0, right=0),
         summary="bits to flipped bits",
     ),
     *(
@@ -296,7 +273,7 @@ for _task in (
             name=gate,
             vocab=3,
             length_step=2,
-            unguessable_reach=_partner,
+            unguessable_reach=lambda length: Reach(left=0, right=min(1, length - 1)),
             summary=f"each pair of neighbouring bits to its {gate}, in the place of the first",
         )
         for gate in ("and", "nand", "or", "nor", "xor", "xnor")
