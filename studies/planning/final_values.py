@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import StrEnum
 
 import polars as pl
@@ -25,7 +25,7 @@ from ...grammar import nodes
 from ...grammar.seq2seq import is_recurrent
 from ...grammar.vocabulary.spec import Settings as Arguments
 from ...grammar.vocabulary.spec import spec_of
-from ...storage.rows import has_trial, row_values
+from ...storage.rows import has_trial
 from ..catalog.metrics import (
     COSTS,
     METRICS,
@@ -473,36 +473,19 @@ def with_bits_per_byte(
 
     `names` are the wanted metrics. Values that are already stored are kept.
     """
-    splits = [name.removesuffix(_FAMILY) for name in names if name in BITS_PER_BYTE]
-    if not splits:
-        return outcomes
-    scales = {
-        id(task): {split: rate / math.log(2) for split, rate in _tokens_per_byte(task).items()}
-        for task in tasks.values()
-    }
-    rows = outcomes.filter(has_trial(tasks)).select("trial", "metrics")
-    added = {
-        row["trial"]: list(_missing(row_values(row), scales[id(tasks[row["trial"]])], splits))
-        for row in rows.iter_rows(named=True)
-    }
-    kind = outcomes.schema["metrics"]
-    more = pl.DataFrame(
-        {"trial": list(added), "added": list(added.values())}, {"trial": pl.String, "added": kind}
-    )
-    return (
-        outcomes.join(more, on="trial", how="left", maintain_order="left")
-        .with_columns(metrics=pl.concat_list("metrics", pl.col("added").fill_null([])))
-        .drop("added")
-    )
-
-
-def _missing(
-    found: Mapping[str, float], scales: Mapping[str, float], splits: Collection[str]
-) -> Iterator[dict[str, object]]:
-    for split in splits:
-        name, loss = f"{split}{_FAMILY}", found.get(f"{split}_loss")
-        if name not in found and loss is not None and split in scales:
-            yield {"name": name, "value": loss * scales[split]}
+    wanted = sorted(BITS_PER_BYTE.intersection(names))
+    distinct = {id(task): task for task in tasks.values()} if wanted else {}
+    rates = {key: _tokens_per_byte(task) for key, task in distinct.items()}
+    for name in wanted:
+        split = name.removesuffix(_FAMILY)
+        known = {trial: rates[id(task)].get(split) for trial, task in tasks.items()}
+        scales = {trial: rate / math.log(2) for trial, rate in known.items() if rate is not None}
+        scale = pl.col("trial").replace_strict(scales, default=None, return_dtype=pl.Float64)
+        value = final_value(f"{split}_loss") * scale
+        added = pl.concat_list("metrics", pl.struct(name=pl.lit(name), value=value))
+        lacks = value.is_not_null() & final_value(name).is_null()
+        outcomes = outcomes.with_columns(metrics=pl.when(lacks).then(added).otherwise("metrics"))
+    return outcomes
 
 
 def _tokens_per_byte(task: TaskSettings) -> dict[str, float]:
