@@ -85,16 +85,17 @@ def read_own_text(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, 
     read = one and reader.read(reader.locate(one.path), "path")
     if one is None or read is None:
         return None
-    ends = _split_at_line_ends(read[1], one)
-    if ends is None:
+    data = read[1]
+    shares = (1 - one.dev - one.test, 1 - one.test)
+    dev, test = (data.find(b"\n", round(len(data) * share)) + 1 for share in shares)
+    if not 0 < dev < test < len(data):
         reader.report(
             f"{one.path}: expected enough lines for the shares dev = {one.dev:g} and test = {one.test:g}, "
-            f"got {plural(len(read[1].splitlines()), 'line')}",
+            f"got {plural(len(data.splitlines()), 'line')}",
             "path",
         )
         return None
-    starts = (_first_byte(read[1]), *ends[:-1])
-    parts = zip(SPLITS, starts, ends, strict=True)
+    parts = zip(SPLITS, (_first_byte(data), dev, test), (dev, test, len(data)), strict=True)
     return _facts(reader, {split: (*read, start, stop) for split, start, stop in parts})
 
 
@@ -120,18 +121,6 @@ def _facts(reader: Reader, splits: Mapping[str, tuple[str, bytes, int, int]]) ->
         for split, (sha256, data, start, stop) in splits.items()
     }
     return OwnText(**parts, alphabet=bytes(sorted(alphabet)).hex())
-
-
-def _split_at_line_ends(data: bytes, shares: HeldOut) -> tuple[int, int, int] | None:
-    """Return the offsets, at line ends, that split a text into train, dev and test.
-
-    None if a split would be empty.
-    """
-    ends = [
-        data.find(b"\n", round(len(data) * share)) + 1
-        for share in (1 - shares.dev - shares.test, 1 - shares.test)
-    ]
-    return (ends[0], ends[1], len(data)) if 0 < ends[0] < ends[1] < len(data) else None
 
 
 _MAX_EXPANSION = 100  # times the size of a file that its texts may take, if that is more than the limit

@@ -113,8 +113,10 @@ def read_source_sheet(
     """
     is_given = TABLE in data
     sources = dict(_read(diagnostics, (TABLE,), data[TABLE])) if is_given else {}
-    given = dict(_written(data))
-    written = dict(_written(as_written))
+    given, written = (
+        dict(leaf for name in _TABLES if name in tables for leaf in iter_leaves((name,), tables[name]))
+        for tables in (data, as_written)
+    )
     defaults = dict(_defaults(data, given))
     _check_names(diagnostics, sources, [*given, *defaults])
     settings: list[SourcedSetting] = []
@@ -164,12 +166,6 @@ def _check_names(diagnostics: Diagnostics, sources: Iterable[KeyPath], settings:
         if path not in known and not any(path[: len(table)] == table for table in known if len(table) > 1):
             name = ".".join(map(str, path))
             diagnostics.report((TABLE, *path), f"unknown setting {name}{hint(name, names)}", key=True)
-
-
-def _written(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, object]]:
-    for name in _TABLES:
-        if name in data:
-            yield from iter_leaves((name,), data[name])
 
 
 def _defaults(data: Mapping[str, Any], written: Collection[KeyPath]) -> Iterator[tuple[KeyPath, object]]:

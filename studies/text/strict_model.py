@@ -146,9 +146,11 @@ def validate(model: type[ModelT], data: Mapping[str, Any]) -> ModelT:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        floats = [each for each in error.errors() if each["type"] == "int_type" and _is_whole(each["input"])]
+        floats = [each for each in error.errors() if each["type"] == "int_type"]
     for each in floats:
-        data = _with_whole_number(data, each["loc"])
+        value = each["input"]
+        if isinstance(value, float) and value.is_integer() and abs(value) <= _LARGEST_EXACT:
+            data = _with_whole_number(data, each["loc"])
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -157,10 +159,6 @@ def validate(model: type[ModelT], data: Mapping[str, Any]) -> ModelT:
 
 _LARGEST_EXACT = 2.0**53
 """Up to this number, floats represent every whole number."""
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, float) and value.is_integer() and abs(value) <= _LARGEST_EXACT
 
 
 def _with_whole_number(value: Any, path: KeyPath) -> Any:  # noqa: ANN401 -- TOML holds anything
@@ -186,8 +184,11 @@ def _without_misspelt_keys(model: type[BaseModel], errors: list[ErrorDetails]) -
 
     The misspelt key is itself an error, and one message is enough.
     """
-    unknown = [error["loc"] for error in errors if error["type"] == "extra_forbidden"]
-    meant = {(*loc[:-1], _meant_key(str(loc[-1]), _model_at(model, loc[:-1]))) for loc in unknown}
+    meant = set[tuple[object, ...]]()
+    for *around, key in (error["loc"] for error in errors if error["type"] == "extra_forbidden"):
+        known = _model_at(model, tuple(around)).model_fields
+        synonym = SYNONYMS.get(str(key).lower())
+        meant.add((*around, synonym if synonym in known else nearest(str(key), known)))
     return [error for error in errors if error["type"] != "missing" or error["loc"] not in meant]
 
 
@@ -351,11 +352,6 @@ def _model_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel]:
             continue
         model = next(_models_in(model.model_fields[str(part)].annotation))
     return model
-
-
-def _meant_key(key: str, table: type[BaseModel]) -> str | None:
-    synonym = SYNONYMS.get(key.lower())
-    return synonym if synonym in table.model_fields else nearest(key, table.model_fields)
 
 
 def _unknown_key_hint(key: str, table: type[BaseModel], value: object) -> str:
