@@ -1,6 +1,6 @@
 """Readers of CSV, tab-separated and JSON Lines files.
 
-They return columns, and the line of each row. Only regular files are read, up to a size limit.
+They return rows with the numbers of their lines. Only regular files are read, up to a size limit.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -43,17 +42,8 @@ class RowsError(CorpusError):
         super().__init__("\n".join(self.faults))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cells:
-    """The values of the requested columns of a file, one sequence for each column.
-
-    `unit` is the word for a row in messages, such as `line`. `numbers` has the line or row number of each
-    row, from 1.
-    """
-
-    unit: str
-    numbers: Sequence[int]
-    columns: Sequence[Sequence[Any]]
+NumberedRows = Sequence[tuple[int, Sequence[Any]]]
+"""The values of the requested columns in each row of a file, after the number of its line or row, from 1."""
 
 
 MAX_DATA_VARIABLE = "ACTIVEMEM_MAX_DATA_GB"
@@ -150,7 +140,7 @@ def quoted(text: str) -> str:
     return shown if len(text) <= MAX_QUOTE_LENGTH else f"{shown[: MAX_QUOTE_LENGTH - 1]}…"
 
 
-def read_delimited(text: str, columns: Sequence[str], form: str) -> Cells:
+def read_delimited(text: str, columns: Sequence[str], form: str) -> NumberedRows:
     """Return these columns of a CSV or tab-separated file with a header line.
 
     Without `columns`, return the first two fields of each line, since no line is a header. Raise RowsError if
@@ -180,8 +170,7 @@ def read_delimited(text: str, columns: Sequence[str], form: str) -> Cells:
         if (len(row) != expected if columns else len(row) < expected)
     ]:
         raise RowsError(faults)
-    values = [[row[place] for _, row in rows] for place in places]
-    return Cells(unit="line", numbers=[line for line, _ in rows], columns=values)
+    return [(line, [row[place] for place in places]) for line, row in rows]
 
 
 def column_faults(columns: Sequence[str], found: Sequence[str]) -> list[str]:
@@ -191,9 +180,9 @@ def column_faults(columns: Sequence[str], found: Sequence[str]) -> list[str]:
     return faults + [f"expected one column '{name}', got {count}" for name, count in twice if count > 1]
 
 
-def read_json_lines(text: str, columns: Sequence[str]) -> Cells:
+def read_json_lines(text: str, columns: Sequence[str]) -> NumberedRows:
     """Return the values of these keys on all non-blank lines; raise RowsError if a line is invalid."""
-    numbers, values, faults = list[int](), list[list[Any]](), list[str]()
+    rows, faults = list[tuple[int, list[Any]]](), list[str]()
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
@@ -206,14 +195,13 @@ def read_json_lines(text: str, columns: Sequence[str]) -> Cells:
             faults.append(f"line {number:,}: expected an object, got {quoted(line.strip())}")
             continue
         try:
-            values.append([find_key(found, name) for name in columns])
-            numbers.append(number)
+            rows.append((number, [find_key(found, name) for name in columns]))
         except KeyError as error:
             near = hint(error.args[0], list(found)[:100])
             faults.append(f"line {number:,}: expected a key '{error.args[0]}', got none{near}")
     if faults:
         raise RowsError(faults)
-    return Cells(unit="line", numbers=numbers, columns=list(zip(*values, strict=True)))
+    return rows
 
 
 def find_key(found: dict[str, Any], name: str) -> Any:  # noqa: ANN401 -- whatever stands in a file

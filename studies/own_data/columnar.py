@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .cells import Cells, RowsError, column_faults, find_key, max_bytes, too_large
+from .cells import NumberedRows, RowsError, column_faults, find_key, max_bytes, too_large
 
 BATCH_ROWS = 256
 """The number of rows that become Python values at a time."""
@@ -36,7 +36,7 @@ def damage_as_fault(what: str) -> Iterator[None]:
         raise RowsError([f"expected Parquet, got: {type(error).__name__}: {error}"[:200]]) from error
 
 
-def read_parquet(data: bytes, columns: Sequence[str]) -> Cells:
+def read_parquet(data: bytes, columns: Sequence[str]) -> NumberedRows:
     """Return these columns of a Parquet file.
 
     The name `translation.en` stands for a field of the struct column `translation`.
@@ -62,7 +62,7 @@ def read_parquet(data: bytes, columns: Sequence[str]) -> Cells:
                     raise RowsError([too_large("rows")])
                 column.extend(found.to_pylist())
     named = [_named(column, _class_names(schema, name)) for column, name in zip(values, columns, strict=True)]
-    return Cells(unit="row", numbers=range(1, len(values[0]) + 1), columns=named)
+    return list(enumerate(zip(*named, strict=True), start=1))
 
 
 def _flat(table: pa.Table) -> pa.Table:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ...errors import printable
 from ..catalog.datasets import HeldOutFractions
 from ..catalog.own_corpora import SPLITS, OwnLayout
-from .cells import MOST_FAULTS, Cells, RowsError, read_delimited, read_json_lines
+from .cells import MOST_FAULTS, NumberedRows, RowsError, read_delimited, read_json_lines
 
 NOT_SCORED = "-100"
 """A token's label that is neither trained nor scored, as in Hugging Face `transformers`; null is equivalent.
@@ -223,15 +223,15 @@ def read_part(
     """
     names = list(layout.columns) or ["source", "target"]
     columns = [*layout.columns, *([] if layout.split is None else [layout.split])]
-    cells, readers = _read_cells(layout.form, data, columns), (kind.read_sequence, kind.read_target)
+    unit, readers = "row" if layout.form == "parquet" else "line", (kind.read_sequence, kind.read_target)
     rows, faults = list[Row](), list[RowFault]()
-    for number, values in zip(cells.numbers, zip(*cells.columns, strict=True), strict=True):
+    for number, values in _numbered_rows(layout.form, data, columns):
         where = split
         if layout.split is not None:
             try:
                 where = read_split(values[-1], layout.split_names)
             except ValueError as error:
-                faults.append(RowFault(cells.unit, number, layout.split, str(error)))
+                faults.append(RowFault(unit, number, layout.split, str(error)))
                 continue
         if where is None or where in layout.left_out:
             continue
@@ -240,11 +240,11 @@ def read_part(
             try:
                 found.append(read(value))
             except ValueError as error:
-                advice = f"; fill it in, or remove the {cells.unit}" if is_missing(value) else ""
-                wrong.append(RowFault(cells.unit, number, name, f"{error}{advice}"))
+                advice = f"; fill it in, or remove the {unit}" if is_missing(value) else ""
+                wrong.append(RowFault(unit, number, name, f"{error}{advice}"))
         if not wrong and kind.aligned and (tokens := len(found[0].split())) != len(found[1]):
             message = f"expected {tokens:,} labels, one for each token, got {len(found[1]):,}"
-            wrong.append(RowFault(cells.unit, number, names[1], message))
+            wrong.append(RowFault(unit, number, names[1], message))
         if not wrong and None not in found:
             rows.append(Row(where, *found))
         elif keep_unlabelled and where != "train" and kind.labels and is_missing(values[1]):
@@ -268,24 +268,18 @@ def draw_split(layout: OwnLayout, row: Row) -> Row:
     return row._replace(split=shares.split_of(row.sequence))
 
 
-def _read_cells(form: str, data: Sequence[bytes], columns: Sequence[str]) -> Cells:
+def _numbered_rows(form: str, data: Sequence[bytes], columns: Sequence[str]) -> NumberedRows:
     if form == "parquet":
         from .columnar import read_parquet  # noqa: PLC0415 -- pyarrow loads slowly
 
         return read_parquet(data[0], columns)
     texts = [each.decode().removeprefix("\ufeff") for each in data]
-    if form == "lines":
-        return _side_by_side(*texts)
     if form == "jsonl":
         return read_json_lines(texts[0], columns)
-    return read_delimited(texts[0], columns, "tsv" if form == "pairs" else form)
-
-
-def _side_by_side(left: str, right: str) -> Cells:
-    sides = [
-        [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] for text in (left, right)
-    ]
+    if form != "lines":
+        return read_delimited(texts[0], columns, "tsv" if form == "pairs" else form)
+    sides = [[line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] for text in texts]
     lines, others = map(len, sides)
     if lines != others:
         raise RowsError([f"expected equally many lines in both files, got {lines:,} and {others:,}"])
-    return Cells(unit="line", numbers=range(1, lines + 1), columns=sides)
+    return list(enumerate(zip(*sides, strict=True), start=1))

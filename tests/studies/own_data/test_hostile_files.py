@@ -26,7 +26,7 @@ def test_a_damaged_file_is_read_or_is_a_fault():
     names = pa.array(["ä", "bb"] * 30).dictionary_encode()
     table = pa.table({"text": [f"naïve {n}" for n in range(60)], "label": names, "tags": [["x", None]] * 60})
     whole, drawn, faults = parquet_bytes(table), random.Random("parquet"), 0
-    assert len(read_parquet(whole, ["text", "tags"]).columns[0]) == 60
+    assert len(read_parquet(whole, ["text", "tags"])) == 60
     for _ in range(60):
         damaged = bytearray(whole)
         for _ in range(drawn.choice((1, 1, 4))):
