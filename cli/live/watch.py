@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import nullcontext, suppress
 from textwrap import wrap
 
 import polars as pl
@@ -27,8 +27,6 @@ from .display import draw, drawing, format_counts, format_ended, format_running
 MAX_SILENCE_S = 600.0
 """The maximum seconds without output when there is no terminal but progress."""
 
-_Show = Callable[[StudyNow, ProgressNow], None]
-
 
 def watch_study(study: Study, store: Store) -> tuple[StudyNow, bool]:
     """Show a study on standard error until all of its trials have ended.
@@ -38,10 +36,13 @@ def watch_study(study: Study, store: Store) -> tuple[StudyNow, bool]:
     look_s = store.files.place.look_s
     reader = StoreReader(store, look_s)
     now = _read(reader, study) or _not_begun(study, store)
-    with _display(now) as show, suppress(KeyboardInterrupt):
+    console = Console(stderr=True, highlight=False)
+    display = _Display(console, now)
+    live = drawing(console, display.render) if console.is_terminal else nullcontext()
+    with live, suppress(KeyboardInterrupt):
         while True:
             progress = study_progress(now)
-            show(now, progress)
+            display.show(now, progress)
             if not (progress.left or progress.running):
                 return now, True
             shown = now
@@ -91,47 +92,27 @@ def _not_begun(study: Study, store: Store) -> StudyNow:
     )
 
 
-@contextmanager
-def _display(now: StudyNow) -> Iterator[_Show]:
-    console = Console(stderr=True, highlight=False)
-    if not console.is_terminal:
-        yield _Lines(now).show
-        return
-    shown = _Drawn(console)
-    with drawing(console, shown.render):
-        yield shown.show
+class _Display:
+    """Display of a study that another process runs: live on a terminal, else a line for each ended trial.
 
+    The drawing thread of a live display calls `render`.
+    """
 
-class _Drawn:
-    """Live display of a study that another process runs. The drawing thread calls `render`."""
-
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, now: StudyNow) -> None:
         self._console = console
         self._shown: tuple[str, ProgressNow, TrialNameColumns, list[str]] | None = None
-
-    def show(self, now: StudyNow, progress: ProgressNow) -> None:
-        columns = TrialNameColumns.of(now.study, (each.trial for each in now.begun))
-        below = [*_abandoned(progress), *format_failures(count_reasons(now.outcomes))]
-        # a single assignment, so that the drawing thread never sees parts of two states
-        self._shown = now.study.name, progress, columns, below
-
-    def render(self) -> Group:
-        if self._shown is None:
-            return Group()
-        name, progress, columns, below = self._shown
-        lines = format_running(progress.running, columns, self._console.width)
-        return draw(name, progress.share, _counts(progress), [*lines, *below])
-
-
-class _Lines:
-    """Printer of progress lines, for an output that is not a terminal."""
-
-    def __init__(self, now: StudyNow) -> None:
         self._attempts = dict(now.outcomes.select("trial", "attempt").iter_rows())
         self._printed_at, self._epochs = float("-inf"), -1
         self._headline = headline_of(now.study, now.outcomes)
 
     def show(self, now: StudyNow, progress: ProgressNow) -> None:
+        """Show the present state of the study. Without a terminal, print lines about what has changed."""
+        if self._console.is_terminal:
+            columns = TrialNameColumns.of(now.study, (each.trial for each in now.begun))
+            below = [*_abandoned(progress), *format_failures(count_reasons(now.outcomes))]
+            # a single assignment, so that the drawing thread never sees parts of two states
+            self._shown = now.study.name, progress, columns, below
+            return
         clock, epochs = time.monotonic(), sum(each.epoch for each in progress.running)
         lines = list(self._ended(now, progress))
         silent = epochs != self._epochs and clock - self._printed_at >= MAX_SILENCE_S
@@ -141,6 +122,14 @@ class _Lines:
         for line in lines:
             print_stderr(line)
             self._printed_at = clock
+
+    def render(self) -> Group:
+        """Return the progress bar and the lines below it, within the terminal's width."""
+        if self._shown is None:
+            return Group()
+        name, progress, columns, below = self._shown
+        lines = format_running(progress.running, columns, self._console.width)
+        return draw(name, progress.share, _counts(progress), [*lines, *below])
 
     def _ended(self, now: StudyNow, progress: ProgressNow) -> Iterator[str]:
         rows = now.outcomes.filter(pl.col("status") != "incomplete").sort("finished")
