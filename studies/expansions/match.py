@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -27,8 +26,8 @@ from ..resolve.costs import (
 )
 from ..resolve.draft import report_problem
 from ..resolve.grid import SIZE_PATHS, factors_of_sizes
-from ..resolve.template import Template, resolve_settings
-from ..schema.design import BASELINE_PATH, Design, DesignReader, Expansion, MatchedSize
+from ..resolve.template import resolve_settings
+from ..schema.design import BASELINE_PATH, DesignReader, Expansion, MatchedSize
 from ..schema.factors import has_level, level_key, level_name
 from ..schema.settings import (
     D_MODEL_PATH,
@@ -83,68 +82,55 @@ def _smallest_reaching(count: Callable[[int], float], target: float, low: int, h
     return low + bisect_left(range(low, high + 1), target, key=count)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SizeMatcher:
-    """Solver for the sizes at which cells cost as much as their baselines."""
+def _solve_size(study: Study, matched: MatchedSize, levels: Mapping[str, Level]) -> list[SizeMatch]:
+    """Return the sizes of a cell with costs nearest to the baseline's, the best first.
 
-    template: Template
-    design: Design
-    matched: MatchedSize
+    A cell without a size to solve has one entry. The baseline of a cell has the levels named in `baseline`,
+    and the cell's levels of all other factors. Of several costs, the one with the largest relative residual
+    counts. The baseline's size is kept if no other is nearer. Raise InvalidTableError if the baseline or
+    every size is invalid.
+    """
+    template, baseline = study.template, study.design.baseline_of(levels)
 
-    def solve(self, levels: Mapping[str, Level]) -> list[SizeMatch]:
-        """Return the sizes with costs nearest to the baseline's, the best first.
+    def costs(cell: Mapping[str, Level], size: int) -> dict[MatchedCost, float]:
+        settings = resolve_settings(template, {**cell, matched.name: size})
+        return {name: _COSTS[name](settings) for name in matched.costs}
 
-        A cell without a size to solve has one entry. The baseline of a cell has the levels named in
-        `baseline`, and the cell's levels of all other factors. Of several costs, the one with the largest
-        relative residual counts. The baseline's size is kept if no other is nearer. Raise InvalidTableError
-        if the baseline or every size is invalid.
-        """
-        name = self.matched.name
-        baseline = self.design.baseline_of(levels)
-        target = self._costs(baseline, self.matched.size)
-        texts = {factor: [level] for factor, level in levels.items()}
-        if not any(name in self.template.names_at(path, texts) for path in SIZE_PATHS):
-            return [self._match(None, self._costs(levels, self.matched.size), target)]
-        if all(level_key(baseline[factor]) == level_key(level) for factor, level in levels.items()):
-            return [self._match(self.matched.size, target, target)]
-        low, high = self._bounds(levels, name)
+    target = costs(baseline, matched.size)
 
-        @cache  # the bisection and the comparisons below ask for the same sizes again
-        def match(size: int) -> SizeMatch | None:
-            try:
-                return self._match(size, self._costs(levels, size), target)
-            except InvalidTableError:  # this size makes too many blocks
-                return None
+    def match(size: int | None, amounts: Mapping[MatchedCost, float]) -> SizeMatch:
+        found = (CostMatch(name=name, amount=amounts[name], target=target[name]) for name in matched.costs)
+        return SizeMatch(size=size, costs=tuple(found))
 
-        def balance(size: int) -> float:
-            found = match(size)
-            return math.inf if found is None else found.balance
+    texts = {factor: [level] for factor, level in levels.items()}
+    if not any(matched.name in template.names_at(path, texts) for path in SIZE_PATHS):
+        return [match(None, costs(levels, matched.size))]
+    if all(level_key(baseline[factor]) == level_key(level) for factor, level in levels.items()):
+        return [match(matched.size, target)]
+    ranges = _ranges(read_recipe(template.recipe(levels)), matched.name)
+    if matched.name in template.holes.get(D_MODEL_PATH, ()):
+        ranges.append((1, MAX_D_MODEL))
+    low, high = max(low for low, _ in ranges), min(high for _, high in ranges)
 
-        def distance(found: SizeMatch) -> float:
-            return abs(found.largest.relative_residual)
+    @cache  # the bisection and the comparisons below ask for the same sizes again
+    def at(size: int) -> SizeMatch | None:
+        try:
+            return match(size, costs(levels, size))
+        except InvalidTableError:  # this size makes too many blocks
+            return None
 
-        found = filter(None, map(match, nearest_sizes(balance, 0.0, low, high)))
-        nearest = sorted(found, key=distance)
-        kept = match(self.matched.size) if low <= self.matched.size <= high else None
-        if kept is not None and (not nearest or distance(kept) <= distance(nearest[0])):
-            return [kept, *(each for each in nearest if each.size != kept.size)]
-        return nearest or [self._match(low, self._costs(levels, low), target)]
+    def balance(size: int) -> float:
+        found = at(size)
+        return math.inf if found is None else found.balance
 
-    def _match(
-        self, size: int | None, costs: Mapping[MatchedCost, float], target: Mapping[MatchedCost, float]
-    ) -> SizeMatch:
-        matches = (CostMatch(name=name, amount=costs[name], target=target[name]) for name in costs)
-        return SizeMatch(size=size, costs=tuple(matches))
+    def distance(found: SizeMatch) -> float:
+        return abs(found.largest.relative_residual)
 
-    def _costs(self, levels: Mapping[str, Level], size: int) -> dict[MatchedCost, float]:
-        settings = resolve_settings(self.template, {**levels, self.matched.name: size})
-        return {name: _COSTS[name](settings) for name in self.matched.costs}
-
-    def _bounds(self, levels: Mapping[str, Level], name: str) -> tuple[int, int]:
-        ranges = _ranges(read_recipe(self.template.recipe(levels)), name)
-        if name in self.template.holes.get(D_MODEL_PATH, ()):
-            ranges.append((1, MAX_D_MODEL))
-        return max(low for low, _ in ranges), min(high for _, high in ranges)
+    nearest = sorted(filter(None, map(at, nearest_sizes(balance, 0.0, low, high))), key=distance)
+    kept = at(matched.size) if low <= matched.size <= high else None
+    if kept is not None and (not nearest or distance(kept) <= distance(nearest[0])):
+        return [kept, *(each for each in nearest if each.size != kept.size)]
+    return nearest or [match(low, costs(levels, low))]
 
 
 def _ranges(recipe: Recipe, name: str) -> list[tuple[int, int]]:
@@ -243,9 +229,8 @@ class Match(Expansion):
         if "flops" in matched.costs and (fault := uncounted_kernels(recipe.root)):
             diagnostics.report(("study", "match"), fault)
             return None
-        matcher = SizeMatcher(template=study.template, design=study.design, matched=matched)
         try:
-            nearest, *others = matcher.solve(levels)
+            nearest, *others = _solve_size(study, matched, levels)
         except InvalidTableError as error:
             baseline = study.design.baseline_of(levels)
             for problem in error.problems:
