@@ -77,7 +77,10 @@ def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
     """
     try:
         document = read_document(path)
-        if _may_share_trials(document.data, known):
+        own = traits(document.data)
+        # a missing key or a placeholder may have any value in a trial
+        is_open = [value is None or (isinstance(value, str) and "{" in value) for value in own]
+        if any(all(map(operator.or_, is_open, map(operator.eq, own, each))) for each in known):
             return None
         if "search" in document.data:
             study = load_study(path)
@@ -92,13 +95,6 @@ def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
     if header.limits:
         return None
     return StudyOutline(title=header.title, trials=trials, held=held)
-
-
-def _may_share_trials(tables: Mapping[str, Any], known: Collection[Traits]) -> bool:
-    own = traits(tables)
-    # a missing key or a placeholder may have any value in a trial
-    open_keys = [value is None or (isinstance(value, str) and "{" in value) for value in own]
-    return any(all(map(operator.or_, open_keys, map(operator.eq, own, each))) for each in known)
 
 
 def traits(tables: Mapping[str, Any]) -> Traits:

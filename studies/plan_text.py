@@ -45,6 +45,8 @@ _ORDERS = {
     "shuffled": "trials start in a shuffled order",
 }
 
+_STALE = "a run trains them again, --keep-stale reuses them"
+
 _MAX_MODELS = 24
 _MAX_NAMED = 3
 _MIN_LABEL_WIDTH = 12
@@ -87,7 +89,11 @@ def format_plan(
         *_design_notes(study, plan),
         *_cost_notes(plan, width),
         *_search_notes(study, plan),
-        *_trial_notes(plan),
+        ("stale", f"{describe_stale(plan.stale)}; {_STALE}" if plan.stale else ""),
+        *(
+            ("over", f"{each.label}: {each.excess}; {plural(each.trials, 'trial')} not run")
+            for each in plan.over_budget
+        ),
         ("noise", "; ".join(plan.noise)),
         *(("note", str(ceiling)) for ceiling in (*plan.reach_limits, *plan.insufficient_reach)),
     ]
@@ -160,13 +166,6 @@ def _search_notes(study: Study, plan: Plan) -> Iterator[_Note]:
     for name in (each.name for each in search.settings.objectives):
         if name.startswith("test_"):
             yield "note", f"a search by {name} fits its points to the test split; search by a dev metric"
-
-
-def _trial_notes(plan: Plan) -> Iterator[_Note]:
-    if plan.stale:
-        yield "stale", f"{describe_stale(plan.stale)}; a run trains them again, --keep-stale reuses them"
-    for each in plan.over_budget:
-        yield "over", f"{each.label}: {each.excess}; {plural(each.trials, 'trial')} not run"
 
 
 def _memory(held: StepMemory) -> str:

@@ -20,7 +20,7 @@ from ...errors import replace_unprintable
 from ...grammar.nodes import RepeatNode
 from ...grammar.positions import POSITIONS, LearnedPosition, PluginPosition
 from ...storage import Store
-from ..catalog.tasks import AlgorithmicTask, GeneratedTask, require_algorithmic
+from ..catalog.tasks import AlgorithmicTask, GeneratedTask
 from ..last_run import describe_max_seeds
 from ..presentation.changes import BASELINE, change_name
 from ..resolve.costs import (
@@ -145,12 +145,16 @@ def predict_reach_limits(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple
     """
     limits: dict[str, ReachLimit] = {}
     for label, settings in labelled:
-        if not isinstance(settings.task.spec, AlgorithmicTask):
+        task = settings.task.spec
+        if not isinstance(task, AlgorithmicTask):
             continue
         bound = max_learnable_length(settings)
         if bound is None or bound >= longest_length(settings):
             continue
-        left, right = _binding_reach(settings, bound)
+        sees, next_length = reach(settings), bound + task.length_step if bound else task.min_length
+        needed = task.unguessable_reach(next_length)
+        left = int(sees.left) if needed.left > sees.left else None
+        right = int(sees.right) if needed.right > sees.right else None
         root = read_recipe(settings.model.recipe).root
         known = limits.get(label)
         limits[label] = ReachLimit(
@@ -166,13 +170,6 @@ def predict_reach_limits(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple
         labels = merged[key].labels if key in merged else ()
         merged[key] = replace(limit, labels=(*labels, *limit.labels))
     return tuple(merged.values())
-
-
-def _binding_reach(settings: TrialSettings, bound: int) -> tuple[int | None, int | None]:
-    task, sees = require_algorithmic(settings.task.name), reach(settings)
-    needed = task.unguessable_reach(bound + task.length_step if bound else task.min_length)
-    left = int(sees.left) if needed.left > sees.left else None
-    return left, int(sees.right) if needed.right > sees.right else None
 
 
 SIZE_KEYS = (
@@ -416,16 +413,8 @@ def remaining_search_times(
 ) -> list[TimeEstimate]:
     """Return the estimated time of each remaining trial of a search, given its outcomes.
 
-    After the budget is spent, only the trials of points that have started remain.
-    """
-    return _search_estimates(study, tried, estimator)[: left_when_spent(study, store, tried)]
-
-
-def _search_estimates(study: Study, tried: pl.DataFrame, estimator: TimeEstimator) -> list[TimeEstimate]:
-    """Return the estimated times of a search's remaining trials, by rung.
-
-    The baseline's trials are counted separately, because a new baseline is trained even after all other
-    points have ended.
+    After the budget is spent, only the trials of points that have started remain. The baseline's trials are
+    counted separately, because a new baseline is trained even after all other points have ended.
     """
     search = study.search
     assert search is not None, "only a search has rungs"
@@ -445,7 +434,7 @@ def _search_estimates(study: Study, tried: pl.DataFrame, estimator: TimeEstimato
         own = baseline if is_last else []
         others = rows.filter((pl.col("status") != "incomplete") & ~pl.col("trial").is_in(own))
         found += [one] * (max(0, trials - len(own) - len(others)) + (remaining if is_last else 0))
-    return found
+    return found[: left_when_spent(study, store, tried)]
 
 
 def group_by_model(study: Study, trials: Iterable[Trial]) -> list[list[Trial]]:
