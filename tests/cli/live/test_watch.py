@@ -89,7 +89,8 @@ def under_way(tiny, tmp_path):
 
 def test_on_a_terminal_it_is_the_display_of_a_run_with_failures_and_what_nobody_trains(under_way, golden):
     console = Console(file=io.StringIO(), width=80, force_terminal=True)
-    drawn, now = watch._Drawn(console), under_way(1)
+    now = under_way(1)
+    drawn = watch._Display(console, now)
     drawn.show(now, study_progress(now))
     with console.capture() as capture:
         console.print(drawn.render())
@@ -106,7 +107,7 @@ def test_a_trial_in_the_first_epoch_of_all_gives_no_estimate(under_way):
 
 def test_without_a_terminal_epochs_are_printed_from_time_to_time(under_way, capsys, monkeypatch):
     now, later = under_way(0), under_way(1)
-    lines = watch._Lines(now)
+    lines = watch._Display(Console(stderr=True), now)
     for each in (now, later):
         lines.show(each, study_progress(each))
     head, told = "tiny   2/8   1 running · 1 failed   ETA ", capsys.readouterr().err.splitlines()
