@@ -6,7 +6,7 @@ It also says which models cannot learn their task.
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
@@ -25,9 +25,11 @@ from ..last_run import describe_max_seeds
 from ..presentation.changes import BASELINE, change_name
 from ..resolve.costs import (
     SizeMatch,
+    flops_of_test,
     longest_length,
     longest_tokens,
     max_learnable_length,
+    max_training_flops,
     max_trial_flops,
     parameter_count,
     reach,
@@ -325,13 +327,15 @@ def make_plan(
     to_run = trials_to_run(study, store, statuses, only=asked - held_back)
     shorter = ShorterTrials(store)
     begun = store.files.trials_with_checkpoint(each.id for each in to_run)
-    begins = {each.id for each in to_run}.difference(begun)
+    found = {each.id: shorter.find(each) for each in to_run if each.id not in begun}
+    earlier = {trial: one for trial, one in found.items() if one is not None}
+    shares = {each.id: _share_left(each.settings, earlier[each.id]) for each in to_run if each.id in earlier}
     planned = tuple(
         PlannedTrial(
             trial=one,
             status=statuses.get(one.id, "missing"),
-            estimate=estimator.estimate(one),
-            resumed_from=shorter.find(one) if one.id in begins else None,
+            estimate=estimator.estimate(one).scaled(shares.get(one.id, 1.0)),
+            resumed_from=earlier.get(one.id),
         )
         for one in selected
     )
@@ -341,7 +345,7 @@ def make_plan(
         left = remaining_search_times(study, store, tried, estimator)
     else:
         counts = Counter[str](one.status for one in planned if one.status != "missing")
-        left = [estimator.estimate(trial) for trial in to_run]
+        left = [estimator.estimate(trial).scaled(shares.get(trial.id, 1.0)) for trial in to_run]
     kinds, groups = first_of_each_kind(trials), group_by_model(study, trials)
     costly = [] if memory is None else [each for group in groups for each in _costliest(group)]
     steps = {trial.id: memory(trial.settings) for trial in costly} if memory else {}
@@ -349,7 +353,9 @@ def make_plan(
     labelled = [(label(trial), trial.settings) for trial in kinds]
     measured = [trial for trial in kinds if trial.id in steps]
     largest = max(measured, key=lambda trial: steps[trial.id].total, default=None)
-    seeds = Counter(Kind(trial.common) for trial in to_run)
+    kinds_left = defaultdict[Kind, float](float)
+    for trial in to_run:
+        kinds_left[Kind(trial.common)] += shares.get(trial.id, 1.0)
     stale = find_stale_trials(study, outcomes)
     elsewhere = [json.loads(levels) for levels in outcomes_elsewhere(study, outcomes)["factors"]]
     return Plan(
@@ -373,9 +379,16 @@ def make_plan(
         max_seeds_note=describe_max_seeds(study, store),
         timed_devices=timed_devices(study, outcomes),
         data=find_data_facts(study, (trial.settings for trial in kinds), locate),
-        flops=sum(count * max_trial_flops(kind.settings) for kind, count in seeds.items())
-        or remaining_search_flops(trials, len(left)),
+        flops=remaining_search_flops(trials, len(left))
+        if study.search
+        else sum(count * max_trial_flops(kind.settings) for kind, count in kinds_left.items()),
     )
+
+
+def _share_left(settings: TrialSettings, earlier: ShorterTrial) -> float:
+    """Return the share of a trial's work that is left if it continues an earlier trial."""
+    training, test = max_training_flops(settings), flops_of_test(settings)
+    return (training * (1 - earlier.epochs / settings.train.epochs) + test) / (training + test)
 
 
 def _costliest(trials: Sequence[Trial]) -> list[Trial]:
@@ -487,7 +500,7 @@ def model_costs(
             parameters=max(map(parameter_count, settings)),
             step_flops=max(map(step_flops, settings)),
             memory=max((steps[trial.id].total for trial in kinds if trial.id in steps), default=None),
-            estimate=time.per(len(group)),
+            estimate=time.scaled(1 / len(group)),
             excess=budget.describe_excess(costliest),
             size_match=max(matches, key=_distance, default=None),
         )

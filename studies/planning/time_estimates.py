@@ -45,10 +45,11 @@ class TimeEstimate:
     basis: EstimateBasis
     expected: float | None = None
 
-    def per(self, count: int) -> TimeEstimate:
-        """Divide an estimate by a number of trials."""
-        parts = (None if each is None else each / count for each in (self.seconds, self.expected))
-        seconds, expected = parts
+    def scaled(self, factor: float) -> TimeEstimate:
+        """Return the estimate of a share or a multiple of the work."""
+        seconds, expected = (
+            None if each is None else each * factor for each in (self.seconds, self.expected)
+        )
         return TimeEstimate(seconds, self.basis, expected)
 
 

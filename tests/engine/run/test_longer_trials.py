@@ -79,6 +79,9 @@ def test_other_test_sets_are_only_an_evaluation(text, tmp_path, notes, task, bef
     if task != "not":
         own = own.replace("curriculum = { start = 5 }\n", "").replace("max_length", "dev_loss")
     run(own, tmp_path / "results", 3, notes, before)
+    plan, none = (make_plan(study(own, 3, after), Store(tmp_path / name)) for name in ("results", "none"))
+    assert plan.resumed_from.keys() == {each.id for each in plan.study.trials}
+    assert plan.flops < none.flops  # nothing is trained
     notes.events.clear()
     store = run(own, tmp_path / "results", 3, notes, after)
     assert {event.epoch for event in notes.of(Started)} == {2}  # the last evaluation alone is missing
