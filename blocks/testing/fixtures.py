@@ -258,10 +258,10 @@ def run_stacked(
     weights, buffers = stack_module_state(list(modules))
     base = deepcopy(modules[0])
 
-    def one(weights: dict[str, Tensor], inputs: tuple[Tensor, ...]) -> Tensor:
+    def one(weights: dict[str, Tensor], buffers: dict[str, Tensor], inputs: tuple[Tensor, ...]) -> Tensor:
         return functional_call(base, (weights, buffers), (*inputs, *masks))
 
-    return torch.vmap(one, randomness="error")(weights, tuple(inputs)), weights
+    return torch.vmap(one, randomness="error")(weights, buffers, tuple(inputs)), weights
 
 
 def assert_flops_counted(run: Callable[[], object], *, batch: int, length: int, stated: int) -> None:

@@ -139,6 +139,17 @@ class Counting(Sound):
         return self.map(total / number), counted[:, -1:]
 
 
+class Shifted(Sound):
+    """A block without flaws that has a buffer."""
+
+    def __init__(self, *, width, causal):
+        super().__init__(width=width, causal=causal)
+        self.register_buffer("shift", torch.zeros(width))
+
+    def forward(self, x, mask=None):
+        return super().forward(x, mask) + self.shift
+
+
 class Hoarding(Counting):
     """A block that claims a bounded state but stores all inputs."""
 
@@ -308,7 +319,7 @@ def test_a_block_that_breaks_a_rule_is_found(known, cls, causal, among):
 
 
 @both_ways
-@pytest.mark.parametrize("cls", [Sound, Counting])
+@pytest.mark.parametrize("cls", [Sound, Counting, Shifted])
 def test_a_block_that_breaks_none_passes(known, cls, causal):
     known(cls)
     assert failures(causal=causal) == set()
