@@ -97,16 +97,20 @@ class Race:
     best: Tensor
     costs: OutputCosts | None
 
-    def record(self, rows: Tensor, outputs: Outputs) -> None:
-        """Update the best score of each sentence with the finished outputs in these rows."""
-        sentence = self.sentence[rows]
-        self.best.scatter_reduce_(0, sentence, _worth(outputs, self.costs, sentence), "amax")
+    def keep(self, rows: Tensor, written: Outputs, going: Tensor, left: Bounds) -> Tensor:
+        """Return a mask of the outputs in these rows that are unfinished and can still win.
 
-    def beaten(self, rows: Tensor, beginnings: Outputs, left: Bounds) -> Tensor:
-        """Return a mask of the unfinished outputs that can no longer win."""
-        sentence = self.sentence[rows]
-        least = 0.0 if self.costs is None else self.costs.least(sentence, beginnings.symbols, left)
-        return beginnings.scores - least < self.best[sentence]
+        `going` marks the unfinished ones, and `left` bounds the number of symbols that may follow. The best
+        scores are updated with the finished outputs. The score of each beaten output is set to -inf.
+        """
+        ended, sentence = rows[~going], self.sentence[rows]
+        worth = _worth(written.select(ended), self.costs, self.sentence[ended])
+        self.best.scatter_reduce_(0, self.sentence[ended], worth, "amax")
+        begun = written.select(rows)
+        least = 0.0 if self.costs is None else self.costs.least(sentence, begun.symbols, left)
+        beaten = going & (begun.scores - least < self.best[sentence])
+        written.scores[rows[beaten]] = -torch.inf
+        return going & ~beaten
 
 
 def greedy_search(
@@ -124,7 +128,7 @@ def greedy_search(
     if race is not None:
         going = torch.ones(batch, dtype=torch.bool, device=device)
         nothing = Outputs(symbols=symbols[:, :0], scores=scores)
-        rows = rows[_still_racing(race, rows, nothing, going, bounds)]
+        rows = rows[race.keep(rows, nothing, going, bounds)]
     if not len(rows):
         return Outputs(symbols=symbols, scores=scores)
     bounds = bounds.select(rows)
@@ -138,7 +142,7 @@ def greedy_search(
         going = previous != END
         if race is not None:
             written = Outputs(symbols=symbols[:, :place], scores=scores)
-            going = _still_racing(race, rows, written, going, bounds.after(place))
+            going = race.keep(rows, written, going, bounds.after(place))
         kept = torch.nonzero(going).squeeze(1)
         if len(kept) < len(rows):
             rows, previous, bounds = rows[kept], previous[kept], bounds.select(kept)
@@ -160,18 +164,6 @@ def _likeliest(logs: Tensor, bounds: Bounds, place: int) -> tuple[Tensor, Tensor
     symbols = torch.where(must, END, symbols)
     gains = logs.gather(1, symbols[:, None]).squeeze(1).double()
     return symbols, gains.nan_to_num(nan=-torch.inf)
-
-
-def _still_racing(race: Race, rows: Tensor, written: Outputs, going: Tensor, left: Bounds) -> Tensor:
-    """Return a mask of the unfinished outputs that can still win.
-
-    The finished outputs are recorded in the race. `left` bounds the number of symbols that may follow. The
-    score of each beaten output is set to -inf.
-    """
-    race.record(rows[~going], written.select(rows[~going]))
-    beaten = going & race.beaten(rows, written.select(rows), left)
-    written.scores[rows[beaten]] = -torch.inf
-    return going & ~beaten
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,152 +196,86 @@ class Ranking:
         return self.coverage_penalty * logs.sum(1, dtype=torch.float64)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hypotheses:
-    """Unfinished outputs, one per row. The outputs of one sentence are in adjacent rows.
-
-    `slot` numbers the outputs of a sentence from 0. `prefix` (rows, length) begins with the start symbol;
-    `coverage` (rows, n) is kept if it is needed.
-    """
-
-    sentence: Tensor
-    slot: Tensor
-    scores: Tensor
-    prefix: Tensor
-    coverage: Tensor | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidates:
-    """The best continuations of each sentence's unfinished outputs.
-
-    There are 2 · beam of them, best first. The tensors are (sentences, 2 * beam). `parents` are the rows that
-    are continued. Missing continuations have a score of minus infinity. At least half of all continuations do
-    not end.
-    """
-
-    sentences: Tensor  # (sentences,)
-    scores: Tensor
-    parents: Tensor
-    symbols: Tensor
-
-
 def beam_search(
     model: TransductionModel, sources: Tensor, bounds: Bounds, *, beam: int, ranking: Ranking
 ) -> Outputs:
-    """Return the highest-ranked output that the search finds for each source (batch, n)."""
-    search = BeamSearch(sources, bounds, beam=beam, ranking=ranking)
-    state, alive = model.begin(sources, bounds.max_length), search.begin()
-    while len(alive.scores):
-        logits, state = model.step(state, alive.prefix[:, -1])
-        attended = None if alive.coverage is None else model.body.attention_weights(state)
-        parents, alive = search.extend(alive, log_probabilities(logits), attended)
-        state = state.select_rows(parents)
-    return Outputs(symbols=search.symbols, scores=search.scores)
+    """Return the highest-ranked output that the search finds for each source (batch, n).
 
-
-class BeamSearch:
-    """State of a beam search over a batch of sentences.
-
-    The rivals are the unfinished hypotheses. Among the `beam` best continuations, those with an end symbol
-    are finished outputs. The search continues from the `beam` best unfinished ones, as long as one of them
-    can still rank higher than the best output.
+    Among the `beam` best continuations of a sentence's unfinished outputs, those with an end symbol are
+    finished outputs. The search continues from the `beam` best unfinished ones, as long as one of them can
+    still rank higher than the best finished output.
     """
+    device, valid = sources.device, sources != PAD
+    symbols = sources.new_full((len(sources), int(bounds.max_length.max())), PAD)
+    # the output of a row for which no finite score is ever found
+    symbols[:, 0] = END
+    scores = torch.full((len(sources),), -torch.inf, dtype=torch.float64, device=device)
+    ranks = scores.clone()
 
-    def __init__(self, sources: Tensor, bounds: Bounds, *, beam: int, ranking: Ranking) -> None:
-        batch, device = len(sources), sources.device
-        self.valid = sources != PAD
-        self.bounds, self.beam, self.ranking = bounds, beam, ranking
-        self.symbols = sources.new_full((batch, int(bounds.max_length.max())), PAD)
-        # the output of a row for which no finite score is ever found
-        self.symbols[:, 0] = END
-        self.scores = torch.full((batch,), -torch.inf, dtype=torch.float64, device=device)
-        self.ranks = self.scores.clone()
+    # rows of unfinished outputs; those of a sentence are next to each other, and `slot` numbers them
+    sentence = torch.arange(len(sources), device=device)
+    slot, sums = torch.zeros_like(sentence), torch.zeros_like(scores)
+    prefix = torch.full_like(symbols[:, :1], PAD)  # it begins with the start symbol
+    coverage = torch.zeros_like(valid, dtype=torch.float64) if ranking.coverage_penalty > 0.0 else None
+    state = model.begin(sources, bounds.max_length)
+    while len(sums):
+        logits, state = model.step(state, prefix[:, -1])
+        if coverage is not None:
+            attended = model.body.attention_weights(state)
+            coverage = None if attended is None else coverage + attended
 
-    def begin(self) -> Hypotheses:
-        """Return the initial hypotheses, which hold only the start symbol."""
-        rows = torch.arange(len(self.scores), device=self.scores.device)
-        counted = self.ranking.coverage_penalty > 0.0
-        return Hypotheses(
-            sentence=rows,
-            slot=torch.zeros_like(rows),
-            scores=torch.zeros_like(self.scores),
-            prefix=torch.full_like(self.symbols[:, :1], PAD),
-            coverage=torch.zeros_like(self.valid, dtype=torch.float64) if counted else None,
-        )
+        # the best continuations of each sentence, (sentences, 2 * beam): their sums, parents and symbols
+        length = prefix.shape[1]
+        gains, following = _choices(log_probabilities(logits), bounds.select(sentence), length, beam)
+        continued = (sums[:, None] + gains).nan_to_num(nan=-torch.inf, neginf=-torch.inf)
+        sentences, group = torch.unique_consecutive(sentence, return_inverse=True)
+        choices = following.shape[1]
+        grid = continued.new_full((len(sentences), beam, choices), -torch.inf)
+        grid[group, slot] = continued
+        row = group.new_zeros(grid.shape[:2])
+        row[group, slot] = torch.arange(len(group), device=device)
+        # each slot has one continuation that ends, so at least half of these do not end
+        best, picked = grid.flatten(1).topk(2 * beam)
+        parents = row.gather(1, picked // choices)
+        chosen = following[parents, picked % choices]
 
-    def extend(self, alive: Hypotheses, logs: Tensor, attended: Tensor | None) -> tuple[Tensor, Hypotheses]:
-        """Continue the unfinished outputs by one symbol.
+        # the outputs that end here, and improve on the best so far
+        ending = best[:, :beam].masked_fill(chosen[:, :beam] != END, -torch.inf)
+        ended = ranking.normalise(ending, length)
+        if coverage is not None:
+            terms = ranking.coverage_term(coverage, valid[sentence])
+            ended = ended + terms[parents[:, :beam]]
+        rank, which = ended.max(1)
+        better = torch.nonzero(rank > ranks[sentences]).squeeze(1)
+        of, which = sentences[better], which[better]
+        ranks[of], scores[of] = rank[better], ending[better, which]
+        symbols[of, : length - 1] = prefix[parents[better, which], 1:]
+        symbols[of, length - 1] = END
 
-        Return the rows of their parents, and the longer outputs. The parent of an output is the shorter
-        output that it continues. `logs` (rows, vocab) are the log-probabilities of the next symbol.
-        `attended` (rows, n) are the attention weights of this step.
-        """
-        best = self._best(alive, logs)
-        coverage = None if alive.coverage is None or attended is None else alive.coverage + attended
-        self._end(best, alive, coverage)
-        going, order = best.scores.masked_fill(best.symbols == END, -torch.inf).topk(self.beam)
-        bound = self.ranking.normalise(going, self.bounds.max_length[best.sentences, None])
         # a score only falls with more symbols, and the largest length divides it most, so no continuation
         # ranks higher than this bound
-        kept = bound > self.ranks[best.sentences, None]
+        going, order = best.masked_fill(chosen == END, -torch.inf).topk(beam)
+        kept = ranking.normalise(going, bounds.max_length[sentences, None]) > ranks[sentences, None]
         of, slot = torch.nonzero(kept, as_tuple=True)
-        parents, symbols = best.parents.gather(1, order)[kept], best.symbols.gather(1, order)[kept]
-        return parents, Hypotheses(
-            sentence=best.sentences[of],
-            slot=slot,
-            scores=going[kept],
-            prefix=torch.cat([alive.prefix[parents], symbols[:, None]], 1),
-            coverage=None if coverage is None else coverage[parents],
-        )
+        rows = parents.gather(1, order)[kept]
+        sentence, sums, state = sentences[of], going[kept], state.select_rows(rows)
+        prefix = torch.cat([prefix[rows], chosen.gather(1, order)[kept][:, None]], 1)
+        coverage = None if coverage is None else coverage[rows]
+    return Outputs(symbols=symbols, scores=scores)
 
-    def _best(self, alive: Hypotheses, logs: Tensor) -> Candidates:
-        gains, symbols = self._choices(alive, logs)
-        scores = (alive.scores[:, None] + gains).nan_to_num(nan=-torch.inf, neginf=-torch.inf)
-        sentences, group = torch.unique_consecutive(alive.sentence, return_inverse=True)
-        choices = symbols.shape[1]
-        grid = scores.new_full((len(sentences), self.beam, choices), -torch.inf)
-        grid[group, alive.slot] = scores
-        row = group.new_zeros(grid.shape[:2])
-        row[group, alive.slot] = torch.arange(len(group), device=group.device)
-        # each slot has one continuation that ends, so at least half of these do not end
-        scores, picked = grid.flatten(1).topk(2 * self.beam)
-        parents = row.gather(1, picked // choices)
-        chosen = symbols[parents, picked % choices]
-        return Candidates(sentences=sentences, scores=scores, parents=parents, symbols=chosen)
 
-    def _choices(self, alive: Hypotheses, logs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the log-probabilities and the numbers of the best next symbols of each hypothesis.
+def _choices(logs: Tensor, bounds: Bounds, place: int, beam: int) -> tuple[Tensor, Tensor]:
+    """Return the log-probabilities and the numbers of the best next symbols of each unfinished output.
 
-        The last column is the end symbol.
-        """
-        place, bounds = alive.prefix.shape[1], self.bounds.select(alive.sentence)
-        ends = logs[:, END].masked_fill(place < bounds.min_length, -torch.inf)
-        others = logs.clone()
-        others[:, PAD] = others[:, END] = -torch.inf  # indexing by a list would copy it to the GPU
-        best, symbols = others.topk(min(self.beam, logs.shape[1] - 2))
-        best = best.masked_fill((place >= bounds.max_length)[:, None], -torch.inf)
-        end = torch.full_like(symbols[:, :1], END)
-        return torch.cat([best, ends[:, None]], 1).double(), torch.cat([symbols, end], 1)
-
-    def _end(self, best: Candidates, alive: Hypotheses, coverage: Tensor | None) -> None:
-        """Store the outputs that end at this step and improve on the best so far.
-
-        Only outputs among the `beam` best continuations count.
-        """
-        length = alive.prefix.shape[1]
-        ending = best.symbols[:, : self.beam] == END
-        scores = best.scores[:, : self.beam].masked_fill(~ending, -torch.inf)
-        ranks = self.ranking.normalise(scores, length)
-        if coverage is not None:
-            terms = self.ranking.coverage_term(coverage, self.valid[alive.sentence])
-            ranks = ranks + terms[best.parents[:, : self.beam]]
-        rank, which = ranks.max(1)
-        better = torch.nonzero(rank > self.ranks[best.sentences]).squeeze(1)
-        of, which = best.sentences[better], which[better]
-        self.ranks[of], self.scores[of] = rank[better], scores[better, which]
-        self.symbols[of, : length - 1] = alive.prefix[best.parents[better, which], 1:]
-        self.symbols[of, length - 1] = END
+    The last column is the end symbol.
+    """
+    ends = logs[:, END].masked_fill(place < bounds.min_length, -torch.inf)
+    others = logs.clone()
+    others[:, PAD] = others[:, END] = -torch.inf  # indexing by a list would copy it to the GPU
+    best, symbols = others.topk(min(beam, logs.shape[1] - 2))
+    best = best.masked_fill((place >= bounds.max_length)[:, None], -torch.inf)
+    end = torch.full_like(symbols[:, :1], END)
+    return torch.cat([best, ends[:, None]], 1).double(), torch.cat([symbols, end], 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
