@@ -8,17 +8,13 @@ from .gp_trees import RENEWAL as RENEWAL
 from .gp_trees import WINDOW as WINDOW
 from .gp_trees import EndedPoint as EndedPoint
 from .gp_trees import GaussianProcess as GaussianProcess
-from .gp_trees import KernelSettings as KernelSettings
 from .gp_trees import RecipeFeatures as RecipeFeatures
 from .gp_trees import SearchObservations as SearchObservations
 from .gp_trees import TreeSampler as TreeSampler
 from .gp_trees import best_and_last as best_and_last
-from .gp_trees import kernel as kernel
 from .gp_trees import last_renewal as last_renewal
 from .gp_trees import likeliest as likeliest
-from .gp_trees import log_likelihood as log_likelihood
 from .gp_trees import normal_scores as normal_scores
-from .gp_trees import settings_grid as settings_grid
 from .gp_trees import squared_distances as squared_distances
 from .search_observations import Proposals as Proposals
 from .search_observations import distribution as distribution

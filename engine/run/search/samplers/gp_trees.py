@@ -284,32 +284,6 @@ def goodness(trial: FrozenTrial, sign: int) -> Goodness:
     return (False, -1, 0.0) if last is None else (False, last, sign * trial.intermediate_values[last])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelSettings:
-    """Hyperparameters of the kernel: length scales and noise.
-
-    There is a length scale for each group of features. The noise is its variance divided by that of the
-    signal.
-    """
-
-    lengths: tuple[float, ...]
-    noise: float
-
-    def scaled(self, points: Sequence[Numbers]) -> Numbers:
-        """Divide each group of features by its length scale. The result has a row for each point."""
-        pairs = zip(points, self.lengths, strict=True)
-        return np.hstack([each / length for each, length in pairs])
-
-
-def kernel(distances: Sequence[Numbers], settings: KernelSettings) -> Numbers:
-    """Return the correlation of points, given their squared distances.
-
-    There are distances for each group of features.
-    """
-    scaled = [each / length**2 for each, length in zip(distances, settings.lengths, strict=True)]
-    return np.exp(-0.5 * reduce(np.add, scaled))
-
-
 def squared_distances(first: Numbers, second: Numbers) -> Numbers:
     """Return the squared distances between the rows of two matrices."""
     lengths = (first**2).sum(1)[:, None] + (second**2).sum(1)[None]
@@ -320,60 +294,57 @@ def squared_distances(first: Numbers, second: Numbers) -> Numbers:
 class GaussianProcess:
     """A Gaussian process with mean zero, fitted to noisy values at points.
 
-    The variance of the signal is estimated from the values. `points` has an array for each group of
-    features, with a row for each point.
+    `points` has an array for each group of features, with a row for each point. `lengths` has the length
+    scale of each group, and `noise` is the variance of the noise divided by that of the signal. The variance
+    of the signal is the one that makes the values most likely.
     """
 
-    def __init__(self, points: Sequence[Numbers], values: Numbers, settings: KernelSettings) -> None:
-        self._settings, self._points, self._values = settings, settings.scaled(points), values
-        distances = [squared_distances(each, each) for each in points]
-        self._root = _cholesky(distances, settings)
+    def __init__(
+        self, points: Sequence[Numbers], values: Numbers, *, lengths: Sequence[float], noise: float
+    ) -> None:
+        self.lengths, self.noise, self._values = tuple(lengths), noise, values
+        self._points = self._scaled(points)
+        groups = zip(points, lengths, strict=True)
+        distances = [squared_distances(each, each) / length**2 for each, length in groups]
+        # the noise also keeps the matrix positive definite if two points are equal
+        covariance = np.exp(-0.5 * reduce(np.add, distances)) + noise * np.eye(len(values))
+        self._root = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
         self._whitened = solve_triangular(self._root, values, lower=True, check_finite=False)
+        self._signal = (self._whitened @ self._whitened) / len(values)
+
+    def log_likelihood(self) -> float:
+        """Return the log marginal likelihood of the values, up to a constant."""
+        # values that are all 0 would have no logarithm
+        signal = max(self._signal, 1e-300)
+        return float(-np.log(np.diag(self._root)).sum() - len(self._values) / 2 * math.log(signal))
 
     def predict(self, points: Sequence[Numbers]) -> tuple[Numbers, Numbers]:
         """Return the means and the standard deviations of the values at points, without noise."""
-        across = np.exp(-0.5 * squared_distances(self._points, self._settings.scaled(points)))
+        across = np.exp(-0.5 * squared_distances(self._points, self._scaled(points)))
         inner = solve_triangular(self._root, across, lower=True, check_finite=False)
-        signal = (self._whitened @ self._whitened) / len(self._whitened)
         # rounding may make a variance near 0 slightly negative
-        return inner.T @ self._whitened, np.sqrt(signal * np.maximum(1 - (inner**2).sum(0), 1e-12))
+        variances = self._signal * np.maximum(1 - (inner**2).sum(0), 1e-12)
+        return inner.T @ self._whitened, np.sqrt(variances)
 
     def smooth(self) -> Numbers:
         """Return the posterior mean at the observed points."""
         solved = solve_triangular(self._root, self._whitened, lower=True, trans=1, check_finite=False)
-        return self._values - self._settings.noise * solved
+        return self._values - self.noise * solved
+
+    def _scaled(self, points: Sequence[Numbers]) -> Numbers:
+        return np.hstack([each / length for each, length in zip(points, self.lengths, strict=True)])
 
 
-def likeliest(points: Sequence[Numbers], values: Numbers, grid: Iterable[KernelSettings]) -> KernelSettings:
-    """Return the kernel settings in `grid` with the highest likelihood.
+def likeliest(
+    points: Sequence[Numbers], values: Numbers, lengths: Sequence[Sequence[float]], noises: Sequence[float]
+) -> GaussianProcess:
+    """Return the process under which the values are most likely.
 
-    It is the likelihood of these values.
+    All combinations of noise and of the length scales of each group of features are tried.
     """
-    distances = [squared_distances(each, each) for each in points]
-    return max(grid, key=lambda settings: log_likelihood(distances, values, settings))
-
-
-def log_likelihood(distances: Sequence[Numbers], values: Numbers, settings: KernelSettings) -> float:
-    """Return the log marginal likelihood of values under kernel settings, up to a constant.
-
-    The signal's variance is the one that makes the values most likely.
-    """
-    root = _cholesky(distances, settings)
-    whitened = solve_triangular(root, values, lower=True, check_finite=False)
-    # values that are all 0 would have no logarithm
-    signal = max((whitened @ whitened) / len(values), 1e-300)
-    return float(-np.log(np.diag(root)).sum() - len(values) / 2 * math.log(signal))
-
-
-def settings_grid(lengths: Sequence[Sequence[float]], noises: Sequence[float]) -> list[KernelSettings]:
-    """Return hyperparameters for all combinations of length scales and noise levels."""
-    return [KernelSettings(lengths=tuple(each), noise=noise) for *each, noise in product(*lengths, noises)]
-
-
-def _cholesky(distances: Sequence[Numbers], settings: KernelSettings) -> Numbers:
-    # the noise also keeps the matrix positive definite if two points are equal
-    covariance = kernel(distances, settings) + settings.noise * np.eye(len(distances[0]))
-    return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+    grid = product(*lengths, noises)
+    found = (GaussianProcess(points, values, lengths=each, noise=noise) for *each, noise in grid)
+    return max(found, key=GaussianProcess.log_likelihood)
 
 
 Values = dict[str, Level]
@@ -507,7 +478,6 @@ class Beliefs:
         self._renewed, self._read = 0, 0
         self._members: list[EndedPoint] = []
         self._scores = np.empty(0)
-        self._settings: KernelSettings
         self._process: GaussianProcess
         self._pool: list[Values]
         self._highest = 0.0
@@ -527,18 +497,19 @@ class Beliefs:
             self._read = self._renewed = renewed
             self._members = []
             self._take(best_and_last(observed.ended[:renewed], best=KEPT, last=WINDOW - KEPT))
-            self._settings = self._likeliest_settings()
+            self._process = self._likeliest()
             self._pool = self._make_pool(self.best(), renewed)
         self._take(observed.ended[self._read :])
         self._read = len(observed.ended)
         members = [each.values for each in self._members]
-        self._process = GaussianProcess(self._groups(members), self._scores, self._settings)
+        kernel = {"lengths": self._process.lengths, "noise": self._process.noise}
+        self._process = GaussianProcess(self._groups(members), self._scores, **kernel)
         self._highest = float(self._process.smooth().max())
         if observed.training:
             # 0 is the mean of all scores
             values = np.concatenate([self._scores, np.zeros(len(observed.training))])
             points = self._groups([*members, *observed.training])
-            self._process = GaussianProcess(points, values, self._settings)
+            self._process = GaussianProcess(points, values, **kernel)
 
     def _take(self, points: Sequence[EndedPoint]) -> None:
         self._members += points
@@ -576,11 +547,11 @@ class Beliefs:
                 met.add(key)
                 yield values
 
-    def _likeliest_settings(self) -> KernelSettings:
+    def _likeliest(self) -> GaussianProcess:
         groups = self._groups([each.values for each in self._members])
         middles = [math.sqrt(float(np.median(squared_distances(each, each))) or 1.0) for each in groups]
-        grid = settings_grid([[factor * middle for factor in LENGTHS] for middle in middles], NOISES)
-        return likeliest(groups, self._scores, grid)
+        lengths = [[factor * middle for factor in LENGTHS] for middle in middles]
+        return likeliest(groups, self._scores, lengths, NOISES)
 
     def _groups(self, points: Sequence[Mapping[str, Any]]) -> list[Numbers]:
         rows = self._features.of(points)
