@@ -11,7 +11,6 @@ import contextlib
 import logging
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -27,29 +26,17 @@ from .rows import MEASURED_LATER, SCHEMAS, TRIALS, check_stored_rows
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadFile:
-    """A path that could not be read, and the reason.
-
-    Damaged files are moved to quarantine, and `path` is where they were. Other paths are not moved.
-    """
-
-    path: Path
-    reason: str
-    is_damaged: bool
-
-
 class Quarantine:
     """Record of the files that one session could not read.
 
-    Damaged files are moved to quarantine. `paths` says where the files are now, and `faults` why they were
-    not read. A `dry` quarantine neither moves files nor warns.
+    Damaged files are moved to quarantine. `unread` says where the files were, and `paths` where they are now.
+    A `dry` quarantine neither moves files nor warns.
     """
 
     def __init__(self, layout: Layout, *, dry: bool = False) -> None:
         self.layout, self.dry = layout, dry
         self.paths: list[Path] = []
-        self.faults: list[UnreadFile] = []
+        self.unread: list[Path] = []
 
     def move(self, path: Path, reason: str, left: str = "its contents count as missing") -> None:
         """Move a damaged file to the quarantine folder, and warn.
@@ -58,7 +45,7 @@ class Quarantine:
         but is skipped.
         """
         name = path.relative_to(self.layout.root)
-        self.faults.append(UnreadFile(path, f"{reason}; {left}", is_damaged=True))
+        self.unread.append(path)
         if self.dry:
             return
         target = self.layout.quarantine / name
@@ -85,7 +72,7 @@ class Quarantine:
         if path in self.paths:
             return
         self.paths.append(path)
-        self.faults.append(UnreadFile(path, reason, is_damaged=False))
+        self.unread.append(path)
         if not self.dry:
             _log.warning("%s is skipped: %s", path.relative_to(self.layout.root), reason)
 
@@ -287,7 +274,7 @@ def _studies_with_damaged_metrics(quarantine: Quarantine) -> set[str]:
     before it reads metrics.
     """
     layout = quarantine.layout
-    unread = [fault.path.parent for fault in quarantine.faults]
+    unread = [path.parent for path in quarantine.unread]
     for partition in entries(layout.root / "metrics"):
         with (
             # most file systems give scandir the kind of each entry, without another request

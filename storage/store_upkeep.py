@@ -16,7 +16,7 @@ from typing import Final
 import polars as pl
 
 from ..errors import nearest_hint
-from .checksums import encode, read_model, verify_seal
+from .checksums import encode, read_model, verify_checksum, verify_seal
 from .errors import DamagedError, StoreError, UnreadableError
 from .files import open_regular, read_regular, sync
 from .leases import Lease, Leases, remove_ended_leases, remove_old_leases, this_process
@@ -255,8 +255,7 @@ def _sealed_paths(layout: Layout) -> Iterator[Path]:
             yield from (path for path in entries(folder) if path.name in _CHECKPOINTS)
 
 
-def _check(path: Path, quarantine: Quarantine) -> Finding | None:
-    fault = None
+def _check(path: Path) -> Finding | None:
     try:
         if path.suffix == ".pt":
             with open_regular(path) as file:
@@ -270,27 +269,14 @@ def _check(path: Path, quarantine: Quarantine) -> Finding | None:
         elif path.suffix == ".json":
             read_page(path)
         else:
-            fault = _rows_fault(path, quarantine)
+            verify_checksum(read_regular(path))
     except FileNotFoundError:  # removed meanwhile
         return None
-    except DamagedError as error:
-        fault = FindingKind.DAMAGED, str(error).removeprefix(f"{path}: ")
-    except UnreadableError as error:
-        fault = FindingKind.UNREADABLE, str(error).removeprefix(f"{path}: ")
     except StoreError as error:
-        fault = FindingKind.FOREIGN, str(error).removeprefix(f"{path}: ")
-    return None if fault is None else _finding(fault[0], path, fault[1])
-
-
-def _rows_fault(path: Path, quarantine: Quarantine) -> tuple[FindingKind, str] | None:
-    known = len(quarantine.faults)
-    read_verified(path, quarantine)
-    if len(quarantine.faults) == known:
-        return None
-    fault = quarantine.faults[known]
-    if fault.is_damaged:
-        return FindingKind.DAMAGED, fault.reason.removesuffix("; its contents count as missing")
-    return FindingKind.FOREIGN if fault.path.is_file() else FindingKind.UNREADABLE, fault.reason
+        kinds = {DamagedError: FindingKind.DAMAGED, UnreadableError: FindingKind.UNREADABLE}
+        kind = kinds.get(type(error), FindingKind.FOREIGN)
+        return _finding(kind, path, str(error).removeprefix(f"{path}: "))
+    return None
 
 
 def _foreign(layout: Layout) -> Iterator[Finding]:
@@ -314,14 +300,13 @@ def _incomplete(quarantine: Quarantine) -> Iterator[Finding]:
         yield _finding(FindingKind.INCOMPLETE, path, reason)
 
 
-def _without_rows(quarantine: Quarantine) -> Iterator[Finding]:
+def _without_rows(quarantine: Quarantine, damaged: Iterable[Path]) -> Iterator[Finding]:
     """Yield a finding for each trial that has no row, but metrics, a model or a checkpoint.
 
-    A trial with a checkpoint is unfinished. All others have lost their row. Studies with a damaged file of
-    rows are left out, because the damaged file is a finding itself.
+    A trial with a checkpoint is unfinished. All others have lost their row. Studies with one of the `damaged`
+    files as their rows are left out, because that file is a finding itself.
     """
-    layout = quarantine.layout
-    damaged = {each.path.parent for each in quarantine.faults if each.is_damaged}
+    layout, folders = quarantine.layout, {path.parent for path in damaged}
     known = set(read_latest(quarantine, ["trial"])["trial"])
     unfinished = {path.name: path for path in entries(layout.checkpoints_folder) if path.is_dir()}
     kept = entries(layout.weights_folder, ".safetensors"), entries(layout.final_checkpoints_folder, ".pt")
@@ -331,7 +316,7 @@ def _without_rows(quarantine: Quarantine) -> Iterator[Finding]:
     for trial, attempt, study in measured.iter_rows():
         lost[trial] = layout.attempt_file("trials", study, trial, attempt)
     for trial in lost.keys() - known - unfinished.keys():
-        if lost[trial].parent not in damaged:
+        if lost[trial].parent not in folders:
             reason = "the row of this trial is lost; study run trains the trial again"
             yield _finding(FindingKind.INCOMPLETE, lost[trial], reason)
     for trial in unfinished.keys() - known:
@@ -434,10 +419,16 @@ class StoreUpkeep:
         read = [path for partition in partitions for path in data_files(partition)]
         read += [*entries(layout.studies, ".json"), *_sealed_paths(layout)]
         quarantine = Quarantine(layout, dry=True)
-        found = [finding for path in read if (finding := _check(path, quarantine)) is not None]
+        found = [finding for path in read if (finding := _check(path)) is not None]
+        damaged = [each.path for each in found if each.kind is FindingKind.DAMAGED]
+        quarantine.unread += damaged
         found += _foreign(layout)
         with suppress(StoreError):  # raised for a file of another version, which is a finding already
-            found += [*_incomplete(quarantine), *_without_rows(quarantine), *find_leftovers(quarantine)]
+            found += [
+                *_incomplete(quarantine),
+                *_without_rows(quarantine, damaged),
+                *find_leftovers(quarantine),
+            ]
         kinds = list(FindingKind)
         return sorted(found, key=lambda each: (kinds.index(each.kind), each.path)), read
 
