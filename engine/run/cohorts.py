@@ -458,16 +458,6 @@ class Lockstep:
         return fmean(values) if values and len(values) == len(self._attempts) else math.nan
 
 
-def collect(events: Iterator[Event], seconds: float) -> list[Event]:
-    """Collect events for about this many seconds. The list is empty if the iterator has no more events."""
-    deadline, taken = time.monotonic() + seconds, []
-    for event in events:
-        taken.append(event)
-        if time.monotonic() >= deadline:
-            break
-    return taken
-
-
 def run_local(
     source: CohortSource,
     store: Store,
