@@ -131,7 +131,8 @@ class Registry(Mapping[str, ItemT], Generic[ItemT]):
         if not _NAME.fullmatch(name):
             raise ValueError(f"expected a name of letters, digits, - and _ for a {self.kind}, got {name!r}")
         if (taken := self._entries.get(name)) is not None:
-            raise ValueError(f"the {self.kind} '{name}' is already defined by {taken.owner}")
+            remedy = "" if taken.owner == OWN else "; load only one of the two plug-ins"
+            raise ValueError(f"the {self.kind} '{name}' is already defined by {taken.owner}{remedy}")
         load = None if own else _loading.get()
         if load is None:
             self._entries[name] = _Entry(item)

@@ -236,8 +236,8 @@ def read_facts(*kinds: type[BaseModel], named: bool = True) -> Callable[[object]
             with suppress(ValidationError):
                 return kind.model_validate(corpus)
         raise ValueError(
-            "a table of files cannot be used where the task is a factor: write [task] name = "
-            '"language_model", or another task on files, and a study of its own for the other tasks'
+            "a table of files cannot be a level, nor be used where the task is a factor: write [task] name = "
+            '"language_model", or another task on files, and a study of its own for each text or other task'
         )
 
     return read
