@@ -43,7 +43,7 @@ ROUNDS = 3
 together."""
 
 SCHEDULING_S = 0.02
-"""The seconds that Tune needs to schedule a cohort; cohorts are long enough that no worker waits for it."""
+"""The seconds for handing out a cohort; cohorts are long enough that no worker waits for it."""
 
 FEW = 4
 """The minimum number of packed trials for a worker, however little work is left."""

@@ -270,7 +270,7 @@ def fit_here(machine: Machine, settings: Sequence[TrialSettings], at_once: int |
         )
         machine = replace(machine, gpus=share_of_gpu(machine, [here], settings, at_once) if found else 0.0)
     for name, asked in (("CPU", machine.cpus), ("GPU", _gpus(machine))):
-        if asked > (found := ray.cluster_resources().get(name, 0.0)):  # Tune would wait for ever
+        if asked > (found := ray.cluster_resources().get(name, 0.0)):  # no worker would ever start
             raise MachineError(
                 f"{name.lower()}s: expected at most {found:g}, the number on this machine, got {asked:g}"
             )
