@@ -302,9 +302,9 @@ def unlearnt_sentence(metric: str, settings: TrialSettings, values: Collection[f
     curriculum, chance = settings.train.curriculum, chance_of(metric, settings)
     if metric == SOLVED_LENGTH and curriculum is not None and set(values) == {0.0}:
         start = f"length {curriculum.start}, the start of the curriculum"
-        return f"no training solved {start}: train longer or start shorter"
+        return f"none of these trainings solved {start}: train longer or start shorter"
     if chance is None or not values or max(values) > chance + NEAR_CHANCE * (1 - chance):
         return ""
     far = f"{100 * NEAR_CHANCE:g} % of the way from guessing ({chance:.2g}) to 1"
     hint = "; train longer, or make the task easier" if metric.startswith("dev_") else ""
-    return f"no model gets {far}, so none has learnt this{hint}"
+    return f"none of these models gets {far}, so none has learnt this{hint}"

@@ -97,7 +97,7 @@ app.command(cls=PanelCommand, rich_help_panel=EVERY_DAY)(run)
 def status(study: StudyName, *, results: ResultsOption = None, as_json: JsonOption = False) -> None:
     """Show the numbers of done and failed trials, the failures, and the best points of a search."""
     from ..machine_settings import open_results
-    from ..missing_results import note_missing_results, note_stale_trials
+    from ..missing_results import note_missing_results, note_other_settings, note_stale_trials
     from ..views.status import explain_failures, format_best_points, format_unfinished, page_keys
 
     opened = open_results(study, results)
@@ -107,7 +107,8 @@ def status(study: StudyName, *, results: ResultsOption = None, as_json: JsonOpti
     else:
         now = opened.status
         note_missing_results(opened, now)
-        note_stale_trials(opened)
+        if not note_other_settings(opened, "table"):
+            note_stale_trials(opened)
         title = map(bold, wrap(f"{found.name} · {found.title}", output_width()))
         print_stdout(
             "\n".join(

@@ -6,7 +6,7 @@ printed number equals the best one, or if no other cell is significantly better.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from types import MappingProxyType
@@ -215,16 +215,23 @@ def _margin_sentences(tested: Sequence[ColumnTests]) -> list[str]:
     return [f"{WITHIN}: smaller than {', '.join(known)} either way ({rule}); {undecided}."]
 
 
-def looks_sentence(counts: Sequence[int]) -> str:
-    """Return the caption's sentence on interim tests.
+def looks_sentences(counts: Sequence[int], tests: Iterable[ColumnTests]) -> Iterator[str]:
+    """Yield the caption's sentences on interim tests.
 
-    It says at which numbers of seeds differences are tested.
+    They say at which numbers of seeds differences are tested, and which shown differences have fewer seeds
+    than the means.
     """
     level = look_level(tuple(counts), SIGNIFICANCE_LEVEL)
-    return (
+    yield (
         f"Seeds are added while a difference is undecided: it is tested at {listed(counts)} seeds "
         f"until a test decides it, each at {level:.1%}, and p covers all tests."
     ).replace("%", " %")
+    decided = [each for column in tests for each in column.decided.values()]
+    if early := sorted({each.shown.n for each in decided if each.shown.n < each.last.n}):
+        yield (
+            f"A difference that a test at {listed(early)} seeds decided is that of these seeds, although the "
+            "means have more."
+        )
 
 
 def detectable_words(found: Sequence[tuple[Metric, float]], between: str = "") -> str:
@@ -319,7 +326,7 @@ def caption_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[str, ...
     sentences += differences_sentences(list(made.differences.values()), baseline, counts)
     sentences += _best(spec, cells, made.bold_cells)
     sentences += [caution] if (caution := caution_sentence(metrics, settings)) else []
-    sentences += [looks_sentence(counts)] if len(counts) > 1 else []
+    sentences += looks_sentences(counts, made.differences.values()) if len(counts) > 1 else []
     if match and any(cell.published for cell in cells):
         small = f"Small: published, {match.paper.paper} {match.paper.name}."
         sentences += [small, made.study.source_sheet.summary(made.study.name)]

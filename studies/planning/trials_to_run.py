@@ -11,6 +11,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ from ..resolve.trial import CellKey, Trial, settings_from_json, trial_id
 from ..schema.factors import NamedLevels, level_text
 from ..schema.search_settings import SearchBudget
 from ..schema.settings import Level, TrialSettings
-from ..study import Study
+from ..study import Study, load_recorded_study
 from ..text.errors import StudyError, StudyFault
 
 if TYPE_CHECKING:
@@ -375,13 +376,18 @@ def stored_part(study: Study, store: Store, selectors: Sequence[str]) -> frozens
 def stale_part(study: Study, store: Store) -> frozenset[str]:
     """Return the ids of a study's stored or begun trials that its present version does not have.
 
-    They had other settings, data or code. Raise StudyError for a search, and for a path, whose trials are not
-    known in advance.
+    They had other settings, data or code. Of a study with overrides, its trials without them are not stale:
+    a run with --set must not endanger them. Raise StudyError for a search, and for a path, whose trials are
+    not known in advance.
     """
     if study.is_adaptive:
         message = "a search or a path has no stale trials, because its trials are not known in advance"
         raise StudyError(study.name, [StudyFault(message=message)])
-    present = [trial.id for trial in study.with_later_seeds().trials]
+    versions = [study]
+    if study.document.overrides and (record := store.records.load(study.name)):
+        with suppress(StudyError):  # a text that needs an override
+            versions.append(load_recorded_study({**record, "overrides": ()}))
+    present = {trial.id for each in versions for trial in each.with_later_seeds().trials}
     rows = store.trials(columns=KEY_COLUMNS).filter(~has_trial(present), study=study.name)
     begun = begun_trials(store.files.checkpoints_folder(STARTS_FILE), study.name)
     return frozenset(rows["trial"]) | begun.difference(present)

@@ -286,6 +286,16 @@ def test_trials_of_other_versions_of_a_study_are_counted_and_forgotten_alone(run
     assert (status.stdout.splitlines()[1], status.stderr) == ("4 of 8 trials done · 4 left", "")
 
 
+def test_a_run_with_an_override_does_not_make_the_trials_without_it_stale(run, tiny):
+    few = ("--local", "--only", "seed=0")
+    run("study", "run", tiny, *few)
+    run("study", "run", tiny, *few, "--set", "train.epochs=1")
+    forgotten = run("study", "forget", "tiny", "--stale", "--dry-run").stdout
+    assert forgotten.splitlines()[0] == "tiny: the store has none of these trials"
+    told = " ".join(run("study", "status", "tiny").stderr.split())
+    assert "has 4 trials with the settings of its file (train.epochs = 2, now 1)" in told
+
+
 def test_the_stale_trials_of_a_search_are_not_known(run, golden):
     Path("rungs.toml").write_text(SEARCH_OF_RUNGS, encoding="utf-8")
     told = run("study", "forget", "rungs.toml", "--stale")

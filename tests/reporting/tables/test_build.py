@@ -346,7 +346,9 @@ def test_an_infinite_value_is_shown_by_its_sign_and_is_never_the_best(
     golden(notes)
 
 
-UNSOLVED = "no training solved length 5, the start of the curriculum: train longer or start shorter"
+UNSOLVED = (
+    "none of these trainings solved length 5, the start of the curriculum: train longer or start shorter"
+)
 
 
 @pytest.mark.parametrize(("lengths", "told"), [((0.0, 0.0), [UNSOLVED]), ((0.0, 6.0), [])])
@@ -395,7 +397,7 @@ def test_a_task_of_which_no_training_solved_the_first_length_is_marked_beside_an
 
 
 PARITY, MQAR = (
-    f"no model gets 5 % of the way from guessing ({chance}) to 1, so none has learnt this; "
+    f"none of these models gets 5 % of the way from guessing ({chance}) to 1, so none has learnt this; "
     "train longer, or make the task easier"
     for chance in ("0.5", "0.25")
 )
