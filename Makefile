@@ -104,7 +104,7 @@ ci: test lint wheel docs ## everything that CI runs
 check: lint coverage wheel docs ## the same with the heavy tests, and how much all of them cover
 
 $(OTHERS): $(READY)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt x-transformers "ray[tune]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt x-transformers
 	@touch $@
 
 bench: $(OTHERS) ## measure what a study costs beside what others would do, and write it into docs/results/speed.md

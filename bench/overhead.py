@@ -19,7 +19,6 @@ from typing import Any
 
 import ray
 import torch
-from grid_by_hand import TUNE_ENVIRONMENT
 from ray import tune
 
 from activemem.engine.core.events import Ended, Event, Listener
@@ -27,6 +26,7 @@ from activemem.engine.core.process import Stop
 from activemem.engine.core.resources import Machine
 from activemem.engine.run.cohorts import GridCohorts, Worker
 from activemem.engine.run.ray_cluster import run_cohorts
+from activemem.engine.run.ray_connection import RAY_ENVIRONMENT
 from activemem.engine.trial.outcome import Job, Totals, trial_row
 from activemem.engine.trial.resumable_attempt import Attempt
 from activemem.engine.trial.training import BetweenSteps, Work
@@ -262,7 +262,7 @@ def bare_tune(count: int, folder: Path) -> float:
 
 def main() -> None:
     """Print the figures."""
-    os.environ.update(TUNE_ENVIRONMENT)
+    os.environ.update(RAY_ENVIRONMENT)
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 400
     with tempfile.TemporaryDirectory() as name:

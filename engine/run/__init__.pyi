@@ -16,9 +16,11 @@ from .planning import on_machine as on_machine
 from .planning import plan_study as plan_study
 from .preflight import check_device as check_device
 from .preflight import check_test_lengths as check_test_lengths
+from .ray_actor import COMPLETED as COMPLETED
 from .ray_actor import share_cores as share_cores
 from .ray_cluster import MAX_COHORT_LOSSES as MAX_COHORT_LOSSES
-from .ray_cluster import Handouts as Handouts
+from .ray_cluster import CohortSearcher as CohortSearcher
+from .ray_cluster import EventCallback as EventCallback
 from .ray_cluster import fit_here as fit_here
 from .ray_connection import RAY_ENVIRONMENT as RAY_ENVIRONMENT
 from .ray_connection import STARTS as STARTS

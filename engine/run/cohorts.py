@@ -43,7 +43,7 @@ ROUNDS = 3
 together."""
 
 SCHEDULING_S = 0.02
-"""The seconds for handing out a cohort; cohorts are long enough that no worker waits for it."""
+"""The seconds that Tune needs to schedule a cohort; cohorts are long enough that no worker waits for it."""
 
 FEW = 4
 """The minimum number of packed trials for a worker, however little work is left."""
@@ -456,6 +456,16 @@ class Lockstep:
         """
         values = [metrics.get(metric, math.nan) for metrics in self._latest.values()]
         return fmean(values) if values and len(values) == len(self._attempts) else math.nan
+
+
+def collect(events: Iterator[Event], seconds: float) -> list[Event]:
+    """Collect events for about this many seconds. The list is empty if the iterator has no more events."""
+    deadline, taken = time.monotonic() + seconds, []
+    for event in events:
+        taken.append(event)
+        if time.monotonic() >= deadline:
+            break
+    return taken
 
 
 def run_local(

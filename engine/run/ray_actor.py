@@ -13,51 +13,45 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from math import nan
 from types import FrameType
+from typing import Any
 
 import ray
+from ray import tune
 
 from ...plugins import PluginFile, load_plugin_files
-from ..core.events import Event, MachineFailed
+from ..core.events import MachineFailed
 from ..core.process import StoppedMidway, stop_soon
 from ..core.resources import Machine
 from ..trial.failures import MachineError, lost_gpu
 from ..trial.resumable_attempt import Attempt, TrainingFactory
 from .cluster_nodes import StorePlace
-from .cohorts import Worker
+from .cohorts import Worker, collect
 from .ray_connection import Code, code_fault, look_at_code
 
 REPORT_S = 0.5
 """The seconds between two reports of a worker; in a search it reports after each epoch."""
 
+COMPLETED = "whole"
+"""The key of a result that marks a cohort as completed; Tune's "done" also marks cohorts that it stops."""
+
+
 LOOK_S = 0.5
 """The interval at which a worker checks whether it must leave, in seconds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """What has happened in a cohort since the last report of its worker.
-
-    In a search, `value` is the cohort's mean metric after `epoch`. `lost` says why the worker must be
-    replaced, if so: its node or its GPU is lost.
-    """
-
-    events: Sequence[Event] = ()
-    has_ended: bool = False
-    epoch: int = 0
-    value: float = nan
-    lost: str = ""
+class _WorkerLeavesError(Exception):
+    """Error that ends a worker after its node or GPU is lost. A different worker resumes its trials."""
 
 
 def request_stop(run: str) -> None:
     """Signal all workers of a run to stop at their next step.
 
     The driver calls this. Ray's key-value store is used because it needs no process of its own, unlike a
-    public Ray actor. Without this signal, a worker stops only at its next report.
+    public Ray actor. Without this signal, Tune stops workers only at the end of an epoch.
     """
     with suppress(ImportError):
         from ray.experimental.internal_kv import _internal_kv_put  # noqa: PLC0415 -- private, so guarded
@@ -76,88 +70,99 @@ def share_cores(machine: Machine) -> None:
         os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", str(machine.threads))
 
 
-class CohortActor:
-    """The Ray actor of a worker, which trains cohorts (groups of trials), one after another.
+class CohortActor(tune.Trainable):
+    """The Ray actor of a worker, which trains cohorts (groups of trials).
 
-    If a metric is given, the trials of a cohort advance in lockstep, and each epoch is reported.
+    To Ray Tune, each cohort is one trial.
     """
 
-    def __init__(
+    def setup(  # pyright: ignore[reportIncompatibleMethodOverride] -- with_parameters adds what `run_cohorts` gives
         self,
+        config: dict[str, Any],
+        *,
         place: StorePlace,
         machine: Machine,
         make_training: TrainingFactory,
-        *,
         metric: str | None,
         plugins: tuple[PluginFile, ...],
         run: str,
         code: Code,
     ) -> None:
+        """Prepare the worker process, and start its first cohort (group of trials).
+
+        If a metric is given, the trials of a cohort advance in lockstep, and each epoch is reported to Tune.
+        An error becomes the first result: if it were raised here, Tune would retry for minutes.
+        """
         share_cores(machine)
         logging.getLogger("ray").setLevel(logging.ERROR)
         faulthandler.disable()  # otherwise a trial could not write crash reports to its own file
-        self._metric, self._fault = metric, ""
+        self._metric = metric
         self._attempts: list[Attempt] = []
+        self._broken: str | None = None
         self._leaving = _LeaveWatcher(run)
         try:
             if (fault := code_fault(code, look_at_code())) is not None:
                 raise MachineError(fault)
             load_plugin_files(plugins)
             self._worker = Worker(place.open(), machine, make_training)
+            self.reset_config(config)
         except Exception as error:  # noqa: BLE001 -- no trial has begun, whatever the error
             what = " ".join(f"{type(error).__name__}: {error}".split())
-            self._fault = f"a worker on {socket.gethostname()} cannot begin: {what}"
+            self._broken = f"a worker on {socket.gethostname()} cannot begin: {what}"
 
-    def fault(self) -> str:
-        """Return why this worker cannot begin, or ""."""
-        return self._fault
-
-    def begin(self, jobs: bytes) -> Report:
-        """Begin a cohort, whose jobs are pickled, and train it for some time."""
-        self._attempts = self._worker.attempts(pickle.loads(jobs))
+    def reset_config(self, new_config: dict[str, Any]) -> bool:
+        """Start the next cohort in the same process."""
+        self.cleanup()
+        self._attempts = self._worker.attempts(pickle.loads(new_config["tasks"]))
         self._events = self._worker.events(self._attempts)
         self._in_step = self._worker.in_step(self._attempts)
-        return self.train()
-
-    def train(self) -> Report:
-        """Train the current cohort for some time. In a search, this is one epoch."""
-        events, has_ended, lost = list[Event](), False, ""
-        try:
-            with self._leaving.stopping_on_sigterm():
-                has_ended = self._train(events)
-        except StoppedMidway:
-            events += self.release()
-            if self._leaving.is_preempted:
-                lost = f"the node of {socket.gethostname()} is being preempted"
-        if (reason := lost_gpu()) is not None:
-            events += self.release()
-            events = [event for event in events if not isinstance(event, MachineFailed)]
-            lost = reason
-        epoch, value = 0, nan
-        if self._metric is not None:
-            epoch, value = self._in_step.epoch, self._in_step.mean_metric(self._metric)
-        return Report(events=events, has_ended=has_ended, epoch=epoch, value=value, lost=lost)
-
-    def _train(self, events: list[Event]) -> bool:
-        """Add the events of some training to a list, and return whether the cohort has ended."""
-        if self._metric is not None:
-            events += self._in_step.advance()
-            return self._in_step.ended
-        deadline = time.monotonic() + REPORT_S
-        for event in self._events:
-            events.append(event)
-            if time.monotonic() >= deadline:
-                return False
         return True
 
-    def release(self) -> list[Event]:
-        """Release the claims of trials that have not ended, after saving their state.
-
-        Return the events of the trials that have ended.
-        """
+    def cleanup(self) -> None:
+        """Release the claims of trials that have not ended. Tune calls this before it ends the actor."""
         for attempt in self._attempts:
             attempt.release()
-        return self._worker.flush()
+        if self._attempts:
+            self._worker.flush()
+
+    def step(self) -> dict[str, Any]:
+        """Train the current cohort for some time, and return the events. In a search, this is one epoch."""
+        unfinished = {"events": [], "done": True, COMPLETED: False}
+        unfinished |= {} if self._metric is None else {"epoch": 0, self._metric: nan}
+        if self._broken is not None:
+            return unfinished | {"events": [MachineFailed(reason=self._broken)]}
+        if (lost := lost_gpu()) is not None:
+            self.cleanup()
+            raise _WorkerLeavesError(lost)
+        try:
+            with self._leaving.stopping_on_sigterm():
+                found = self._work()
+            if lost_gpu() is None:
+                return found
+            # this worker is about to end, and Tune continues its cohort
+            events = [event for event in found["events"] if not isinstance(event, MachineFailed)]
+            return found | {"events": events, "done": False, COMPLETED: False}
+        except StoppedMidway:
+            self.cleanup()
+            if self._leaving.is_preempted:
+                raise _WorkerLeavesError(f"the node of {socket.gethostname()} is being preempted") from None
+            return unfinished
+
+    def _work(self) -> dict[str, Any]:
+        if self._metric is None:
+            events = collect(self._events, REPORT_S)
+            return {"events": events, "done": not events, COMPLETED: not events}
+        events = self._in_step.advance()
+        return {
+            "events": events,
+            "done": self._in_step.ended,
+            COMPLETED: self._in_step.ended,
+            "epoch": self._in_step.epoch,
+            self._metric: self._in_step.mean_metric(self._metric),
+        }
+
+    def save_checkpoint(self, checkpoint_dir: str) -> None:
+        """Do nothing: trials keep their own checkpoints in the store."""
 
 
 class _LeaveWatcher:

@@ -1,12 +1,14 @@
 """Training of cohorts (groups of trials) on Ray.
 
-A pool of actors gets cohorts, and each actor trains many. The actors write results to the store themselves.
-No state of this module is needed after a crash: the next driver finds the missing trials in the store.
+Ray Tune gives cohorts to actors, and each actor trains many. The actors write results to the store
+themselves. No state of this module is needed after a crash: the next driver finds the missing trials in the
+store.
 """
 
 from __future__ import annotations
 
 import pickle
+import tempfile
 import time
 import uuid
 from collections import deque
@@ -14,15 +16,21 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+import polars as pl
 import ray
 import ray.exceptions
+from ray import tune
+from ray.tune.experiment import Trial as TuneTrial
+from ray.tune.search import Searcher
 
 from ...plugins import loaded_files
 from ...storage import Store
+from ...storage.rows import KEY_COLUMNS, has_trial, row_values
 from ...studies.schema.settings import TrialSettings
-from ..core.events import ClusterNode, Event, Listener, MachineFailed
+from ..core.events import ClaimedElsewhere, ClusterNode, Ended, Event, Listener
 from ..core.process import StartAborted, Stop, stopped_by_signals
 from ..core.resources import Machine, count_gpus_of_processes, gpu_here
 from ..trial.checkpoints import record_stops
@@ -32,8 +40,8 @@ from ..trial.resumable_attempt import TrainingFactory
 from ..trial.training import Training
 from .cluster_nodes import fit_to_cluster, located, share_of_gpu
 from .cohorts import CohortSource
-from .ray_actor import CohortActor, Report, request_stop
-from .ray_connection import POLL_S, check_workers_here, connected, look_at_code
+from .ray_actor import COMPLETED, CohortActor, request_stop
+from .ray_connection import check_workers_here, connected, look_at_code
 
 MAX_COHORT_LOSSES = 12
 """How often a cohort that has lost its worker gets another one; each trial counts its own deaths, too."""
@@ -41,66 +49,171 @@ MAX_COHORT_LOSSES = 12
 COUNTED_S = 2.0
 """The interval at which the workers that fit the cluster are counted, in seconds."""
 
-LEAVE_S = 60.0
-"""The seconds after which a worker that does not stop is killed."""
+_FINISHED: Any = Searcher.FINISHED
+"""Tune's mark for the end, a text."""
+
+
+class _NeverPickled:
+    """Base class of objects whose state Tune must not pickle.
+
+    Tune pickles them for its snapshots, but these are never read.
+    """
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {}
 
 
 @dataclass(slots=True)
-class Cohort:
-    """A group of trials for one worker. `losses` counts how often it has lost its worker."""
+class _Cohort:
+    """A cohort that Tune has received. `losses` counts how often it has lost its worker."""
 
     name: str
     jobs: list[Job]
     losses: int = 0
 
 
-class Handouts:
-    """The cohorts of a grid or a search that have been handed out to workers.
+class CohortSearcher(_NeverPickled, Searcher):
+    """Search algorithm for Ray Tune that proposes cohorts: trials that train together.
 
-    A cohort that has lost its worker is handed out again. `errors` has one line for each cohort that has lost
-    too many workers.
+    The cohorts come from a grid or a search. The searcher also reports the end of each cohort to the source.
+    A cohort that has lost its worker is handed out again, as another trial of Tune: Tune's own retries give
+    up a cohort whose reused worker is lost before it begins the cohort. `errors` has one line for each cohort
+    that has lost too many workers.
     """
 
-    def __init__(self, source: CohortSource, store: Store, stop: Stop, listener: Listener) -> None:
-        self.source, self.stop, self._store, self._listener = source, stop, store, listener
-        self._lost = deque[Cohort]()
+    def __init__(
+        self,
+        source: CohortSource,
+        stop: Stop,
+        listener: Listener,
+        count_workers: Callable[[], int] = lambda: 1,
+    ) -> None:
+        super().__init__()
+        self._count_workers, self._workers, self._counted_at = count_workers, 1, -COUNTED_S
+        self._source, self._stop, self._listener = source, stop, listener
+        self._cohorts: dict[str, _Cohort] = {}
+        self._lost = deque[_Cohort]()
         self._is_dry = False  # the source has had no cohort since the last end of one
         self.errors: list[str] = []
+        self.handed_out: dict[str, Job] = {}  # jobs that have not been reported as ended, by trial
 
-    def next(self, workers: int) -> Cohort | None:
-        """Return the next cohort, or None if there is none now."""
-        if self._lost:
-            return self._lost.popleft()
-        if self._is_dry and not self.source.may_have_more():
-            return None  # to ask a source takes time
-        found = self.source.next_cohort(workers)
-        self._is_dry = found is None
-        return None if found is None else Cohort(*found)
+    def suggest(self, trial_id: str) -> dict[str, Any] | None:
+        """Return the configuration of the next cohort, or Tune's end marker.
 
-    def tell(self, events: Sequence[Event]) -> None:
-        """Pass events on to the listener."""
-        for event in events:
-            self._listener.on_event(event)
-
-    def end(self, cohort: Cohort, *, completed: bool) -> None:
-        """Report to the source that a cohort has ended."""
-        self._is_dry = False
-        if not self.stop.requested:
-            self.tell(self.source.cohort_ended(cohort.name, completed=completed))
-
-    def lose(self, cohort: Cohort, error: BaseException | str) -> None:
-        """Hand out a cohort again after it has lost its worker. After too many losses, give it up.
-
-        Its trials do not count the loss of a node as a death.
+        Return None if Tune must ask again later. One cohort more than there are workers is always ready, for
+        the first worker that is free.
         """
-        if isinstance(error, BaseException) and _is_loss_of_node(error):
-            record_stops(self._store, [job.trial.id for job in cohort.jobs])
+        if self._stop.requested:
+            return _FINISHED
+        if (now := time.monotonic()) - self._counted_at >= COUNTED_S:
+            self._workers, self._counted_at = self._count_workers(), now
+        if self._lost:
+            cohort = self._lost.popleft()
+        elif len(self._cohorts) > self._workers:
+            return None
+        elif (found := self._next_of_source()) is not None:
+            cohort = _Cohort(*found)
+        else:
+            # a cohort that still runs may lose its worker, and Tune does not ask again after the end marker
+            return None if self._cohorts or self._source.may_have_more() else _FINISHED
+        self._cohorts[trial_id] = cohort
+        self.handed_out |= {job.trial.id: job for job in cohort.jobs}
+        return {"tasks": pickle.dumps(cohort.jobs)}  # workers load them after the plug-ins that they need
+
+    def _next_of_source(self) -> tuple[str, list[Job]] | None:
+        """Return the next cohort of the source.
+
+        Tune asks often, so do not ask a source without more cohorts.
+        """
+        if self._is_dry and not self._source.may_have_more():
+            return None
+        found = self._source.next_cohort(self._workers)
+        self._is_dry = found is None
+        return found
+
+    def should_prune(self, trial_id: str, epoch: int, value: float) -> bool:
+        """Return whether to prune a cohort after this epoch. `trial_id` is the cohort's id in Ray Tune."""
+        return self._source.should_prune(self._cohorts[trial_id].name, epoch, value)
+
+    def on_trial_complete(
+        self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
+    ) -> None:
+        """Report to the source that a cohort has ended, unless it has lost its worker."""
+        if not error:  # otherwise Tune calls `on_trial_error` of its callbacks next
+            self._end(self._cohorts.pop(trial_id), completed=bool((result or {}).get(COMPLETED)))
+
+    def trials_of(self, trial_id: str) -> list[str]:
+        """Return the ids of the trials in a cohort. `trial_id` is the cohort's id in Ray Tune."""
+        return [job.trial.id for job in self._cohorts[trial_id].jobs]
+
+    def worker_lost(self, trial_id: str, reason: str) -> None:
+        """Hand out a cohort again after it has lost its worker. After too many losses, give it up."""
+        cohort = self._cohorts.pop(trial_id)
         cohort.losses += 1
         if cohort.losses <= MAX_COHORT_LOSSES:
             self._lost.append(cohort)
             return
-        self.errors.append((str(error).strip() or repr(error)).splitlines()[-1])
-        self.end(cohort, completed=True)  # otherwise it would be stored as pruned
+        self.errors.append(reason)
+        self._end(cohort, completed=True)  # otherwise it would be stored as pruned
+
+    def _end(self, cohort: _Cohort, *, completed: bool) -> None:
+        self._is_dry = False
+        if not self._stop.requested:
+            for event in self._source.cohort_ended(cohort.name, completed=completed):
+                self.tell(event)
+
+    def tell(self, event: Event) -> None:
+        """Pass an event on to the listener, and note if its trial has ended."""
+        if isinstance(event, Ended | ClaimedElsewhere):
+            self.handed_out.pop(event.trial, None)
+        self._listener.on_event(event)
+
+    def save(self, checkpoint_path: str) -> None:
+        """Do nothing: the source is rebuilt from the store."""
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Do nothing: the source is rebuilt from the store."""
+
+
+class EventCallback(_NeverPickled, tune.Callback):
+    """Callback of Ray Tune that passes the events of workers on to the searcher's listener."""
+
+    def __init__(self, searcher: CohortSearcher, store: Store) -> None:
+        self._searcher, self._store = searcher, store
+
+    def on_trial_result(
+        self,
+        iteration: int,
+        trials: list[TuneTrial],
+        trial: TuneTrial,
+        result: dict[str, Any],
+        **info: object,
+    ) -> None:
+        """Forward the events in a worker's new result."""
+        for event in result.get("events", ()):
+            self._searcher.tell(event)
+
+    def tell_unheard_ends(self) -> None:
+        """Report the stored trials that ended after Tune had stopped reading results."""
+        jobs = dict(self._searcher.handed_out)
+        rows = self._store.trials(columns=(*KEY_COLUMNS, "status", "reason", "metrics"))
+        for row in rows.filter(has_trial(jobs), pl.col("status") != "incomplete").iter_rows(named=True):
+            if row["attempt"] >= jobs[row["trial"]].attempt:  # otherwise it is of an earlier run
+                trial, status, reason = row["trial"], row["status"], row["reason"]
+                self._searcher.tell(Ended(trial=trial, status=status, reason=reason, metrics=row_values(row)))
+
+    def on_trial_error(
+        self, iteration: int, trials: list[TuneTrial], trial: TuneTrial, **info: object
+    ) -> None:
+        """Let another worker continue a cohort whose worker was lost.
+
+        Its trials do not count the loss of a node as a death.
+        """
+        assert trial.pickled_error_file is not None, "Tune has just written it"
+        error = pickle.loads(Path(trial.pickled_error_file).read_bytes())
+        if _is_loss_of_node(error):
+            record_stops(self._store, self._searcher.trials_of(trial.trial_id))
+        self._searcher.worker_lost(trial.trial_id, (str(error).strip() or repr(error)).splitlines()[-1])
 
 
 def _is_loss_of_node(error: BaseException) -> bool:
@@ -115,100 +228,27 @@ def _is_loss_of_node(error: BaseException) -> bool:
     return isinstance(error, ray.exceptions.ActorUnavailableError)
 
 
-class _Pool:
-    """The actors of a run, as many as fit the cluster.
+class _Stopper(_NeverPickled, tune.Stopper):
+    """Rule by which Ray Tune stops cohorts.
 
-    An actor starts only if a cohort waits for it, but the first free actor takes this cohort: on a cluster
-    with too little room an actor may never start. Ray ends an actor to which nothing refers any more.
+    It stops pruned cohorts and, when the run must stop, all cohorts.
     """
 
-    def __init__(
-        self, handouts: Handouts, make_actor: Callable[[], Any], count_workers: Callable[[], int], run: str
-    ) -> None:
-        self._handouts, self._make_actor, self._run = handouts, make_actor, run
-        self._count_workers, self._workers, self._counted_at = count_workers, 1, -COUNTED_S
-        self._waiting = deque[Cohort]()
-        self._idle: list[Any] = []
-        self._starting: dict[Any, Any] = {}  # actors, by the answer that Ray promises
-        self._training: dict[Any, tuple[Any, Cohort]] = {}
+    def __init__(self, searcher: CohortSearcher, stop: Stop, metric: str | None, run: str) -> None:
+        self._searcher, self._stop, self._metric = searcher, stop, metric
+        self._run, self._has_signalled = run, False
 
-    def train(self) -> None:
-        """Train all cohorts. A requested stop ends this, after the workers have saved their trials."""
-        stop = self._handouts.stop
-        self._hand_out()
-        while (self._training or self._waiting) and not stop.requested:
-            ready, _ = ray.wait([*self._training, *self._starting], timeout=POLL_S)
-            for answer in ready:
-                if answer in self._starting:
-                    self._started(answer)
-                else:
-                    self._take_report(answer)
-            if not stop.requested:
-                self._hand_out()
-        if stop.requested:
-            self._stop()
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        if self._metric is None or result[COMPLETED]:
+            return self._stop.requested
+        prune = self._searcher.should_prune(trial_id, result["epoch"], result[self._metric])
+        return prune or self._stop.requested
 
-    def _hand_out(self) -> None:
-        if (now := time.monotonic()) - self._counted_at >= COUNTED_S:
-            self._workers, self._counted_at = self._count_workers(), now
-        free = self._workers - len(self._training)
-        while len(self._waiting) < free and (cohort := self._handouts.next(self._workers)) is not None:
-            self._waiting.append(cohort)
-        while self._waiting and self._idle:
-            actor, cohort = self._idle.pop(), self._waiting.popleft()
-            # the actor loads the jobs after the plug-ins that they need
-            self._training[actor.begin.remote(pickle.dumps(cohort.jobs))] = actor, cohort
-        for _ in range(len(self._waiting) - len(self._starting)):
-            actor = self._make_actor()
-            self._starting[actor.fault.remote()] = actor
-        if not self._handouts.source.may_have_more():
-            self._idle.clear()
-
-    def _started(self, answer: Any) -> None:  # noqa: ANN401 -- a reference of Ray
-        actor = self._starting.pop(answer)
-        try:
-            fault: str = ray.get(answer)
-        except ray.exceptions.RayError as error:
-            if self._waiting:
-                self._handouts.lose(self._waiting.popleft(), error)
-            return
-        if fault:
-            self._handouts.tell([MachineFailed(reason=fault)])
-        else:
-            self._idle.append(actor)
-
-    def _take_report(self, answer: Any) -> None:  # noqa: ANN401 -- as above
-        """Pass on what a worker reports of its cohort, and let it continue, unless the cohort ends."""
-        actor, cohort = self._training.pop(answer)
-        stop, source = self._handouts.stop, self._handouts.source
-        try:
-            report: Report = ray.get(answer)
-            self._handouts.tell(report.events)
-            if report.lost:
-                self._handouts.lose(cohort, report.lost)
-                return
-            is_over = report.has_ended or source.should_prune(cohort.name, report.epoch, report.value)
-            if stop.requested or (is_over and not report.has_ended):
-                self._handouts.tell(ray.get(actor.release.remote(), timeout=LEAVE_S))
-        except ray.exceptions.RayError as error:
-            self._handouts.lose(cohort, error)
-            return
-        if is_over:
-            self._handouts.end(cohort, completed=report.has_ended)
-            self._idle.append(actor)
-        elif not stop.requested:
-            self._training[actor.train.remote()] = actor, cohort
-
-    def _stop(self) -> None:
-        """Let all workers save their trials, and kill those that do not stop."""
-        request_stop(self._run)
-        if self._training:
-            answers = list(self._training)
-            ready, late = ray.wait(answers, num_returns=len(answers), timeout=LEAVE_S)
-            for answer in ready:
-                self._take_report(answer)
-            for answer in late:
-                ray.kill(self._training[answer][0])
+    def stop_all(self) -> bool:
+        if self._stop.interrupted and not self._has_signalled:
+            self._has_signalled = True
+            request_stop(self._run)
+        return self._stop.requested
 
 
 def run_cohorts(
@@ -244,20 +284,41 @@ def run_cohorts(
                     machine = fit_here(machine, settings, at_once)
         except StartAborted:
             return []
-        options = {"num_cpus": machine.cpus, "num_gpus": _gpus(machine)}
-        make_actor = partial(
-            ray.remote(CohortActor).options(**options).remote,
-            place,
-            machine,
-            make_training,
+        scratch = opened.enter_context(tempfile.TemporaryDirectory(prefix="activemem-"))
+        actor = tune.with_parameters(
+            CohortActor,
+            place=place,
+            machine=machine,
+            make_training=make_training,
             metric=metric,
             plugins=loaded_files(),
             run=run,
             code=code,
         )
-        handouts = Handouts(source, store, stop, listener)
-        head.run(_Pool(handouts, make_actor, partial(_count_workers, machine), run).train)
-        return handouts.errors
+        searcher = CohortSearcher(source, stop, listener, partial(_count_workers, machine))
+        events = EventCallback(searcher, store)
+        run_config = tune.RunConfig(
+            # Tune's own files are not needed after the run
+            storage_path=scratch,
+            callbacks=[events],
+            stop=_Stopper(searcher, stop, metric, run),
+            # the searcher hands out a cohort again
+            failure_config=tune.FailureConfig(max_failures=0),
+            # trials keep their own checkpoints in the store
+            checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
+            verbose=0,
+        )
+        bundle = {"CPU": machine.cpus, "GPU": _gpus(machine)}
+        tuner = tune.Tuner(
+            tune.with_resources(actor, tune.PlacementGroupFactory([bundle])),
+            # -1, because the searcher says when no cohort is left
+            tune_config=tune.TuneConfig(search_alg=searcher, num_samples=-1, reuse_actors=True),
+            run_config=run_config,
+        )
+        head.run(tuner.fit)
+        if stop.requested:
+            events.tell_unheard_ends()
+        return searcher.errors
 
 
 def fit_here(machine: Machine, settings: Sequence[TrialSettings], at_once: int | None) -> Machine:
@@ -270,7 +331,7 @@ def fit_here(machine: Machine, settings: Sequence[TrialSettings], at_once: int |
         )
         machine = replace(machine, gpus=share_of_gpu(machine, [here], settings, at_once) if found else 0.0)
     for name, asked in (("CPU", machine.cpus), ("GPU", _gpus(machine))):
-        if asked > (found := ray.cluster_resources().get(name, 0.0)):  # no worker would ever start
+        if asked > (found := ray.cluster_resources().get(name, 0.0)):  # Tune would wait for ever
             raise MachineError(
                 f"{name.lower()}s: expected at most {found:g}, the number on this machine, got {asked:g}"
             )

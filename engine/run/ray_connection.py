@@ -82,6 +82,14 @@ def _run(what: Callable[[], _ResultT], result: Future[_ResultT]) -> None:
 
 
 RAY_ENVIRONMENT = {
+    "RAY_AIR_NEW_OUTPUT": "0",  # Tune's old output prints no header
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",
+    "RAY_TRAIN_COUNT_PREEMPTION_AS_FAILURE": "1",  # otherwise Tune retries, instead of the searcher
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # saves 13 to 30 ms per trial
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",  # the driver handles signals itself
+    "TUNE_GLOBAL_CHECKPOINT_S": "1000000000",  # the store is the truth; Tune's snapshots are never read
+    "TUNE_MAX_PENDING_TRIALS_PG": "1000",  # otherwise workers start one after the other; see `suggest`
+    "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
     "RAY_gcs_rpc_server_reconnect_timeout_s": "30",  # longer than the run needs to end after the head's death
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     # on a busy machine Ray's processes start several times slower than its own limits allow
@@ -89,7 +97,7 @@ RAY_ENVIRONMENT = {
     "RAY_gcs_server_port_wait_time_s": "120",
     "RAY_raylet_start_wait_time_s": "120",
 }
-"""Default environment variables of Ray."""
+"""Default environment variables of Ray and Tune."""
 
 STARTS = 4
 """The number of attempts to start Ray before the run fails. Ray waits 15 s for its agent and 30 s for its
@@ -110,6 +118,7 @@ def connected(machine: Machine, listener: Listener) -> Iterator[HeadWatch]:
     for name, value in RAY_ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     logging.getLogger("ray").setLevel(logging.ERROR)
+    logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # the driver reports a worker's death itself
     mine = not ray.is_initialized()
     if mine:
         if machine.address is None:

@@ -19,7 +19,7 @@ STARTS_WITHIN_S = 120.0
 def kill_worker(world: World, draw: Random) -> str | None:
     """Kill a training process; Ray starts another, and the study continues."""
     driver = _trains(world)
-    found = _family(driver, "ray::CohortActor") if driver else []
+    found = _family(driver, "ray::ResourceTrainable") if driver else []
     if not found:
         return None
     return _kill(draw.choice(found))

@@ -167,7 +167,7 @@ def _listens(port):
 def test_a_study_survives_the_deaths_of_a_worker_its_driver_and_its_cluster(folder, undisturbed):
     first = begin(folder, "--ray")
     until(folder, 1, first)
-    wait_for(lambda: descendants(first, "ray::CohortActor"))[0].kill()
+    wait_for(lambda: descendants(first, "ray::ResourceTrainable"))[0].kill()  # Tune's wrap around the actor
     until(folder, 3, first)
     with all_end(first):
         first.send_signal(signal.SIGKILL)

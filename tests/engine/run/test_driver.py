@@ -2,8 +2,10 @@
 
 import errno
 import os
+import pickle
 import signal
 import sys
+import threading
 import time
 
 import pytest
@@ -11,9 +13,10 @@ import torch
 
 from activemem import load_study, run_study
 from activemem.engine import Ended, EpochFinished, Machine, Started, Summary
-from activemem.engine.core import NOBODY, read_model_file
+from activemem.engine.core import NOBODY, Stop, read_model_file
+from activemem.engine.run import GridCohorts
 from activemem.engine.run.search import STUDY
-from activemem.engine.trial import MachineError, Training
+from activemem.engine.trial import Job, MachineError, Training
 from activemem.storage import Store, StoreError, StoreUpkeep
 
 from ...forked_commands import run_program
@@ -126,6 +129,51 @@ def test_the_store_remembers_the_study_as_it_was_run(tiny, store, notes):
     record = store.records.load("tiny")
     assert (record["text"], record["overrides"]) == (tiny, ["train.epochs=1"])
     assert store.records.latest() == "tiny"
+
+
+def test_one_cohort_more_is_handed_out_than_there_are_workers_which_begin_side_by_side(tiny):
+    from activemem.engine.run import COMPLETED, RAY_ENVIRONMENT, CohortSearcher
+
+    jobs = [Job(trial=trial, attempt=0, run="run") for trial in load_study(tiny).trials]
+    assert len(jobs) > 3
+    searcher = CohortSearcher(GridCohorts(jobs), Stop(), NOBODY, count_workers=lambda: 2)
+    found = [searcher.suggest(f"cohort {number}") for number in range(4)]
+    assert [each is None for each in found] == [False, False, False, True]
+    searcher.on_trial_complete("cohort 1", {COMPLETED: True})
+    assert searcher.suggest("cohort 3")
+    assert searcher.suggest("cohort 4") is None
+    assert int(RAY_ENVIRONMENT["TUNE_MAX_PENDING_TRIALS_PG"]) >= 1000
+
+
+def test_ends_are_told_once_also_those_that_tune_has_not_read(tiny, store, notes):
+    from activemem.engine.run import CohortSearcher, EventCallback
+
+    run(load_study(tiny), store, NOBODY, max_trials=2)
+    ended = set(store.trials()["trial"])
+    pruned, unread = (
+        [Job(trial=one, attempt=0, run="run")] for one in load_study(tiny).trials if one.id in ended
+    )
+
+    class Pruning(GridCohorts):
+        def cohort_ended(self, name, *, completed):
+            return [Ended(trial=pruned[0].trial.id, status="pruned")]
+
+    searcher = CohortSearcher(Pruning(pruned), Stop(), notes, count_workers=lambda: 1)
+    searcher.suggest("cohort 0")
+    searcher.on_trial_complete("cohort 0", {})
+    searcher.handed_out |= {job.trial.id: job for job in unread}
+    EventCallback(searcher, store).tell_unheard_ends()
+    told = [(each.trial, each.status) for each in notes.events if isinstance(each, Ended)]
+    assert told == [(pruned[0].trial.id, "pruned"), (unread[0].trial.id, "done")]
+
+
+def test_pickles_of_tune_do_not_contain_the_listener(store):
+    from activemem.engine.run import CohortSearcher, EventCallback
+
+    listener = threading.Lock()  # cannot be pickled, as a display on a terminal cannot
+    searcher = CohortSearcher(GridCohorts([]), Stop(), listener)
+    for held in (searcher, EventCallback(searcher, store)):
+        assert vars(pickle.loads(pickle.dumps(held))) == {}
 
 
 def test_a_study_that_keeps_weights_trains_again_what_another_has_trained_without(tiny, store, notes):

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 import ray
 import torch
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from activemem import load_study, run_study
 from activemem.engine import Machine
@@ -74,13 +75,6 @@ def test_no_more_trials_share_a_gpu_than_there_are_for_each_so_that_none_is_idle
     assert share_of_gpu(Machine(gpus=0.5), [eight], settings, None) == 0.0625  # any number of them
 
 
-class Place:
-    """An actor that reports its GPUs."""
-
-    def gpus(self):
-        return ray.get_gpu_ids()
-
-
 @pytest.mark.slow  # Ray begins
 def test_as_many_gpus_train_as_there_are_trials(monkeypatch, settings):
     gpu = Gpu(name="NVIDIA H100", bytes=80 * 10**9)
@@ -90,9 +84,12 @@ def test_as_many_gpus_train_as_there_are_trials(monkeypatch, settings):
     monkeypatch.setattr(ray_connection, "cpus_here", lambda: 16)
     with connected(Machine(), NOBODY):
         machine = fit_here(Machine(), settings, 8)
-        actor = ray.remote(num_cpus=machine.cpus, num_gpus=machine.gpus)(Place)
-        actors = [actor.remote() for _ in range(8)]
-        places = [gpu for each in actors for gpu in ray.get(each.gpus.remote())]
+        bundle = {"CPU": machine.cpus, "GPU": machine.gpus}
+        groups = [ray.util.placement_group([bundle]) for _ in range(8)]
+        find, places = ray.remote(num_gpus=machine.gpus)(ray.get_gpu_ids), []
+        for group in groups:
+            place = PlacementGroupSchedulingStrategy(group)
+            places += ray.get(find.options(scheduling_strategy=place).remote())
     assert machine.gpus == 0.5
     assert sorted(places) == [0, 0, 1, 1, 2, 2, 3, 3]
 

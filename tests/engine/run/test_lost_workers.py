@@ -1,5 +1,8 @@
 """A group of trials that has lost its worker continues with another one, a limited number of times."""
 
+import pickle
+from types import SimpleNamespace
+
 import pytest
 import torch
 from ray.exceptions import ActorDiedError, ActorUnavailableError
@@ -7,11 +10,12 @@ from ray.exceptions import ActorDiedError, ActorUnavailableError
 from activemem import load_study
 from activemem.engine import Started
 from activemem.engine.core import NOBODY, Stop
-from activemem.engine.run import MAX_COHORT_LOSSES, GridCohorts, Handouts
+from activemem.engine.run import COMPLETED, MAX_COHORT_LOSSES, CohortSearcher, EventCallback, GridCohorts
 from activemem.engine.trial import MAX_WORKER_DEATHS, Attempt, Job
 from activemem.storage import Store
 
 UNAVAILABLE = ActorUnavailableError("RpcError: Socket closed", b"\0" * 16)
+FINISHED = CohortSearcher.FINISHED
 
 
 def died(reason):
@@ -22,19 +26,24 @@ def died(reason):
 
 
 class Run:
-    """A run with one trial of a study."""
+    """The searcher and the callbacks of a run, with one trial of a study."""
 
     def __init__(self, folder, tiny):
-        self.store, self.stop = Store(folder / "results"), Stop()
+        self.store, self.path = Store(folder / "results"), folder / "error.pkl"
         self.job = Job(trial=load_study(tiny).trials[0], attempt=0, run="run")
-        self.handouts = Handouts(GridCohorts([self.job]), self.store, self.stop, NOBODY)
+        self.searcher = CohortSearcher(GridCohorts([self.job]), Stop(), NOBODY)
+        self.callback = EventCallback(self.searcher, self.store)
 
-    def lose_worker(self, error):
-        """Hand out the trial, start it as a worker does, and lose the worker; return the first event."""
-        cohort = self.handouts.next(1)
-        event = Attempt(self.job, self.store, torch.device("cpu")).advance()
-        self.handouts.lose(cohort, error)
-        return event
+    def lose_worker(self, name, error):
+        """Tell the run, as Tune does, that the worker of a group of trials was lost."""
+        self.path.write_bytes(pickle.dumps(error))
+        self.searcher.on_trial_complete(name, error=True)
+        trial = SimpleNamespace(trial_id=name, pickled_error_file=str(self.path))
+        self.callback.on_trial_error(0, [trial], trial)
+
+    def start(self):
+        """Start the trial as a new worker does, and return the first event."""
+        return Attempt(self.job, self.store, torch.device("cpu")).advance()
 
 
 @pytest.fixture
@@ -42,21 +51,22 @@ def run(tmp_path, tiny):
     return Run(tmp_path, tiny)
 
 
-def test_the_trials_of_a_lost_worker_are_handed_out_again(run):
-    cohort = run.handouts.next(1)
-    assert run.handouts.next(1) is None
-    run.handouts.lose(cohort, UNAVAILABLE)
-    assert run.handouts.next(1).jobs == cohort.jobs
-    run.handouts.end(cohort, completed=True)
-    assert (run.handouts.next(1), run.handouts.errors) == (None, [])
+def test_the_trials_of_a_lost_worker_are_handed_out_again_and_the_run_does_not_end_before(run):
+    given = run.searcher.suggest("first")
+    assert run.searcher.suggest("none") is None
+    run.lose_worker("first", UNAVAILABLE)
+    assert run.searcher.suggest("second") == given
+    run.searcher.on_trial_complete("second", {COMPLETED: True})
+    assert (run.searcher.suggest("none"), run.searcher.errors) == (FINISHED, [])
 
 
 def test_trials_that_always_lose_their_worker_are_given_up_with_the_last_reason(run):
     for number in range(MAX_COHORT_LOSSES + 1):
-        assert run.handouts.errors == []
-        run.handouts.lose(run.handouts.next(1), died(f"loss {number}"))
-    assert run.handouts.next(1) is None
-    assert run.handouts.errors == [f"loss {MAX_COHORT_LOSSES}"]
+        assert isinstance(run.searcher.suggest(f"try {number}"), dict)
+        assert run.searcher.errors == []
+        run.lose_worker(f"try {number}", died(f"loss {number}"))
+    assert run.searcher.suggest("none") == FINISHED
+    assert run.searcher.errors == [f"loss {MAX_COHORT_LOSSES}"]
 
 
 @pytest.mark.parametrize(
@@ -69,6 +79,8 @@ def test_trials_that_always_lose_their_worker_are_given_up_with_the_last_reason(
     ids=["unavailable", "dead node", "dead worker"],
 )
 def test_only_a_worker_that_dies_alone_counts_against_its_trial(run, error, status):
-    for _ in range(MAX_WORKER_DEATHS):
-        assert isinstance(run.lose_worker(error), Started)
-    assert getattr(run.lose_worker(error), "status", None) == status
+    for number in range(MAX_WORKER_DEATHS):
+        run.searcher.suggest(f"try {number}")
+        assert isinstance(run.start(), Started)
+        run.lose_worker(f"try {number}", error)
+    assert getattr(run.start(), "status", None) == status
