@@ -11,7 +11,7 @@ from ...grammar import Recipe, RecipeError, lookup
 from ...grammar.dimensions import resolve
 from ...grammar.nodes import BlockNode, Dimension, HoleNode, Node, RepeatNode, walk
 from ..catalog.tasks.algorithmic import AlgorithmicTask
-from ..schema.factors import ABSENT, SEED, TableLevels
+from ..schema.factors import ABSENT, SEED, TableLevels, with_values
 from ..schema.settings import (
     BUDGET_KEYS,
     RECIPE_PATH,
@@ -52,8 +52,6 @@ class Template:
     texts: Mapping[KeyPath, str] = field(init=False)  # all texts, with or without placeholders
     holes: Mapping[KeyPath, tuple[str, ...]] = field(init=False)  # the placeholders of each text that has any
     other_holes: tuple[str, ...] = field(init=False)  # the placeholders of all texts except the recipe
-    # the paths of texts with placeholders, and of the tables and lists around them
-    _filled_paths: frozenset[KeyPath] = field(init=False, compare=False, repr=False)
     _expanded: dict[str, Recipe] = field(default_factory=dict, init=False, compare=False, repr=False)
     _names: dict[str, list[str]] = field(default_factory=dict, init=False, compare=False, repr=False)
     _recipes: dict[tuple[Any, ...], str] = field(default_factory=dict, init=False, compare=False, repr=False)
@@ -66,8 +64,6 @@ class Template:
         object.__setattr__(self, "holes", holes)
         others = (name for path, names in holes.items() if path != RECIPE_PATH for name in names)
         object.__setattr__(self, "other_holes", tuple(others))
-        around = frozenset(path[:end] for path in holes for end in range(len(path) + 1))
-        object.__setattr__(self, "_filled_paths", around)
 
     @property
     def hole_names(self) -> set[str]:
@@ -141,32 +137,18 @@ class Template:
         itself. The keys of the texts at the paths `left_out` are omitted. Parts without placeholders are
         shared with the template.
         """
-        keys = set(map(_key_of, left_out))
-        filled = self._filled(self.tables, values, (), keys)
-        return {name: dict(table) if isinstance(table, Mapping) else table for name, table in filled.items()}
-
-    def _filled(
-        self,
-        value: Any,  # noqa: ANN401 -- TOML holds anything
-        values: Mapping[str, Level],
-        path: KeyPath,
-        left_out: Collection[KeyPath],
-    ) -> Any:  # noqa: ANN401 -- TOML holds anything
-        if path not in self._filled_paths or path == RECIPE_PATH:
-            return value
-        if isinstance(value, Mapping):
-            inside = {key: inner for key, inner in value.items() if (*path, key) not in left_out}
-            filled = {
-                key: self._filled(inner, values, (*path, key), left_out) for key, inner in inside.items()
-            }
-            # a level that is a table, at the key `name`, brings the other keys of its table with it
-            brings = isinstance(inside.get("name"), str) and isinstance(filled["name"], Mapping)
-            return {**filled, **filled["name"]} if brings else filled
-        if isinstance(value, list):
-            return [
-                self._filled(inner, values, (*path, index), left_out) for index, inner in enumerate(value)
-            ]
-        return self._filled_text(value, values)
+        filled = {
+            path: self._filled_text(self.texts[path], values) for path in self.holes if path != RECIPE_PATH
+        }
+        tables = with_values(self.tables, filled)
+        for *around, left in map(_key_of, left_out):
+            table = _value_at(tables, tuple(around))
+            kept = {key: value for key, value in table.items() if key != left}
+            tables = with_values(tables, {tuple(around): kept})
+        for path, level in filled.items():
+            if path[-1] == "name" and isinstance(level, Mapping):  # it brings the other keys of its table
+                tables = with_values(tables, {path[:-1]: {**_value_at(tables, path[:-1]), **level}})
+        return {name: dict(table) if isinstance(table, Mapping) else table for name, table in tables.items()}
 
     def _filled_text(self, text: str, values: Mapping[str, Level]) -> Any:  # noqa: ANN401 -- TOML holds anything
         """Fill the placeholders of a text with levels.
@@ -196,9 +178,7 @@ class Template:
         return {path for path in self.holes if self._consists_of(path, names)} if names else set()
 
     def _consists_of(self, path: KeyPath, names: Collection[str]) -> bool:
-        value: Any = self.tables
-        for part in _key_of(path):
-            value = value[part]
+        value = _value_at(self.tables, _key_of(path))
         texts: list[Any] = value if isinstance(value, list) else [value]
         holes = [HOLE_PATTERN.fullmatch(text) if isinstance(text, str) else None for text in texts]
         return path != RECIPE_PATH and all(hole and hole[1] in names for hole in holes)
@@ -291,6 +271,12 @@ def iter_texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
     elif isinstance(value, list):
         for index, inner in enumerate(value):
             yield from iter_texts(inner, (*path, index))
+
+
+def _value_at(value: Any, path: KeyPath) -> Any:  # noqa: ANN401 -- TOML holds anything
+    for part in path:
+        value = value[part]
+    return value
 
 
 def _key_of(path: KeyPath) -> KeyPath:
