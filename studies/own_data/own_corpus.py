@@ -41,69 +41,64 @@ _MAX_AGE_S = 30 * 24 * 3600
 FactsT = TypeVar("FactsT", bound=BaseModel)
 
 
-@dataclass(frozen=True, slots=True)
-class KeptFacts:
-    """Cache of the facts about a user's corpus, so that its files need not be read again.
+def _cache_file(folder: Path, table: Mapping[str, Any], task: Mapping[str, Any]) -> Path | None:
+    """Return the file that caches the facts about a corpus, or None for small files.
 
-    The name of the cache file is a hash of the task and of the files' states, so that changed files have
-    another cache file.
+    Its name is a hash of the task and of the files' states, so that changed files have another cache file. A
+    file's state is its path, size, modification times and inode. All files of a folder count.
     """
+    states = [state for name in _texts(table) for state in _states(folder / name)]
+    if sum(size for _, size, *_ in states) < _MIN_BYTES:
+        return None
+    # the facts also depend on this package's own code, and on the size limit
+    code = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        code.update(path.read_bytes())
+    depends = [code.hexdigest(), os.environ.get(MAX_DATA_VARIABLE), task, states]
+    digest = hashlib.sha256(json.dumps(depends, sort_keys=True, default=str).encode()).hexdigest()
+    home = os.environ.get("XDG_CACHE_HOME")
+    place = (Path(home) if home else Path.home() / ".cache") / "activemem"
+    return place / f"data-{digest[:32]}.json"
 
-    path: Path
 
-    @classmethod
-    def of(cls, folder: Path, table: Mapping[str, Any], task: Mapping[str, Any]) -> KeptFacts | None:
-        """Return the cache file for a corpus, or None for small files.
+def _load_facts(cache: Path, facts: type[FactsT]) -> tuple[FactsT, dict[str, Path], CorpusSummary] | None:
+    """Return the cached facts, the path of each file by its SHA-256, and the summary.
 
-        A file's state is its path, size, modification times and inode. All files of a folder count.
-        """
-        states = [state for name in _texts(table) for state in _states(folder / name)]
-        if sum(size for _, size, *_ in states) < _MIN_BYTES:
-            return None
-        # the facts also depend on this package's own code, and on the size limit
-        depends = [_code_digest(), os.environ.get(MAX_DATA_VARIABLE), task, states]
-        digest = hashlib.sha256(json.dumps(depends, sort_keys=True, default=str).encode()).hexdigest()
-        home = os.environ.get("XDG_CACHE_HOME")
-        place = (Path(home) if home else Path.home() / ".cache") / "activemem"
-        return cls(place / f"data-{digest[:32]}.json")
-
-    def load(self, facts: type[FactsT]) -> tuple[FactsT, dict[str, Path], CorpusSummary] | None:
-        """Return the cached facts, the path of each file by its SHA-256, and the summary.
-
-        Return None if there is no valid cache file.
-        """
-        try:
-            found = json.loads(self.path.read_text(encoding="utf-8"))
-            os.utime(self.path)  # marks the entry as used, so that `save` does not delete it by its age
-            summary = found["summary"]
-            summary["lengths"] = {
-                kind: tuple(array("Q", side) for side in sides) for kind, sides in summary["lengths"].items()
-            }
-            summary["pieces"] = {name: PieceBounds(*bounds) for name, bounds in summary["pieces"].items()}
-            summary |= {name: tuple(summary[name]) for name in ("notes", "warnings")}
-            files = {digest: Path(path) for digest, path in found["files"].items()}
-            return facts.model_validate(found["facts"]), files, CorpusSummary(**summary)
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
-            return None
-
-    def save(self, facts: BaseModel, files: Mapping[str, Path], summary: CorpusSummary) -> None:
-        """Write the cache file, and delete cache files that were not used for 30 days.
-
-        Errors such as a full disk are ignored, since a cache is never needed.
-        """
-        stored = {field.name: getattr(summary, field.name) for field in fields(summary)}
-        stored["lengths"] = {kind: [list(side) for side in sides] for kind, sides in summary.lengths.items()}
-        found = {
-            "facts": facts.model_dump(mode="json"),
-            "files": {digest: str(path.absolute()) for digest, path in files.items()},
-            "summary": stored,
+    Return None if there is no valid cache file.
+    """
+    try:
+        found = json.loads(cache.read_text(encoding="utf-8"))
+        os.utime(cache)  # marks the entry as used, so that `_save_facts` does not delete it by its age
+        summary = found["summary"]
+        summary["lengths"] = {
+            kind: tuple(array("Q", side) for side in sides) for kind, sides in summary["lengths"].items()
         }
-        with suppress(OSError):
-            with replacing(self.path) as temporary:  # another process never sees half a file
-                temporary.write_text(json.dumps(found), encoding="utf-8")
-            for other in self.path.parent.glob("data-*.json"):
-                if time.time() - other.stat().st_mtime > _MAX_AGE_S:
-                    other.unlink()
+        summary["pieces"] = {name: PieceBounds(*bounds) for name, bounds in summary["pieces"].items()}
+        summary |= {name: tuple(summary[name]) for name in ("notes", "warnings")}
+        files = {digest: Path(path) for digest, path in found["files"].items()}
+        return facts.model_validate(found["facts"]), files, CorpusSummary(**summary)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
+        return None
+
+
+def _save_facts(cache: Path, facts: BaseModel, files: Mapping[str, Path], summary: CorpusSummary) -> None:
+    """Write the cache file, and delete cache files that were not used for 30 days.
+
+    Errors such as a full disk are ignored, since a cache is never needed.
+    """
+    stored = {field.name: getattr(summary, field.name) for field in fields(summary)}
+    stored["lengths"] = {kind: [list(side) for side in sides] for kind, sides in summary.lengths.items()}
+    found = {
+        "facts": facts.model_dump(mode="json"),
+        "files": {digest: str(path.absolute()) for digest, path in files.items()},
+        "summary": stored,
+    }
+    with suppress(OSError):
+        with replacing(cache) as temporary:  # another process never sees half a file
+            temporary.write_text(json.dumps(found), encoding="utf-8")
+        for other in cache.parent.glob("data-*.json"):
+            if time.time() - other.stat().st_mtime > _MAX_AGE_S:
+                other.unlink()
 
 
 def _texts(value: object) -> Iterator[str]:
@@ -140,13 +135,6 @@ def _states(path: Path) -> Iterator[tuple[str, int, int, int, int]]:
             now = each.stat()
             if not each.is_dir():
                 yield str(each.absolute()), now.st_size, now.st_mtime_ns, now.st_ctime_ns, now.st_ino
-
-
-def _code_digest() -> str:
-    found = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        found.update(path.read_bytes())
-    return found.hexdigest()
 
 
 _Read = Callable[[Diagnostics, Reader, Mapping[str, Any]], BaseModel | None]
@@ -225,16 +213,16 @@ def _read_corpus(diagnostics: Diagnostics, folder: Path) -> OwnCorpus | None:
         return None
     table, facts_class, read = found
     reader, before = Reader(diagnostics, folder), len(diagnostics.faults)
-    kept, written = KeptFacts.of(folder, table, diagnostics.data["task"]), _written(diagnostics)
-    if kept and (known := kept.load(facts_class)):
+    cache, written = _cache_file(folder, table, diagnostics.data["task"]), _written(diagnostics)
+    if cache and (known := _load_facts(cache, facts_class)):
         return _own_corpus(written, *known)
     facts = read(diagnostics, reader, table)
     if facts is None or len(diagnostics.faults) > before:
         diagnostics.invalid.add(CORPUS)
         return None
     summary = reader.summary and reader.summary.with_notes(reader.notes)
-    if kept and summary:
-        kept.save(facts, reader.files, summary)
+    if cache and summary:
+        _save_facts(cache, facts, reader.files, summary)
     return _own_corpus(written, facts, reader.files, summary)
 
 
