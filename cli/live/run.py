@@ -85,7 +85,11 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
     store, study, options = settings.store, request.study, request.options
     if not options.local:
         _check_reachable(settings.values.address)
-    trackers = _open_trackers(settings)  # a wrong tracker is reported before torch loads
+    trackers: Mapping[str, Tracker] = {}
+    if settings.track:  # a wrong tracker is reported before torch loads
+        from ...tracking.contract import open_trackers
+
+        trackers = open_trackers(settings.track)
     with waiting("loading torch"):
         from ...engine.run.driver import run_study
         from ...engine.trial.failures import HeadLostError, MachineError
@@ -125,14 +129,6 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
         raise type(error)(text) from error
     _print_summary(request, summary, store, time.monotonic() - started)
     return summary
-
-
-def _open_trackers(settings: ResolvedSettings) -> Mapping[str, Tracker]:
-    if not settings.track:
-        return {}
-    from ...tracking.contract import open_trackers
-
-    return open_trackers(settings.track)
 
 
 @contextmanager
