@@ -20,7 +20,7 @@ from ..studies.schema.factors import SEED
 from ..studies.text.units import plural
 from .claims.cell_values import CellResults
 from .claims.check import check_claim, comparison_tests, results_of_claims
-from .claims.hypothesis_test import BoundedTest, PairedTest
+from .claims.hypothesis_test import PairedTest
 from .claims.verdicts import OPEN, ClaimResult, Verdict
 from .statistics.decided_differences import DecidedDifference
 from .statistics.estimates import t_quantile
@@ -220,13 +220,13 @@ def _groups(columns: Sequence[Sequence[_Question]]) -> list[Sequence[_Question]]
     return [*groups, *([every] if sum(map(bool, columns)) > 1 else [])]
 
 
-def _has_no_spread(test: PairedTest | BoundedTest) -> bool:
-    if isinstance(test, BoundedTest):  # ranks have no spread at all
+def _has_no_spread(test: PairedTest) -> bool:
+    if test.bounds is not None:  # ranks have no spread at all
         return test.n > 0 and not test.is_unknown
     return test.effect is not None and test.spread is None
 
 
-def _predicted(test: PairedTest | BoundedTest, count: int, level: float) -> _Chances:
+def _predicted(test: PairedTest, count: int, level: float) -> _Chances:
     """Return the chances that `count` seeds will confirm or refute a comparison.
 
     The results so far are used: the mean of the added seeds is centred at the observed effect, with the error

@@ -42,7 +42,7 @@ from ..outcomes import device_fault
 from ..statistics.decided_differences import look_level, p_over_looks
 from ..statistics.estimates import hochberg_adjusted, hochberg_threshold
 from .cell_values import CellResults
-from .hypothesis_test import BoundedTest, PairedTest
+from .hypothesis_test import PairedTest
 from .verdicts import (
     OPEN,
     ClaimError,
@@ -123,7 +123,9 @@ def check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimResu
     """Check one claim by the results of its cells. `small` marks a paper's claim in a smaller study."""
     family = claim.comparisons
     tests = {each: comparison_tests(each, claim, results, len(family)) for each in family}
-    tested = [each for each in family if not _is_proven(tests[each][0])]
+    # without the comparisons that hold, or fail, without a test
+    firsts = {each: looked[0] for each, looked in tests.items()}
+    tested = [each for each, one in firsts.items() if not (one.exact or (one.at_bound and one.inside))]
     alpha, counts = 1 - claim.spec.level, tuple(map(len, results.looks))
     over_looks = [p_over_looks(counts, min(test.p for test in tests[each])) for each in tested]
     threshold = look_level(counts, hochberg_threshold(over_looks, alpha))
@@ -149,9 +151,9 @@ def check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimResu
             verdict=verdicts[each],
             effect=_shown(test.effect, each),
             interval=_shown_interval(test.interval(1 - threshold), each),
-            bounds=_shown_bounds(test, each),
+            bounds=test.bounds and (_shown(test.bounds[0], each), _shown(test.bounds[1], each)),
             p=p_values.get(each) if test.complete and test.n > 1 and not test.at_bound else None,
-            test=None if _is_untested(test) else test.method,
+            test=None if test.exact or test.at_bound or not test.complete or test.n < 2 else test.method,
             n=test.n,
             degrees=test.degrees if test.method in {"pooled", "t"} else None,
             needed=test.needed(1 - threshold) if verdicts[each] in OPEN else None,
@@ -163,9 +165,7 @@ def check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimResu
             gaps=results.gaps(each),
             notes=(
                 *results.notes(each),
-                *_bound_notes(test),
-                *_saturation_notes(labels[each], results.saturation(each), verdicts[each], test.n),
-                *(_spread_notes(test) if verdict in OPEN and verdicts[each] in OPEN else ()),
+                *_notes(test, results.saturation(each), labels[each], verdicts[each], verdict),
             ),
         )
         for each, test in shown.items()
@@ -186,38 +186,27 @@ def check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimResu
     )
 
 
-def _is_proven(test: PairedTest | BoundedTest) -> bool:
-    """Return whether a comparison holds, or fails, without a test."""
-    return test.exact or (test.at_bound and test.inside)
+def _notes(
+    test: PairedTest, bound: str | None, label: str, own: Verdict, of_claim: Verdict
+) -> Iterator[MissingTrials]:
+    """Yield notes on what a test shows of a comparison besides its numbers.
 
-
-def _is_untested(test: PairedTest | BoundedTest) -> bool:
-    return test.exact or test.at_bound or not test.complete or test.n < 2
-
-
-def _saturation_notes(label: str, bound: str | None, verdict: Verdict, count: int) -> Iterator[MissingTrials]:
-    """Yield a note on a comparison whose values of `count` seeds are all at a bound.
-
-    More seeds do not change it.
+    They are on an effect without a bound, on values that are all at a `bound`, which more seeds do not
+    change, and on other cells that widen its interval.
     """
-    if bound is None:
-        return
-    easier = "fewer epochs, or steps_to a value," if bound == "largest" else "an easier task or more epochs"
-    advice = f", so more seeds do not help; {easier} may show a difference" if verdict in OPEN else ""
-    what = f"all values of {plural(count, 'seed')} at the {bound} possible value{advice}"
-    yield MissingTrials(where=label, what=what)
-
-
-def _bound_notes(test: PairedTest | BoundedTest) -> Iterator[MissingTrials]:
-    if isinstance(test, BoundedTest) and test.bounds == (None, None):
-        if test.is_unknown:
-            yield MissingTrials(where="target", what="not reached by either side")
-        elif test.n:
-            yield MissingTrials(where="effect", what="no bound, as trainings of both sides missed the target")
-
-
-def _spread_notes(test: PairedTest | BoundedTest) -> Iterator[MissingTrials]:
-    if test.own_spread and test.spread and test.spread > WIDER * test.own_spread:
+    if test.bounds == (None, None) and test.is_unknown:
+        yield MissingTrials(where="target", what="not reached by either side")
+    elif test.bounds == (None, None) and test.n:
+        yield MissingTrials(where="effect", what="no bound, as trainings of both sides missed the target")
+    if bound is not None:
+        easier = (
+            "fewer epochs, or steps_to a value," if bound == "largest" else "an easier task or more epochs"
+        )
+        advice = f", so more seeds do not help; {easier} may show a difference" if own in OPEN else ""
+        what = f"all values of {plural(test.n, 'seed')} at the {bound} possible value{advice}"
+        yield MissingTrials(where=label, what=what)
+    is_wider = test.own_spread and test.spread and test.spread > WIDER * test.own_spread
+    if is_wider and own in OPEN and of_claim in OPEN:
         yield MissingTrials(
             where="spread",
             what=f"other cells vary over {WIDER:g} times as much as the compared cells, which widens the "
@@ -227,14 +216,14 @@ def _spread_notes(test: PairedTest | BoundedTest) -> Iterator[MissingTrials]:
 
 def comparison_tests(
     comparison: Comparison, claim: Claim, results: CellResults, family: int
-) -> list[PairedTest | BoundedTest]:
+) -> list[PairedTest]:
     """Return the tests of a comparison, one for each look (interim test).
 
     A look adds seeds. Later looks are included as long as all their seeds have values. Costs that are
     computed, not measured, are exact. If all values are at a bound, there is a single look at all of them.
     """
     names = {each.metric for each in iter_quantities(comparison)}
-    found: list[PairedTest | BoundedTest] = []
+    found: list[PairedTest] = []
     region = comparison.accepted_range(results.step(comparison))
     complete, censored = not results.gaps(comparison), results.is_censored(comparison)
     alpha = look_level(tuple(map(len, results.looks)), 1 - claim.spec.level)
@@ -244,12 +233,10 @@ def comparison_tests(
         differences = results.differences(comparison, seeds)
         if found and len(differences) < len(seeds):
             break
-        if censored:
-            found.append(BoundedTest(ends=differences, region=region, complete=complete))
-            continue
         found.append(
             PairedTest(
-                differences={seed: value for seed, (value, _) in differences.items()},
+                differences={seed: low for seed, (low, _) in differences.items()},
+                highest={seed: high for seed, (_, high) in differences.items()} if censored else None,
                 region=region,
                 rounding_sd=results.rounding_sd(comparison),
                 test=claim.spec.test,
@@ -265,7 +252,7 @@ def comparison_tests(
     return found
 
 
-def _verdict(test: PairedTest | BoundedTest, threshold: float) -> Verdict:
+def _verdict(test: PairedTest, threshold: float) -> Verdict:
     if not test.complete or test.p > threshold:
         return Verdict.UNDECIDED
     return Verdict.CONFIRMED if test.inside else Verdict.REFUTED
@@ -290,15 +277,6 @@ def _shown_interval(
 ) -> tuple[float, float] | None:
     low, high = (_shown(end, comparison) for end in interval or (None, None))
     return None if low is None or high is None else (low, high)
-
-
-def _shown_bounds(
-    test: PairedTest | BoundedTest, comparison: Comparison
-) -> tuple[float | None, float | None] | None:
-    if not isinstance(test, BoundedTest):
-        return None
-    low, high = (_shown(end, comparison) for end in test.bounds)
-    return (low, high)
 
 
 _SIGN_WORDS = {">": "more than", "<": "less than", ">=": "at least", "<=": "at most", "==": "exactly"}
@@ -335,9 +313,10 @@ def _unit(comparison: Comparison) -> str:
 def full_text(comparison: Comparison, claim: Claim) -> str:
     """Return a comparison as text that can be parsed again. Factors with a single level are left out."""
     names = {
-        factor: [level_text(level) for level in levels] for factor, levels in claim.varied_factors.items()
+        factor: {level_key(level): level_text(level) for level in levels}
+        for factor, levels in claim.varied_factors.items()
     }
-    return _LabelWriter(varied=claim.varied_factors, names=names, full=True).comparison(comparison)
+    return _LabelWriter(names=names, full=True).comparison(comparison)
 
 
 def comparison_labels(claim: Claim) -> dict[Comparison, str]:
@@ -348,12 +327,11 @@ def comparison_labels(claim: Claim) -> dict[Comparison, str]:
     rest is the same for all comparisons, such as `max_length >= 104`, only the prefix is kept. Blocks lose
     arguments that are equal in the whole study; numbers get the name of their factor.
     """
-    varied = {
-        factor: levels
+    names = {
+        factor: dict(zip(map(level_key, levels), named_levels(factor, levels, joint="="), strict=True))
         for factor, levels in claim.varied_factors.items()
         if factor not in claim.dependent_factors
     }
-    names = {factor: named_levels(factor, levels, joint="=") for factor, levels in varied.items()}
     quantities = {comparison: list(iter_quantities(comparison)) for comparison in claim.comparisons}
     claim_levels = _shared_levels(each for parts in quantities.values() for each in parts)
     metrics = {each.metric for parts in quantities.values() for each in parts}
@@ -361,10 +339,10 @@ def comparison_labels(claim: Claim) -> dict[Comparison, str]:
     for comparison, parts in quantities.items():
         shared = _shared_levels(parts)
         metric_in_prefix = len({each.metric for each in parts}) == 1 < len(metrics) and all(
-            any(factor in varied for factor, _ in cell_key(each.cell) - shared) for each in parts
+            any(factor in names for factor, _ in cell_key(each.cell) - shared) for each in parts
         )  # otherwise nothing would distinguish the two sides
         with_metrics = len(metrics) > 1 and not metric_in_prefix
-        writer = _LabelWriter(varied=varied, names=names, omitted=shared, metrics=with_metrics)
+        writer = _LabelWriter(names=names, omitted=shared, metrics=with_metrics)
         prefix = writer.levels(parts[0].cell, shared - claim_levels) if parts else []
         prefix += [parts[0].metric] if metric_in_prefix else []
         found[comparison] = (", ".join(prefix), writer.comparison(comparison))
@@ -384,12 +362,11 @@ def _shared_levels(quantities: Iterable[Quantity]) -> CellKey:
 class _LabelWriter:
     """Writer of comparisons as text.
 
-    The text is full, or a short label without the levels in `omitted`. Only the factors in `varied` are
-    included, with the `names` of their levels. Metrics are included if `metrics` is set.
+    The text is full, or a short label without the levels in `omitted`. Only the factors in `names` are
+    included, with the names of their levels (by `level_key`). Metrics are included if `metrics` is set.
     """
 
-    varied: Mapping[str, tuple[Level, ...]]
-    names: Mapping[str, Iterable[str]]
+    names: Mapping[str, Mapping[str, str]]
     omitted: CellKey = frozenset()
     metrics: bool = False
     full: bool = False
@@ -401,7 +378,7 @@ class _LabelWriter:
 
     def number(self, number: Number) -> str:  # noqa: PLR0911 -- one return for each kind
         match number:
-            case Constant():
+            case Constant() | Ratio():
                 return f"{number.value:g}"
             case Quantity():
                 return self._quantity(number)
@@ -418,8 +395,6 @@ class _LabelWriter:
                 return f"{number.function}({', '.join(map(self.number, number.parts))})"
             case Extrapolation():
                 return f"law({self.number(number.of)})"
-            case Ratio():
-                return f"{number.value:g}"
             case Speedup():
                 return self._speedup(number)
 
@@ -475,8 +450,7 @@ class _LabelWriter:
 
         A label leaves out factors with the same level in all cells, and factors that the cell lacks.
         """
-        return factor in self.varied and level != ABSENT
+        return factor in self.names and level != ABSENT
 
     def _name(self, factor: str, level: Level) -> str:
-        known = zip(map(level_key, self.varied[factor]), self.names[factor], strict=True)
-        return dict(known)[level_key(level)]
+        return self.names[factor][level_key(level)]

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 from statistics import median
-from typing import ClassVar, Literal
+from typing import Literal
 
 from ...studies.claims.comparisons import Test
 from ..statistics.estimates import (
@@ -39,7 +39,7 @@ from ..statistics.estimates import (
     t_test_p,
 )
 from ..statistics.pooled_differences import Pool, own_or_pooled, permutation_decides
-from ..statistics.speedup import Ends, bounds_of_mean
+from ..statistics.speedup import bounds_of_mean
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,9 @@ class PairedTest:
 
     `region` is an open interval. `differences` has left minus right for each seed. If one is infinite, or if
     the values are `ranked` since both sides of a seed are infinite, which is a tie, their median is tested by
-    ranks. If both sides are `at_bound`, equal values are taken as proven, and no more can be shown.
+    ranks. If trainings ended before they reached a target, `differences` has the lowest possible values, and
+    `highest` the highest. If both sides are `at_bound`, equal values are taken as proven, and no more can be
+    shown.
 
     `rounding_sd` is the standard deviation from rounding alone, and `pool` the variance of all comparable
     cells. `family` is the number of comparisons of the claim, and `alpha` the level of one look at all of
@@ -61,6 +63,7 @@ class PairedTest:
     rounding_sd: float
     test: Test
     complete: bool
+    highest: Mapping[int, float] | None = None
     exact: bool = False
     ranked: bool = False
     at_bound: bool = False
@@ -70,23 +73,42 @@ class PairedTest:
 
     @property
     def n(self) -> int:
-        """Return the number of seeds with a value on both sides of the comparison."""
+        """Return the number of seeds with a value or a bound on both sides of the comparison."""
         return len(self.differences)
 
     @cached_property
+    def _values(self) -> list[float]:
+        return list(self.differences.values())
+
+    @property
+    def bounds(self) -> tuple[float | None, float | None] | None:
+        """Return the lowest and the highest possible mean difference, if trainings missed a target.
+
+        An end is None if it is unbounded.
+        """
+        if self.highest is None:
+            return None
+        return bounds_of_mean(list(zip(self._values, self.highest.values(), strict=True)))
+
+    @property
+    def is_unknown(self) -> bool:
+        """Return whether no training of either side reached the target."""
+        ends = zip(self._values, (self.highest or {}).values(), strict=False)
+        return set(ends) == {(-math.inf, math.inf)}
+
+    @cached_property
     def effect(self) -> float | None:
-        """Return the estimate of left minus right; None without seeds.
+        """Return the estimate of left minus right; None without seeds, or if only `bounds` are known.
 
         It is the mean over seeds, or the Hodges–Lehmann estimate if ranks are tested.
         """
-        if not self.differences:
+        if not self._values or self.highest is not None:
             return None
-        values = list(self.differences.values())
-        return hodges_lehmann(values) if self._is_ranked else mean(values)
+        return hodges_lehmann(self._values) if self._is_ranked else mean(self._values)
 
     @cached_property
     def _is_ranked(self) -> bool:
-        return self.ranked or any(map(math.isinf, self.differences.values()))
+        return self.ranked or self.highest is not None or any(map(math.isinf, self._values))
 
     @property
     def method(self) -> Test:
@@ -120,7 +142,7 @@ class PairedTest:
         Otherwise return None, since `spread` is then the same number.
         """
         is_pooled = self.method == "pooled" and self._spread is not None
-        return sample_sd(list(self.differences.values())) if is_pooled else None
+        return sample_sd(self._values) if is_pooled else None
 
     @property
     def degrees(self) -> float | None:
@@ -129,8 +151,7 @@ class PairedTest:
 
     @cached_property
     def _spread(self) -> tuple[float, float] | None:
-        without = self._is_ranked or self.at_bound
-        found = None if without else sample_sd(list(self.differences.values()))
+        found = None if self._is_ranked or self.at_bound else sample_sd(self._values)
         if found is None:
             return None
         own, degrees = max(found, self.rounding_sd), self.n - 1.0
@@ -146,15 +167,13 @@ class PairedTest:
         if self._is_ranked:
             inside, outside = self._ranked_p
             return inside < outside
-        if self.effect is None:
-            return False
         low, high = self.region
-        return low < self.effect < high
+        return self.effect is not None and low < self.effect < high
 
     @cached_property
     def p(self) -> float:
         """Return the p-value: the smallest significance level at which the test decides. At most 1."""
-        if self.effect is None or not self.complete:
+        if not self._values or not self.complete:
             return 1.0
         if self.exact:
             return 0.0
@@ -162,20 +181,21 @@ class PairedTest:
             return 0.0 if self.inside else 1.0
         if self._is_ranked:
             return min(self._ranked_p)
-        if self.inside:  # the mean must differ from both ends
-            return max(map(self._p_against, self._ends))
-        return min(map(self._p_against, self._crossed_ends))
+        found = map(self._p_against, self._ends)
+        return max(found) if self.inside else min(found)  # inside, the mean must differ from both ends
 
     def interval(self, level: float) -> tuple[float, float] | None:
         """Return the t interval of the mean difference, or for ranks that of Wilcoxon's test.
 
-        None with too few seeds, and at a bound.
+        None with too few seeds, at a bound, and if only `bounds` are known.
         """
+        if self.effect is None:
+            return None
         if self._is_ranked:
-            return signed_rank_interval(list(self.differences.values()), level)
-        if self.effect is not None and self.exact:
+            return signed_rank_interval(self._values, level)
+        if self.exact:
             return (self.effect, self.effect)
-        if self.effect is None or self.spread is None or self.degrees is None:
+        if self.spread is None or self.degrees is None:
             return None
         # `t_quantile` takes a number of values, which is one more than their degrees of freedom
         half = t_quantile(level, self.degrees + 1) * self.spread / math.sqrt(self.n)
@@ -185,125 +205,48 @@ class PairedTest:
         """Return how many seeds decide the comparison with a power of 80 %; None if unknown.
 
         It is assumed that the true effect is as large as estimated. For ranks it is the fewest seeds that can
-        decide.
+        decide, or None if these seeds are enough, or if p is 1.
         """
+        fewest = next(many for many in count(2) if smallest_p(many) <= 1 - level)
         if self._is_ranked:
-            return _fewest_seeds(self.p, self.n, level)
-        effect, spread = self.effect, self.spread
-        if effect is None or not spread or not self.complete:
+            return fewest if self.p < 1 and fewest > self.n else None
+        if self.effect is None or not self.spread or not self.complete or self.degrees is None:
             return None
-        distance = min(abs(effect - end) for end in (self._ends if self.inside else self._crossed_ends))
-        min_pairs, by_t = 2, self.method in {"pooled", "t"}
-        while not by_t and smallest_p(min_pairs) > 1 - level:
-            min_pairs += 1
-        if not distance or self.degrees is None:
+        distance = min(abs(self.effect - end) for end in self._ends)
+        if not distance:
             return None
-        more = self.degrees / (self.n - 1)
-        return pairs_needed(distance / spread, level, min_pairs=min_pairs, degrees_per_pair=more)
+        return pairs_needed(
+            distance / self.spread,
+            level,
+            min_pairs=2 if self.method in {"pooled", "t"} else fewest,
+            degrees_per_pair=self.degrees / (self.n - 1),
+        )
 
     @cached_property
     def _ranked_p(self) -> tuple[float, float]:
-        values = list(self.differences.values())
-        return _p_by_ranks(values, values, self.region)
+        """Return the p-values for a median inside and outside the region, with the worst values for each."""
+        lows, highs = self._values, list((self.highest or self.differences).values())
+        low, high = self.region
+        inside = max(_p_of_ranks(lows, low, 1), _p_of_ranks(highs, high, -1))
+        return inside, min(_p_of_ranks(highs, low, -1), _p_of_ranks(lows, high, 1))
 
     @property
     def _ends(self) -> list[float]:
-        return [end for end in self.region if math.isfinite(end)]
-
-    @property
-    def _crossed_ends(self) -> list[float]:
+        """Return the ends of the region from which the effect must differ; outside, only the crossed end."""
         low, high = self.region
-        assert self.effect is not None
+        if self.inside or self.effect is None:
+            return [end for end in self.region if math.isfinite(end)]
         return [low] if self.effect <= low else [high]
 
     def _p_against(self, end: float) -> float:
         assert self.effect is not None
-        method = self.method
+        method, distance = self.method, self.effect - end
         if method not in ("pooled", "t"):
-            return paired_p((each - end for each in self.differences.values()), test=method)
-        if self.spread is None or self.degrees is None:
+            return paired_p((each - end for each in self._values), test=method)
+        if self.spread is None or self.degrees is None or not distance:
             return 1.0
-        distance = self.effect - end
-        if not distance:
-            return 1.0
-        return (
-            t_test_p(distance / (self.spread / math.sqrt(self.n)), self.degrees + 1) if self.spread else 0.0
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class BoundedTest:
-    """A test of a comparison in which trainings ended before they reached a target.
-
-    `ends` has the lowest and the highest possible value of left minus right for each seed. They are equal if
-    both trainings of a seed reached the target. The test asks whether the median lies in the open interval
-    `region`. Unless the seeds are `complete`, nothing is decided. Instead of an effect with an interval there
-    are `bounds`.
-    """
-
-    ends: Mapping[int, Ends]
-    region: tuple[float, float]
-    complete: bool
-    exact: ClassVar = False
-    at_bound: ClassVar = False
-    method: ClassVar[Test] = "wilcoxon"
-    effect: ClassVar = None
-    spread: ClassVar = None
-    own_spread: ClassVar = None
-    degrees: ClassVar = None
-
-    @property
-    def n(self) -> int:
-        """Return the number of seeds with a value or a bound on both sides of the comparison."""
-        return len(self.ends)
-
-    @property
-    def bounds(self) -> tuple[float | None, float | None]:
-        """Return the lowest and the highest possible mean difference; None for an end that is unbounded."""
-        return bounds_of_mean(self.ends.values())
-
-    @property
-    def is_unknown(self) -> bool:
-        """Return whether no training of either side reached the target."""
-        return set(self.ends.values()) == {(-math.inf, math.inf)}
-
-    @property
-    def inside(self) -> bool:
-        """Return whether the p-value for the claimed region is smaller than the one against it."""
-        inside, outside = self._ranked_p
-        return inside < outside
-
-    @property
-    def p(self) -> float:
-        """Return the p-value: the smallest significance level at which the test decides. At most 1."""
-        return min(self._ranked_p) if self.complete else 1.0
-
-    def interval(self, level: float) -> None:
-        """Return None, since bounds have no t interval at any level."""
-
-    def needed(self, level: float) -> int | None:
-        """Return the fewest seeds that can decide the comparison; None if unknown.
-
-        It is unknown if the bounds allow both verdicts.
-        """
-        return _fewest_seeds(self.p, self.n, level)
-
-    @cached_property
-    def _ranked_p(self) -> tuple[float, float]:
-        lows, highs = ([ends[side] for ends in self.ends.values()] for side in (0, 1))
-        return _p_by_ranks(lows, highs, self.region)
-
-
-def _p_by_ranks(
-    lows: Sequence[float], highs: Sequence[float], region: tuple[float, float]
-) -> tuple[float, float]:
-    """Return the p-values for a median inside and outside the region, with the least favourable values.
-
-    `lows` and `highs` are the ends of all differences.
-    """
-    low, high = region
-    inside = max(_p_of_ranks(lows, low, 1), _p_of_ranks(highs, high, -1))
-    return inside, min(_p_of_ranks(highs, low, -1), _p_of_ranks(lows, high, 1))
+        error = self.spread / math.sqrt(self.n)
+        return t_test_p(distance / error, self.degrees + 1) if error else 0.0
 
 
 def _p_of_ranks(differences: Sequence[float], limit: float, side: Literal[-1, 1]) -> float:
@@ -322,9 +265,3 @@ def _p_of_ranks(differences: Sequence[float], limit: float, side: Literal[-1, 1]
     if not distances or side * signed_rank_sum(distances) <= 0 or side * median(distances) <= 0:
         return 1.0
     return paired_p(distances, test="wilcoxon")
-
-
-def _fewest_seeds(p: float, n: int, level: float) -> int | None:
-    """Return the fewest seeds with which ranks can decide; None if `n` are enough, or if p is 1."""
-    fewest = next(many for many in count(2) if smallest_p(many) <= 1 - level)
-    return fewest if p < 1 and fewest > n else None

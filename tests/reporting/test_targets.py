@@ -7,7 +7,7 @@ import pytest
 
 from activemem import StudyError, StudyResults, load_study
 from activemem.reporting import Verdict
-from activemem.reporting.claims import BoundedTest
+from activemem.reporting.claims import PairedTest
 from activemem.reporting.tables import iter_records
 from activemem.reporting.tables.render import rich
 from activemem.storage import Store
@@ -118,7 +118,10 @@ def test_uncensored_targets_are_compared_as_any_other_metric(tmp_path):
 
 
 def bounded(ends, region=(-math.inf, 0.0)):
-    return BoundedTest(ends=dict(enumerate(ends)), region=region, complete=True)
+    lows, highs = (dict(enumerate(side)) for side in zip(*ends, strict=True))
+    return PairedTest(
+        differences=lows, highest=highs, region=region, rounding_sd=0, test="pooled", complete=True
+    )
 
 
 def test_a_median_and_a_sum_of_ranks_that_disagree_decide_nothing():
