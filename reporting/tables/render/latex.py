@@ -6,8 +6,8 @@ adjustbox shrinks a table that is wider than the line or higher than the page.
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import accumulate
 
@@ -17,33 +17,39 @@ from ..table import Cell, Table
 MAX_COLUMN_TEXT = 55
 """The maximum number of characters in a row of a table that fits one of two columns in small type."""
 
+_PACKAGES = r"\usepackage[T1]{fontenc} \usepackage{textcomp,booktabs,adjustbox}"
+_SIUNITX = f"{_PACKAGES[:-1]},siunitx}} (siunitx 3)"
+_SIUNITX_SETUP = (
+    r"  \sisetup{separate-uncertainty=true, retain-zero-uncertainty=true, group-separator={,},",
+    r"    group-minimum-digits=4, mode=text, reset-text-series=false, table-align-text-after=false}",
+)
 
-def render(table: Table) -> str:
+_NUMBER = re.compile(r"(−?)([\d,]+)(?:\.(\d+))?")
+"""A number that siunitx can align: its sign, its digits before the point, and those after it."""
+
+
+def render(table: Table, *, aligned: bool = False) -> str:
     """Return the LaTeX code of a table as a float.
 
-    Published numbers are smaller, and on a second line of each row.
+    Published numbers are smaller, and on a second line of each row. Numbers are right-aligned or, if
+    `aligned`, in columns `S` of siunitx, which aligns their decimal points, even in bold.
     """
-    return render_float(table, PlainForm())
-
-
-def render_float(table: Table, form: CellForm) -> str:
-    """Return a table as a LaTeX float. `form` writes the LaTeX code of its cells."""
     widths = [max(len(each.full_text) for each in column) + 2 for column in zip(*table.cells, strict=True)]
     names = max(map(len, (table.corner, *table.rows)))
     environment = "table*" if names + sum(widths) > MAX_COLUMN_TEXT else "table"
     below = [rf"\textsuperscript{{{escape(note.mark)}}}~{escape(note.text)}" for note in table.footnotes]
     below.append(escape(table.provenance))
     lines = [
-        f"% {form.packages}",
+        f"% {_SIUNITX if aligned else _PACKAGES}",
         rf"\begin{{{environment}}}",
         r"  \centering",
         rf"  \caption{{{escape(' '.join(table.caption))}}}",
         rf"  \label{{tab:{table.name}}}",
         r"  \medskip",
-        *(f"  {line}" for line in form.setup),
+        *(_SIUNITX_SETUP if aligned else ()),
         r"  \footnotesize",
         r"  \begin{adjustbox}{max width=\linewidth, max totalheight=0.8\textheight}",
-        *_tabular_lines(table, form),
+        *_tabular_lines(table, aligned=aligned),
         r"  \end{adjustbox}",
         "",
         r"  \smallskip",
@@ -55,33 +61,19 @@ def render_float(table: Table, form: CellForm) -> str:
     return "\n".join([*lines, ""])
 
 
-def _tabular_lines(table: Table, form: CellForm) -> list[str]:
-    numbers = range(len(table.columns))
-    specification = "".join(form.columns(table, number) for number in numbers)
-    spans = [spans_of(table, number) for number in numbers]
-    names = (form.head(escape(name), span) for name, span in zip(table.columns, spans, strict=True))
-    heads = " & ".join([escape(table.corner), *names])
-    lines = [
-        rf"  \begin{{tabular}}{{@{{}}l{specification}@{{}}}}",
-        r"    \toprule",
-        *_heading_lines(table, spans),
-        rf"    {heads} \\",
-        r"    \midrule",
-    ]
-    for number, (heading, rows) in enumerate(table.row_groups()):
-        indent = r"\quad " if heading else ""
-        if heading:
-            over = rf"\multicolumn{{{1 + sum(spans)}}}{{@{{}}l}}{{\textit{{{escape(heading)}}}}}"
-            space = r"\addlinespace " if number else ""
-            lines.append(rf"    {space}{over} \\")
-        for row in rows:
-            lines += _row(indent + escape(table.rows[row]), table.cells[row], spans, form)
-    return [*lines, r"    \bottomrule", r"  \end{tabular}"]
-
-
-def _heading_lines(table: Table, spans: Sequence[int]) -> list[str]:
-    ends = [0, *accumulate(spans)]
-    lines = []
+def _tabular_lines(table: Table, *, aligned: bool) -> list[str]:
+    columns = list(zip(*table.cells, strict=True))
+    # text after the numbers of a column, such as an interval, is in a LaTeX column of its own
+    spans = [1 + any(map(_rest, column)) for column in columns]
+    sides = [_aligned_side(column) if aligned else "r" for column in columns]
+    specification = "".join(
+        side + r"@{\enspace}l" * (span - 1) for side, span in zip(sides, spans, strict=True)
+    )
+    names = (
+        _head(escape(name), span, aligned=aligned) for name, span in zip(table.columns, spans, strict=True)
+    )
+    ends, heads = [0, *accumulate(spans)], " & ".join([escape(table.corner), *names])
+    lines = [rf"  \begin{{tabular}}{{@{{}}l{specification}@{{}}}}", r"    \toprule"]
     for headings in table.heading_spans():
         texts, rules, column = [], [], 0
         for name, count in headings:
@@ -91,16 +83,46 @@ def _heading_lines(table: Table, spans: Sequence[int]) -> list[str]:
             rules += [rf"\cmidrule(lr){{{first}-{last}}}"] if name else []
             column += count
         lines.append(rf"    & {' & '.join(texts).strip()} \\ {''.join(rules)}".rstrip())
-    return lines
+    lines += [rf"    {heads} \\", r"    \midrule"]
+    for number, (heading, rows) in enumerate(table.row_groups()):
+        if heading:
+            over = rf"\multicolumn{{{1 + sum(spans)}}}{{@{{}}l}}{{\textit{{{escape(heading)}}}}}"
+            space = r"\addlinespace " if number else ""
+            lines.append(rf"    {space}{over} \\")
+        for row in rows:
+            name = (r"\quad " if heading else "") + escape(table.rows[row])
+            lines += _row(name, table.cells[row], spans, aligned=aligned)
+    return [*lines, r"    \bottomrule", r"  \end{tabular}"]
 
 
-def _row(name: str, cells: Sequence[Cell], spans: Sequence[int], form: CellForm) -> list[str]:
+def _aligned_side(column: Sequence[Cell]) -> str:
+    """Return siunitx's specification of a column, with room for its longest number; `c` without numbers."""
+    known = [(cell, found) for cell in column if (found := _NUMBER.fullmatch(cell.text))]
+    if not known:
+        return "c"
+    sign = "-" if any(found[1] for _, found in known) else ""
+    whole, decimals, spread = (
+        max(map(len, parts))
+        for parts in (
+            [found[2].replace(",", "") for _, found in known],
+            [found[3] or "" for _, found in known],
+            [re.sub(r"\D", "", cell.spread) for cell, _ in known],
+        )
+    )
+    return f"S[table-format={sign}{whole}.{decimals}{f'({spread})' if spread else ''}]"
+
+
+def _row(name: str, cells: Sequence[Cell], spans: Sequence[int], *, aligned: bool) -> list[str]:
     """Return the LaTeX lines of a table row.
 
     The study's numbers are in the first line, the paper's in the second. A line without numbers is left out.
     """
-    ours = " & ".join(map(form.ours, cells, spans))
-    published = rf"{' & '.join(map(form.published, cells, spans))} \\ \addlinespace"
+    ours = " & ".join(_ours(cell, span, aligned=aligned) for cell, span in zip(cells, spans, strict=True))
+    small = (
+        rf"{{\scriptsize {escape(cell.published_text)}}}" if cell.published_text else "" for cell in cells
+    )
+    theirs = " & ".join(_head(text, span, aligned=aligned) for text, span in zip(small, spans, strict=True))
+    published = rf"{theirs} \\ \addlinespace"
     if not any(cell.published_text for cell in cells):
         return [rf"    {name} & {ours} \\"]
     if not any(cell.full_text or cell.marks for cell in cells):
@@ -108,96 +130,37 @@ def _row(name: str, cells: Sequence[Cell], spans: Sequence[int], form: CellForm)
     return [rf"    {name} & {ours} \\", rf"    & {published}"]
 
 
-def marks_of(cell: Cell) -> str:
-    """Return the footnote marks of a cell as LaTeX code.
-
-    The marks take no width, so that the numbers of a column are aligned.
-    """
-    return rf"\rlap{{\textsuperscript{{{','.join(cell.marks)}}}}}" if cell.marks else ""
-
-
-def text_of(cell: Cell) -> str:
-    """Return all texts of a cell, with its footnote marks."""
-    return _bold(cell.full_text, cell) + marks_of(cell)
+def _head(text: str, span: int, *, aligned: bool) -> str:
+    """Return a text over `span` LaTeX columns. In a column of numbers, siunitx needs braces around it."""
+    if span > 1:
+        return rf"\multicolumn{{{span}}}{{c}}{{{text}}}"
+    return f"{{{text}}}" if aligned else text
 
 
-def rest_of(cell: Cell) -> str:
-    """Return the text after a number and its spread.
+def _ours(cell: Cell, span: int, *, aligned: bool) -> str:
+    """Return the study's number with its spread, and all that follows it. The best is bold."""
 
-    It is an interval, a difference in parentheses, both or nothing.
-    """
+    def bold(text: str) -> str:
+        return rf"\textbf{{{escape(text)}}}" if cell.best else escape(text)
+
+    # marks take no width, so that the numbers of a column are aligned
+    marks = rf"\rlap{{\textsuperscript{{{','.join(cell.marks)}}}}}" if cell.marks else ""
+    found, rest = _NUMBER.fullmatch(cell.text), _rest(cell)
+    if aligned and found:
+        number = f"{'-' * bool(found[1])}{found[2].replace(',', '')}{f'.{found[3]}' if found[3] else ''}"
+        number += f" +- {cell.spread.replace(',', '')}" if cell.spread else ""
+        number = rf"\bfseries {number}" if cell.best else number
+        return f"{number}{f' & {escape(rest)}' if span > 1 else ''}{marks}"
+    if aligned or span == 1 or cell.estimate is None:
+        return _head(bold(cell.full_text) + marks, span, aligned=aligned)
+    number = bold(f"{cell.text} ± {cell.spread}" if cell.spread else cell.text)
+    return f"{number} & {bold(rest)}{marks}" if rest else f"{number}{marks} &"
+
+
+def _rest(cell: Cell) -> str:
+    """Return the text after a number and its spread: an interval, a difference in parentheses, or both."""
     difference = f"({cell.difference_text})" if cell.difference_text else ""
     return " ".join(part for part in (cell.interval, difference) if part)
-
-
-def spans_of(table: Table, number: int) -> int:
-    """Return how many LaTeX columns a table column needs. It is two if text follows its numbers, else one."""
-    return 1 + any(rest_of(row[number]) for row in table.cells)
-
-
-def over(text: str, span: int) -> str:
-    """Return LaTeX code for a text over `span` columns."""
-    return text if span == 1 else rf"\multicolumn{{{span}}}{{c}}{{{text}}}"
-
-
-def _bold(text: str, cell: Cell) -> str:
-    return rf"\textbf{{{escape(text)}}}" if cell.best else escape(text)
-
-
-class CellForm(ABC):
-    """Writer of table cells as LaTeX code.
-
-    A column of the table takes one or two LaTeX columns; `span` is their number.
-    """
-
-    packages = r"\usepackage[T1]{fontenc} \usepackage{textcomp,booktabs,adjustbox}"
-    setup: tuple[str, ...] = ()
-    """LaTeX commands at the beginning of a float, such as settings of packages."""
-
-    @abstractmethod
-    def columns(self, table: Table, number: int) -> str:
-        """Return the LaTeX column specification of one table column."""
-
-    @abstractmethod
-    def head(self, text: str, span: int) -> str:
-        """Return the LaTeX code of a column heading."""
-
-    @abstractmethod
-    def ours(self, cell: Cell, span: int) -> str:
-        """Return the LaTeX code of the study's number and of all that follows it.
-
-        That is other text and footnote marks.
-        """
-
-    def published(self, cell: Cell, span: int) -> str:
-        """Return the LaTeX code of the paper's number, in smaller type."""
-        small = rf"{{\scriptsize {escape(cell.published_text)}}}" if cell.published_text else ""
-        return self.head(small, span)
-
-
-class PlainForm(CellForm):
-    """Writer of table cells as LaTeX code, with right-aligned numbers.
-
-    Text that follows a number, such as an interval, is in a second, left-aligned column.
-    """
-
-    def columns(self, table: Table, number: int) -> str:
-        """Return a right-aligned column, and a left-aligned one for text that follows a number."""
-        return "r" if spans_of(table, number) == 1 else r"r@{\enspace}l"
-
-    def head(self, text: str, span: int) -> str:
-        """Return a heading that spans all LaTeX columns of its column."""
-        return over(text, span)
-
-    def ours(self, cell: Cell, span: int) -> str:
-        """Return the study's number with its spread, and all that follows it. The best is bold."""
-        if span == 1 or cell.estimate is None:
-            return over(text_of(cell), span)
-        number = f"{cell.text} ± {cell.spread}" if cell.spread else cell.text
-        rest = rest_of(cell)
-        if not rest:
-            return f"{_bold(number, cell)}{marks_of(cell)} &"
-        return f"{_bold(number, cell)} & {_bold(rest, cell)}{marks_of(cell)}"
 
 
 _ESCAPES = {
