@@ -8,7 +8,7 @@ an interaction.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from ...studies.study import Study
-    from ..statistics.factor_effects import Contrast, Term, TermEffect
+    from ..statistics.factor_effects import Contrast, Term
 
 
 MAX_MODEL_COLUMNS = 1_000
@@ -80,19 +80,8 @@ _APART = 4.0  # points from one line's mark to the next
 _NAME = 8.0  # from the lines to a name
 
 
-def _p_words(p: float) -> str:
-    return format_p(p).removeprefix("p ").removeprefix("= ")
-
-
 def _share_words(share: float) -> str:
     return f"{100 * share:.1f} %"
-
-
-def _effect_words(effect: TermEffect | None) -> str:
-    if effect is None:
-        return ""
-    share = "" if effect.share is None else f"η² {_share_words(effect.share)}"
-    return ", ".join(filter(None, (share, "" if effect.p is None else format_p(effect.p))))
 
 
 class EffectsTable(TableKind):
@@ -167,45 +156,52 @@ class EffectsFigure(CurveKind):
     def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
         subject = ResultSubject(study, self.select, outcomes)
         metric, found = subject.metric(self.value)[0], model_factors(subject, self.value)
+        title, fixed = metric.axis_title or metric.title, subject.fixed((*subject.varied, SEED))
         if self.x is None or self.series is None:
-            what, x = "at the levels of each factor", metric.axis_title or metric.title
+            what, x = "at the levels of each factor", title
             content: Content = _factor_means(found, subject.varied, metric)
-            notes = _figure_notes(found)
         else:
             what, x = f"by {one_line(self.x)} and {one_line(self.series)}", one_line(self.x)
             content = _interaction(self.x, self.series, self.accent, found, subject.varied)
-            notes = _interaction_notes(found, {(self.x, self.series), (self.series, self.x)})
-        return _figure(self, subject, metric, found, what=what, x=x, content=content, notes=notes)
+        caption = f"{title}{',' if ',' in title else ''} {what}"
+        caption += f"; {describe_levels(fixed)}" if fixed else ""
+        return Curve(
+            name=self.name,
+            caption=one_line(self.caption or caption).removesuffix("."),
+            notes=(
+                *subject.fixed_note(fixed if self.caption else {}),
+                *subject.difference([metric]),
+                *_figure_notes(found, self.x, self.series),
+                *subject.omitted(found.observations.gaps, found.observations.planned),
+            ),
+            x=Axis(title=x),
+            y=Axis(title=title),
+            panels=(Panel(title="", content=content),),
+            provenance=subject.provenance(found.observations.trials),
+        )
 
 
 def model_faults(select: Mapping[str, Any], value: str, design: Design) -> list[KeyFault]:
     """Return the faults of the study-file keys that define a linear model.
 
-    The factors are checked only if all names are known.
+    The factors are checked only if all names are known: some must vary, in all cells, and the model must not
+    have too many coefficients.
     """
-    faults = [*select_faults(select, design.known_levels), *metric_faults([value])]
-    return faults or list(_factor_faults(select, design))
-
-
-def _factor_faults(select: Mapping[str, Any], design: Design) -> Iterator[KeyFault]:
-    """Yield a fault if no factor varies, or if the linear model would have too many coefficients.
-
-    Also yield a fault if some cells lack a varying factor.
-    """
+    if faults := [*select_faults(select, design.known_levels), *metric_faults([value])]:
+        return faults
     varied = varied_factors(select, design.factors)
     columns = [len(levels) - 1 for levels in varied.values()]
     count = sum(columns) + sum(map(math.prod, combinations(columns, 2)))
+    messages: list[str] = []
     if not varied:
-        yield ("kind",), f"expected a factor other than {SEED} with several levels, got none"
+        messages.append(f"expected a factor other than {SEED} with several levels, got none")
     elif count > MAX_MODEL_COLUMNS:
         got = f"{count:,} of {len(varied)} factors with their interactions"
-        yield ("kind",), f"expected a model of at most {MAX_MODEL_COLUMNS:,} columns, got {got}"
-    if absent := absent_factors(varied, select, design):
-        names = " and ".join(absent)
-        yield (
-            ("kind",),
-            f"expected factors that all cells have; select only cells with {names}, or only cells without it",
-        )
+        messages.append(f"expected a model of at most {MAX_MODEL_COLUMNS:,} columns, got {got}")
+    if names := " and ".join(absent_factors(varied, select, design)):
+        which = f"select only cells with {names}, or only cells without it"
+        messages.append(f"expected factors that all cells have; {which}")
+    return [(("kind",), message) for message in messages]
 
 
 def varied_factors(
@@ -216,68 +212,22 @@ def varied_factors(
     return {name: each for name, each in levels.items() if name != SEED and len(each) > 1}
 
 
-def _figure(
-    spec: CurveKind,
-    subject: ResultSubject,
-    metric: Metric,
-    found: StudyModel,
-    *,
-    what: str,
-    x: str,
-    content: Content,
-    notes: Iterable[str],
-) -> Curve:
-    """Return a figure of the means that a linear model estimates. `what` is the end of its caption."""
-    fixed, title = subject.fixed((*subject.varied, SEED)), metric.axis_title or metric.title
-    own = spec.caption
-    caption = f"{title}{',' if ',' in title else ''} {what}" + (
-        f"; {describe_levels(fixed)}" if fixed else ""
-    )
-    return Curve(
-        name=spec.name,
-        caption=one_line(own or caption).removesuffix("."),
-        notes=(
-            *subject.fixed_note(fixed if own else {}),
-            *subject.difference([metric]),
-            *_model_notes(found),
-            *notes,
-            *subject.omitted(found.observations.gaps, found.observations.planned),
-        ),
-        x=Axis(title=x),
-        y=Axis(title=title),
-        panels=(Panel(title="", content=content),),
-        provenance=subject.provenance(found.observations.trials),
-    )
-
-
-def _model_notes(found: StudyModel) -> Iterator[str]:
+def _figure_notes(found: StudyModel, x: str | None, series: str | None) -> Iterator[str]:
     if found.model is None:
         yield "Nothing to draw: no factor has values for several levels."
         return
+    error = found.model.error
+    ends = "whisker: 95 % interval without the common effect of seeds." if error else "without intervals."
     yield (
         "Point: mean over the levels of the other factors with equal weights, "
-        "by a linear model with seeds as blocks"
-        + (
-            "; whisker: 95 % interval without the common effect of seeds."
-            if found.model.error
-            else "; without intervals."
+        f"by a linear model with seeds as blocks; {ends}"
+    )
+    if x is None or series is None:
+        tests = (
+            error and f"; p: F test, {degrees_of_freedom([error.degrees])}, Holm over {found.tests} effects"
         )
-    )
-
-
-def _figure_notes(found: StudyModel) -> Iterator[str]:
-    if found.model is None:
-        return
-    error = found.model.error
-    yield "Dotted: the mean of all values. η²: share of the sum of squares" + (
-        f"; p: F test, {degrees_of_freedom([error.degrees])}, Holm over {found.tests} effects."
-        if error
-        else "."
-    )
-
-
-def _interaction_notes(found: StudyModel, terms: Collection[Term]) -> Iterator[str]:
-    if found.model is not None and not any(term in found.model.estimable for term in terms):
+        yield f"Dotted: the mean of all values. η²: share of the sum of squares{tests}."
+    elif not {(x, series), (series, x)}.intersection(found.model.estimable):
         yield "This interaction is not estimable from the cells, and assumed to be zero."
 
 
@@ -285,18 +235,19 @@ def _factor_means(found: StudyModel, factors: Mapping[str, tuple[Level, ...]], m
     groups = list[FactorMeans]()
     for name, levels in factors.items():
         means, effect = found.level_means(name), found.effects.get((name,))
-        bars = []
+        unknown = NOT_ESTIMABLE if not means and len(found.observed[name]) > 1 else "–"
+        bars = list[Bar]()
         for level, text in zip(levels, level_names(levels), strict=True):
-            contrast = means.get((level_key(level),))
-            if contrast is None:
-                lost = not means and len(found.observed[name]) > 1
-                bars.append(Bar(name=text, text=NOT_ESTIMABLE if lost else "–"))
-                continue
-            number = metric.format(contrast.value)
-            bars.append(
-                Bar(name=text, text=number, value=contrast.value, low=contrast.low, high=contrast.high)
-            )
-        words = _effect_words(effect)
+            if (mean_of := means.get((level_key(level),))) is None:
+                bars.append(Bar(name=text, text=unknown))
+            else:
+                number = metric.format(mean_of.value)
+                bars.append(
+                    Bar(name=text, text=number, value=mean_of.value, low=mean_of.low, high=mean_of.high)
+                )
+        share = f"η² {_share_words(effect.share)}" if effect and effect.share is not None else ""
+        p = format_p(effect.p) if effect and effect.p is not None else ""
+        words = ", ".join(filter(None, (share, p)))
         groups.append(FactorMeans(name=one_line(name), text=words, means=tuple(bars)))
     values = [each.value for each in found.observations.values]
     return Effects(factors=tuple(groups), center=mean(values) if values else None)
@@ -323,7 +274,12 @@ def _rows(
     def term_cells(term: Term) -> tuple[Cell, Cell, Cell]:
         effect = found.effects.get(term)
         if effect is None or not effect.contrasts:
-            marks = tuple(map(notes.mark, _why_unknown(term, effect, found)))
+            lost = [name for name in term if len(found.observed[name]) < 2]
+            why = f"Only one level of {' and of '.join(lost)} has a value." if lost else ""
+            if effect is not None and not lost:
+                others = _listed(effect.aliases, "and") or "the other effects together"
+                why = f"These cells cannot separate it from {others}."
+            marks = (notes.mark(why),) if why and count else ()
             return Cell(status=CellStatus.MISSING, text=NOT_RUN, marks=marks), empty, empty
         held = effect.aliases if shows_interactions else ()  # otherwise the caption has this note
         many = f"Valid if none of {len(held)} interactions exists."
@@ -331,7 +287,8 @@ def _rows(
         marks = (notes.mark(few if len(held) <= MAX_LISTED else many),) if held else ()
         of_two = all(len(factors[name]) == 2 for name in term)
         first = replace(contrast_cell(effect.contrasts[0]) if of_two else empty, marks=marks)
-        return first, number(effect.p, _p_words), number(effect.share, _share_words)
+        p = number(effect.p, lambda p: format_p(p).removeprefix("p ").removeprefix("= "))
+        return first, p, number(effect.share, _share_words)
 
     for name, levels in factors.items():
         names = level_names(levels)
@@ -361,17 +318,6 @@ def _mentions_interactions(found: StudyModel) -> bool:
     return any(effect.contrasts or effect.aliases for term, effect in found.effects.items() if len(term) > 1)
 
 
-def _why_unknown(term: Term, effect: TermEffect | None, found: StudyModel) -> Iterator[str]:
-    if not found.observations.values:
-        return
-    lost = [name for name in term if len(found.observed[name]) < 2]
-    if lost:
-        yield f"Only one level of {' and of '.join(lost)} has a value."
-    elif effect is not None:
-        others = _listed(effect.aliases, "and") or "the other effects together"
-        yield f"These cells cannot separate it from {others}."
-
-
 def _listed(terms: Sequence[Term], word: str) -> str:
     if len(terms) > MAX_LISTED:
         return f"{len(terms)} others"
@@ -388,15 +334,6 @@ def _sentences(
     blocks = f"{seeds} seeds as blocks" if seeds > 1 else "one seed"
     yield f"{caption_start(spec.caption, [metric])}: effects of {size}, with {blocks}."
     yield from subject.difference([metric])
-    yield from _what_effects_are(found, factors)
-    yield from _how_found(found, metric)
-    yield from _shares(found)
-    yield from subject.omitted(found.observations.gaps, found.observations.planned)
-    if count := found.observations.planned - len(found.observations.trials):
-        yield f"{count} combinations of cell and seed share their trial with another cell."
-
-
-def _what_effects_are(found: StudyModel, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[str]:
     yield (
         "Effect of a factor: with two levels, the second minus the first; with more, each level minus the"
         " mean of all. The levels of the other factors have equal weights."
@@ -410,9 +347,22 @@ def _what_effects_are(found: StudyModel, factors: Mapping[str, tuple[Level, ...]
             "Effect of an interaction of two levels with two:"
             " the effect of one factor at the second level of the other minus that at its first."
         )
+    yield from _test_sentences(found, metric)
+    if found.model is not None:
+        shares = found.model.shares
+        others = sum(share or 0.0 for share in (shares.seeds, shares.rest, shares.noise))
+        total = others + sum(effect.share or 0.0 for effect in found.effects.values())
+        yield "Share: η², of the sum of squares of all values" + (
+            "; because combinations differ in their numbers of values, shares do not add up to 100 %."
+            if total and abs(total - 1) > 0.0005
+            else "."
+        )
+    yield from subject.omitted(found.observations.gaps, found.observations.planned)
+    if count := found.observations.planned - len(found.observations.trials):
+        yield f"{count} combinations of cell and seed share their trial with another cell."
 
 
-def _how_found(found: StudyModel, metric: Metric) -> Iterator[str]:
+def _test_sentences(found: StudyModel, metric: Metric) -> Iterator[str]:
     error = found.model.error if found.model else None
     if error is None:
         yield "Without an estimate of the noise there are no intervals and no tests."
@@ -430,19 +380,6 @@ def _how_found(found: StudyModel, metric: Metric) -> Iterator[str]:
         f"p: F test by the variance of {source}, {degrees_of_freedom([error.degrees])};"
         f" Holm over {found.tests} test{'' if found.tests == 1 else 's'} of the column"
         f"{detectable_words(limits, ' between two levels')}."
-    )
-
-
-def _shares(found: StudyModel) -> Iterator[str]:
-    if found.model is None:
-        return
-    shares = found.model.shares
-    others = sum(share or 0.0 for share in (shares.seeds, shares.rest, shares.noise))
-    total = others + sum(effect.share or 0.0 for effect in found.effects.values())
-    yield "Share: η², of the sum of squares of all values" + (
-        "; because combinations differ in their numbers of values, shares do not add up to 100 %."
-        if total and abs(total - 1) > 0.0005
-        else "."
     )
 
 
@@ -507,23 +444,19 @@ class Effects(Content):
             if known:
                 plot.axes.plot(*zip(*known, strict=True), color=FAINT, linewidth=0.8, zorder=1)
             for each, row in zip(factor.means, rows, strict=True):
-                _draw_row(plot, each, row)
-                if each.value is not None:
-                    words = f"{factor.name} {curve.bar_words(each)}"
-                    plot.hover(plot.x(each.value), plot.y(row), words)
+                name = "\n".join(wrap_text(each.name, MAX_NAME_WIDTH, TEXT, bold=True))
+                plot.write(-_GAP, plot.y(row), name, ha="right", multialignment="right", linespacing=1.1)
+                if each.value is None:
+                    plot.write(4, plot.y(row), each.text, size=TICK, color=DIM, style="italic")
+                    continue
+                plot.interval(each, row)
+                look = {"marker": "o", "markersize": 4, "color": INK, "linestyle": "none"}
+                plot.axes.plot([each.value], [row], clip_on=False, **look)
+                plot.write(plot.width + 8, plot.y(row), each.text, size=TICK)
+                words = f"{factor.name} {curve.bar_words(each)}"
+                plot.hover(plot.x(each.value), plot.y(row), words)
             at = rows[-1] - 0.5
         plot.write(plot.width, -18, curve.x.title, size=TICK, color=DIM, ha="right")
-
-
-def _draw_row(plot: Plot, mean: Bar, row: float) -> None:
-    name = "\n".join(wrap_text(mean.name, MAX_NAME_WIDTH, TEXT, bold=True))
-    plot.write(-_GAP, plot.y(row), name, ha="right", multialignment="right", linespacing=1.1)
-    if mean.value is None:
-        plot.write(4, plot.y(row), mean.text, size=TICK, color=DIM, style="italic")
-        return
-    plot.interval(mean, row)
-    plot.axes.plot([mean.value], [row], marker="o", markersize=4, color=INK, linestyle="none", clip_on=False)
-    plot.write(plot.width + 8, plot.y(row), mean.text, size=TICK)
 
 
 def _interaction(

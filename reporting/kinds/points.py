@@ -83,7 +83,12 @@ class PointsTable(TableKind):
         own = (each.name for each in (*found.goals, *found.bounds))
         names = self.value or tuple(dict.fromkeys([*own, PARAMETERS]))
         settings = [trial.settings for trial in found.trained]
-        named = [with_true_title(_as_sought(find_metric(name), found), settings) for name in names]
+        sought = {goal.name: goal.sign > 0 for goal in found.goals}  # the direction that the search optimises
+        known = {name: find_metric(name) for name in names}
+        named = [
+            with_true_title(replace(each, higher_is_better=sought.get(name, each.higher_is_better)), settings)
+            for name, each in known.items()
+        ]
         metrics, shown = [metric for metric, _ in named], found.ranked()[: self.points]
         described = _described(study, self, shown)
         best = {metric.name: _best_text(shown, metric) for metric in metrics}
@@ -113,15 +118,6 @@ class PointsTable(TableKind):
             for number, metric in enumerate(metrics)
         )
         return note_unlearnt(table, columns_of_task) if shown else table
-
-
-def _as_sought(metric: Metric, found: SearchPoints) -> Metric:
-    """Return a metric with the direction (lower or higher) that the search optimises.
-
-    A metric that the search does not optimise is unchanged.
-    """
-    sought = {goal.name: goal.sign > 0 for goal in found.goals}
-    return replace(metric, higher_is_better=sought.get(metric.name, metric.higher_is_better))
 
 
 def _described(study: Study, spec: PointsTable, shown: Sequence[FoundPoint]) -> dict[str, list[Level | None]]:
@@ -242,72 +238,55 @@ class PointsFigure(CurveKind):
         value = self.value or [goal.name for goal in found.goals if goal.name not in across][:1] or across
         settings = [trial.settings for trial in found.trained]
         shown = [with_true_title(find_metric(name), settings)[0] for name in (*value, *across)]
-        draw = self._history if self.shows_history else self._front
-        drawn = draw(study, found, *shown)
+        titles = [one_line(metric.axis_title or metric.title) for metric in shown]
+        if self.shows_history:
+            content: Content = _trace(study, found, shown[0], hours=self.x == "hours")
+            caption = f"{titles[0]} of the best point so far"
+            titles.append("Ended points" if self.x == "points" else "Hours of training")
+        else:
+            from .scaling import against  # noqa: PLC0415 -- few searches have it
+
+            content, caption = _front(found, *shown), against(*titles)
         difference = difference_sentence(shown, settings)
-        return replace(
-            drawn,
-            caption=one_line(self.caption or drawn.caption).removesuffix("."),
-            notes=(*_search_notes(study, found, drawn.notes), *([difference] if difference else [])),
+        return Curve(
+            name=self.name,
+            caption=one_line(self.caption or caption).removesuffix("."),
+            notes=(*_search_notes(study, found, content), *([difference] if difference else [])),
+            x=Axis(title=titles[1]),
+            y=Axis(title=titles[0]),
+            panels=(Panel(title="", content=content),),
             provenance=provenance([trial.id for trial in found.trained], outcomes),
         )
 
-    def _history(self, study: Study, found: SearchPoints, metric: Metric) -> Curve:
-        title, trace = axis_name(metric), _trace(study, found, metric, hours=self.x == "hours")
-        band = trace.baseline is not None and trace.baseline.high is not None
-        chance = (
-            "Dashed: the baseline; band: the range of the best value by chance, "
-            "among points no better than the baseline."
-        )
-        return Curve(
-            name=self.name,
-            caption=f"{title} of the best point so far",
-            notes=("Dot: a point; line: the best so far.", *((chance,) if band else ())),
-            x=Axis(title="Ended points" if self.x == "points" else "Hours of training"),
-            y=Axis(title=title),
-            panels=(Panel(title="", content=trace),),
-            provenance="",
-        )
 
-    def _front(self, _study: Study, found: SearchPoints, up: Metric, across: Metric) -> Curve:
-        from .pareto import Cloud, pareto_front  # noqa: PLC0415 -- few searches have it
-        from .scaling import against  # noqa: PLC0415 -- as above
+def _front(found: SearchPoints, up: Metric, across: Metric) -> Content:
+    from .pareto import Cloud, pareto_front  # noqa: PLC0415 -- few searches have it
 
-        signs = found.sign(across), found.sign(up)
-        known = [(point, point.mean(across.name), point.mean(up.name)) for point in found.complete]
-        dots = [Point(x=x, y=y, n=point.seeds) for point, x, y in known if x is not None and y is not None]
-        cloud = Cloud(
-            lines=tuple(Line(name="", points=(dot,)) for dot in dots),
-            front=pareto_front(dots, signs),
-            steps="pre" if signs[0] > 0 else "post",
-        )
-        return Curve(
-            name=self.name,
-            caption=against(axis_name(up), axis_name(across)),
-            notes=("Dot: a point; steps: the Pareto front.",),
-            x=Axis(title=axis_name(across)),
-            y=Axis(title=axis_name(up)),
-            panels=(Panel(title="", content=cloud),),
-            provenance="",
-        )
+    signs = found.sign(across), found.sign(up)
+    known = [(point, point.mean(across.name), point.mean(up.name)) for point in found.complete]
+    dots = [Point(x=x, y=y, n=point.seeds) for point, x, y in known if x is not None and y is not None]
+    return Cloud(
+        lines=tuple(Line(name="", points=(dot,)) for dot in dots),
+        front=pareto_front(dots, signs),
+        steps="pre" if signs[0] > 0 else "post",
+    )
 
 
-def axis_name(metric: Metric) -> str:
-    """Return the axis title of a metric."""
-    return one_line(metric.axis_title or metric.title)
-
-
-def _search_notes(study: Study, found: SearchPoints, own: Sequence[str]) -> Iterator[str]:
+def _search_notes(study: Study, found: SearchPoints, content: Content) -> Iterator[str]:
     counts = sorted({point.seeds for point in found.complete})
     if not counts:
         yield "Nothing to draw: no point of it is done."
     else:
-        yield from own
-        seeds = (
-            "one seed"
-            if counts[-1] == 1
-            else f"the mean of {'–'.join(map(str, sorted({counts[0], counts[-1]})))} seeds"
-        )
+        baseline = content.baseline if isinstance(content, PointTrace) else None
+        line = "line: the best so far" if isinstance(content, PointTrace) else "steps: the Pareto front"
+        yield f"Dot: a point; {line}."
+        if baseline is not None and baseline.high is not None:
+            yield (
+                "Dashed: the baseline; band: the range of the best value by chance, "
+                "among points no better than the baseline."
+            )
+        ends = "–".join(map(str, sorted({counts[0], counts[-1]})))
+        seeds = "one seed" if counts[-1] == 1 else f"the mean of {ends} seeds"
         yield f"{plural(len(found.complete), 'point')}, each {seeds}."
     if note := comparison_note(study):
         yield f"{note[:1].upper()}{note[1:]}."
@@ -374,9 +353,8 @@ class PointTrace(Content):
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
-        points = [
-            point for content in contents for point in (*content.points, *content.best, *_baseline(content))
-        ]
+        points = [point for content in contents for point in (*content.points, *content.best)]
+        points += [content.baseline for content in contents if content.baseline is not None]
         return layout_points(
             curve,
             points,
@@ -390,7 +368,7 @@ class PointTrace(Content):
     def draw(self, plot: Plot, curve: Curve) -> None:
         plot.frame(x=True, y=True)
         up, x = plot.layout.y, plot.layout.x
-        for baseline in _baseline(self):
+        if (baseline := self.baseline) is not None:
             if baseline.low is not None and baseline.high is not None:
                 ends = (up.at(baseline.low), up.at(baseline.high))
                 plot.axes.axhspan(*ends, color=LIGHT, alpha=0.18, linewidth=0)
@@ -413,10 +391,6 @@ class PointTrace(Content):
             end = self.best[-1]
             plot.write(plot.width + _NAME, plot.y(end.y), "best", color=ACCENT, weight="bold")
         plot.write(plot.width, -18, curve.x.title, size=TICK, color=DIM, ha="right")
-
-
-def _baseline(content: PointTrace) -> tuple[Point, ...]:
-    return () if content.baseline is None else (content.baseline,)
 
 
 TABLE, CURVE = PointsTable, PointsFigure
