@@ -7,7 +7,7 @@ median is the thick line; a few values are drawn individually instead of their q
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import quantiles
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -57,14 +57,11 @@ class BoxFigure(CellFigure):
             return Boxes(boxes=tuple(sorted(found, key=lambda box: box.at)), rows=False)
         words = cells.placeholders(panel)
         levels = [
-            _make_box(name, at[number], sorted(values[number]), accent=cells.accent == number)
-            if number in values
-            else Box(
-                name=name, at=at[number], n=0, text=words.get((0, number), "–"), accent=cells.accent == number
-            )
+            _make_box(name, at[number], sorted(values.get(number, ())), accent=cells.accent == number)
             for number, name in enumerate(names)
         ]
-        return Boxes(boxes=tuple(levels), rows=True)
+        boxes = (box if box.n else replace(box, text=words.get((0, box.at), "–")) for box in levels)
+        return Boxes(boxes=tuple(boxes), rows=True)
 
     def value_notes(self, panels: Sequence[Panel], cells: FigureCells) -> Iterator[str]:
         of = "quantiles" if find_metric(self.value).has_quantiles else "values"
@@ -129,7 +126,18 @@ class Boxes(Content):
         numbers = [number for box in every for number in (*box.values, *(box.whiskers or ()))]
         values = make_scale(numbers, Axis(title=""), margin=0.03)
         if contents[0].rows:
-            return _measure_rows(contents[0], values)
+            name_width, pitch = measure_names([box.name for box in contents[0].boxes])
+            count = max(len(contents[0].boxes), 1)
+            return PanelLayout(
+                left=name_width,
+                right=8,
+                bottom=13,
+                width=270,
+                min_width=80,
+                height=(pitch + 2) * count,
+                x=values,
+                y=Scale(low=-0.5, high=count - 0.5),
+            )
         places = sorted({box.at for box in every}) or [0.0]
         gap, ticks = _gap(places), make_scale(places, curve.x).ticks
         return PanelLayout(
@@ -158,21 +166,6 @@ class Boxes(Content):
             plot.write(4, plot.y(row), box.text, size=TICK, color=DIM, style="italic")
         if plot.first:
             label_rows(plot, [(box.name, box.accent) for box in self.boxes])
-
-
-def _measure_rows(content: Boxes, values: Scale) -> PanelLayout:
-    name_width, pitch = measure_names([box.name for box in content.boxes])
-    count = max(len(content.boxes), 1)
-    return PanelLayout(
-        left=name_width,
-        right=8,
-        bottom=13,
-        width=270,
-        min_width=80,
-        height=(pitch + 2) * count,
-        x=values,
-        y=Scale(low=-0.5, high=count - 0.5),
-    )
 
 
 def _gap(places: Sequence[float]) -> float:

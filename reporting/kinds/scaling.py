@@ -27,7 +27,7 @@ from ...studies.presentation.kinds import (
 )
 from ...studies.schema.design import Design
 from ...studies.schema.factors import SEED, level_key, level_name, named_levels, one_line, short_level_names
-from ...studies.schema.settings import Level, Names
+from ...studies.schema.settings import Names
 from ...studies.text.units import number_range
 from ..curves.curve import Axis, Content, Curve, Panel, Point
 from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, layout_points, spread_labels
@@ -114,17 +114,16 @@ class ScalingTable(LawKeys, TableKind):
         metric, cost = (subject.metric(name)[0] for name in (self.metric, self.x))
         found = law_cells(self, subject)
         levels = subject.levels[self.series] if self.series else ()
-        series = [found.of(level_key(level)) for level in levels] if self.series else [found.of("")]
         names = short_level_names([level_name(level) for level in levels]) if self.series else ("all",)
         columns = ["exponent", *(["offset"] if self.offset else []), "cells"]
-        columns += [
-            text for place in range(self.held_out) for text in _held_out_columns(place, self.held_out)
-        ]
+        for place in range(self.held_out):
+            which = "" if self.held_out == 1 else f" {place + 1}"
+            columns += [f"foretold{which}", f"measured{which}"]
         return Table(
             name=self.name,
             caption=(
                 *_sentences(self, metric, cost),
-                *pick_note(self, subject, found.picked, _varied(self, subject)),
+                *found.pick_notes,
                 *subject.fixed_note(subject.fixed((SEED, self.series))),
                 *subject.difference([metric]),
                 *subject.omitted(found.observations.gaps, found.observations.planned),
@@ -132,7 +131,7 @@ class ScalingTable(LawKeys, TableKind):
             corner=self.series or "law",
             rows=tuple(map(one_line, names)),
             columns=tuple(columns),
-            cells=tuple(tuple(_row(self, metric, cells)) for cells in series),
+            cells=tuple(tuple(_row(self, metric, cells)) for cells in found.cells.values()),
             footnotes=Footnotes().as_tuple(),
             provenance=subject.provenance(found.observations.trials),
             keys=tuple(ColumnKey(metric=metric.name, level=text) for text in columns),
@@ -163,7 +162,7 @@ class ScalingFigure(LawKeys, CurveKind):
         subject = ResultSubject(study, self.select, outcomes)
         y, x = (subject.metric(name)[0] for name in (self.value, self.x))
         found = law_cells(self, subject)
-        series = tuple(_series(self, subject, found))
+        series = tuple(_series(self, subject, found.cells))
         fixed = subject.fixed((SEED, self.series))
         titles = [one_line(each.axis_title or each.title) for each in (y, x)]
         caption = against(titles[0], titles[1]) + (f"; {describe_levels(fixed)}" if fixed else "")
@@ -173,8 +172,8 @@ class ScalingFigure(LawKeys, CurveKind):
             notes=(
                 *subject.fixed_note(fixed if self.caption else {}),
                 *subject.difference([y, x]),
-                *_notes(self, series, found.unfit),
-                *pick_note(self, subject, found.picked, _varied(self, subject)),
+                *_notes(series, found.unfit),
+                *found.pick_notes,
                 *subject.omitted(found.observations.gaps, found.observations.planned),
             ),
             x=Axis(title=titles[1], log=True),
@@ -193,12 +192,9 @@ def against(up: str, across: str) -> str:
 class LawCell:
     """A cell of a power law, with its cost and its result.
 
-    Both are geometric means over the seeds.
-
-    `results` are the results of the single seeds in rising order.
+    Both are geometric means over the seeds. `results` are the results of the single seeds in rising order.
     """
 
-    series: str
     cost: float
     result: float
     results: tuple[float, ...]
@@ -206,20 +202,16 @@ class LawCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LawCells:
-    """The cells of a figure or table of power laws, in order of rising cost.
+    """The cells of a figure or table of power laws, for each series in order of rising cost.
 
-    `picked` has the levels of the cells that a metric has picked. `unfit` counts the trials whose cost or
-    result is not above 0, so that it has no logarithm.
+    `pick_notes` tell of levels that a metric has picked. `unfit` counts the trials whose cost or result is
+    not above 0, so that it has no logarithm.
     """
 
-    cells: tuple[LawCell, ...]
+    cells: Mapping[str, Sequence[LawCell]]  # by the text (`level_key`) of the level of the series
     observations: Observations
-    picked: Mapping[Place, Mapping[str, Level]]
+    pick_notes: tuple[str, ...]
     unfit: int
-
-    def of(self, series: str) -> tuple[LawCell, ...]:
-        """Return the cells of one series, given as the text (`level_key`) of its level."""
-        return tuple(cell for cell in self.cells if cell.series == series)
 
 
 def law_cells(spec: LawKeys, subject: ResultSubject) -> LawCells:
@@ -229,24 +221,30 @@ def law_cells(spec: LawKeys, subject: ResultSubject) -> LawCells:
     """
     observations, picked = subject.observe(spec.metric), pick_cells(spec, subject)
     costs = {each.trial: each.value for each in subject.observe(spec.x).values}
-    found: dict[Place, list[Observation]] = {}
-    unfit = 0
-    for each in observations.values:
-        if each.value > 0 and costs.get(each.trial, 0.0) > 0:
-            found.setdefault(place_of(each.levels), []).append(each)
-        else:
-            unfit += 1
-    shown = [
-        _cell(spec, members, costs) for place, members in found.items() if place in picked or not spec.over
-    ]
-    shown.sort(key=lambda cell: cell.cost)
-    return LawCells(cells=tuple(shown), observations=observations, picked=picked, unfit=unfit)
-
-
-def _varied(spec: LawKeys, subject: ResultSubject) -> list[str]:
-    """Return the factors that tell the cells of a law apart, that of the series first."""
-    others = [name for name in subject.varied if name not in (spec.series, *spec.over)]
-    return [spec.series, *others] if spec.series in subject.varied else others
+    fit = [each for each in observations.values if each.value > 0 and costs.get(each.trial, 0.0) > 0]
+    by_place: dict[Place, list[Observation]] = {}
+    for each in fit:
+        by_place.setdefault(place_of(each.levels), []).append(each)
+    series = map(level_key, subject.levels[spec.series]) if spec.series else ("",)
+    cells: dict[str, list[LawCell]] = {key: [] for key in series}
+    for place, members in by_place.items():
+        if place in picked or not spec.over:
+            results = tuple(sorted(each.value for each in members))
+            cell = LawCell(
+                cost=math.exp(mean([math.log(costs[each.trial]) for each in members])),
+                result=math.exp(mean([math.log(value) for value in results])),
+                results=results,
+            )
+            cells[level_key(members[0].levels[spec.series]) if spec.series else ""].append(cell)
+    # the factors that tell the cells of a law apart, that of the series first
+    varied = [name for name in subject.varied if name not in (spec.series, *spec.over)]
+    varied = [spec.series, *varied] if spec.series in subject.varied else varied
+    return LawCells(
+        cells={key: sorted(own, key=lambda cell: cell.cost) for key, own in cells.items()},
+        observations=observations,
+        pick_notes=tuple(pick_note(spec, subject, picked, varied)),
+        unfit=len(observations.values) - len(fit),
+    )
 
 
 def fit_law(spec: LawKeys, cells: Sequence[LawCell]) -> PowerLaw | None:
@@ -266,21 +264,6 @@ def fit_law(spec: LawKeys, cells: Sequence[LawCell]) -> PowerLaw | None:
 def fitted_cells(spec: LawKeys, cells: Sequence[LawCell]) -> Sequence[LawCell]:
     """Return the cells to which the law of a series is fitted. The most expensive cells are held out."""
     return cells[: max(0, len(cells) - spec.held_out)]
-
-
-def _cell(spec: LawKeys, members: Sequence[Observation], costs: Mapping[str, float]) -> LawCell:
-    results = tuple(sorted(each.value for each in members))
-    return LawCell(
-        series=level_key(members[0].levels[spec.series]) if spec.series else "",
-        cost=math.exp(mean([math.log(costs[each.trial]) for each in members])),
-        result=math.exp(mean([math.log(value) for value in results])),
-        results=results,
-    )
-
-
-def _held_out_columns(place: int, count: int) -> tuple[str, str]:
-    which = "" if count == 1 else f" {place + 1}"
-    return f"foretold{which}", f"measured{which}"
 
 
 def _row(spec: ScalingTable, metric: Metric, cells: Sequence[LawCell]) -> Iterator[Cell]:
@@ -323,35 +306,28 @@ def _sentences(spec: ScalingTable, metric: Metric, cost: Metric) -> Iterator[str
         yield f"Predicted: the {last} of the highest cost, excluded from the fit, with a prediction interval."
 
 
-def _series(spec: ScalingFigure, subject: ResultSubject, found: LawCells) -> Iterator[ScalingSeries]:
-    own = subject.levels[spec.series] if spec.series else ()
-    names = named_levels(spec.series or "", own)
-    keys = [level_key(level) for level in own] if spec.series else [""]
-    accented = None if spec.accent is None else keys.index(level_key(spec.accent))
-    for number, key in enumerate(keys):
-        cells = found.of(key)
-        points = [_point(cell) for cell in cells]
+def _series(
+    spec: ScalingFigure, subject: ResultSubject, found: Mapping[str, Sequence[LawCell]]
+) -> Iterator[ScalingSeries]:
+    names = named_levels(spec.series, subject.levels[spec.series]) if spec.series else ("",)
+    accented = None if spec.accent is None else list(found).index(level_key(spec.accent))
+    for number, (name, cells) in enumerate(zip(names, found.values(), strict=True)):
+        points = [
+            Point(x=cell.cost, y=cell.result, low=cell.results[0], high=cell.results[-1], n=len(cell.results))
+            if len(cell.results) > 1
+            else Point(x=cell.cost, y=cell.result)
+            for cell in cells
+        ]
         if points:
             law, fitted = fit_law(spec, cells), len(fitted_cells(spec, cells))
             yield ScalingSeries(
-                name=names[number] if names else "",
+                name=name,
                 number=number - (accented is not None and accented < number),
                 points=tuple(points[:fitted] if law else points),
                 law=_law(law, [point.x for point in points], fitted) if law else None,
                 held_out=tuple(points[fitted:] if law else ()),
                 accent=number == accented,
             )
-
-
-def _point(cell: LawCell) -> Point:
-    many = len(cell.results) > 1
-    return Point(
-        x=cell.cost,
-        y=cell.result,
-        low=cell.results[0] if many else None,
-        high=cell.results[-1] if many else None,
-        n=len(cell.results),
-    )
 
 
 def _law(law: PowerLaw, costs: Sequence[float], fitted: int) -> Law:
@@ -361,28 +337,24 @@ def _law(law: PowerLaw, costs: Sequence[float], fitted: int) -> Law:
     in rising order; the first `fitted` of them were fitted.
     """
     last = costs[fitted - 1]
+
+    def line(find: Callable[[float], Interval], first: float, last: float) -> Iterator[Point]:
+        for step in range(_STEPS + 1):
+            x = first * (last / first) ** (step / _STEPS)
+            y, low, high = find(x)
+            yield Point(x=x, y=y, low=low, high=high, n=law.n)
+
     return Law(
         coefficient=law.coefficient,
         exponent=law.exponent,
         half_width=law.half_width,
-        line=tuple(_line(law.at, costs[0], last, law.n)),
-        predicted=tuple(_line(law.next_cell, last, costs[-1], law.n)) if costs[-1] > last else (),
+        line=tuple(line(law.at, costs[0], last)),
+        predicted=tuple(line(law.next_cell, last, costs[-1])) if costs[-1] > last else (),
         offset=law.offset or 0.0,
     )
 
 
-def _line(find: Callable[[float], Interval], first: float, last: float, n: int) -> Iterator[Point]:
-    """Yield points of a law at costs from `first` to `last`.
-
-    `find` returns the value at a cost, with its interval.
-    """
-    for step in range(_STEPS + 1):
-        x = first * (last / first) ** (step / _STEPS)
-        y, low, high = find(x)
-        yield Point(x=x, y=y, low=low, high=high, n=n)
-
-
-def _notes(spec: ScalingFigure, series: tuple[ScalingSeries, ...], unfit: int) -> Iterator[str]:
+def _notes(series: Sequence[ScalingSeries], unfit: int) -> Iterator[str]:
     if not series:
         yield "Nothing to draw: no trial has two positive numbers."
         return
@@ -458,12 +430,8 @@ class Scaling(Content):
         points = [
             point for series in every for point in (*series.points, *series.held_out, *series.law_points)
         ]
-        names = [
-            name
-            for content in contents
-            for name in crop_names(series.name for series in content.series).values()
-        ]
-        widths = [text_width(name, TEXT, bold=True) for name in names]
+        names = crop_names(series.name for series in every)
+        widths = [text_width(name, TEXT, bold=True) for name in names.values()]
         widths += [text_width(exponent_text(series.law), TICK) for series in every if series.law]
         return layout_points(
             curve,
@@ -488,9 +456,15 @@ class Scaling(Content):
         ends = [(series.law_points or series.points)[-1] for series in named]
         places = spread_labels([plot.y(end.y) for end in ends], _LINE, 4, plot.height - 4)
         names = crop_names(series.name for series in self.series)
+        x = plot.width + _NAME
         for series, end, place in zip(named, ends, places, strict=True):
-            at = (plot.x(end.x), plot.y(end.y))
-            _name(plot, series, names[series.name], at, place, color=strokes[series.name][0])
+            name, color = names[series.name], strokes[series.name][0]
+            plot.stroke([plot.x(end.x) + 3, x - 2], [plot.y(end.y), place], color=AXIS_COLOR, linewidth=0.5)
+            if name:
+                color, weight = DIM if color == LIGHT else color, "bold" if series.accent else "normal"
+                plot.write(x, place + 4.5 * bool(series.law), name, color=color, weight=weight)
+            if series.law:
+                plot.write(x, place - 4.5 * bool(name), exponent_text(series.law), size=TICK, color=DIM)
         plot.write(plot.width, -18, curve.x.title, size=TICK, color=DIM, ha="right")
 
 
@@ -514,18 +488,6 @@ def _draw_series(plot: Plot, series: ScalingSeries, stroke: Stroke) -> None:
             if point.low is not None and point.high is not None:
                 plot.axes.plot([x, x], [up.at(point.low), up.at(point.high)], color=color, linewidth=0.8)
             plot.mark((x, y), size=3.5, face=filling, edge=color, markeredgewidth=0.9)
-
-
-def _name(
-    plot: Plot, series: ScalingSeries, name: str, end: tuple[float, float], place: float, *, color: str
-) -> None:
-    color, x = DIM if color == LIGHT else color, plot.width + _NAME
-    plot.stroke([end[0] + 3, x - 2], [end[1], place], color=AXIS_COLOR, linewidth=0.5)
-    weight = "bold" if series.accent else "normal"
-    if name:
-        plot.write(x, place + 4.5 * bool(series.law), name, color=color, weight=weight)
-    if series.law:
-        plot.write(x, place - 4.5 * bool(name), exponent_text(series.law), size=TICK, color=DIM)
 
 
 TABLE, CURVE = ScalingTable, ScalingFigure
