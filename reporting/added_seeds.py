@@ -71,6 +71,12 @@ class NextSeeds:
         return None if self.expected is None else self.expected / self.undecided
 
 
+_Chances = tuple[float, float]
+"""The probabilities that a statement will be confirmed, and that it will be refuted."""
+
+_UNDECIDED: _Chances = (0.0, 0.0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
     """An undecided comparison of a claim, or an undecided difference of a table, that may get more seeds.
@@ -90,20 +96,6 @@ class _Question:
         return self.looks[min(ahead, len(self.looks) - 1)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Chances:
-    """The probabilities that a statement will be confirmed and refuted."""
-
-    confirmed: float
-    refuted: float
-
-    @property
-    def decided(self) -> float:
-        return self.confirmed + self.refuted
-
-
-_UNDECIDED = _Chances(0.0, 0.0)
-
 _Expected = tuple[Sequence[_Question], float | None]
 """The questions that get more seeds, and how many of them are decided then; None if unknown."""
 
@@ -111,67 +103,51 @@ _Expected = tuple[Sequence[_Question], float | None]
 def _candidates(
     kind: Kind,
     name: str,
-    groups: Sequence[Sequence[_Question]],
+    columns: Sequence[Sequence[_Question]],
     expect: Callable[[Sequence[_Question], int], _Expected],
     estimator: TimeEstimator,
 ) -> Iterator[NextSeeds]:
     """Yield the possible next seeds of a claim or a table with open questions.
 
-    There is one option for each group of questions that may get more seeds together, and number of looks
-    (interim tests). Each question is a group of its own, too. `expect` returns what a group gains by some
-    more looks. If some questions have a single seed, and thus no spread, the only option adds a look to these
-    questions, because nothing can be predicted without a spread.
+    There is one option for each number of looks (interim tests) and each group of questions that may get more
+    seeds together: one, those of a column, or all. `expect` returns what a group gains by some more looks. If
+    some questions have a single seed, and thus no spread, the only option adds a look to these questions,
+    because nothing can be predicted without a spread.
     """
-    blind = [group[0] for group in groups if len(group) == 1 and group[0].is_blind]
+    every = [each for column in columns for each in column]
+    blind = [each for each in every if each.is_blind]
     options: Iterable[tuple[int, _Expected]] = [(1, (blind, None))]
     if not blind:
+        groups = [*([each] for each in every), *(column for column in columns if len(column) > 1)]
+        groups += [every] if sum(map(bool, columns)) > 1 else []
         options = (
             (ahead, expect(group, ahead))
             for group in groups
             for ahead in range(1, max(len(each.looks) for each in group))
         )
+
+    def to_train(chosen: Sequence[_Question], ahead: int) -> tuple[tuple[Trial, ...], float | None]:
+        """Return the trials of some more looks, and the seconds that they take one after the other."""
+        needed = (trial for each in chosen for trial in each.trials(each.seeds(ahead)))
+        trials = tuple({trial.id: trial for trial in needed}.values())
+        times = [estimator.estimate(trial).seconds for trial in trials]
+        known = [time for time in times if time is not None]
+        return trials, math.fsum(known) if len(known) == len(times) else None
+
     for ahead, (chosen, expected) in options:
-        soon, then = _to_train(chosen, 1), _to_train(chosen, ahead)
+        soon, seconds = to_train(chosen, 1)
         if soon and (expected is None or expected >= MIN_CHANCE):
             yield NextSeeds(
                 kind=kind,
                 name=name,
                 trials=soon,
                 seeds=max(len(each.seeds(1)) for each in chosen),
-                seconds=_total_seconds(soon, estimator),
+                seconds=seconds,
                 undecided=1 if kind == "claim" else len(chosen),
                 expected=expected,
                 seeds_at_decision=max(len(each.seeds(ahead)) for each in chosen),
-                seconds_at_decision=_total_seconds(then, estimator),
+                seconds_at_decision=to_train(chosen, ahead)[1],
             )
-
-
-def _to_train(chosen: Sequence[_Question], ahead: int) -> tuple[Trial, ...]:
-    found = (trial for each in chosen for trial in each.trials(each.seeds(ahead)))
-    return tuple({trial.id: trial for trial in found}.values())
-
-
-def _total_seconds(trials: Sequence[Trial], estimator: TimeEstimator) -> float | None:
-    """Return the seconds that trials take if they train one after the other.
-
-    None if a trial's time is unknown.
-    """
-    times = [estimator.estimate(trial).seconds for trial in trials]
-    known = [time for time in times if time is not None]
-    return math.fsum(known) if len(known) == len(times) else None
-
-
-def claim_candidates(
-    study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None, estimator: TimeEstimator
-) -> Iterator[NextSeeds]:
-    """Yield options for adding seeds to the undecided claims of a study.
-
-    `estimator` predicts the training time of a trial. The other arguments are the same as for `next_seeds`.
-    """
-    for claim, results in results_of_claims(study.with_later_seeds(), outcomes, metrics):
-        result = check_claim(claim, results, small=study.header.small)
-        if result.verdict in OPEN:
-            yield from _open_claim(claim, result, results, estimator)
 
 
 def _open_claim(
@@ -180,20 +156,23 @@ def _open_claim(
     family = claim.comparisons
     tests = {each: comparison_tests(each, claim, results, len(family)) for each in family}
     now = {
-        each: _Chances(float(one.verdict is Verdict.CONFIRMED), float(one.verdict is Verdict.REFUTED))
+        each: (float(one.verdict is Verdict.CONFIRMED), float(one.verdict is Verdict.REFUTED))
         for each, one in zip(family, result.findings, strict=True)
     }
     if not all(looked[0].complete for looked in tests.values()):
         return
 
     def question(asked: Comparison) -> _Question:
+        last = tests[asked][-1]
+        # ranks have no spread at all
+        has_value = last.effect is not None or (last.bounds is not None and not last.is_unknown)
         return _Question(
             looks=results.looks[len(tests[asked]) - 1 :],
-            is_blind=_has_no_spread(tests[asked][-1]),
+            is_blind=last.n > 0 and has_value and last.spread is None,
             trials=lambda seeds: (
                 trial for trial in results.trials(asked, seeds).values() if not results.has_ended(trial)
             ),
-            chances=lambda count: _predicted(tests[asked][-1], count, result.level_of_look),
+            chances=lambda count: _predicted(last, count, result.level_of_look),
         )
 
     growing = {
@@ -208,22 +187,9 @@ def _open_claim(
         predicted = {
             asked: each.chances(len(each.seeds(ahead))) for asked, each in growing.items() if each in group
         }
-        return group, _combined(claim.statement, {**now, **predicted}).decided
+        return group, sum(_combined(claim.statement, {**now, **predicted}))
 
-    yield from _candidates("claim", claim.spec.name, _groups([list(growing.values())]), expect, estimator)
-
-
-def _groups(columns: Sequence[Sequence[_Question]]) -> list[Sequence[_Question]]:
-    """Return the groups of questions that may get more seeds together: one, those of a column, or all."""
-    every = [each for column in columns for each in column]
-    groups = [[each] for each in every] + [list(column) for column in columns if len(column) > 1]
-    return [*groups, *([every] if sum(map(bool, columns)) > 1 else [])]
-
-
-def _has_no_spread(test: PairedTest) -> bool:
-    if test.bounds is not None:  # ranks have no spread at all
-        return test.n > 0 and not test.is_unknown
-    return test.effect is not None and test.spread is None
+    yield from _candidates("claim", claim.spec.name, [list(growing.values())], expect, estimator)
 
 
 def _predicted(test: PairedTest, count: int, level: float) -> _Chances:
@@ -247,10 +213,8 @@ def _predicted(test: PairedTest, count: int, level: float) -> _Chances:
     def below(end: float) -> float:
         return float(ndtr((end - effect) / error))
 
-    return _Chances(
-        confirmed=max(0.0, below(high - limit) - below(low + limit)),
-        refuted=below(low - limit) + 1.0 - below(high + limit),
-    )
+    confirmed = max(0.0, below(high - limit) - below(low + limit))
+    return confirmed, below(low - limit) + 1.0 - below(high + limit)
 
 
 def _combined(statement: Statement, chances: Mapping[Comparison, _Chances]) -> _Chances:
@@ -262,20 +226,13 @@ def _combined(statement: Statement, chances: Mapping[Comparison, _Chances]) -> _
         case Comparison():
             return chances[statement]
         case NotOf():
-            part = _combined(statement.part, chances)
-            return _Chances(part.refuted, part.confirmed)
-        case AllOf():
-            parts = [_combined(part, chances) for part in statement.parts]
-            return _Chances(
-                confirmed=math.prod(part.confirmed for part in parts),
-                refuted=1.0 - math.prod(1.0 - part.refuted for part in parts),
-            )
-        case AnyOf():
-            parts = [_combined(part, chances) for part in statement.parts]
-            return _Chances(
-                confirmed=1.0 - math.prod(1.0 - part.confirmed for part in parts),
-                refuted=math.prod(part.refuted for part in parts),
-            )
+            confirmed, refuted = _combined(statement.part, chances)
+            return refuted, confirmed
+        case AllOf() | AnyOf():
+            confirmed, refuted = zip(*(_combined(part, chances) for part in statement.parts), strict=True)
+            if isinstance(statement, AllOf):
+                return math.prod(confirmed), 1.0 - math.prod(1.0 - each for each in refuted)
+            return 1.0 - math.prod(1.0 - each for each in confirmed), math.prod(refuted)
 
 
 def _tested_tables(study: Study, outcomes: pl.DataFrame) -> Iterator[TableCells]:
@@ -297,12 +254,6 @@ def decided_differences(study: Study, outcomes: pl.DataFrame) -> tuple[int, int]
         decided += worse + sum(each.is_decided for each in judged)
         every += worse + len(judged)
     return decided, every
-
-
-def table_candidates(study: Study, outcomes: pl.DataFrame, estimator: TimeEstimator) -> Iterator[NextSeeds]:
-    """Yield options for adding seeds to the tables of a study."""
-    for made in _tested_tables(study, outcomes) if study.later_seeds else ():
-        yield from _open_table(made, estimator)
 
 
 def _judged_differences(made: TableCells) -> list[dict[CellPair, DecidedDifference]]:
@@ -335,15 +286,22 @@ def _open_table(made: TableCells, estimator: TimeEstimator) -> Iterator[NextSeed
         )
 
     def expect(group: Sequence[_Question], ahead: int) -> _Expected:
-        chances = [each.chances(len(each.seeds(ahead))).decided for each in group]
+        chances = [each.chances(len(each.seeds(ahead)))[0] for each in group]
         chosen = [(each, chance) for each, chance in zip(group, chances, strict=True) if chance >= MIN_CHANCE]
         return [each for each, _ in chosen], math.fsum(chance for _, chance in chosen)
 
     columns = [
-        [question(cells, each) for cells, each in column.items() if _may_add_seeds(made, cells, each)]
+        [
+            question(cells, each)
+            for cells, each in column.items()
+            if not each.is_decided
+            and each.looks < len(made.looks)
+            # only complete cells can be decided by more seeds
+            and not any(tally.gaps for cell in cells for tally in made.look_tallies[cell])
+        ]
         for column in _judged_differences(made)
     ]
-    yield from _candidates("table", made.spec.name, _groups(columns), expect, estimator)
+    yield from _candidates("table", made.spec.name, columns, expect, estimator)
 
 
 def _not_ended(made: TableCells) -> dict[tuple[str, str], dict[int, list[Trial]]]:
@@ -357,12 +315,6 @@ def _not_ended(made: TableCells) -> dict[tuple[str, str], dict[int, list[Trial]]
             of_place = found.setdefault(made.place(trial.levels), {})
             of_place.setdefault(int(trial.levels[SEED]), []).append(own[trial.id])
     return found
-
-
-def _may_add_seeds(made: TableCells, cells: CellPair, found: DecidedDifference) -> bool:
-    """Return whether more seeds can decide the open difference of these cells."""
-    complete = not any(tally.gaps for cell in cells for tally in made.look_tallies[cell])
-    return complete and not found.is_decided and found.looks < len(made.looks)
 
 
 def _predicted_difference(
@@ -387,7 +339,7 @@ def _predicted_difference(
     def between(low: float, high: float) -> float:
         return max(0.0, float(ndtr((high - last.mean) / error) - ndtr((low - last.mean) / error)))
 
-    return _Chances(confirmed=1.0 - between(small, there) - between(-there, -small), refuted=0.0)
+    return 1.0 - between(small, there) - between(-there, -small), 0.0
 
 
 def next_seeds(
@@ -400,19 +352,22 @@ def next_seeds(
     trials of the file without a value are left out as well, since these trials must be trained first or will
     never have a value.
     """
-    estimator = TimeEstimator(outcomes, study.with_later_seeds().cells)
-    found = (
-        *claim_candidates(study, outcomes, metrics, estimator),
-        *table_candidates(study, outcomes, estimator),
-    )
+    grown = study.with_later_seeds()
+    estimator, found = TimeEstimator(outcomes, grown.cells), list[NextSeeds]()
+    for claim, results in results_of_claims(grown, outcomes, metrics):
+        result = check_claim(claim, results, small=study.header.small)
+        if result.verdict in OPEN:
+            found += _open_claim(claim, result, results, estimator)
+    for made in _tested_tables(study, outcomes) if study.later_seeds else ():
+        found += _open_table(made, estimator)
+
+    def worth(candidate: NextSeeds) -> tuple[float, float]:
+        """Return the decided questions per second, and as a tie-break minus the seconds.
+
+        Trials of unknown duration count as one second each.
+        """
+        time = candidate.seconds_at_decision or float(len(candidate.trials))
+        return math.inf if candidate.expected is None else candidate.expected / time, -time
+
     affordable = (each for each in found if seconds is None or (each.seconds or 0.0) <= seconds)
-    return max(affordable, key=_decided_for_time, default=None)
-
-
-def _decided_for_time(candidate: NextSeeds) -> tuple[float, float]:
-    """Return a sort key: the most decided questions per second, then the shortest training.
-
-    Trials of unknown duration count as one second each.
-    """
-    seconds = candidate.seconds_at_decision or float(len(candidate.trials))
-    return math.inf if candidate.expected is None else candidate.expected / seconds, -seconds
+    return max(affordable, key=worth, default=None)

@@ -63,6 +63,8 @@ HEADINGS: Mapping[RequestKind, str] = {
 
 _RATE: KeyPath = ("train", "optimizer", "lr")
 _SETTINGS: Mapping[KeyPath, tuple[object, ...] | None] = {
+    D_MODEL_PATH: None,
+    RECIPE_PATH: None,
     ("task", "length"): None,
     ("task", "lengths"): None,
     ("task", "context"): None,
@@ -75,7 +77,7 @@ _SETTINGS: Mapping[KeyPath, tuple[object, ...] | None] = {
     ("train", "clip_norm"): (None, 1.0),
     ("train", "batch_size"): None,
 }
-"""Settings that a reviewer asks for, besides width and depth.
+"""Settings that a reviewer asks for; of the recipe, it is the depth.
 
 Some have two values: the first that a model lacks is requested. For the others, half and twice are.
 """
@@ -102,13 +104,37 @@ class RequestedCell:
         """Return one trial of the cell for each seed."""
         labels: dict[str, Level] = {MODEL: self.model, CHANGE: self.change}
         return [
-            Trial(
-                study=study,
-                levels={**labels, SEED: seed},
-                settings=self.settings.with_seed(seed),
-            )
+            Trial(study=study, levels={**labels, SEED: seed}, settings=self.settings.with_seed(seed))
             for seed in seeds
         ]
+
+    @property
+    def recipe(self) -> Recipe:
+        """Return the parsed recipe of the cell's model."""
+        return read_recipe(self.settings.model.recipe)
+
+    def changed(self, path: KeyPath, value: object, change: str) -> RequestedCell | None:
+        """Return a copy of this cell in which one key has a new value; None removes the key.
+
+        Return None if the value does not fit the other keys.
+        """
+        tables = deepcopy(dict(self.tables))
+        table: dict[str | int, Any] = tables  # pyright: ignore[reportAssignmentType] -- keys of paths are texts here
+        for key in path[:-1]:
+            table = table.setdefault(key, {})
+        if value is None:
+            table.pop(path[-1], None)
+        else:
+            table[path[-1]] = value
+        return _resolved(self.model, change, tables)
+
+    def with_root(self, root: Value) -> RequestedCell | None:
+        """Return a copy of this cell with another recipe; None if the recipe does not fit."""
+        try:
+            recipe = parse(render(root))
+        except RecipeError:
+            return None
+        return self.changed(RECIPE_PATH, recipe.text, describe_difference(self.recipe.root, recipe.root))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,6 +230,9 @@ class MissingAblations:
         cells = list({(cell.model, cell.change): (cell, note) for cell, note in [*asked, *bases]}.values())
         cells.sort(key=lambda each: each[0].change != AS_IS)
         tables, levels = _merge_cells([cell for cell, _ in cells])
+        columns = {"columns": MODEL} if self._has_models else {}
+        shown = {"value": next(iter(self.study.metrics), "loss"), "baseline": AS_IS}
+        table = {"name": "missing", "rows": CHANGE, **columns, **shown}
         if self.study.own_corpus is not None:
             data = self.study.document.data
             tables["task"] |= {
@@ -243,23 +272,13 @@ class MissingAblations:
                     )
                     for (cell, note), own in zip(cells, levels, strict=True)
                 ),
-                toml_table("[[table]]", self._table()),
+                toml_table("[[table]]", table),
             ]
         )
 
     @property
     def _has_models(self) -> bool:
         return len({cell.model for request in self.requests for cell in request.cells}) > 1
-
-    def _table(self) -> dict[str, Any]:
-        columns = {"columns": MODEL} if self._has_models else {}
-        return {
-            "name": "missing",
-            "rows": CHANGE,
-            **columns,
-            "value": next(iter(self.study.metrics), "loss"),
-            "baseline": AS_IS,
-        }
 
 
 def find_missing(study: Study) -> MissingAblations:
@@ -280,7 +299,6 @@ def find_missing(study: Study) -> MissingAblations:
     requests = [
         *(request for model in models for request in _parts(model, trained)),
         *(request for model in models for request in _simpler_blocks(model, trained)),
-        *_rates(models, first),
         *_settings(models, first),
         *(() if others else _more_seeds(study, bases, first)),
     ]
@@ -382,38 +400,6 @@ def _resolved(model: str, change: str, tables: Mapping[str, Any]) -> RequestedCe
     return RequestedCell(model=model, change=change, tables=tables, settings=settings)
 
 
-def _changed(model: RequestedCell, change: str, path: KeyPath, value: object) -> RequestedCell | None:
-    """Return a copy of the model's cell in which one key has a new value.
-
-    The value None removes the key. Return None if the value does not fit the other keys.
-    """
-    tables = deepcopy(dict(model.tables))
-    table: dict[str | int, Any] = tables  # pyright: ignore[reportAssignmentType] -- keys of paths are texts here
-    for key in path[:-1]:
-        table = table.setdefault(key, {})
-    if value is None:
-        table.pop(path[-1], None)
-    else:
-        table[path[-1]] = value
-    return _resolved(model.model, change, tables)
-
-
-def _recipe_of(cell: RequestedCell) -> Recipe:
-    return read_recipe(cell.settings.model.recipe)
-
-
-def _with_recipe(model: RequestedCell, recipe: Recipe, change: str = "") -> RequestedCell | None:
-    change = change or describe_difference(_recipe_of(model).root, recipe.root)
-    return _changed(model, change, RECIPE_PATH, recipe.text)
-
-
-def _with_node(model: RequestedCell, root: Value) -> RequestedCell | None:
-    try:
-        return _with_recipe(model, parse(render(root)))
-    except RecipeError:
-        return None
-
-
 def _parts(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
     """Yield requests for a model without one part of its recipe.
 
@@ -422,7 +408,7 @@ def _parts(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
     The new recipes are added to `trained`. An argument is a part if removing it adds no parameters. This
     includes parts that a block has by default.
     """
-    weights, whole = parameter_count(model.settings), _recipe_of(model)
+    weights, whole = parameter_count(model.settings), model.recipe
     blocks = {identity(node): node for node in walk(whole.root) if isinstance(node, BlockNode)}
     without = {recipe.text: "" for recipe in ablations(whole)}
     for block in blocks.values():
@@ -433,7 +419,8 @@ def _parts(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
             recipe = parse(text)
         except RecipeError:
             continue
-        cell = None if recipe.identity in trained else _with_recipe(model, recipe, change)
+        known = change or describe_difference(whole.root, recipe.root)
+        cell = None if recipe.identity in trained else model.changed(RECIPE_PATH, recipe.text, known)
         if cell is None or parameter_count(cell.settings) > weights or _is_null(model, recipe):
             continue
         trained.add(recipe.identity)
@@ -458,7 +445,7 @@ def _is_null(model: RequestedCell, recipe: Recipe) -> bool:
                 node = _replaced(node, block, BlockNode(block.name, others))
         return identity(node)
 
-    return bounded(_recipe_of(model).root) == bounded(recipe.root)
+    return bounded(model.recipe.root) == bounded(recipe.root)
 
 
 def _simpler_blocks(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
@@ -467,27 +454,24 @@ def _simpler_blocks(model: RequestedCell, trained: set[str]) -> Iterator[Request
     The simpler block is the nearest one that has fewer parameters and no more FLOPs. Arguments that both
     blocks have keep their values. The new recipes are added to `trained`.
     """
-    root = _recipe_of(model).root
+    root = model.recipe.root
     weights, flops = parameter_count(model.settings), step_flops(model.settings)
-
-    def is_simpler(cell: RequestedCell) -> bool:
-        return parameter_count(cell.settings) < weights and step_flops(cell.settings) <= flops
-
-    blocks = {identity(node): node for node in walk(root) if isinstance(node, BlockNode)}
-    for block in blocks.values():
-        others = (_with_node(model, _replaced(root, block, other)) for other in _simpler_relatives(block))
-        cell = next((each for each in others if each is not None and is_simpler(each)), None)
-        if cell is not None and (own := _recipe_of(cell).identity) not in trained:
-            trained.add(own)
-            yield Request(kind="neighbour", change=cell.change, cells=(cell,))
-
-
-def _simpler_relatives(block: BlockNode) -> Iterator[BlockNode]:
-    given = dict(block.arguments)
-    for name in spec_of(block.name).simpler:
-        parameters = spec_of(name).parameters
-        if all(each.name in given for each in parameters if each.default is REQUIRED):
-            yield BlockNode(name, tuple((p.name, given[p.name]) for p in parameters if p.name in given))
+    for block in {identity(node): node for node in walk(root) if isinstance(node, BlockNode)}.values():
+        given = dict(block.arguments)
+        for name in spec_of(block.name).simpler:
+            parameters = spec_of(name).parameters
+            if any(each.default is REQUIRED and each.name not in given for each in parameters):
+                continue
+            kept = tuple((each.name, given[each.name]) for each in parameters if each.name in given)
+            cell = model.with_root(_replaced(root, block, BlockNode(name, kept)))
+            if cell is None or not (
+                parameter_count(cell.settings) < weights and step_flops(cell.settings) <= flops
+            ):
+                continue
+            if (own := cell.recipe.identity) not in trained:
+                trained.add(own)
+                yield Request(kind="neighbour", change=cell.change, cells=(cell,))
+            break
 
 
 def _replaced(node: Value, old: BlockNode, new: BlockNode) -> Value:
@@ -496,24 +480,43 @@ def _replaced(node: Value, old: BlockNode, new: BlockNode) -> Value:
     return rebuild(node, [_replaced(part, old, new) for part in children(node)])
 
 
-def _rates(models: Sequence[RequestedCell], cells: Sequence[Trial]) -> Iterator[Request]:
-    """Yield requests for 1/3 and 3 times the learning rate.
+def _settings(models: Sequence[RequestedCell], cells: Sequence[Trial]) -> Iterator[Request]:
+    """Yield requests for other values of settings that are equal in all cells of the study.
 
-    There are none if the study already varies the rate.
+    The learning rate of the baseline comes first: 1/3 and 3 times of it, in the cells of its model. Then
+    follow that rate in all other models, and half and twice the width, depth, length and batch, and another
+    norm, dropout, schedule, weight decay and bound of the gradient.
     """
     baseline, *others = models
-    rate = baseline.settings.train.optimizer.lr
-    own = _recipe_of(baseline).identity
-    rates = {
-        trial.settings.train.optimizer.lr
-        for trial in cells
-        if read_recipe(trial.settings.model.recipe).identity == own
-    }
+    rate, own = baseline.settings.train.optimizer.lr, baseline.recipe.identity
+    rates = [
+        (read_recipe(each.settings.model.recipe).identity, each.settings.train.optimizer.lr) for each in cells
+    ]
     near = [float(f"{each:.1g}") for each in (rate / 3, 3 * rate)]
-    if len(rates) == 1:
+    if len({each for identity, each in rates if identity == own}) == 1:
         yield from _request("baseline", [baseline], _RATE, near)
-    if others and len({trial.settings.train.optimizer.lr for trial in cells}) == 1:
+    if others and len({each for _, each in rates}) == 1:
         yield from _request("setting", others, _RATE, near)
+    for path, choices in _SETTINGS.items():
+        if path == RECIPE_PATH:
+            if len({_depth(read_recipe(trial.settings.model.recipe)) for trial in cells}) == 1:
+                for scale in (0.5, 2.0):
+                    deeper = tuple(cell for model in models if (cell := _at_depth(model, scale)) is not None)
+                    if deeper:
+                        yield Request(kind="setting", change=deeper[0].change, cells=deeper)
+        elif len({repr(_value_at(trial.settings, path)) for trial in cells}) == 1:
+            value = _value_at(models[0].settings, path)
+            if choices is not None:
+                values = [each for each in choices if each != value][:1]
+            elif isinstance(value, int):
+                values = [each for each in (value // 2, 2 * value) if each > 0]
+            elif value is None:
+                values = []
+            else:
+                low, high = value
+                halved = [[min(low, high // 2), high // 2]] if high > 1 else []
+                values = [*halved, [high if low == high else low, 2 * high]]
+            yield from _request("setting", models, path, values)
 
 
 def _request(
@@ -523,49 +526,12 @@ def _request(
 
     A request has a cell for each model that can have the value.
     """
+    key = path[-2] if path[-1] == "name" else path[-1]
     for value in values:
-        key = path[-2] if path[-1] == "name" else path[-1]
         change = f"− {key}" if value is None else f"{key} = {value}"
-        cells = tuple(cell for each in models if (cell := _changed(each, change, path, value)) is not None)
+        cells = tuple(cell for each in models if (cell := each.changed(path, value, change)) is not None)
         if cells:
             yield Request(kind=kind, change=change, cells=cells)
-
-
-def _settings(models: Sequence[RequestedCell], cells: Sequence[Trial]) -> Iterator[Request]:
-    """Yield requests for settings that the study does not vary.
-
-    They are half and twice the width, depth, length and batch, and another norm, dropout, schedule, weight
-    decay and bound of the gradient.
-    """
-    yield from _unvaried(models, cells, [D_MODEL_PATH])
-    if len({_depth(read_recipe(trial.settings.model.recipe)) for trial in cells}) == 1:
-        for scale in (0.5, 2.0):
-            deeper = [cell for model in models if (cell := _at_depth(model, scale)) is not None]
-            if deeper:
-                yield Request(kind="setting", change=deeper[0].change, cells=tuple(deeper))
-    yield from _unvaried(models, cells, _SETTINGS)
-
-
-def _unvaried(
-    models: Sequence[RequestedCell], cells: Sequence[Trial], paths: Iterable[KeyPath]
-) -> Iterator[Request]:
-    """Yield requests for other values of those settings that are equal in all cells."""
-    for path in paths:
-        if len({repr(_value_at(trial.settings, path)) for trial in cells}) == 1:
-            values = _other_values(path, _value_at(models[0].settings, path))
-            yield from _request("setting", models, path, values)
-
-
-def _other_values(path: KeyPath, own: Any) -> list[object]:  # noqa: ANN401 -- a setting can be anything
-    if (choices := _SETTINGS.get(path)) is not None:
-        return [value for value in choices if value != own][:1]
-    if own is None:
-        return []
-    if isinstance(own, int):
-        return [value for value in (own // 2, 2 * own) if value > 0]
-    low, high = own
-    halved = [[min(low, high // 2), high // 2]] if high > 1 else []
-    return [*halved, [high if low == high else low, 2 * high]]
 
 
 def _depth(recipe: Recipe) -> int | None:
@@ -578,14 +544,13 @@ def _depth(recipe: Recipe) -> int | None:
 
 
 def _at_depth(model: RequestedCell, scale: float) -> RequestedCell | None:
-    recipe = _recipe_of(model)
-    layers = _depth(recipe)
-    if layers is None or int(layers * scale) < 1:
+    whole = model.recipe
+    layers, is_tied = _depth(whole), isinstance(whole.root, TiedNode)
+    root = whole.root.body if isinstance(whole.root, TiedNode) else whole.root
+    if layers is None or int(layers * scale) < 1 or not isinstance(root, RepeatNode):
         return None
-    root = recipe.root.body if isinstance(recipe.root, TiedNode) else recipe.root
-    assert isinstance(root, RepeatNode), "a recipe with a depth is a repeat"
     repeat = RepeatNode(int(layers * scale), root.body)
-    return _with_node(model, TiedNode(repeat) if isinstance(recipe.root, TiedNode) else repeat)
+    return model.with_root(TiedNode(repeat) if is_tied else repeat)
 
 
 def _value_at(settings: TrialSettings, path: KeyPath) -> Any:  # noqa: ANN401 -- a setting can be anything
