@@ -17,7 +17,7 @@ from ...studies.catalog.metrics import (
     find_metric,
     with_sign,
 )
-from ...studies.catalog.published import PublishedNumber, published_tables
+from ...studies.catalog.published import published_tables
 from ...studies.claims.interim_tests import seeds_at_looks
 from ...studies.presentation.changes import CHANGES, Changes, read_changes
 from ...studies.presentation.kinds import Spread, TableExtras, is_selected, selected_levels
@@ -29,7 +29,6 @@ from ...studies.schema.settings import Level, TrialSettings
 from ...studies.study import Study
 from ..outcomes import provenance
 from ..statistics.estimates import Estimate
-from ..statistics.pooled_differences import Difference
 from .differences import (
     ColumnTests,
     baseline_tests,
@@ -326,100 +325,76 @@ class TableCells:
 
         A cell without trials in the study shows only the paper's number.
         """
-        place, metric = (row, column.level, column.metric.name), column.metric
+        place, metric, match = (row, column.level, column.metric.name), column.metric, self.published_match
         tally, estimate = self.tallies.get(place), self.estimates.get(place)
-        published = self.published_match.published_at(row, column) if self.published_match else None
-        marks = tuple(map(self.footnotes.mark, self._remarks(place, tally)))
-        published_text = self._published_text(row, published, column) if published else ""
+        baseline = (self.baselines.get(row, ""), column.level, metric.name)
+        fallback = self.fallbacks.get(place[:2]) if tally is not None and not tally.values else None
+        published = match.published_at(row, column) if match else None
+        shared = Cell(
+            status=CellStatus.UNPLANNED,
+            marks=tuple(map(self.footnotes.mark, self._remarks(place, tally, fallback))),
+            published=published,
+        )
+        if match and published:
+            theirs = match.published_at(baseline[0], column) if baseline[0] else None
+            extra = difference_from_baseline(published, theirs)
+            text = f"{published.text_with_deviation} ({extra})" if extra else published.text_with_deviation
+            shared = replace(shared, published_text=text)
         if tally is None:
-            refused = (row, column.level) in self.over_budget
-            return Cell(
-                status=CellStatus.REFUSED if refused else CellStatus.UNPLANNED,
-                text=CellStatus.REFUSED.value if refused else "",
-                marks=marks,
-                published=published,
-                published_text=published_text,
+            if (row, column.level) in self.over_budget:
+                return replace(shared, status=CellStatus.REFUSED, text=CellStatus.REFUSED.value)
+            return shared
+        if fallback and self.spec.otherwise and (found := fallback.estimate(self.spec.spread)) is not None:
+            # the metric in `otherwise`, in place of one without a value
+            metric = find_metric(self.spec.otherwise, self.spec.digits)
+            estimate = found.within(metric.bounds)
+            spread, interval = spread_texts(estimate, metric, self.spec.spread)
+            parts = (metric.format(estimate.value), f"± {spread}" if spread else "", interval)
+            return replace(
+                shared,
+                status=fallback.status,
+                estimate=estimate,
+                text=f"({' '.join(part for part in parts if part)})",
+                picked=fallback.label,
+                metric=metric.name,
             )
-        if not tally.values and (fallback := self._fallback_cell(row, column)) is not None:
-            return replace(fallback, marks=marks, published=published, published_text=published_text)
         spread, interval = spread_texts(estimate, metric, self.spec.spread)
         differences = self.differences[metric.name, column.level]
-        baseline = (self.baselines.get(row, ""), column.level, metric.name)
-        decided = differences.decided.get((place, baseline))
-        difference = decided.shown if decided else None
-        return Cell(
+        bound = f"> {metric.format(tally.bound)}" if tally.limits else tally.placeholder
+        cell = replace(
+            shared,
             status=tally.status,
             estimate=estimate,
-            text=self._text(tally, estimate, metric),
+            text=bound if estimate is None else metric.format(estimate.value),
             at_least=tally.bound if tally.limits and estimate is None else None,
             spread=spread,
             interval=interval,
-            difference_text=_difference_text(difference, metric, significance_text(decided)),
-            difference=difference.mean if difference else None,
-            difference_half_width=difference.half_width if difference else None,
-            is_significant=decided is not None and decided.differs,
-            is_within=None
-            if decided is None or decided.p is None or differences.margin is None
-            else decided.is_within,
-            p=decided.p if decided else None,
             best=place in best,
-            marks=marks,
             picked=tally.label,
-            published=published,
-            published_text=published_text,
+        )
+        if (decided := differences.decided.get((place, baseline))) is None:
+            return cell
+        difference = decided.shown
+        half = "" if difference.half_width is None else f" ± {metric.format(difference.half_width)}"
+        is_tested = decided.p is not None and differences.margin is not None
+        return replace(
+            cell,
+            difference_text=with_sign(metric.format(difference.mean)) + half + significance_text(decided),
+            difference=difference.mean,
+            difference_half_width=difference.half_width,
+            is_significant=decided.differs,
+            is_within=decided.is_within if is_tested else None,
+            p=decided.p,
         )
 
-    def _text(self, tally: Tally, estimate: Estimate | None, metric: Metric) -> str:
-        if estimate is not None:
-            return metric.format(estimate.value)
-        return f"> {metric.format(tally.bound)}" if tally.limits else tally.placeholder
-
-    def _fallback_cell(self, row: str, column: TableColumn) -> Cell | None:
-        """Return a cell that shows the metric in `otherwise`; None if it has no value.
-
-        It replaces a cell whose own metric has no value.
-        """
-        tally = self.fallbacks.get((row, column.level))
-        estimate = tally.estimate(self.spec.spread) if tally else None
-        if tally is None or estimate is None or self.spec.otherwise is None:
-            return None
-        metric = find_metric(self.spec.otherwise, self.spec.digits)
-        estimate = estimate.within(metric.bounds)
-        spread, interval = spread_texts(estimate, metric, self.spec.spread)
-        parts = (metric.format(estimate.value), f"± {spread}" if spread else "", interval)
-        return Cell(
-            status=tally.status,
-            estimate=estimate,
-            text=f"({' '.join(part for part in parts if part)})",
-            picked=tally.label,
-            metric=metric.name,
-        )
-
-    def _remarks(self, place: CellKey, tally: Tally | None) -> list[str]:
+    def _remarks(self, place: CellKey, tally: Tally | None, fallback: Tally | None) -> list[str]:
         remarks: list[str] = []
         if tally is not None:
             remarks += [tally.label] if tally.label else []
             over_levels = self.spec.pick_by is not None and not tally.label
-            fallback = None if tally.values else self.fallbacks.get(place[:2])
             remarks += (fallback or tally).remarks("trials" if over_levels else "seeds")
-        if pick_remark := self._tallied[1].get(place, ""):
-            remarks.append(pick_remark)
-        if remark := self.untrained.get(place[:2], ""):
-            remarks.append(remark)
-        return remarks
-
-    def _published_text(self, row: str, published: PublishedNumber, column: TableColumn) -> str:
-        extra = ""
-        if self.published_match and (baseline := self.baselines.get(row)):
-            extra = difference_from_baseline(published, self.published_match.published_at(baseline, column))
-        return f"{published.text_with_deviation} ({extra})" if extra else published.text_with_deviation
-
-
-def _difference_text(difference: Difference | None, metric: Metric, significance: str) -> str:
-    if difference is None:
-        return ""
-    half = f" ± {metric.format(difference.half_width)}" if difference.half_width is not None else ""
-    return with_sign(metric.format(difference.mean)) + half + significance
+        others = (self._tallied[1].get(place, ""), self.untrained.get(place[:2], ""))
+        return [*remarks, *filter(None, others)]
 
 
 def spread_texts(estimate: Estimate | None, metric: Metric, spread: Spread) -> tuple[str, str]:

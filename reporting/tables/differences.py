@@ -159,14 +159,9 @@ def _families(baselines: Mapping[str, str]) -> list[list[str]]:
     return list(families.values())
 
 
-def significance_text(decided: DecidedDifference | None) -> str:
-    """Return the mark after a difference: `*`, `≈` or nothing.
-
-    `*` means significant, and `≈` within the margin.
-
-    Return "" if neither is shown.
-    """
-    if decided is None or decided.p is None:
+def significance_text(decided: DecidedDifference) -> str:
+    """Return the mark after a difference: `*` if it is significant, `≈` if it is within the margin, or ""."""
+    if decided.p is None:
         return ""
     return "*" * (decided.p < SIGNIFICANCE_LEVEL) + (f" {WITHIN}" if decided.is_within else "")
 
@@ -191,28 +186,35 @@ def differences_sentences(columns: Sequence[ColumnTests], baseline: str, counts:
             "p is multiplied by the number of "
             "candidates, and differences are optimistic."
         )
-    return [*sentences, *_margin_sentences(tested)]
+    if near := _margin_words([column for column in tested if column.margin]):
+        judged = [each for column in tested if column.margin for each in column.decided.values()]
+        left = sum(not each.is_decided for each in judged)
+        undecided = f"{left} of {plural(len(judged), 'difference')} {'is' if left == 1 else 'are'} undecided"
+        rule = f"p < {SIGNIFICANCE_LEVEL}, corrected likewise"
+        sentences.append(f"{WITHIN}: smaller than {near} either way ({rule}); {undecided}.")
+    return sentences
+
+
+def _margin_words(columns: Sequence[ColumnTests]) -> str:
+    """Return the smallest difference that matters of each metric, such as `loss 0.01`."""
+    margins = {column.metric.name: column.metric.format(column.margin or 0.0) for column in columns}
+    return ", ".join(f"{name} {margin}" for name, margin in margins.items())
 
 
 def _test_rule(tested: Sequence[ColumnTests], over: str, article: str, noun: str) -> str:
     """Describe the tests of columns: their kind, their correction, and the differences that they detect."""
     counts = sorted({column.tests for column in tested})
-    how = test_words([each.shown for column in tested for each in column.decided.values()], over)
+    found = [each.shown for column in tested for each in column.decided.values()]
+    degrees = sorted({each.degrees for each in found if each.degrees is not None and not each.is_permuted})
+    how = "paired permutation test"
+    if degrees:
+        variance = f"the variance pooled over {over}, or that of the comparison that varies most if larger"
+        how = f"t with {variance}, {degrees_of_freedom(degrees)}"
+        if any(each.is_permuted for each in found):
+            how += ", or a paired permutation test with enough seeds"
     limits = detectable_words([(column.metric, each) for column in tested for each in column.detectable])
     family = f"{number_range(counts)} {noun}{'' if counts == [1] else 's'} of the column"
     return f"{how}; {' '.join(filter(None, ('Holm over', article, family)))}{limits}"
-
-
-def _margin_sentences(tested: Sequence[ColumnTests]) -> list[str]:
-    margins = {column.metric.name: (column.metric, column.margin) for column in tested}
-    known = [f"{name} {metric.format(margin)}" for name, (metric, margin) in margins.items() if margin]
-    if not known:
-        return []
-    judged = [each for column in tested if column.margin for each in column.decided.values()]
-    left = sum(not each.is_decided for each in judged)
-    undecided = f"{left} of {plural(len(judged), 'difference')} {'is' if left == 1 else 'are'} undecided"
-    rule = f"p < {SIGNIFICANCE_LEVEL}, corrected likewise"
-    return [f"{WITHIN}: smaller than {', '.join(known)} either way ({rule}); {undecided}."]
 
 
 def looks_sentences(counts: Sequence[int], tests: Iterable[ColumnTests]) -> Iterator[str]:
@@ -251,20 +253,6 @@ def detectable_words(found: Sequence[tuple[Metric, float]], between: str = "") -
         parts.append(f"{name} {' to '.join(ends)}")
     noise = ", depending on the spread," if several else ""
     return f"; {', '.join(parts)} or more{between}{noise} is detected with a power of 80 %" if parts else ""
-
-
-def test_words(found: Sequence[Difference], over: str = "the column") -> str:
-    """Name the tests of these differences for a caption.
-
-    They are the t test, the permutation test, or both.
-    """
-    degrees = sorted({each.degrees for each in found if each.degrees is not None and not each.is_permuted})
-    if not degrees:
-        return "paired permutation test"
-    variance = f"the variance pooled over {over}, or that of the comparison that varies most if larger"
-    pooled = f"t with {variance}, {degrees_of_freedom(degrees)}"
-    permuted = any(each.is_permuted for each in found)
-    return f"{pooled}, or a paired permutation test with enough seeds" if permuted else pooled
 
 
 def find_bold_cells(made: TableCells, column: TableColumn) -> ColumnTests:
@@ -382,25 +370,17 @@ def _best(spec: CellsTable, cells: Sequence[Cell], columns: Sequence[ColumnTests
     if not tested:
         return ["Bold: no value in its column is provably better with these seeds."]
     rule = f"p < {SIGNIFICANCE_LEVEL}, {_test_rule(tested, 'the column', '', 'pair')}"
-    return [f"Bold: no value in its column is significantly better ({rule}).", *_rivals(tested)]
-
-
-def _rivals(tested: Sequence[ColumnTests]) -> list[str]:
-    """Return a sentence that counts the bold values that are as good as the best.
-
-    As good means that the difference is below the margin, the smallest difference that matters. Return an
-    empty list without a margin.
-    """
+    sentences = [f"Bold: no value in its column is significantly better ({rule})."]
+    # bold values are as good as the best if the difference is below the smallest one that matters
     rivals = [(column, each) for column in tested for each in column.rivals.values()]
-    if not rivals:
-        return []
-    margins = {column.metric.name: column.metric.format(column.margin or 0.0) for column, _ in rivals}
-    near = ", ".join(f"{name} {margin}" for name, margin in margins.items())
-    within = sum(each.is_within for _, each in rivals)
-    return [
-        f"Of {plural(len(rivals), 'bold value')} other than the best of its column, {within} "
-        f"{'is' if within == 1 else 'are'} shown to be closer to it than {near}; all others are undecided."
-    ]
+    if rivals:
+        within = sum(each.is_within for _, each in rivals)
+        sentences.append(
+            f"Of {plural(len(rivals), 'bold value')} other than the best of its column, {within} "
+            f"{'is' if within == 1 else 'are'} shown to be closer to it than "
+            f"{_margin_words([column for column, _ in rivals])}; all others are undecided."
+        )
+    return sentences
 
 
 def note_unlearnt(
@@ -411,12 +391,20 @@ def note_unlearnt(
     A group has a metric, the settings of one of its trials, and the rows and columns of its cells. It has no
     footnote if a cell lacks a value.
     """
+    notes, marks = Footnotes(table.footnotes), dict[tuple[int, int], str]()
     for metric, settings, places in groups:
         cells = [table.cells[row][column] for row, column in places]
         values = [cell.estimate.value for cell in cells if cell.estimate is not None and not cell.metric]
         sentence = unlearnt_sentence(metric, settings, values) if len(values) == len(cells) else ""
-        table = add_footnote(table, places, sentence) if sentence else table
-    return table
+        marks |= dict.fromkeys(places, notes.mark(sentence)) if sentence else {}
+    noted = tuple(
+        tuple(
+            replace(cell, marks=(*cell.marks, marks[row, number])) if (row, number) in marks else cell
+            for number, cell in enumerate(line)
+        )
+        for row, line in enumerate(table.cells)
+    )
+    return replace(table, cells=noted, footnotes=notes.as_tuple())
 
 
 def groups_by_task(made: TableCells) -> list[tuple[str, TrialSettings, set[tuple[int, int]]]]:
@@ -434,19 +422,3 @@ def groups_by_task(made: TableCells) -> list[tuple[str, TrialSettings, set[tuple
                 key = (metric, settings.task.name, chance_of(metric, settings))
                 groups.setdefault(key, (metric, settings, set()))[2].add((at, number))
     return list(groups.values())
-
-
-def add_footnote(table: Table, places: Collection[tuple[int, int]], sentence: str) -> Table:
-    """Add a footnote to cells of a table. `places` are their rows and columns."""
-    notes = Footnotes()
-    for note in table.footnotes:
-        notes.mark(note.text)
-    mark = notes.mark(sentence)
-    cells = tuple(
-        tuple(
-            replace(cell, marks=(*cell.marks, mark)) if (row, number) in places else cell
-            for number, cell in enumerate(line)
-        )
-        for row, line in enumerate(table.cells)
-    )
-    return replace(table, cells=cells, footnotes=notes.as_tuple())

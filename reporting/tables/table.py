@@ -244,8 +244,8 @@ def heading_runs(paths: Sequence[tuple[str, ...]], depth: int) -> Iterator[tuple
 class Footnotes:
     """The footnotes of one table, collected while its cells are filled. Equal sentences share a mark."""
 
-    def __init__(self) -> None:
-        self._marks: dict[str, str] = {}
+    def __init__(self, known: Sequence[Footnote] = ()) -> None:
+        self._marks = {note.text: note.mark for note in known}
 
     def mark(self, sentence: str) -> str:
         """Add a footnote if it is new, and return its mark. Marks are a to z, then aa, ab and so on."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -210,7 +210,10 @@ def _locate_trials(
     keys = [(id(trial.common), trial.seed if by_seed else 0) for trial in trials]  # seeds share `common`
     of_cell = {key: trial.levels for key, trial in zip(keys, trials, strict=True)}
     numbers = {cell: number for number, cell in enumerate(of_cell)}
-    names = {factor: _names(of_cell.values(), factor) for factor in over}
+    names: dict[str, dict[str, str]] = {}
+    for factor in over:
+        known = {level_text(levels[factor]): levels[factor] for levels in of_cell.values()}
+        names[factor] = dict(zip(known, level_names(list(known.values())), strict=True))
 
     def label(levels: Mapping[str, Level]) -> str:
         named = [factor for factor in over if levels[factor] != ABSENT] or over
@@ -265,11 +268,6 @@ def _with_counted(valued: pl.DataFrame, trials: Sequence[Trial], cost: str) -> p
     )
 
 
-def _names(cells: Iterable[Mapping[str, Level]], factor: str) -> dict[str, str]:
-    levels = {level_text(levels[factor]): levels[factor] for levels in cells}
-    return dict(zip(levels, level_names(list(levels.values())), strict=True))
-
-
 def _tallies(valued: pl.DataFrame, *, separate: bool) -> Iterator[tuple[str, str, Tally]]:
     done = pl.col("status") == ValueStatus.DONE
     cells = valued.group_by(["row", "column", *(["over"] if separate else [])], maintain_order=True).agg(
@@ -306,9 +304,6 @@ def _tallies(valued: pl.DataFrame, *, separate: bool) -> Iterator[tuple[str, str
         )
 
 
-_WHY_EMPTY: Mapping[CellStatus | None, str] = {CellStatus.MISSING: "not run", CellStatus.DIVERGED: "diverged"}
-
-
 def pick_best(
     spec: CellsTable, tallies_by_place: Mapping[CellKey, tuple[Tally, ...]]
 ) -> tuple[dict[CellKey, Tally], dict[CellKey, str]]:
@@ -317,49 +312,45 @@ def pick_best(
     Only levels with the most seeds are compared, so that no level gains by a seed that failed. The second
     result maps cells to remarks on levels without a value, or with fewer seeds; a cell without such levels
     has no remark. The first of several equal levels counts. If no level can be picked yet, the trials of all
-    levels are merged.
+    levels are merged. They then only have a value that all levels share, such as a number of parameters.
     """
     best: dict[CellKey, Tally] = {}
     remarks: dict[CellKey, str] = {}
-    for (row, column, metric), tallies in tallies_by_place.items():
-        ranked = [tallies_by_place[row, column, name] for name in (spec.pick_by, spec.otherwise) if name]
-        number = _best(spec, ranked)
-        best[row, column, metric] = _merged(tallies, ranked[0]) if number is None else tallies[number]
-        levels = list(zip(*ranked, strict=True))
-        empty = [level[0].status for level in levels if not any(tally.values for tally in level)]
+    for place, tallies in tallies_by_place.items():
+        ranked = {name: tallies_by_place[*place[:2], name] for name in (spec.pick_by, spec.otherwise) if name}
+        number = next((found for each in ranked.items() if (found := _best_level(*each)) is not None), None)
         if number is None:
+            best[place] = Tally(
+                trials=sum(tally.trials for tally in tallies),
+                values=(),
+                gaps=tuple(gap for tally in tallies for gap in tally.gaps)
+                or tuple(gap for tally in next(iter(ranked.values())) for gap in tally.gaps),
+            )
+            if tallies[0].values and len({tuple(tally.values) for tally in tallies}) == 1:
+                best[place] = replace(tallies[0], label="")
             continue
+        best[place] = tallies[number]
+        levels = list(zip(*ranked.values(), strict=True))
         counts = [max(len(tally.values) for tally in level) for level in levels]
+        empty = [level[0].status for level, count in zip(levels, counts, strict=True) if not count]
         fewer = sum(0 < count < counts[number] for count in counts)
-        whys = [(len(empty), _WHY_EMPTY.get(empty[0] if len(set(empty)) == 1 else None, "gave no value"))]
-        whys.append((fewer, "have fewer seeds" if fewer > 1 else "has fewer seeds"))
+        reasons = {CellStatus.MISSING: "not run", CellStatus.DIVERGED: "diverged"}
+        why = reasons.get(empty[0], "") if len(set(empty)) == 1 else ""
         of = f"of {len(levels)} levels of {' and '.join(spec.over)}"
-        if found := [f"{count} {of} {why}" for count, why in whys if count]:
-            remarks[row, column, metric] = ", ".join(found)
+        found = [f"{len(empty)} {of} {why or 'gave no value'}"] if empty else []
+        found += [f"{fewer} {of} {'have' if fewer > 1 else 'has'} fewer seeds"] if fewer else []
+        if found:
+            remarks[place] = ", ".join(found)
     return best, remarks
 
 
-def _merged(tallies: Sequence[Tally], ranked: Sequence[Tally]) -> Tally:
-    """Merge the trials of all levels, none of which can be picked by the `ranked` values.
-
-    The merged trials only have a value that all levels share, such as a number of parameters.
-    """
-    if len({tuple(tally.values) for tally in tallies}) == 1 and tallies[0].values:
-        return replace(tallies[0], label="")
-    gaps = [gap for tally in tallies for gap in tally.gaps] or [gap for tally in ranked for gap in tally.gaps]
-    return Tally(trials=sum(tally.trials for tally in tallies), values=(), gaps=tuple(gaps))
-
-
-def _best(spec: CellsTable, ranked: Sequence[tuple[Tally, ...]]) -> int | None:
-    for name, tallies in zip((spec.pick_by, spec.otherwise), ranked, strict=False):
-        sign = 1 if name and find_metric(name).higher_is_better else -1
-        scores: dict[int, tuple[int, float]] = {}
-        for number, tally in enumerate(tallies):
-            if (center := tally.estimate()) is not None:
-                scores[number] = len(tally.values), sign * center.value
-        if scores:
-            return max(scores, key=scores.__getitem__)
-    return None
+def _best_level(metric: str, tallies: Sequence[Tally]) -> int | None:
+    sign = 1 if find_metric(metric).higher_is_better else -1
+    scores: dict[int, tuple[int, float]] = {}
+    for number, tally in enumerate(tallies):
+        if (center := tally.estimate()) is not None:
+            scores[number] = len(tally.values), sign * center.value
+    return max(scores, key=scores.__getitem__) if scores else None
 
 
 def untrained_remarks(
