@@ -17,7 +17,6 @@ from ..storage.rows import KEY_COLUMNS
 from ..studies.catalog.metrics import ANALYTIC_COSTS, BETTER_ARROWS
 from ..studies.catalog.published import (
     HIGHER_IS_BETTER_BY_UNIT,
-    PublishedNumber,
     PublishedTable,
     published_tables,
 )
@@ -235,40 +234,49 @@ def _stored(paper: str, store: Store) -> tuple[tuple[Study, ...], pl.DataFrame, 
 def published_only_table(theirs: PublishedTable) -> Table:
     """Return a table that shows only the numbers of a paper's table.
 
-    Remarks become footnotes or part of the caption.
+    Remarks become footnotes or part of the caption. The name of a column, such as `accuracy:copy`, is split
+    into metric and level; a name without a colon is a level.
     """
-    numbers = list(theirs.cells.values())
-    remarks, units = {number.remaining_note for number in numbers}, {number.unit for number in numbers}
-    notes, noted, arrows = Footnotes(), len(remarks) > 1, len(units) > 1
-    cells = tuple(
-        tuple(_cell(theirs.cells.get((row, column)), notes, noted=noted) for column in theirs.columns)
-        for row in theirs.rows
+    numbers, notes = theirs.cells, Footnotes()
+    remarks, units = ({getattr(each, key) for each in numbers.values()} for key in ("remaining_note", "unit"))
+    cells: list[tuple[Cell, ...]] = []
+    for row in theirs.rows:
+        cells.append(())
+        for number in (numbers.get((row, column)) for column in theirs.columns):
+            cell = Cell(status=CellStatus.UNPLANNED)
+            if number is not None:
+                noted = len(remarks) > 1 and number.remaining_note
+                marks = (notes.mark(number.remaining_note),) if noted else ()
+                text = number.text_with_deviation
+                cell = Cell(status=CellStatus.PUBLISHED, text=text, marks=marks, published=number)
+            cells[-1] += (cell,)
+    parts = [column.partition(":") for column in theirs.columns]
+    keys = tuple(
+        ColumnKey(metric=first, level=level) if colon else ColumnKey(metric="", level=first)
+        for first, colon, level in parts
     )
-    keys = tuple(map(_key, theirs.columns))
+    heads: list[str] = []
+    for key, column in zip(keys, theirs.columns, strict=True):
+        own = {number.unit for (_, name), number in numbers.items() if name == column}
+        shows_arrow = len(units) > 1 and len(own) == 1
+        arrow = BETTER_ARROWS[HIGHER_IS_BETTER_BY_UNIT[next(iter(own))]] if shows_arrow else ""
+        heads.append(key.level + arrow)
+    unit = next(iter(units))
+    side = f" ({unit}{_SIDES[HIGHER_IS_BETTER_BY_UNIT[unit]]})" if len(units) == 1 else ""
+    remark = next(iter(remarks)) if len(remarks) == 1 else ""
+    caption = (f"Published: {theirs.paper} {theirs.name}{side}.", f"{remark[:1].upper()}{remark[1:]}.")
     return Table(
         name=f"{theirs.paper}-{theirs.name}",
-        caption=tuple(_caption(theirs, units, remarks)),
+        caption=caption if remark else caption[:1],
         corner="",
         rows=theirs.rows,
-        columns=tuple(
-            key.level + (_arrow(theirs, column) if arrows else "")
-            for key, column in zip(keys, theirs.columns, strict=True)
-        ),
-        cells=cells,
+        columns=tuple(heads),
+        cells=tuple(cells),
         footnotes=notes.as_tuple(),
         provenance=f"{len(numbers)} published numbers · {theirs.paper} {theirs.name}",
         keys=keys,
         column_headings=(tuple(key.metric for key in keys),) if any(key.metric for key in keys) else (),
     )
-
-
-def _key(column: str) -> ColumnKey:
-    """Split a column name of a paper's table, such as `accuracy:copy`, into metric and level.
-
-    A name without a colon is a level.
-    """
-    metric, colon, level = column.partition(":")
-    return ColumnKey(metric=metric, level=level) if colon else ColumnKey(metric="", level=column)
 
 
 @lru_cache(maxsize=256)
@@ -279,30 +287,6 @@ def _paper_of(text: str) -> str | None:
     except StudyError:  # a study file that cannot be read names no paper
         return None
     return study.get("paper") if isinstance(study, dict) else None
-
-
-def _caption(theirs: PublishedTable, units: Collection[str], remarks: Collection[str]) -> Iterable[str]:
-    shown = [f" ({unit}{_SIDES[HIGHER_IS_BETTER_BY_UNIT[unit]]})" for unit in units]
-    yield f"Published: {theirs.paper} {theirs.name}{''.join(shown) if len(shown) == 1 else ''}."
-    if len(remarks) == 1 and any(remarks):
-        remark = "".join(remarks)
-        yield remark[0].upper() + remark[1:] + "."
-
-
-def _arrow(theirs: PublishedTable, column: str) -> str:
-    units = {theirs.cells[row, column].unit for row in theirs.rows if (row, column) in theirs.cells}
-    return BETTER_ARROWS[HIGHER_IS_BETTER_BY_UNIT[units.pop()]] if len(units) == 1 else ""
-
-
-def _cell(number: PublishedNumber | None, notes: Footnotes, *, noted: bool) -> Cell:
-    """Return a table cell that only has a number of the paper.
-
-    If `noted`, its remark is marked as a footnote.
-    """
-    if number is None:
-        return Cell(status=CellStatus.UNPLANNED)
-    marks = (notes.mark(number.remaining_note),) if noted and number.remaining_note else ()
-    return Cell(status=CellStatus.PUBLISHED, text=number.text_with_deviation, marks=marks, published=number)
 
 
 _AT_LEVEL = re.compile(r"(?:at ([^:]+=[^:]*): )?(.*)", re.DOTALL)
@@ -494,12 +478,10 @@ def _claims(snapshots: Iterable[Snapshot]) -> Iterator[PaperClaim]:
         for name, source, verdict in _verdicts(each) if each.study.claims else ():
             found.setdefault(name, (source, []))[1].append(verdict)
     for name, (source, verdicts) in found.items():
-        yield PaperClaim(
-            name=name,
-            source=source,
-            full_size=tuple(verdict for verdict in verdicts if not verdict.small),
-            small=tuple(verdict for verdict in verdicts if verdict.small),
+        full_size, small = (
+            tuple(each for each in verdicts if each.small is is_small) for is_small in (False, True)
         )
+        yield PaperClaim(name=name, source=source, full_size=full_size, small=small)
 
 
 def _verdicts(now: Snapshot) -> Iterator[tuple[str, str, StudyVerdict]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Annotated, Any, Self
@@ -101,32 +101,22 @@ def _scale_faults(spec: ScoreKeys, design: Design) -> Iterator[KeyFault]:
     known = [*spec.value, *(f"{metric}:{task}" for metric in spec.value for task in possible)]
     for name in spec.bounds:
         if name not in known:
-            yield (
-                ("bounds", name),
-                f"expected METRIC or METRIC:TASK of this table or figure{nearest_hint(name, known)}",
-            )
+            hint = nearest_hint(name, known)
+            yield ("bounds", name), f"expected METRIC or METRIC:TASK of this table or figure{hint}"
     for metric in spec.value:
-        yield from _metric_scale_faults(spec, metric, tasks)
-    if spec.bounds or len(spec.value) == 1:
-        return
-    yield ("value",), "the metrics differ in units: expected bounds for each metric, got none"
-
-
-def _metric_scale_faults(spec: ScoreKeys, metric: str, tasks: Sequence[str]) -> Iterator[KeyFault]:
-    if wrong := direction_faults("value", metric):
-        yield from wrong
-        return
-    up = find_metric(metric).higher_is_better
-    unbounded = [task for task in tasks if bounds_of(spec, metric, task) is None]
-    if spec.bounds and unbounded:
-        yield ("bounds",), f"expected bounds of {metric} on each task, got none on {', '.join(unbounded)}"
-    for name, (zero, one) in ((name, (each[0], each[1])) for name, each in spec.bounds.items()):
-        if name.partition(":")[0] == metric and not (zero < one if up else zero > one):
-            better = "more" if up else "less"
-            yield (
-                ("bounds", name),
-                f"expected the worse value first, as {better} is better, got [{zero:g}, {one:g}]",
-            )
+        if wrong := direction_faults("value", metric):
+            yield from wrong
+            continue
+        up = find_metric(metric).higher_is_better
+        unbounded = [task for task in tasks if bounds_of(spec, metric, task) is None]
+        if spec.bounds and unbounded:
+            yield ("bounds",), f"expected bounds of {metric} on each task, got none on {', '.join(unbounded)}"
+        for name, (zero, one) in ((name, (each[0], each[1])) for name, each in spec.bounds.items()):
+            if name.partition(":")[0] == metric and not (zero < one if up else zero > one):
+                why = f"as {'more' if up else 'less'} is better"
+                yield ("bounds", name), f"expected the worse value first, {why}, got [{zero:g}, {one:g}]"
+    if not spec.bounds and len(spec.value) > 1:
+        yield ("value",), "the metrics differ in units: expected bounds for each metric, got none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +162,8 @@ def collect_scores(spec: ScoreKeys, subject: ResultSubject) -> Scores:
         by_place = dict[tuple[str, str], list[float]]()
         for each in observations.values:
             task = ", ".join(level_text(each.levels[name]) for name in spec.tasks)
-            score = _scaled(each.value, bounds_of(spec, metric, task))
+            zero, one = bounds_of(spec, metric, task) or (0.0, 1.0)
+            score = (each.value - zero) / (one - zero)
             by_place.setdefault((level_text(each.levels[factor]), task), []).append(score)
         for task in names:
             tasks.append(f"{metric} of {task}" if len(spec.value) > 1 else task)
@@ -193,13 +184,6 @@ def collect_scores(spec: ScoreKeys, subject: ResultSubject) -> Scores:
     )
 
 
-def _scaled(value: float, bounds: tuple[float, float] | None) -> float:
-    if bounds is None:
-        return value
-    zero, one = bounds
-    return (value - zero) / (one - zero)
-
-
 def scale_sentences(spec: ScoreKeys, subject: ResultSubject) -> Iterator[str]:
     """Yield sentences that say which metric values get the scores 0 and 1.
 
@@ -208,15 +192,9 @@ def scale_sentences(spec: ScoreKeys, subject: ResultSubject) -> Iterator[str]:
     tasks = task_names(spec, subject.levels)
     for metric in spec.value:
         found = {task: bounds_of(spec, metric, task) for task in tasks}
-        shared = set(found.values())
-        if shared == {None}:
-            continue
-        if len(shared) == 1:
-            parts = [_bounds_words(next(iter(shared)))]
-        else:
-            parts = [f"{_bounds_words(bounds)} on {task}" for task, bounds in found.items()]
-        yield f"Scores: {metric} from {', '.join(parts)} as 0 to 1."
-
-
-def _bounds_words(bounds: tuple[float, float] | None) -> str:
-    return f"{bounds[0]:g} to {bounds[1]:g}" if bounds else ""
+        words = {task: f"{each[0]:g} to {each[1]:g}" if each else "" for task, each in found.items()}
+        parts = [f"{each} on {task}" for task, each in words.items()]
+        if len(set(found.values())) == 1:
+            parts = list(words.values())[:1]
+        if any(found.values()):
+            yield f"Scores: {metric} from {', '.join(parts)} as 0 to 1."

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ...studies.catalog.metrics import COSTS, Metric, find_metric, is_target
+from ...studies.catalog.metrics import COSTS, find_metric, is_target
 from ...studies.claims.comparisons import (
     Cell,
     Claim,
@@ -301,19 +301,14 @@ class CellResults:
             notes += _counted(whys, answer.where, len(paired))
         return tuple(dict.fromkeys(notes))
 
-    def step(self, comparison: Comparison) -> float:
+    def rounding(self, comparison: Comparison) -> tuple[float, float]:
         """Return the smallest difference, other than 0, that the two sides of a comparison can have.
 
-        It is the larger of the resolutions of both sides.
+        It is the larger of the resolutions of both sides. Also return the standard deviation that rounding
+        alone gives their difference.
         """
-        return max(self._step(comparison.left), self._step(comparison.right))
-
-    def rounding_sd(self, comparison: Comparison) -> float:
-        """Return the standard deviation that rounding alone gives the difference of a comparison.
-
-        Rounding a value to steps of s adds s / √12.
-        """
-        return math.sqrt(self._variance(comparison.left) + self._variance(comparison.right))
+        (left, left_variance), (right, right_variance) = map(self._rounding, number_parts(comparison))
+        return max(left, right), math.sqrt(left_variance + right_variance)
 
     def _finite_value(self, metric: str, trial: Trial) -> float | None:
         name = metric.removeprefix(_LOG)
@@ -422,59 +417,49 @@ class CellResults:
         known = [value for value in found if value is not None and math.isfinite(value)]
         return math.fsum(known) / len(known) if known else 0.0
 
-    def _step(self, number: Number) -> float:
-        """Return the resolution of a number: the smallest difference that two of its values can have.
+    def _rounding(self, number: Number) -> tuple[float, float]:  # noqa: PLR0911 -- one return for each kind
+        """Return the resolution of a number in a comparison, and the variance that rounding adds to it.
 
-        The number is a side of a comparison, or a part of one. It is the largest resolution of its parts. For
-        a quotient it is the change when both of its sides change by their own step.
-        """
-        parts = [self._step(part) for part in number_parts(number)]
-        match number:
-            case Quantity():
-                return self._answers[number].step
-            case Quotient():
-                below, ratio = self._mean(number.denominator), self._mean(number)
-                return (parts[0] + abs(ratio) * parts[1]) / abs(below) if below else 0.0
-            case Speedup():
-                return self._relative_step(number.fast) + self._relative_step(number.slow)
-            case _:
-                return max(parts, default=0.0)
-
-    def _variance(self, number: Number) -> float:
-        """Return the variance that rounding adds to a number in a comparison.
-
-        Rounding a value to steps of s adds an error between −s/2 and s/2, with the variance s²/12. The
+        The resolution is the smallest difference that two of its values can have: the largest one of its
+        parts. Rounding a value to steps of s adds an error between −s/2 and s/2, with the variance s²/12. The
         variance of a sum is the sum of its terms' variances; a mean of k values divides it by k². A minimum
         or maximum has the largest variance of its parts. A quotient is approximated linearly at the means of
-        both sides.
+        both sides, and changes by its resolution when both sides change by their own.
         """
-        parts = [self._variance(part) for part in number_parts(number)]
+        parts = [self._rounding(part) for part in number_parts(number)]
+        steps, variances = [step for step, _ in parts], [variance for _, variance in parts]
         match number:
             case Quantity():
-                return self._answers[number].step ** 2 / 12
+                step = self._answers[number].step
+                return step, step**2 / 12
             case Quotient():
                 below, ratio = self._mean(number.denominator), self._mean(number)
-                return (parts[0] + ratio**2 * parts[1]) / below**2 if below else 0.0
+                if not below:
+                    return 0.0, 0.0
+                step = (steps[0] + abs(ratio) * steps[1]) / abs(below)
+                return step, (variances[0] + ratio**2 * variances[1]) / below**2
             case Speedup():
-                return sum(self._relative_step(each) ** 2 / 12 for each in (number.fast, number.slow))
+                shares = [self._relative_step(each) for each in (number.fast, number.slow)]
+                return sum(shares), sum(share**2 / 12 for share in shares)
             case Reduction(function="mean"):
-                return math.fsum(parts) / len(parts) ** 2
+                return max(steps), math.fsum(variances) / len(parts) ** 2
             case Reduction() | Extrapolation():
-                return max(parts)
+                return max(steps), max(variances)
             case _:
-                return math.fsum(parts)
+                return max(steps, default=0.0), math.fsum(variances)
 
     def _cell_values(self, quantity: Quantity) -> CellValues:
         place = cell_key(quantity.cell)
         trials = self._trials.get(place, {})
         known, first = find_metric(quantity.metric), next(iter(trials.values()), None)
-        unknown = (
-            "exceeds the study's budget"
-            if place in self._over_budget
-            else "excluded by the overrides of the study"
-        )
+        is_refused = place in self._over_budget
+        unknown = "exceeds the study's budget" if is_refused else "excluded by the overrides of the study"
         ends, missing, remarks = dict[int, Ends](), dict[int, str](), dict[int, str]()
-        worst = _worst_value(known)
+        worst = -math.inf if known.higher_is_better else math.inf
+        lowest, highest = known.bounds
+        if known.steps_with_curriculum:
+            has_curriculum = first is not None and first.common.train.curriculum is not None
+            highest = float(reachable_length(first.common)) if first and has_curriculum else math.inf
         for seed in self._every:
             trial = trials.get(seed)
             value, why, status = self._values[quantity.metric][trial.id] if trial else (None, unknown, None)
@@ -484,7 +469,7 @@ class CellResults:
                 remarks[seed] = why
             elif value is not None:
                 ends[seed] = (value, value)
-            elif status == ValueStatus.DIVERGED and worst is not None:
+            elif status == ValueStatus.DIVERGED and known.higher_is_better is not None:
                 ends[seed] = (worst, worst)
                 remarks[seed] = why
             elif seed in self.seeds or status in _ENDED:
@@ -498,7 +483,7 @@ class CellResults:
             remarks=remarks,
             where=where,
             step=self._smallest_step(quantity.metric, first) if first else smallest_step(known, None),
-            limits=_limits(known, first),
+            limits=(lowest, highest),
         )
 
     def _where(self, cell: Cell, metric: str) -> str:
@@ -509,20 +494,6 @@ class CellResults:
 def _counted(whys: Iterable[str], where: str, count: int) -> tuple[MissingTrials, ...]:
     of = f" of {count} seeds" if count > 1 else " seed"
     return tuple(MissingTrials(where=where, what=f"{n}{of} {why}") for why, n in count_reasons(whys).items())
-
-
-def _limits(metric: Metric, trial: Trial | None) -> Ends:
-    if not metric.steps_with_curriculum:
-        return metric.bounds
-    if trial is None or trial.common.train.curriculum is None:
-        return metric.bounds[0], math.inf
-    return metric.bounds[0], float(reachable_length(trial.common))
-
-
-def _worst_value(metric: Metric) -> float | None:
-    if metric.higher_is_better is None:
-        return None
-    return -math.inf if metric.higher_is_better else math.inf
 
 
 def _total(values: list[float]) -> float:
@@ -541,14 +512,10 @@ def _by_end(reduce: Callable[[list[float]], float], ends: Collection[Ends]) -> E
     return reduce([low for low, _ in ends]), reduce([high for _, high in ends])
 
 
-def _unbounded(_: Number) -> Ends:
-    return (-math.inf, math.inf)
-
-
 def number_ends(
     number: Number,
     measured: Callable[[Number], Ends | None],
-    possible: Callable[[Number], Ends] = _unbounded,
+    possible: Callable[[Number], Ends] = lambda _: (-math.inf, math.inf),
 ) -> Ends | None:
     """Return the lowest and the highest possible value of a number, from those of the quantities in it.
 
@@ -664,9 +631,8 @@ class ComparableCells:
             pool = self._pools[group, seeds]
             if pool is None:
                 return None
-            parts.append(
-                (squares / 2 * pool.variance, pool)
-            )  # a pool has the variance of a difference of two cells
+            # a pool has the variance of a difference of two cells
+            parts.append((squares / 2 * pool.variance, pool))
         variance = math.fsum(each for each, _ in parts)
         if not variance:
             return None

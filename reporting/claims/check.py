@@ -224,7 +224,7 @@ def comparison_tests(
     """
     names = {each.metric for each in iter_quantities(comparison)}
     found: list[PairedTest] = []
-    region = comparison.accepted_range(results.step(comparison))
+    step, rounding_sd = results.rounding(comparison)
     complete, censored = not results.gaps(comparison), results.is_censored(comparison)
     alpha = look_level(tuple(map(len, results.looks)), 1 - claim.spec.level)
     at_bound = results.saturation(comparison) is not None
@@ -237,8 +237,8 @@ def comparison_tests(
             PairedTest(
                 differences={seed: low for seed, (low, _) in differences.items()},
                 highest={seed: high for seed, (_, high) in differences.items()} if censored else None,
-                region=region,
-                rounding_sd=results.rounding_sd(comparison),
+                region=comparison.accepted_range(step),
+                rounding_sd=rounding_sd,
                 test=claim.spec.test,
                 complete=complete,
                 exact=bool(names) and names <= set(ANALYTIC_COSTS),

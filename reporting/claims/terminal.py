@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from ...storage import Store
-    from ...studies.catalog.tasks import TaskSettings
     from ...studies.resolve.trial import Trial
     from ...studies.study import Study
 
@@ -80,7 +79,20 @@ def claims_to_terminal(
     widths: dict[int, int] = {}  # the width of the column of verdicts, by indent
     for row in rows:
         widths[row.indent] = max(widths.get(row.indent, 0), len(row.verdict) + 3)
-    numbers, blank_lines = _numbers(rows), any(row.indent > INDENT for row in rows)
+    effect, low, high = (
+        max(map(len, texts)) for texts in zip(*((row.effect, *row.interval) for row in rows), strict=True)
+    )
+    numbers = [
+        f"{row.effect:>{effect}} "
+        + (
+            f"[{row.interval[0]:>{low}}, {row.interval[1]:>{high}}]"
+            if row.interval[0]
+            else " " * (low + high + 4)
+        )
+        + f"  {row.p_and_n}"
+        for row in rows
+    ]
+    blank_lines = any(row.indent > INDENT for row in rows)
     column = max(INDENT + max(widths.values()), width - max(map(len, numbers)))  # where the numbers begin
     lines: list[str] = []
     for row, right in zip(rows, numbers, strict=True):
@@ -116,7 +128,10 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
     pooled = [each for each in checked if each.spec.test == "pooled"]
     found = {finding.test for each in pooled for finding in each.findings}
     if pooled:
-        pool = f"the larger of their own and that of {checked[0].comparable_words}{_degrees(pooled)}"
+        every = [finding for each in pooled for finding in each.findings]
+        known = sorted(int(each.degrees) for each in every if each.degrees and each.test == "pooled")
+        degrees = f" ({degrees_of_freedom(known)})" if known else ""
+        pool = f"the larger of their own and that of {checked[0].comparable_words}{degrees}"
         variance = "their own" if found == {"t"} else pool
         sentences.append(
             "Tested by that interval, which assumes normal differences. Their variance is "
@@ -171,12 +186,6 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
     if "within" in seeds:
         sentences.append('"within": the largest difference that the interval leaves open.')
     return sentences
-
-
-def _degrees(pooled: Sequence[ClaimResult]) -> str:
-    findings = (finding for each in pooled for finding in each.findings)
-    known = sorted(int(each.degrees) for each in findings if each.degrees and each.test == "pooled")
-    return f" ({degrees_of_freedom(known)})" if known else ""
 
 
 def format_numbers(finding: ComparisonResult, verdict: Verdict) -> tuple[str, list[str], str]:
@@ -254,18 +263,6 @@ def _rows(checked: ClaimResult) -> Iterator[_ClaimRow]:
             yield row(each, each.label, each.verdict, each.needed, 2 * INDENT)
 
 
-def _numbers(rows: Sequence[_ClaimRow]) -> list[str]:
-    effect = max(len(row.effect) for row in rows)
-    low, high = (max(len(row.interval[side]) for row in rows) for side in (0, 1))
-    blank = " " * (low + high + 4)
-    return [
-        f"{row.effect:>{effect}} "
-        + (f"[{row.interval[0]:>{low}}, {row.interval[1]:>{high}}]" if row.interval[0] else blank)
-        + f"  {row.p_and_n}"
-        for row in rows
-    ]
-
-
 def _unlearnt_sentences(study: Study, outcomes: pl.DataFrame) -> Iterator[str]:
     """Yield sentences on tasks that no model has learnt.
 
@@ -280,19 +277,13 @@ def _unlearnt_sentences(study: Study, outcomes: pl.DataFrame) -> Iterator[str]:
         settings, ids = trials[0].settings, [trial.id for trial in trials]
         ended = trial_values(study.name, ids, outcomes, metric).filter(status="done")["value"].to_list()
         if sentence := unlearnt_sentence(metric, settings, ended):
+            # the settings that distinguish the task from others of the same name
+            task, own = settings.task, settings.task.model_dump()
             others = [each[0].settings.task for (name, _), each in groups.items() if name == metric]
-            yield f"{metric} on {_task_words(settings.task, others)}: {sentence}."
-
-
-def _task_words(task: TaskSettings, others: Iterable[TaskSettings]) -> str:
-    """Return the name of a task, and the settings that distinguish it from tasks of the same name.
-
-    `others` are the tasks to compare it with.
-    """
-    own = task.model_dump()
-    same = [each.model_dump() for each in others if each.name == task.name]
-    keys = [f"{key} = {value}" for key, value in own.items() if any(each[key] != value for each in same)]
-    return f"{task.name} ({', '.join(keys)})" if keys else task.name
+            same = [each.model_dump() for each in others if each.name == task.name]
+            keys = [f"{key} = {own[key]}" for key in own if any(each[key] != own[key] for each in same)]
+            words = f"{task.name} ({', '.join(keys)})" if keys else task.name
+            yield f"{metric} on {words}: {sentence}."
 
 
 def _quantities(study: Study) -> list[Quantity]:

@@ -54,10 +54,13 @@ class AggregateTable(ScoreKeys, TableKind):
     def table(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
         subject = ResultSubject(study, self.select, outcomes)
         scores, levels = collect_scores(self, subject), subject.levels[self.rows]
-        columns, notes = _columns(self, scores), Footnotes()
+        arrow, notes = BETTER_ARROWS[scores.sign > 0], Footnotes()
+        columns = {"iqm": f"IQM{arrow}", "mean": f"mean{arrow}", "median": f"median{arrow}"}
+        columns |= {"gap": "gap ↓"} if self.target is not None else {}
+        columns |= {BETTER: "better ↑"} if self.baseline is not None else {}
         return Table(
             name=self.name,
-            caption=tuple(_sentences(self, subject, scores, [*columns])),
+            caption=tuple(_sentences(self, subject, scores)),
             corner=one_line(self.rows),
             rows=level_names(levels),
             columns=tuple(columns.values()),
@@ -69,16 +72,6 @@ class AggregateTable(ScoreKeys, TableKind):
             keys=tuple(ColumnKey(metric=",".join(self.value), level=name) for name in columns),
             spread="ci",
         )
-
-
-def _columns(spec: AggregateTable, scores: Scores) -> dict[str, str]:
-    arrow = BETTER_ARROWS[scores.sign > 0]
-    found = {"iqm": f"IQM{arrow}", "mean": f"mean{arrow}", "median": f"median{arrow}"}
-    if spec.target is not None:
-        found["gap"] = "gap ↓"
-    if spec.baseline is not None:
-        found[BETTER] = "better ↑"
-    return found
 
 
 def _cells(
@@ -124,9 +117,7 @@ def _cells(
     yield interval_cell(better, chance.format, count)
 
 
-def _sentences(
-    spec: AggregateTable, subject: ResultSubject, scores: Scores, columns: Sequence[str]
-) -> Iterator[str]:
+def _sentences(spec: AggregateTable, subject: ResultSubject, scores: Scores) -> Iterator[str]:
     metrics = [subject.metric(name)[0] for name in spec.value]
     fixed = subject.fixed((spec.rows, *spec.tasks, SEED))
     low, high = scores.run_counts
@@ -139,7 +130,7 @@ def _sentences(
     yield "IQM: mean of the middle half of all runs; mean and median: of the tasks' means."
     if spec.target is not None:
         yield f"Gap: mean shortfall to {spec.target:g}."
-    if BETTER in columns:
+    if spec.baseline is not None:
         yield (
             f"Better: probability that a run is better than one of {level_name(spec.baseline)}"
             " on the same task, counting ties half, averaged over tasks."

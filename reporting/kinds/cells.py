@@ -159,27 +159,15 @@ class CellsTable(TableKind):
         row_texts, column_texts = (
             tuple(map(level_text, known.get(name or "", ()))) for name in (self.rows, self.columns)
         )
-        published, baseline = self.published, found.baseline
+        baseline, published = found.baseline, self.published
         if isinstance(self.baseline, Mapping):
             baseline = {
                 name: find_levels(level, known.get(name, ())) for name, level in self.baseline.items()
             }
-        return found.model_copy(
-            update={
-                "baseline": baseline,
-                "published": published.model_copy(
-                    update={
-                        "rows": {
-                            find_levels(name, row_texts): their for name, their in published.rows.items()
-                        },
-                        "columns": {
-                            column_text(name, column_texts): their
-                            for name, their in published.columns.items()
-                        },
-                    }
-                ),
-            }
-        )
+        rows = {find_levels(name, row_texts): their for name, their in published.rows.items()}
+        columns = {column_text(name, column_texts): their for name, their in published.columns.items()}
+        published = published.model_copy(update={"rows": rows, "columns": columns})
+        return found.model_copy(update={"baseline": baseline, "published": published})
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
         """Check the table's keys against a study, and return the faults.
@@ -252,10 +240,6 @@ def _metric_faults(spec: CellsTable) -> Iterator[KeyFault]:
         yield from direction_faults("untrained", name)
     for message in pick_faults(spec.pick_by, spec.over):
         yield ("pick_by",), message
-    yield from _otherwise_faults(spec)
-
-
-def _otherwise_faults(spec: CellsTable) -> Iterator[KeyFault]:
     path: KeyPath = ("otherwise",)
     if spec.otherwise is None:
         return

@@ -5,6 +5,7 @@ The number is the baseline's cost divided by the row's cost.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -125,7 +126,8 @@ def _column(
         )
         steps = {seed: per_epoch[own[seed].id] for seed in reached}
         cells.append(TargetCosts(reached=reached, limits=limits, resolution=steps))
-        remarks.append(tuple(map(notes.mark, _remarks([end["why"] for end in ends.values() if end["why"]]))))
+        whys = Counter(end["why"] for end in ends.values() if end["why"])
+        remarks.append(tuple(notes.mark(f"{n} of its seeds {why}") for why, n in whys.items()))
     baseline = next(at for at, level in enumerate(levels) if level_key(level) == level_key(spec.baseline))
     has_baseline = bool(cells[baseline].reached or cells[baseline].limits)
     return [
@@ -134,11 +136,6 @@ def _column(
         else _cell(spec, each, marks, censored=bool(cells[place].limits and cells[baseline].limits))
         for place, (each, marks) in enumerate(zip(speedups(cells, baseline), remarks, strict=True))
     ]
-
-
-def _remarks(whys: Sequence[str]) -> Iterator[str]:
-    for why in dict.fromkeys(whys):
-        yield f"{whys.count(why)} of its seeds {why}"
 
 
 def _cell(
