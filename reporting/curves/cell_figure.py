@@ -105,18 +105,12 @@ class CellFigure(PickKeys, CurveKind):
 
     @property
     def accent_factor(self) -> str | None:
-        """Return the factor of the highlighted level.
-
-        The key `accent` names that level, which is drawn in colour.
-        """
-        return self.x
+        """Return the factor of the level that `accent` names: that of `series`, if figures have this key."""
+        return self.roles.get("series") if "series" in type(self).model_fields else self.x
 
     @property
     def level_keys(self) -> Mapping[str, str | None]:
-        """Return a mapping from the key `accent` to the factor whose level is highlighted.
-
-        The mapping is empty for figures without this key.
-        """
+        """Return the factor of the level that `accent` names, by this key; empty without the key."""
         return {"accent": self.accent_factor} if "accent" in type(self).model_fields else {}
 
     @property
@@ -133,18 +127,11 @@ class CellFigure(PickKeys, CurveKind):
 
     @property
     def needs_history(self) -> bool:
-        """Return whether the figure needs the whole history of its metric.
-
-        Otherwise the final values are enough.
-
-        It does if an axis is a time in training or an index.
-        """
+        """Return whether an axis is a time in training or an index. Otherwise the final values are enough."""
         return self.is_course or not set(INDEX_AXES).isdisjoint(self.roles.values())
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
-        """Check this figure's table in the study file, and return the faults.
-
-        The table must fit the study's design.
+        """Return the faults of this figure's keys in a study.
 
         Levels and the number of panels are checked only if the keys that name factors are valid.
         """
@@ -156,12 +143,8 @@ class CellFigure(PickKeys, CurveKind):
         if metric_family(self.value) not in METRICS_AND_COSTS:
             faults.append((("value",), unknown_metric(self.value)))
         elif is_target(self.value) and self.is_course:
-            faults.append(
-                (
-                    ("value",),
-                    f"{self.value} is one number for each training: expected a factor as x, got '{self.x}'",
-                )
-            )
+            what = f"{self.value} is one number for each training"
+            faults.append((("value",), f"{what}: expected a factor as x, got '{self.x}'"))
         name = getattr(self, "published", None)
         return [*faults, *([] if name is None else published_faults(name, paper))]
 
@@ -178,23 +161,17 @@ class CellFigure(PickKeys, CurveKind):
     def drawn_faults(self, design: Design) -> Iterator[KeyFault]:
         """Yield a fault if a figure would have too many panels side by side.
 
-        Also yield the fault of `mixed_faults`: a factor whose levels the figure does not separate.
+        Also yield a fault if a mark (such as a point) would average over several levels of a factor. They are
+        separate if the factor is on an axis or distinguishes lines or panels, or if each cell has a mark.
         """
         levels = selected_levels(self.select, design.factors)
         if self.rows is not None and self.panels in levels and len(levels[self.panels]) > MAX_COLUMNS:
             count = len(levels[self.panels])
             message = f"expected at most {MAX_COLUMNS} levels side by side, got {count}: select some of them"
             yield ("panels",), message
-        yield from self.mixed_faults(design)
-
-    def mixed_faults(self, design: Design) -> Iterator[KeyFault]:
-        """Yield a fault if a mark (such as a point) would average over several levels of a factor.
-
-        The levels of a factor are separate if the factor is on an axis or distinguishes lines or panels.
-        """
-        levels = selected_levels(self.select, design.factors)
-        factors = [name for name in (*self.roles.values(), *self.over) if name in levels]
-        if mixed := mixed_levels_fault(factors, self.select, design, over_hint=_PICK_HINT):
+        shown = [name for name in (*self.roles.values(), *self.over) if name in levels]
+        mixed = mixed_levels_fault(shown, self.select, design, over_hint=_PICK_HINT)
+        if mixed and "cell" not in self.count_places:
             yield ("x",), mixed
 
     def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
@@ -212,6 +189,7 @@ class CellFigure(PickKeys, CurveKind):
         caption = self.caption or self._default_caption(cells, fixed)
         shown = [each for each in (cells.metric, cells.x_metric) if each]
         own_scales = len(panels) > 1 and self.has_own_scales(cells.metric)
+        nothing = f"no trial is {'probed' if samples.awaits_probe else 'done'}"
         return Curve(
             name=self.name,
             caption=one_line(caption).removesuffix("."),
@@ -219,17 +197,21 @@ class CellFigure(PickKeys, CurveKind):
                 *subject.fixed_note(fixed if self.caption else {}),
                 *subject.difference(shown),
                 *pick_note(self, subject, picked, shown_factors),
-                *self._center_notes(panels, cells),
+                *(
+                    self.value_notes(panels, cells)
+                    if len(samples.frame)
+                    else (f"Nothing to draw: {nothing}.",)
+                ),
                 *self.mark_notes(panels, study.paper),
                 *(("Each panel has scales of its own.",) if own_scales else ()),
                 *_noted(panels, cells),
-                *((_WHOLE_DEV,) if cells.samples.lacks_whole_dev else ()),
-                *subject.omitted(cells.samples.gaps, len(cells.samples.trials)),
+                *((_WHOLE_DEV,) if samples.lacks_whole_dev else ()),
+                *subject.omitted(samples.gaps, len(samples.trials)),
             ),
             x=cells.x_axis(),
             y=self.y_axis(cells),
             panels=panels,
-            provenance=subject.provenance(cells.samples.trials),
+            provenance=subject.provenance(samples.trials),
             own_scales=own_scales,
         )
 
@@ -278,13 +260,6 @@ class CellFigure(PickKeys, CurveKind):
     count_places: ClassVar[tuple[str, ...]] = ("panel", "series", "x", "y")
     """the columns that identify a mark, such as a point or a bar; values with equal entries share one mark"""
 
-    def _center_notes(self, panels: Sequence[Panel], cells: FigureCells) -> Iterator[str]:
-        if cells.samples.frame.is_empty():
-            what = "probed" if cells.samples.awaits_probe else "done"
-            yield f"Nothing to draw: no trial is {what}."
-        else:
-            yield from self.value_notes(panels, cells)
-
     def _default_caption(self, cells: FigureCells, fixed: Mapping[str, Level]) -> str:
         """Return a default caption such as `Loss, by epoch; task sort`.
 
@@ -313,11 +288,6 @@ class SeriesFigure(CellFigure):
     """whether the metric's axis is logarithmic"""
     accent: Any = None
     """the only level in colour: of `series`, or of the `x` of bars and boxes"""
-
-    @property
-    def accent_factor(self) -> str | None:
-        """Return the factor of the highlighted level, which is the factor in `series`."""
-        return self.series
 
 
 @dataclass(frozen=True, kw_only=True)

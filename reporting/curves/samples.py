@@ -279,21 +279,15 @@ def index_positions(indices: Sequence[str]) -> tuple[dict[object, float], tuple[
     range such as `10-20` is its middle. Words are in alphabetical order, at equal distances.
     """
     ranges = {index: _RANGE.fullmatch(index) for index in indices}
-    if all(_number(index) is not None for index in indices):
-        return dict(zip(indices, map(float, indices), strict=True)), ()
+    try:
+        return {index: float(index) for index in indices}, ()
+    except ValueError:  # not all are plain numbers
+        pass
     if all(ranges.values()):
         at: dict[object, float] = {
             index: (float(found[1]) + float(found[2])) / 2 for index, found in ranges.items() if found
         }
-        return at, tuple(
-            (at[index], index.replace("-", "–")) for index in sorted(indices, key=at.__getitem__)
-        )
+        order = sorted(indices, key=at.__getitem__)
+        return at, tuple((at[index], index.replace("-", "–")) for index in order)
     words = sorted(indices)
     return {word: float(n) for n, word in enumerate(words)}, tuple(enumerate(words))
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None

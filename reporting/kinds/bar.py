@@ -132,7 +132,7 @@ class Bars(Content):
 
 def _row(plot: Plot, bar: Bar, row: float, *, points: bool) -> None:
     axes, color = plot.axes, ACCENT if bar.accent else _GREY
-    end = plot.x(0 if not points else plot.layout.x.low)
+    end = plot.x(plot.layout.x.low if points else 0)
     if bar.value is not None:
         if points:
             dark = ACCENT if bar.accent else INK
@@ -140,9 +140,9 @@ def _row(plot: Plot, bar: Bar, row: float, *, points: bool) -> None:
         else:
             axes.barh(row, bar.value, height=0.62, color=color)
         plot.interval(bar, row)
-        end = plot.x(max(0 if not points else bar.value, bar.value, bar.high or bar.value))
+        end = plot.x(max(bar.value if points else 0, bar.value, bar.high or bar.value))
     if bar.published is not None:
-        plot.mark_published(bar.published, row, INK)
+        plot.mark((bar.published, row), size=4.2, face="white", edge=INK, marker="D", zorder=5)
         mark = plot.x(bar.published)
         # a diamond that would cover the bar's number moves the number to the right
         if end - 4 < mark < end + text_width(bar.text, TICK, bold=True) + 8:

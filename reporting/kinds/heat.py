@@ -184,7 +184,16 @@ class Matrix(Content):
             plot.axes.add_patch(PathPatch(Path.make_compound_path(*places), facecolor=shade, **edge))
         _names(plot, self, curve)
         if plot.last and not self.is_readable:
-            _scale(plot, [text for _, text in self.ends])
+            steps, height = 24, min(plot.height, 80.0)  # of the scale beside the map
+            for step in range(steps):
+                ends = [
+                    height * step / steps,
+                    height * (step + 1.02) / steps,
+                ]  # the overlap hides gaps when drawn
+                look = {"color": str(_LIGHT + step / (steps - 1) * (_DARK - _LIGHT)), "linewidth": 6}
+                plot.stroke([plot.width + 11] * 2, ends, solid_capstyle="butt", **look)
+            for (_, text), y in zip(self.ends, (3.0, height - 3), strict=True):
+                plot.write(plot.width + 16, y, text, size=TICK, color=DIM)
 
 
 def _names(plot: Plot, content: Matrix, curve: Curve) -> None:
@@ -208,21 +217,6 @@ def _names(plot: Plot, content: Matrix, curve: Curve) -> None:
                 plot.write(-4, plot.y(len(content.rows) - 1 - y), name, size=TICK, ha="right")
         plot.write(-4, -plot.layout.bottom + 4, curve.y.title, size=TICK, color=DIM, ha="right")
     plot.write(plot.width, -plot.layout.bottom + 4, curve.x.title, size=TICK, color=DIM, ha="right")
-
-
-def _scale(plot: Plot, ends: Sequence[str]) -> None:
-    steps, height = 24, min(plot.height, 80.0)
-    for step in range(steps):
-        shade = str(_LIGHT + step / (steps - 1) * (_DARK - _LIGHT))
-        plot.stroke(
-            [plot.width + 11] * 2,
-            [height * step / steps, height * (step + 1.02) / steps],  # the overlap hides gaps when drawn
-            color=shade,
-            linewidth=6,
-            solid_capstyle="butt",
-        )
-    for text, y in zip(ends, (3.0, height - 3), strict=True):
-        plot.write(plot.width + 16, y, text, size=TICK, color=DIM)
 
 
 CURVE = HeatFigure

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from ...errors import nearest_hint
 from ...studies.catalog.metrics import METRICS_AND_COSTS, direction_faults
 from ...studies.presentation.kinds import KeyFault
-from ...studies.schema.design import Design
 from ...studies.schema.factors import ABSENT, SEED, level_key
 from ...studies.schema.settings import Level
 from ..curves.cell_figure import FigureCells, SeriesFigure, grouped_values, interval_point, mean_interval
@@ -49,22 +48,30 @@ class ParetoFigure(SeriesFigure):
 
     def role_faults(self, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
         if self.x not in METRICS_AND_COSTS:
-            yield (
-                ("x",),
-                f"expected a cost or a metric, got '{self.x}'{nearest_hint(self.x, METRICS_AND_COSTS)}",
-            )
+            hint = nearest_hint(self.x, METRICS_AND_COSTS)
+            yield ("x",), f"expected a cost or a metric, got '{self.x}'{hint}"
         yield from (fault for fault in super().role_faults(factors) if fault[0] != ("x",))
-
-    def mixed_faults(self, design: Design) -> Iterator[KeyFault]:
-        yield from ()  # every cell is a point
 
     def content(self, cells: FigureCells, frame: pl.DataFrame, panel: int) -> Cloud:
         cost = METRICS_AND_COSTS.get(self.x)
         signs = 1 if cost and cost.higher_is_better else -1, 1 if cells.metric.higher_is_better else -1
+        names = {name: cells.full_names(name) for name in cells.levels}
+        # without the key `series`, a dot has the levels of all factors that vary
+        shown = [name for name, each in cells.levels.items() if name != SEED and len(each) > 1]
+        shown = [name for name in shown if name not in (self.panels, self.rows)]
         found: dict[str, list[Point]] = {}
         accented = set[str]()
         for series, cell, values in grouped_values(frame, "series", "cell", of=("x", "value")):
-            name = _point_name(cells, series, cell)
+            if self.series is not None:
+                name = names[self.series][series]
+            else:
+                own = cells.samples.cells[cell]
+                known = {factor: [*map(level_key, cells.levels[factor])] for factor in shown}
+                name = ", ".join(
+                    names[factor][levels.index(level_key(own[factor]))]
+                    for factor, levels in known.items()
+                    if own[factor] != ABSENT
+                )
             xs, ys = zip(*values, strict=True)
             interval = mean_interval(ys, self.spread, cells.metric)
             found.setdefault(name, []).append(interval_point(mean(sorted(xs)), interval, len(ys)))
@@ -89,25 +96,6 @@ class ParetoFigure(SeriesFigure):
     def mark_notes(self, panels: Sequence[Panel], paper: str | None) -> Iterator[str]:
         if any(isinstance(each.content, Cloud) and len(each.content.front) > 1 for each in panels):
             yield "Steps: the Pareto front."
-
-
-def _point_name(cells: FigureCells, series: int, cell: int) -> str:
-    """Return the name of a dot: its level of the factor in `series`.
-
-    Without that key, the name consists of the levels of all factors that vary.
-    """
-    factor = cells.spec.roles.get("series")
-    if factor is not None:
-        return cells.full_names(factor)[series]
-    levels = cells.samples.cells[cell]
-    varied = [name for name, each in cells.levels.items() if name != SEED and len(each) > 1]
-    return ", ".join(
-        cells.full_names(name)[
-            [level_key(level) for level in cells.levels[name]].index(level_key(levels[name]))
-        ]
-        for name in varied
-        if name not in (cells.spec.panels, cells.spec.rows) and levels[name] != ABSENT
-    )
 
 
 def pareto_front(points: Sequence[Point], signs: tuple[int, int]) -> tuple[Point, ...]:

@@ -104,6 +104,9 @@ def add_paper_only(
         tuple(_paper_only_cell(cells.get((row, key))) for key in (*column_keys, *new_columns))
         for row in paper_rows
     ]
+    first, *others = table.column_headings or (("",) * len(columns),)
+    headings = [(*first, *(PAPER_ONLY_HEADING,) * len(new_columns))]
+    headings += [(*line, *("",) * len(new_columns)) for line in others]
     return replace(
         table,
         rows=(*table.rows, *paper_rows),
@@ -112,16 +115,9 @@ def add_paper_only(
         groups=(*(table.groups or ("",) * len(rows)), *(PAPER_ONLY_HEADING,) * len(new_rows))
         if new_rows
         else table.groups,
-        column_headings=_extend_headings(table.column_headings or (("",) * len(columns),), len(new_columns))
-        if new_columns
-        else table.column_headings,
+        column_headings=tuple(headings) if new_columns else table.column_headings,
         keys=(*table.keys, *(ColumnKey(metric="", level=key) for key in new_columns)),
     )
-
-
-def _extend_headings(lines: tuple[tuple[str, ...], ...], count: int) -> tuple[tuple[str, ...], ...]:
-    first, *others = lines
-    return ((*first, *(PAPER_ONLY_HEADING,) * count), *((*line, *("",) * count) for line in others))
 
 
 def _paper_only_cell(number: PublishedNumber | None) -> Cell:

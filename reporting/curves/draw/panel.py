@@ -373,10 +373,6 @@ class Plot:
         colors = {"markerfacecolor": face, "markeredgecolor": edge}
         self.axes.plot(*([at] for at in point), markersize=size, **{**known, **colors, **look})
 
-    def mark_published(self, x: float, y: float, color: str) -> None:
-        """Draw a hollow diamond at a number that the paper published."""
-        self.mark((x, y), size=4.2, face="white", edge=color, marker="D", zorder=5)
-
     def interval(self, of: Point | Bar, row: float) -> None:
         """Draw the horizontal interval of a bar or point on its row, if it has one."""
         if of.low is not None and of.high is not None:
