@@ -294,7 +294,14 @@ def find_missing(study: Study) -> MissingAblations:
     bases = _base_cells(study, first)
     models = [_cell_of(study, label, AS_IS, trial) for label, trial in bases.items()]
     trained = {read_recipe(trial.settings.model.recipe).identity for trial in first}
-    trained.update(_at_other_sizes(study, bases.values()))
+    if (matched := study.design.matched_size) is not None:
+        # a recipe at the matched size of another cell only differs in a size, so that no reviewer asks for it
+        others = (each.size for each in study.source.size_matches.values() if each.size is not None)
+        sizes = {matched.size, *others}
+        for cell in bases.values():
+            values = {name: level for name, level in cell.levels.items() if level != ABSENT}
+            recipes = (study.template.recipe({**values, matched.name: size}) for size in sizes)
+            trained.update(read_recipe(recipe).identity for recipe in recipes)
     # both of the first two add to `trained`, so that a recipe is requested only once
     requests = [
         *(request for model in models for request in _parts(model, trained)),
@@ -311,23 +318,6 @@ def find_missing(study: Study) -> MissingAblations:
     return MissingAblations(
         study=study, seeds=seeds, held=held, models=tuple(models), requests=tuple(requests)
     )
-
-
-def _at_other_sizes(study: Study, cells: Iterable[Trial]) -> Iterator[str]:
-    """Yield the recipes of cells at the matched sizes of all others.
-
-    They only change a size of a recipe that is trained, so that no reviewer asks for them.
-    """
-    if (matched := study.design.matched_size) is None:
-        return
-    sizes = {
-        matched.size,
-        *(each.size for each in study.source.size_matches.values() if each.size is not None),
-    }
-    for cell in cells:
-        values = {name: level for name, level in cell.levels.items() if level != ABSENT}
-        for size in sizes:
-            yield read_recipe(study.template.recipe({**values, matched.name: size})).identity
 
 
 def _recipe_factors(study: Study) -> list[str]:
@@ -581,10 +571,44 @@ def _merge_cells(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[d
     them. Raise MissingError if levels cannot express how the tables differ.
     """
     levels: list[dict[str, Any]] = [{} for _ in cells]
-    tables: dict[str, Any] = {}
-    for name in TRIAL_TABLES:
-        own = [_completed(name, cell, cells) for cell in cells]
-        tables[name] = _merge_values(dict(enumerate(own)), (name,), levels)
+
+    def add_placeholder(values: Mapping[int, Any], path: KeyPath) -> str:
+        """Add a new factor to the `levels` of each cell in `values`, and return its placeholder."""
+        taken = {name for own in levels for name in own} | {MODEL, CHANGE, SEED}
+        parts = [str(key + 1) if isinstance(key, int) else str(key) for key in path]
+        count = 2 if isinstance(path[-1], int) else 1  # a position in a list is no name by itself
+        while (name := "_".join(parts[-count:])) in taken:
+            count += 1
+        for cell, value in values.items():
+            levels[cell][name] = value
+        return f"{{{name}}}"
+
+    def merge(values: Mapping[int, Any], path: KeyPath) -> Any:  # noqa: ANN401 -- TOML holds anything
+        """Merge the values at one path, by the number of their cell; some cells may lack the path."""
+        every = list(values.values())
+        has_all = len(values) == len(levels)
+        if has_all and all(value == every[0] for value in every):
+            return every[0]
+        if all(isinstance(value, str | int | float) for value in every):
+            return add_placeholder(values, path)
+        if has_all and all(isinstance(value, Mapping) for value in every):
+            if len({value.get("name") for value in every}) > 1:
+                return {"name": add_placeholder(dict(zip(values, _labelled(every), strict=True)), path)}
+            keys = dict.fromkeys(key for value in every for key in value)
+            having = {key: {at: value[key] for at, value in values.items() if key in value} for key in keys}
+            return {key: merge(own, (*path, key)) for key, own in having.items()}
+        if has_all and all(isinstance(value, list) and len(value) == len(every[0]) for value in every):
+            places = ({cell: value[at] for cell, value in values.items()} for at in range(len(every[0])))
+            return [merge(each, (*path, at)) for at, each in enumerate(places)]
+        raise MissingError(
+            f"one study file cannot express cells that differ in {'.'.join(map(str, path))}: "
+            "select fewer levels, for example with --set 'factors.task=[\"…\"]'"
+        )
+
+    tables = {
+        name: merge(dict(enumerate(_completed(name, cell, cells) for cell in cells)), (name,))
+        for name in TRIAL_TABLES
+    }
     return tables, levels
 
 
@@ -599,61 +623,17 @@ def _completed(name: str, cell: RequestedCell, cells: Sequence[RequestedCell]) -
     for key in dict.fromkeys(key for each in cells for key in each.tables[name]):
         if key not in table and (value := _value_at(cell.settings, (name, key))) is not None:
             if isinstance(value, BaseModel):
-                value = {"name": getattr(value, "name", None)} | value.model_dump(
-                    mode="json", by_alias=True, exclude_defaults=True
-                )
+                own = value.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+                value = {"name": getattr(value, "name", None)} | own
             table[key] = list(value) if isinstance(value, tuple) else value
     return table
 
 
-def _merge_values(values: Mapping[int, Any], path: KeyPath, levels: list[dict[str, Any]]) -> Any:  # noqa: ANN401 -- TOML holds anything
-    """Merge the values that cells have at one path into one value with placeholders.
-
-    `values` has them by the number of the cell; some cells may lack the path. Where the values differ, put a
-    placeholder, and add its level for each cell to `levels`.
-    """
-    every = list(values.values())
-    has_all = len(values) == len(levels)
-    if has_all and all(value == every[0] for value in every):
-        return every[0]
-    if all(isinstance(value, str | int | float) for value in every):
-        return _add_placeholder(values, path, levels)
-    if has_all and all(isinstance(value, Mapping) for value in every):
-        if len({value.get("name") for value in every}) > 1:
-            labelled = dict(zip(values, _labelled(every), strict=True))
-            return {"name": _add_placeholder(labelled, path, levels)}
-        keys = dict.fromkeys(key for value in every for key in value)
-        having = {key: {cell: value[key] for cell, value in values.items() if key in value} for key in keys}
-        return {key: _merge_values(own, (*path, key), levels) for key, own in having.items()}
-    if has_all and all(isinstance(value, list) and len(value) == len(every[0]) for value in every):
-        places = ({cell: value[at] for cell, value in values.items()} for at in range(len(every[0])))
-        return [_merge_values(each, (*path, at), levels) for at, each in enumerate(places)]
-    raise MissingError(
-        f"one study file cannot express cells that differ in {'.'.join(map(str, path))}: "
-        "select fewer levels, for example with --set 'factors.task=[\"…\"]'"
-    )
-
-
 def _labelled(tables: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    distinct: list[Mapping[str, Any]] = []
-    for table in tables:
-        if table not in distinct:
-            distinct.append(table)
+    distinct = [table for at, table in enumerate(tables) if table not in tables[:at]]
     names = [table["name"] for table in distinct]
     labels = [
         name if names.count(name) == 1 else f"{name}-{names[:place].count(name) + 1}"
         for place, name in enumerate(names)
     ]
     return [{"label": labels[distinct.index(table)], **table} for table in tables]
-
-
-def _add_placeholder(values: Mapping[int, Any], path: KeyPath, levels: list[dict[str, Any]]) -> str:
-    """Add a new factor to the `levels` of each cell in `values`, and return the placeholder that names it."""
-    taken = {name for own in levels for name in own} | {MODEL, CHANGE, SEED}
-    parts = [str(key + 1) if isinstance(key, int) else str(key) for key in path]
-    count = 2 if isinstance(path[-1], int) else 1  # a position in a list is no name by itself
-    while (name := "_".join(parts[-count:])) in taken:
-        count += 1
-    for cell, value in values.items():
-        levels[cell][name] = value
-    return f"{{{name}}}"

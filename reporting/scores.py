@@ -51,8 +51,9 @@ class ScoreKeys(ResultKeys):
 
     @property
     def methods(self) -> tuple[str, str]:
-        """Return the key that names the factor of the methods, such as `rows`, and this factor."""
-        raise NotImplementedError
+        """Return the key that names the factor of the methods: `rows` or `series`; and this factor."""
+        key = "rows" if "rows" in type(self).model_fields else "series"
+        return key, getattr(self, key)
 
     def with_levels(self, design: Design) -> Self:
         """Replace the names of levels, such as `small`, by their values, in a copy."""

@@ -5,7 +5,7 @@ Intervals are from a bootstrap, which resamples runs within each task.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from ...studies.catalog.metrics import BETTER_ARROWS, Metric
@@ -39,14 +39,6 @@ class AggregateTable(ScoreKeys, TableKind):
     """the row to which the others are compared, by their probability of improvement"""
     target: float | None = None
     """the score that counts as sufficient; adds a column with the mean shortfall from it"""
-
-    @property
-    def methods(self) -> tuple[str, str]:
-        return "rows", self.rows
-
-    @property
-    def level_keys(self) -> Mapping[str, str | None]:
-        return {"baseline": self.rows}
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
         return self.score_faults(design) or list(self.level_faults(design.known_levels))

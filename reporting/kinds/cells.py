@@ -138,10 +138,6 @@ class CellsTable(TableKind):
     def published_table(self) -> str:
         return self.published.table or self.name
 
-    @property
-    def level_keys(self) -> Mapping[str, str | None]:
-        return {"baseline": self.rows}
-
     def named_metrics(self) -> Iterator[KeyFault]:
         yield from super().named_metrics()
         for key, name in (("otherwise", self.otherwise), ("pick_by", self.pick_by)):

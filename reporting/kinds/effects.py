@@ -130,10 +130,6 @@ class EffectsFigure(CurveKind):
     accent: Any = None
     """the only level of `series` in colour"""
 
-    @property
-    def level_keys(self) -> Mapping[str, str | None]:
-        return {"accent": self.series}
-
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
         return model_faults(self.select, self.value, design) or list(self._axis_faults(design))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from ...studies.presentation.kinds import CurveKind, KeyFault, describe_levels
@@ -32,14 +32,6 @@ class ProfileFigure(ScoreKeys, CurveKind):
     """the factor whose levels are compared, at most 6"""
     accent: Any = None
     """the only level of `series` in colour"""
-
-    @property
-    def methods(self) -> tuple[str, str]:
-        return "series", self.series
-
-    @property
-    def level_keys(self) -> Mapping[str, str | None]:
-        return {"accent": self.series}
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
         factors = design.known_levels

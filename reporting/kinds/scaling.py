@@ -151,10 +151,6 @@ class ScalingFigure(LawKeys, CurveKind):
     def metric(self) -> str:
         return self.value
 
-    @property
-    def level_keys(self) -> Mapping[str, str | None]:
-        return {"accent": self.series}
-
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
         return self.law_faults(design) or list(self.level_faults(design.known_levels))
 

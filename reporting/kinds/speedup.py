@@ -6,7 +6,7 @@ The number is the baseline's cost divided by the row's cost.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -61,10 +61,6 @@ class SpeedupTable(TableKind):
     """a target, as `flops_to[dev_loss <= 1.5]`, or a list of them, side by side"""
     select: dict[str, Any] = Field(default={})
     """for a factor, the level or list of levels to include"""
-
-    @property
-    def level_keys(self) -> Mapping[str, str | None]:
-        return {"baseline": self.rows}
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
         factors = design.known_levels

@@ -88,7 +88,8 @@ class ResultKeys(StrictModel):
     @property
     def level_keys(self) -> Mapping[str, str | None]:
         """Return the keys whose value must name a level, each with the factor of this level."""
-        return {}
+        factors = {"accent": getattr(self, "series", None), "baseline": getattr(self, "rows", None)}
+        return {key: factor for key, factor in factors.items() if key in type(self).model_fields}
 
     def faults(self, design: Design, paper: str | None) -> Iterable[KeyFault]:
         """Return the faults of these keys in a study, each with its path."""
