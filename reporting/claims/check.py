@@ -385,7 +385,15 @@ class _LabelWriter:
             case Picked():
                 return self._quantity(Quantity(number.metric, number.shared_levels))
             case SignedSum():
-                return self._total(number)
+                text, minus = "", "-" if self.full else "−"
+                for sign, term in number.terms:
+                    inner = self.number(term)
+                    inner = f"({inner})" if isinstance(term, SignedSum) else inner
+                    if text:
+                        text += f" {'+' if sign > 0 else minus} {inner}"
+                    else:
+                        text = inner if sign > 0 else minus + inner
+                return text
             case Quotient():
                 above, below = self.number(number.numerator), self.number(number.denominator)
                 above = f"({above})" if isinstance(number.numerator, SignedSum) else above
@@ -396,28 +404,13 @@ class _LabelWriter:
             case Extrapolation():
                 return f"law({self.number(number.of)})"
             case Speedup():
-                return self._speedup(number)
-
-    def _speedup(self, speedup: Speedup) -> str:
-        fast, slow = dict(speedup.fast.cell), dict(speedup.slow.cell)
-        factor = next(name for name, level in fast.items() if level_key(level) != level_key(slow[name]))
-        both = f"{self._name(factor, fast[factor])} over {self._name(factor, slow[factor])}"
-        if not self.full:
-            return f"speedup of {both}"
-        shared = tuple((name, level) for name, level in speedup.fast.cell if name != factor)
-        return f"speedup({both}, {self._quantity(Quantity(speedup.fast.metric, shared))})"
-
-    def _total(self, total: SignedSum) -> str:
-        minus = "-" if self.full else "−"
-        text = ""
-        for sign, term in total.terms:
-            inner = self.number(term)
-            inner = f"({inner})" if isinstance(term, SignedSum) else inner
-            if text:
-                text += f" + {inner}" if sign > 0 else f" {minus} {inner}"
-            else:
-                text = inner if sign > 0 else minus + inner
-        return text
+                fast, slow = dict(number.fast.cell), dict(number.slow.cell)
+                factor = next(name for name in fast if level_key(fast[name]) != level_key(slow[name]))
+                both = f"{self._name(factor, fast[factor])} over {self._name(factor, slow[factor])}"
+                if not self.full:
+                    return f"speedup of {both}"
+                shared = tuple(pair for pair in number.fast.cell if pair[0] != factor)
+                return f"speedup({both}, {self._quantity(Quantity(number.fast.metric, shared))})"
 
     def levels(self, cell: Cell, only: CellKey) -> list[str]:
         return [

@@ -115,7 +115,7 @@ class TableCells:
         grows = bool(self.spec.smallest_difference) and SEED not in self.spec.select
         return seeds_at_looks(self.study.seeds, self.study.later_seeds if grows else ())
 
-    @cached_property
+    @property
     def counts(self) -> tuple[int, ...]:
         """Return the number of seeds that each look (interim test) uses."""
         return tuple(map(len, self.looks))
@@ -186,22 +186,20 @@ class TableCells:
         """Return the columns of the table."""
         found = (find_metric(name, self.spec.digits) for name in self.spec.value)
         metrics = [with_true_title(metric, self.settings) for metric in found]
-        if self.spec.columns is None:
-            return tuple(
-                TableColumn(metric=metric, level="", head=metric_head(metric, words))
-                for metric, words in metrics
-            )
-        factor = one_line(self.spec.columns)
-        return tuple(
-            TableColumn(
-                metric=metric,
-                level=text,
-                head=head,
-                headings=(metric_head(metric, words), factor) if len(metrics) > 1 else (factor,),
-            )
-            for metric, words in metrics
-            for text, head in _heads(self.levels[self.spec.columns]).items()
-        )
+        columns: list[TableColumn] = []
+        for metric, words in metrics:
+            title = metric_head(metric, words)
+            if self.spec.columns is None:
+                columns.append(TableColumn(metric=metric, level="", head=title))
+                continue
+            factor = one_line(self.spec.columns)
+            headings = (title, factor) if len(metrics) > 1 else (factor,)
+            heads = _heads(self.levels[self.spec.columns])
+            columns += [
+                TableColumn(metric=metric, level=text, head=head, headings=headings)
+                for text, head in heads.items()
+            ]
+        return tuple(columns)
 
     @cached_property
     def _tallied(self) -> tuple[TalliesByLook, Mapping[CellKey, str]]:

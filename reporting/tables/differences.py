@@ -94,16 +94,16 @@ def baseline_tests(made: TableCells, column: TableColumn) -> ColumnTests:
         for (row, level, name), looks in made.look_tallies.items()
         if (level, name) == (column.level, metric) and looks[0].values
     }
-    families = [
-        [
-            ((row, column.level, metric), (made.baselines[row], column.level, metric))
-            for row in family
-            if row in known and made.baselines[row] in known
-        ]
-        for family in _families(made.baselines)
-    ]
+    # rows with a common baseline, directly or through other rows, share a pooled variance
+    families: dict[str, list[CellPair]] = {}
+    for row, baseline in made.baselines.items():
+        first = baseline
+        while first in made.baselines:
+            first = made.baselines[first]
+        pair = ((row, column.level, metric), (baseline, column.level, metric))
+        families.setdefault(first, []).extend([pair] if {row, baseline} <= known else [])
     choices = {row.label: row.choices for row in made.changes.rows} if made.changes else {}
-    return _test_pairs(made, column.metric, families, choices)
+    return _test_pairs(made, column.metric, families.values(), choices)
 
 
 def _test_pairs(
@@ -143,20 +143,6 @@ def _test_pairs(
         if each.error is not None and each.degrees is not None
     )
     return replace(found, detectable=tuple(limits))
-
-
-def _families(baselines: Mapping[str, str]) -> list[list[str]]:
-    """Group the rows that have a baseline in common, directly or through other rows.
-
-    The rows of a group share a pooled variance.
-    """
-    families: dict[str, list[str]] = {}
-    for row in baselines:
-        first = baselines[row]
-        while first in baselines:  # follow the rows back to one without a baseline
-            first = baselines[first]
-        families.setdefault(first, []).append(row)
-    return list(families.values())
 
 
 def significance_text(decided: DecidedDifference) -> str:
@@ -346,15 +332,12 @@ def _average(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], tallies:
     averaged = "" if over == "one seed" else f"mean {SPREADS[spec.spread]} of "
     best_of = ""
     if counts and spec.pick_by:
-        found = [
-            f"{count} of {factor}" if place else f"{count} levels of {factor}"
-            for place, (factor, count) in enumerate(counts.items())
-        ]
-        best_of = f", each cell at its best of {listed(found)}"
+        first, *others = (f"{count} levels of {factor}" for factor, count in counts.items())
+        found = [first, *(each.replace(" levels", "", 1) for each in others)]
+        by = f" by {in_sentence(find_metric(spec.pick_by).title)}" if spec.value != (spec.pick_by,) else ""
+        best_of = f", each cell at its best of {listed(found)}{by}"
     elif counts:
         over += f", {'' if known == [1] else 'each '}the mean over {listed(counts)}"
-    if best_of and spec.pick_by and spec.value != (spec.pick_by,):
-        best_of += f" by {in_sentence(find_metric(spec.pick_by).title)}"
     fewer = ", fewer where marked" if any(0 < len(each.values) < each.trials for each in tallies) else ""
     return f": {averaged}{over}{fewer}{best_of}"
 
