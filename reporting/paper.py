@@ -126,10 +126,9 @@ def _join_tables(theirs: PublishedTable, tables: _Beside) -> list[Table]:
         return [published_only_table(theirs)]
     joined: list[tuple[bool, Table]] = []
     for small, table in tables:
-        for number, (known_small, known) in enumerate(joined):
-            if known_small is small and _can_join(theirs, known, table):
-                joined[number] = small, _join(theirs, known, table)
-                break
+        known = ((at, each) for at, (is_small, each) in enumerate(joined) if is_small is small)
+        if match := next((pair for pair in known if _can_join(theirs, pair[1], table)), None):
+            joined[match[0]] = small, _join(theirs, match[1], table)
         else:
             joined.append((small, table))
     return [table for _, table in joined]
@@ -163,7 +162,8 @@ def _own_numbers(table: Table) -> list[int]:
 def _join(theirs: PublishedTable, first: Table, second: Table) -> Table:
     """Join the rows of two tables into one table.
 
-    The columns keep the order of the first table, and footnotes get new marks.
+    The columns keep the order of the first table, and footnotes get new marks. The caption has each sentence
+    once, without a sentence that another one continues, as in `mean of 10 seeds, fewer where marked`.
     """
     notes = Footnotes()
     order = [second.keys.index(key) for key in first.keys]
@@ -185,10 +185,13 @@ def _join(theirs: PublishedTable, first: Table, second: Table) -> Table:
         for table, number, columns in places
     )
     groups = tuple(table.groups[number] if table.groups else "" for table, number, _ in places)
+    both = (*first.caption, *second.caption)
+    starts = {sentence: sentence.removesuffix(".") + ", " for sentence in both}
+    longest = (next((each for each in both if each.startswith(starts[one])), one) for one in both)
     return replace(
         first,
         name=f"{theirs.paper}-{theirs.name}",
-        caption=_join_captions(first.caption, second.caption),
+        caption=tuple(dict.fromkeys(longest)),
         corner=" / ".join(dict.fromkeys((first.corner, second.corner))),
         rows=tuple(table.rows[number] for table, number, _ in places),
         cells=cells,
@@ -196,21 +199,6 @@ def _join(theirs: PublishedTable, first: Table, second: Table) -> Table:
         groups=groups if any(groups) else (),
         provenance=f"{first.provenance}; {second.provenance}",
     )
-
-
-def _join_captions(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
-    """Join the sentences of two captions, each once.
-
-    A sentence that another one continues, as in `mean of 10 seeds` and `mean of 10 seeds, fewer where
-    marked`, is left out.
-    """
-    both = (*first, *second)
-
-    def longest(sentence: str) -> str:
-        start = sentence.removesuffix(".") + ", "
-        return next((each for each in both if each.startswith(start)), sentence)
-
-    return tuple(dict.fromkeys(map(longest, both)))
 
 
 def tables_of_paper(paper: str, store: Store | str | Path, name: str | None = None) -> list[Table]:

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from ...studies.catalog.published import PublishedNumber
-from ..statistics.estimates import Estimate
 from .render import render
-from .table import Cell, CellStatus, ColumnKey, Footnote, Table
+from .table import Cell, CellStatus, ColumnKey, Footnote, Table, number_cell
 
 
 def every_table_becomes_text(name: str) -> None:
@@ -59,6 +59,11 @@ CHECKS: tuple[Callable[[str], None], ...] = (
 
 
 def _tables() -> Iterator[Table]:
+    def cell(text: str, **changes: Any) -> Cell:  # noqa: ANN401 -- fields of a cell
+        published = PublishedNumber(value=float(text), text=text, unit="", note="")
+        shown = {"spread": "0.125", "published": published, "published_text": text}
+        return replace(number_cell(float(text), text, 2), **shown, **changes)
+
     full = Table(
         name="sample",
         caption=("Accuracy on the test split: mean of 2 seeds.",),
@@ -66,8 +71,8 @@ def _tables() -> Iterator[Table]:
         rows=("attention", "convolution"),
         columns=("reverse", "sort"),
         cells=(
-            (_cell("0.875", best=True, marks=("a",)), _cell("0.25")),
-            (_cell("0.5"), Cell(status=CellStatus.PENDING, text="not run")),
+            (cell("0.875", best=True, marks=("a",)), cell("0.25")),
+            (cell("0.5"), Cell(status=CellStatus.PENDING, text="not run")),
         ),
         footnotes=(Footnote(mark="a", text="one seed"),),
         provenance="activemem, a sample",
@@ -78,18 +83,3 @@ def _tables() -> Iterator[Table]:
     yield full
     yield replace(full, column_headings=(), groups=(), caption=())
     yield replace(full, rows=("x_1 & 50% | <y>",) * 2, corner="é ± #")
-
-
-def _cell(text: str, *, best: bool = False, marks: tuple[str, ...] = ()) -> Cell:
-    estimate = Estimate(n=2, value=float(text), spread=0.125, low=None, high=None)
-    published = PublishedNumber(value=float(text), text=text, unit="", note="")
-    return Cell(
-        status=CellStatus.DONE,
-        estimate=estimate,
-        text=text,
-        spread="0.125",
-        best=best,
-        marks=marks,
-        published=published,
-        published_text=text,
-    )

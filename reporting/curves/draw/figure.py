@@ -72,10 +72,8 @@ class _FigureLayout:
 def draw(curve: Curve, file_format: FigureFormat) -> bytes:
     """Draw a figure, and return the bytes of its file.
 
-    The file is an SVG with text as paths, a PDF with searchable text, or a PNG at 200 dpi.
-
-    The file has no date, and matplotlib's user settings are ignored, so that a figure always gives the same
-    file.
+    The file is an SVG with text as paths, a PDF with searchable text, or a PNG at 200 dpi. It has no date,
+    and matplotlib's user settings are ignored, so that a figure always gives the same file.
     """
     return draw_with_areas(curve, file_format)[0]
 
@@ -108,7 +106,12 @@ def _figure(curve: Curve, areas: list[HoverArea]) -> Figure:
     page = _layout_figure(curve, replace(need, left=max(each.left for each in own)))
     figure = Figure(figsize=(page.width / 72, page.height / 72))
     FigureCanvasAgg(figure)
-    top, need = _write_head(figure, page), page.panel_layout
+    y, top, need = page.height - _EDGE, page.height - _EDGE - page.caption_height, page.panel_layout
+    for line in page.caption:
+        write(figure, _EDGE, y, line, size=TITLE, weight="bold", va="top")
+        y -= 1.35 * TITLE
+    if page.subtitle:
+        write(figure, _EDGE, y - 1, page.subtitle, size=TEXT, color=DIM, va="top")
     titles = crop_names((panel.title for panel in curve.panels), page.plot_width + need.right)
     for number, panel in enumerate(curve.panels):
         row, column = divmod(number, page.columns)
@@ -137,7 +140,10 @@ def _figure(curve: Curve, areas: list[HoverArea]) -> Figure:
         if panel.title and (row == 0 or not panel.row):
             color = ACCENT if panel.content.is_accented else INK
             plot.write(0, need.height + 7, titles[panel.title], color=color)
-    _write_below(figure, page)
+    y = _EDGE + sum(1.35 * size for _, size in page.footer_lines)
+    for line, size in page.footer_lines:
+        write(figure, _EDGE, y, line, size=size, color=DIM, va="top")
+        y -= 1.35 * size
     return figure
 
 
@@ -173,24 +179,3 @@ def _layout_figure(curve: Curve, need: PanelLayout) -> _FigureLayout:
         footer_lines=below,
         panel_layout=need,
     )
-
-
-def _write_head(figure: Figure, page: _FigureLayout) -> float:
-    """Write the caption and the metric's title above the panels.
-
-    Return the vertical position where the panels begin.
-    """
-    y = page.height - _EDGE
-    for line in page.caption:
-        write(figure, _EDGE, y, line, size=TITLE, weight="bold", va="top")
-        y -= 1.35 * TITLE
-    if page.subtitle:
-        write(figure, _EDGE, y - 1, page.subtitle, size=TEXT, color=DIM, va="top")
-    return page.height - _EDGE - page.caption_height
-
-
-def _write_below(figure: Figure, page: _FigureLayout) -> None:
-    y = _EDGE + sum(1.35 * size for _, size in page.footer_lines)
-    for line, size in page.footer_lines:
-        write(figure, _EDGE, y, line, size=size, color=DIM, va="top")
-        y -= 1.35 * size
