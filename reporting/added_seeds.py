@@ -243,10 +243,7 @@ def _tested_tables(study: Study, outcomes: pl.DataFrame) -> Iterator[TableCells]
 
 
 def decided_differences(study: Study, outcomes: pl.DataFrame) -> tuple[int, int]:
-    """Return how many differences of tables are decided, and how many there are.
-
-    Only tables with a smallest difference that matters are counted.
-    """
+    """Return how many differences of tables with a margin are decided, and how many there are."""
     decided = every = 0
     for made in _tested_tables(study, outcomes):
         judged = [each for column in _judged_differences(made) for each in column.values()]

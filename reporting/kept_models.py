@@ -36,10 +36,7 @@ class KeptModel:
 
     @property
     def path(self) -> Path:
-        """Return the path of the model's file for `load_model`.
-
-        If the store is an object store, the file is downloaded first.
-        """
+        """Return the path of the file for `load_model`. It is downloaded first from an object store."""
         return self.store.files.weights_file(self.trial)
 
 

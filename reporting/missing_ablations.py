@@ -219,10 +219,7 @@ class MissingAblations:
         return found
 
     def study_text(self, notes: Sequence[str]) -> str:
-        """Return the text of a study file with the study's models and all requested cells.
-
-        Each request's note becomes a comment.
-        """
+        """Return a study file with the study's models and all requested cells, with each request's note."""
         bases = [(cell, "a model of the study") for cell in self.models]
         asked = [
             (cell, note) for request, note in zip(self.requests, notes, strict=True) for cell in request.cells
@@ -393,10 +390,8 @@ def _resolved(model: str, change: str, tables: Mapping[str, Any]) -> RequestedCe
 def _parts(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
     """Yield requests for a model without one part of its recipe.
 
-    There is a request for each part.
-
-    The new recipes are added to `trained`. An argument is a part if removing it adds no parameters. This
-    includes parts that a block has by default.
+    There is a request for each part. The new recipes are added to `trained`. An argument is a part if
+    removing it adds no parameters. This includes parts that a block has by default.
     """
     weights, whole = parameter_count(model.settings), model.recipe
     blocks = {identity(node): node for node in walk(whole.root) if isinstance(node, BlockNode)}
@@ -525,10 +520,7 @@ def _request(
 
 
 def _depth(recipe: Recipe) -> int | None:
-    """Return how many layers a recipe has; None without a repetition.
-
-    Layers are the repetitions of its block.
-    """
+    """Return how many layers a recipe has: the repetitions of its block; None without a repetition."""
     root = recipe.root.body if isinstance(recipe.root, TiedNode) else recipe.root
     return root.count if isinstance(root, RepeatNode) and isinstance(root.count, int) else None
 

@@ -130,12 +130,7 @@ COMMIT_DIGITS = 7
 
 
 def short_commit(commit: str) -> str:
-    """Shorten the hash of a commit, for example to 5d02964.
-
-    With local changes, it is 5d02964+a1b2c3d4, for example.
-
-    The part after the plus, which identifies local changes, is kept.
-    """
+    """Shorten the hash of a commit to 5d02964 or, with local changes that it identifies, 5d02964+a1b2c3d4."""
     base, plus, changes = commit.partition("+")
     return base[:COMMIT_DIGITS] + plus + changes
 
@@ -179,9 +174,7 @@ def provenance(trials: Collection[str], outcomes: pl.DataFrame) -> str:
 def overrides_sentence(overrides: Sequence[str]) -> str:
     """Return a sentence on the overridden settings, for a table's caption.
 
-    It is "" if there are none.
-
-    Overridden levels are left out, since the table shows them.
+    It is "" if there are none. Overridden levels are left out, since the table shows them.
     """
     changed = [change for change in overrides if not change.startswith("factors.")]
     return one_line(f"Changed from the study's file: {', '.join(changed)}.") if changed else ""
@@ -242,10 +235,7 @@ def device_fault(
 
 
 def stale_sentence(study: Study, outcomes: pl.DataFrame) -> str:
-    """Return a sentence on results that are outdated, or "".
-
-    They are left out because plug-ins have changed.
-    """
+    """Return a sentence on results that are left out because plug-ins have changed; "" if there are none."""
     stale = find_stale_trials(study, outcomes)
     return (
         one_line(f"{describe_stale(stale)} and excluded; study run --keep-stale reuses them.")

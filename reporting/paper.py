@@ -202,10 +202,7 @@ def _join(theirs: PublishedTable, first: Table, second: Table) -> Table:
 
 
 def tables_of_paper(paper: str, store: Store | str | Path, name: str | None = None) -> list[Table]:
-    """Return the printed tables of a paper, with the results of studies.
-
-    With a `name`, only this table is returned.
-    """
+    """Return the printed tables of a paper, or the one of this name, with the results of studies."""
     check_arguments(argument_fault("paper", paper, str, "the name of a paper"), store_fault(store))
     return list(paper_tables(published_tables_of(paper, name), *_stored(paper, open_store(store))))
 
@@ -348,10 +345,7 @@ class StudyVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperClaim:
-    """A claim of the paper, with the verdicts of the studies that test it.
-
-    Verdicts of full-size and of small studies are separate.
-    """
+    """A claim of the paper, with the verdicts of the full-size and of the small studies that test it."""
 
     name: str
     source: str
@@ -375,10 +369,7 @@ class PaperFigure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperSheet:
-    """All results for a paper.
-
-    `tables` are the paper's tables with measured numbers beside the published ones.
-    """
+    """All results for a paper. `tables` are its tables with measured numbers beside the published ones."""
 
     paper: str
     printed: tuple[PrintedTable, ...]
@@ -393,10 +384,7 @@ class PaperSheet:
         return [cell for table in self.tables for cell in iter_records(table)]
 
     def count_decided(self, *, small: bool) -> int:
-        """Return how many claims are decided, which means confirmed or refuted.
-
-        Either the small or the full-size studies decide them.
-        """
+        """Return how many claims are confirmed or refuted, by the small or by the full-size studies."""
         verdicts = (claim.small if small else claim.full_size for claim in self.claims)
         decided = {Verdict.CONFIRMED, Verdict.REFUTED}
         return sum(any(each.verdict in decided for each in found) for found in verdicts)

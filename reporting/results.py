@@ -134,10 +134,8 @@ class StudyResults:
     def promote(self, *, best: int = 1, seeds: int = 5, path: bool = False) -> str:
         """Return a study file that tests a search's best points on fresh seeds.
 
-        The study also has the baseline.
-
-        With `path`, the study starts from the baseline and makes one change after the other until it reaches
-        the best point. Raises PromotionError if there is nothing to compare.
+        The study also has the baseline. With `path`, the study starts from the baseline and makes one change
+        after the other until it reaches the best point. Raises PromotionError if there is nothing to compare.
         """
         from .search.promotion import PromotionError, path_text, winners_text  # noqa: PLC0415 -- as above
 
@@ -281,10 +279,7 @@ class StudyResults:
         return next_seeds(self.study, now.outcomes, now.claim_metrics, seconds=seconds)
 
     def decided_differences(self) -> tuple[int, int]:
-        """Return how many differences in tables are decided, and how many differences there are.
-
-        Only tables with a margin (`smallest_difference`) count.
-        """
+        """Return how many differences of tables with a margin are decided, and how many there are."""
         from .added_seeds import decided_differences  # noqa: PLC0415 -- tables do without it
 
         return decided_differences(self.study, load_outcomes(self.store, self.study))

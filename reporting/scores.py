@@ -83,10 +83,7 @@ class ScoreKeys(ResultKeys):
 
 
 def task_names(spec: ScoreKeys, levels: Mapping[str, tuple[Level, ...]]) -> tuple[str, ...]:
-    """Return the names of the tasks.
-
-    There is a task for each combination of levels of the factors in `tasks`.
-    """
+    """Return the names of the tasks, one for each combination of levels of the factors in `tasks`."""
     return tuple(", ".join(task) for task in product(*(map(level_text, levels[name]) for name in spec.tasks)))
 
 
@@ -142,10 +139,7 @@ class Scores:
 
     @property
     def run_counts(self) -> tuple[int, int]:
-        """Return the smallest and the largest number of runs per method and task.
-
-        Tasks on which a method has no run are ignored.
-        """
+        """Return the smallest and the largest number of runs per method and task, if it has any."""
         counts = [len(task) for tasks in self.runs.values() for task in tasks if task] or [0]
         return min(counts), max(counts)
 
@@ -186,10 +180,7 @@ def collect_scores(spec: ScoreKeys, subject: ResultSubject) -> Scores:
 
 
 def scale_sentences(spec: ScoreKeys, subject: ResultSubject) -> Iterator[str]:
-    """Yield sentences that say which metric values get the scores 0 and 1.
-
-    Values that all tasks share are mentioned once.
-    """
+    """Yield sentences on the metric values that get the scores 0 and 1; those that tasks share, once."""
     tasks = task_names(spec, subject.levels)
     for metric in spec.value:
         found = {task: bounds_of(spec, metric, task) for task in tasks}

@@ -38,10 +38,7 @@ class Snapshot:
 
     @classmethod
     def of(cls, study: Study, store: Store) -> Snapshot:
-        """Read the store, and return the snapshot.
-
-        Raise StoreError if the store cannot be read.
-        """
+        """Read the store, and return the snapshot. Raise StoreError if the store cannot be read."""
         return cls(study=study, store=store, outcomes=load_outcomes(store, study))
 
     @cached_property
@@ -107,9 +104,8 @@ class Snapshot:
     ) -> list[Table]:
         """Return the tables for `specs` (default: the study's own).
 
-        Raise TableError if one is invalid.
-
-        `begun` replaces the begun trials that are found by their checkpoints.
+        Raise TableError if one is invalid. `begun` replaces the begun trials that are found by their
+        checkpoints.
         """
         from .tables.table import build_table  # noqa: PLC0415 -- a status does without it
 

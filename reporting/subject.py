@@ -37,21 +37,16 @@ _INT64_LIMIT = 2**63  # integers below this fit a column
 
 
 def final_values(outcomes: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
-    """Return the final values of metrics or costs.
-
-    There is a row for each outcome, and a column for each name.
-    """
+    """Return the final values of metrics or costs: a row for each outcome, and a column for each name."""
     return outcomes.select("trial", *(final_value(name).alias(name) for name in dict.fromkeys(names)))
 
 
 def levels_frame(cells: Sequence[tuple[str, Mapping[str, Level]]]) -> pl.DataFrame:
     """Return a frame with a row for each trial and a column for each factor.
 
-    The column `trial` has the trial's id.
-
-    The column of a factor has numbers or booleans if all levels are numbers or booleans, otherwise text. The
-    column is null where a cell does not have the factor. The column is called `factor_NAME` if the store or a
-    metric uses the name of the factor.
+    The column `trial` has the trial's id. The column of a factor has numbers or booleans if all levels are
+    numbers or booleans, otherwise text. The column is null where a cell does not have the factor. The column
+    is called `factor_NAME` if the store or a metric uses the name of the factor.
     """
     names = dict.fromkeys(name for _, levels in cells for name in levels)
     columns = {factor_column(name): _column([levels.get(name) for _, levels in cells]) for name in names}
@@ -79,9 +74,7 @@ def factor_column(factor: str) -> str:
 def trials_frame(outcomes: pl.DataFrame, levels: pl.DataFrame) -> pl.DataFrame:
     """Add the stored results of each trial to its levels.
 
-    They are the status, the metrics and other stored columns.
-
-    Trials without an outcome are left out.
+    They are the status, the metrics and other stored columns. Trials without an outcome are left out.
     """
     known = metric_names(outcomes)
     names = [name for name in METRICS if name in known or not known] + sorted(known.difference(METRICS))
@@ -218,10 +211,7 @@ class ResultSubject:
         return [f"At {describe_levels(fixed)}."] if fixed else []
 
     def difference(self, metrics: Sequence[Metric]) -> list[str]:
-        """Return a sentence on metrics that these trials measure differently, such as at other lengths.
-
-        The list is empty if there are no such metrics.
-        """
+        """Return a sentence on metrics that these trials measure differently, as at other lengths, if any."""
         sentence = difference_sentence(metrics, self.settings)
         return [sentence] if sentence else []
 

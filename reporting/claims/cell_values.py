@@ -202,10 +202,7 @@ class CellResults:
         )
 
     def has_ended(self, trial: Trial) -> bool:
-        """Return whether a trial needs no further training.
-
-        Such a trial has a value, will never have a value, or only needs a probe.
-        """
+        """Return whether a trial has a value, will never have one, or only needs a probe."""
         ends = [found[trial.id] for found in self._values.values() if trial.id in found]
         trained = {*_ENDED, ValueStatus.PENDING}
         return any(value is not None or status in trained for value, _, status in ends)

@@ -112,10 +112,7 @@ def results_of_claims(
 
 
 def needs_metrics(study: Study) -> bool:
-    """Return whether a claim uses a metric at an index, such as `bleu[10-20]`.
-
-    Such values are in the metric history, not in the outcomes.
-    """
+    """Return whether a claim uses an index, as in `bleu[10-20]`, which only the metric history has."""
     return any("[" in each.metric for claim in study.claims for each in claim.quantities)
 
 
@@ -439,10 +436,7 @@ class _LabelWriter:
         return f"{quantity.metric} of {inside}" if self.metrics else inside
 
     def _is_named(self, factor: str, level: Level) -> bool:
-        """Return whether labels name this level.
-
-        A label leaves out factors with the same level in all cells, and factors that the cell lacks.
-        """
+        """Return whether labels name a level: its cell has the factor, and other cells another level."""
         return factor in self.names and level != ABSENT
 
     def _name(self, factor: str, level: Level) -> str:

@@ -47,10 +47,7 @@ _MAX_CELLS_NAMED = 2  # further cells with the same gap are only counted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ClaimRow:
-    """The row of a claim or of a comparison.
-
-    Text is on the left, numbers are on the right, and notes below.
-    """
+    """The row of a claim or of a comparison: text on the left, numbers on the right, and notes below."""
 
     indent: int
     verdict: str

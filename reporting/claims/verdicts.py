@@ -97,10 +97,7 @@ class ComparisonResult:
     notes: tuple[MissingTrials, ...]
 
     def format(self, value: float) -> str:
-        """Format a value of this comparison, such as the effect.
-
-        The text has the comparison's unit or decimals.
-        """
+        """Format a value of this comparison, such as the effect, with its unit or decimals."""
         return format_quantity(value, self.unit) if self.unit else format_number(value, self.decimals)
 
     @property

@@ -119,10 +119,7 @@ class CellFigure(PickKeys, CurveKind):
         return self.x in TIME_AXES and "epoch" in self.special.get("x", ())
 
     def timed_metrics(self) -> list[str]:
-        """Return the metrics that depend on the speed of the device.
-
-        They include the axis x if it shows seconds.
-        """
+        """Return the metrics that depend on the speed of the device, and the axis x if it shows seconds."""
         return [*super().timed_metrics(), *([self.x] if self.is_course and is_timed(self.x) else [])]
 
     @property
@@ -225,10 +222,7 @@ class CellFigure(PickKeys, CurveKind):
         return False
 
     def split_panels(self, panels: tuple[Panel, ...], metric: Metric) -> tuple[Panel, ...]:
-        """Return the panels to draw. A kind of figure may override this to split panels.
-
-        By default, these are `panels` unchanged.
-        """
+        """Return the panels to draw. Some kinds of figures split or change them."""
         del metric
         return panels
 
@@ -261,10 +255,7 @@ class CellFigure(PickKeys, CurveKind):
     """the columns that identify a mark, such as a point or a bar; values with equal entries share one mark"""
 
     def _default_caption(self, cells: FigureCells, fixed: Mapping[str, Level]) -> str:
-        """Return a default caption such as `Loss, by epoch; task sort`.
-
-        It has the metric, the axes and fixed factors.
-        """
+        """Return a default caption such as `Loss, by epoch; task sort`: metric, axes and fixed factors."""
         what = cells.metric.axis_title or cells.metric.title
         axes = [name for name in (self.roles.get("y"), self.x) if name is not None]
         over = " and ".join(in_sentence(cells.axis_title(name)).partition(",")[0] for name in axes)

@@ -42,10 +42,8 @@ class CurveError(ActivememError):
 class Axis:
     """One axis of a figure.
 
-    `ticks` are pairs of a position and its label.
-
-    An axis without `ticks` gets ticks at round numbers when it is drawn. A logarithmic axis shows 0 as one
-    more position before the smallest number.
+    `ticks` are pairs of a position and its label. An axis without `ticks` gets ticks at round numbers when it
+    is drawn. A logarithmic axis shows 0 as one more position before the smallest number.
     """
 
     title: str
@@ -88,10 +86,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """One bar: the mean of the values at one level, with the ends of its interval.
-
-    `text` is the printed value.
-    """
+    """One bar: the mean of the values at one level, its printed `text`, and the ends of its interval."""
 
     name: str
     text: str
@@ -151,9 +146,8 @@ class Panel:
 class Curve:
     """A figure: panels with caption and notes.
 
-    The scales of the axes are common to all panels, unless each panel has `own_scales`.
-
-    `notes` explain the centre, the interval, the number of seeds, and omissions.
+    The scales of the axes are common to all panels, unless each panel has `own_scales`. `notes` explain the
+    centre, the interval, the number of seeds, and omissions.
     """
 
     name: str
@@ -174,10 +168,7 @@ class Curve:
         return import_module(".draw.figure", __package__).draw(self, form)  # loads matplotlib
 
     def render_inline(self) -> str:
-        """Return the figure as an element of an HTML page.
-
-        The element is an SVG whose marks show their values when the pointer is on them.
-        """
+        """Return the figure as an SVG element of a page, whose marks show their values on hovering."""
         return import_module(".draw.inline", __package__).draw_inline(self)  # loads matplotlib
 
     def point_words(self, point: Point, name: str = "", at: str = "") -> str:
@@ -204,10 +195,7 @@ class Curve:
 
     @property
     def columns(self) -> int | None:
-        """Return the number of panels side by side; None if the layout may choose it.
-
-        The layout chooses it for figures without row names.
-        """
+        """Return the number of panels side by side; None without row names, where the layout chooses it."""
         return sum(panel.row == self.panels[0].row for panel in self.panels) if self.panels[0].row else None
 
 

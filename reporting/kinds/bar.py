@@ -85,9 +85,7 @@ class BarFigure(CellFigure):
 class Bars(Content):
     """The bars of one panel, with a bar for every level of a factor.
 
-    They are in the order of the study.
-
-    If `points` is true, points are drawn instead of bars.
+    They are in the order of the study. If `points` is true, points are drawn instead of bars.
     """
 
     bars: tuple[Bar, ...]

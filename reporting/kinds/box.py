@@ -112,10 +112,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boxes(Content):
-    """The boxes of a panel.
-
-    Boxes of levels are in rows. Boxes of indices, as in `metric[1]`, are side by side.
-    """
+    """The boxes of a panel: in rows for levels, or side by side for indices, as in `metric[1]`."""
 
     boxes: tuple[Box, ...]
     rows: bool
@@ -175,9 +172,8 @@ def _gap(places: Sequence[float]) -> float:
 def _box(plot: Plot, box: Box, at: float, half: float, *, upright: bool) -> None:
     """Draw one box with its outliers, upright or lying.
 
-    `at` is its position on the axis of levels.
-
-    If there are too few values for a box, draw the values as points.
+    `at` is its position on the axis of levels. If there are too few values for a box, draw the values as
+    points.
     """
     from matplotlib.patches import Rectangle  # noqa: PLC0415 -- slow to load, and data do without it
 

@@ -394,10 +394,7 @@ _GAP = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effects(Content):
-    """The content of an effects figure: the means of a metric at the levels of each factor.
-
-    `center` is the mean of all values, or None without values.
-    """
+    """The means of a metric at the levels of each factor. `center` is the mean of all values, if any."""
 
     factors: tuple[FactorMeans, ...]
     center: float | None

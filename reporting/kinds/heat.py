@@ -197,10 +197,7 @@ class Matrix(Content):
 
 
 def _names(plot: Plot, content: Matrix, curve: Curve) -> None:
-    """Write the axis titles of a heat map, and the names of its columns and rows.
-
-    If there are too many names, write every fifth.
-    """
+    """Write the axis titles of a heat map, and the names of its columns and rows, or every fifth of many."""
     cell = plot.width / max(len(content.columns), 1)
     flat = all(text_width(name, TICK) <= cell for name in content.columns)
     for x in content.pairs:

@@ -121,10 +121,7 @@ class Lines(Content):
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
-        """Return the margins, sizes and scales of all panels with lines.
-
-        Ticks are on the left and below, names on the right.
-        """
+        """Return the layout of all panels with lines: ticks on the left and below, names on the right."""
         every = [line for content in contents for line in (*content.lines, *content.context)]
         points = [point for line in every for point in line.points]
         names = [
@@ -192,10 +189,7 @@ def label_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, Stroke]) -
 
 
 def _rank_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, Stroke]) -> None:
-    """Draw a legend beside the plot, with the name and a sample of each line.
-
-    The line with the highest mean comes first.
-    """
+    """Draw a legend beside the plot: a sample and the name of each line, the highest mean first."""
     names = crop_names(line.name for line in lines)
     ranked = sorted(lines, key=lambda line: -sum(point.y for point in line.points) / len(line.points))
     for number, line in enumerate(ranked):

@@ -101,9 +101,7 @@ class ParetoFigure(SeriesFigure):
 def pareto_front(points: Sequence[Point], signs: tuple[int, int]) -> tuple[Point, ...]:
     """Return the points that no other point beats in both values.
 
-    They are from left to right.
-
-    The `signs` of x and y are positive if higher values are better.
+    They are from left to right. The `signs` of x and y are positive if higher values are better.
     """
     kept: list[Point] = []
     # from the best x on, a point is on the front if its y is better than all before

@@ -222,10 +222,7 @@ class TableCells:
 
     @cached_property
     def look_tallies(self) -> TalliesByLook:
-        """Return the values of each cell at each look (interim test).
-
-        A cell has only the looks that it has reached.
-        """
+        """Return the values of each cell at each look (interim test) that it has reached."""
         return {place: looks for place, looks in self._tallied[0].items() if place[2] in self.spec.value}
 
     @cached_property
@@ -244,10 +241,7 @@ class TableCells:
 
     @cached_property
     def over_budget(self) -> Collection[tuple[str, str]]:
-        """Return the cells that were not trained because they exceed the budget.
-
-        A cell is given by its row and column.
-        """
+        """Return the cells that are not trained because they exceed the budget, by row and column."""
         return {self.place(trial.levels) for trial in self._in_rows(self.study.source.over_budget)}
 
     @cached_property
@@ -396,10 +390,7 @@ class TableCells:
 
 
 def spread_texts(estimate: Estimate | None, metric: Metric, spread: Spread) -> tuple[str, str]:
-    """Return an estimate's spread (the text after `±`), then its interval.
-
-    At least one of the two texts is empty.
-    """
+    """Return an estimate's spread (the text after `±`), then its interval. At least one text is empty."""
     if estimate is None or estimate.spread is None or estimate.low is None or estimate.high is None:
         return "", ""
     if metric.name in ANALYTIC_COSTS and not estimate.spread:
@@ -411,10 +402,7 @@ def spread_texts(estimate: Estimate | None, metric: Metric, spread: Spread) -> t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRow:
-    """One row of the table, with its level and its name.
-
-    `group` is the heading above its group of rows, or "".
-    """
+    """One row of the table: its level, its name, and the heading of its `group` of rows, or ""."""
 
     level: str
     head: str
@@ -436,18 +424,12 @@ class TableColumn:
 
     @property
     def name(self) -> str:
-        """Return the name that this column has in the paper's table.
-
-        It is the level or, without one, the metric.
-        """
+        """Return the column's name in the paper's table: its level or, without one, its metric."""
         return self.level or self.metric.name
 
 
 def metric_head(metric: Metric, words: str) -> str:
-    """Return the heading of a metric's column.
-
-    It has the name, the settings, and an arrow that points to better values.
-    """
+    """Return a metric's heading: its name, its settings, and an arrow that points to better values."""
     return one_line(metric.name) + (f" ({words})" if words else "") + BETTER_ARROWS[metric.higher_is_better]
 
 

@@ -223,12 +223,7 @@ def looks_sentences(counts: Sequence[int], tests: Iterable[ColumnTests]) -> Iter
 
 
 def detectable_words(found: Sequence[tuple[Metric, float]], between: str = "") -> str:
-    """Describe the smallest differences that are detected with 80 % power.
-
-    There is one for each metric.
-
-    Return "" if no such difference is known.
-    """
+    """Describe the smallest difference of each metric that is detected with 80 % power; "" if unknown."""
     limits: dict[str, tuple[Metric, list[float]]] = {}
     for metric, limit in found:
         limits.setdefault(metric.name, (metric, []))[1].append(limit)
@@ -245,10 +240,8 @@ def find_bold_cells(made: TableCells, column: TableColumn) -> ColumnTests:
     """Return the best cells of a column, which are shown in bold, with the tests that found them.
 
     No cell is best if there are fewer than two values, if all values are equal, or if the metric has no
-    better direction.
-
-    A cell with an infinite value is worse than every other cell, and never best. With `best = "shown"` the
-    printed digits decide, so that two equal numbers are both bold or both plain.
+    better direction. A cell with an infinite value is worse than every other cell, and never best. With `best
+    = "shown"` the printed digits decide, so that two equal numbers are both bold or both plain.
     """
     metric, estimates = column.metric, made.estimates
     cells = [(row.level, column.level, metric.name) for row in made.rows]

@@ -87,10 +87,7 @@ class Cell:
 
     @property
     def full_text(self) -> str:
-        """Return the cell's value and all that follows it, as one text.
-
-        These are the spread, the interval and the difference from the baseline.
-        """
+        """Return the cell's value with its spread, its interval and its difference from the baseline."""
         parts = (
             self.text,
             f"± {self.spread}" if self.spread else "",
@@ -221,10 +218,7 @@ class Table:
         return tuple((heading, tuple(numbers)) for heading, numbers in runs)
 
     def heading_spans(self) -> tuple[tuple[tuple[str, int], ...], ...]:
-        """Return the lines of headings above the columns.
-
-        Each heading comes with the number of columns below it.
-        """
+        """Return the lines of headings above the columns, each with the number of columns below it."""
         paths = list(zip(*self.column_headings, strict=True))
         return tuple(tuple(heading_runs(paths, depth)) for depth in range(len(self.column_headings)))
 

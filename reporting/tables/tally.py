@@ -67,10 +67,7 @@ class Tally:
 
     @property
     def status(self) -> CellStatus:
-        """Return the status of the table cell, such as done or partly done.
-
-        Without values, the status is the reason for this.
-        """
+        """Return the status of the table cell; without values, it is the reason for this."""
         if self.values:
             return CellStatus.DONE if len(self.values) == self.trials else CellStatus.PARTIAL
         return CellStatus(self._gap_status)
@@ -106,10 +103,7 @@ class Tally:
 
     @property
     def bound(self) -> float:
-        """Return a lower bound of the mean.
-
-        It is used if some trials ended before they reached their target.
-        """
+        """Return a lower bound of the mean, for trials that ended before they reached their target."""
         return mean((*self.reached, *self.limits))
 
     def remarks(self, noun: str = "seeds") -> list[str]:

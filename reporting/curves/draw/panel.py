@@ -48,10 +48,7 @@ class Scale:
     ticks: tuple[tuple[float, str], ...] = ()
 
     def at(self, number: float) -> float:
-        """Return the position of a number on the axis.
-
-        A logarithmic axis shows negative numbers where it shows 0.
-        """
+        """Return the position of a number. A logarithmic axis shows negative numbers where it shows 0."""
         if not self.log:
             return number
         return math.log10(number if number > 0 else self.min_positive) - (self.step if number <= 0 else 0)
@@ -84,10 +81,7 @@ def make_scale(numbers: Iterable[float], axis: Axis, *, margin: float = 0.0) -> 
 
 
 def tick_texts(numbers: Sequence[float]) -> list[str]:
-    """Return tick labels that show these numbers exactly, with few decimals.
-
-    Large numbers (from 10,000) get SI prefixes.
-    """
+    """Return exact tick labels with few decimals. Large numbers (from 10,000) get SI prefixes."""
     if max(map(abs, numbers), default=0.0) >= 1e4:
         from matplotlib.ticker import EngFormatter  # noqa: PLC0415 -- slow to load, and data do without it
 
@@ -162,10 +156,8 @@ _DOT_RADIUS = 3.5
 def spread_labels(preferred: Sequence[float], height: float, low: float, high: float) -> list[float]:
     """Return label positions that do not overlap, near the preferred ones.
 
-    They are at least `height` apart, within `low` and `high`.
-
-    The squared distances from the preferred positions are as small as possible. If there are more labels than
-    fit, they move closer together.
+    They are at least `height` apart, within `low` and `high`. The squared distances from the preferred
+    positions are as small as possible. If there are more labels than fit, they move closer together.
     """
     from scipy.optimize import isotonic_regression  # noqa: PLC0415 -- slow to load, and data do without it
 
@@ -248,9 +240,7 @@ class HoverArea:
 class Plot:
     """The plot of one panel.
 
-    `left` and `bottom` are its position in the figure.
-
-    All sizes are in points.
+    `left` and `bottom` are its position in the figure. All sizes are in points.
     """
 
     figure: Figure
@@ -339,10 +329,7 @@ class Plot:
         self.figure.add_artist(line)
 
     def frame(self, *, x: bool, y: bool) -> None:
-        """Set the range of both axes, and draw the axes.
-
-        The horizontal axis is drawn if `x`, and the vertical axis if `y`.
-        """
+        """Set the range of both axes. Draw the horizontal axis if `x`, and the vertical axis if `y`."""
         across, up = self.layout.x, self.layout.y
         self.axes.set_xlim(across.low, across.high)
         self.axes.set_ylim(up.low, up.high)

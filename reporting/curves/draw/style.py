@@ -130,9 +130,7 @@ def wrap_text(text: str, width: float, size: float, *, bold: bool = False) -> li
 def crop_names(names: Iterable[str], width: float = MAX_NAME_WIDTH) -> dict[str, str]:
     """Cut names with an ellipsis where needed, so that they fit in the width.
 
-    Return a mapping from each name to its text.
-
-    Different names keep different texts.
+    Return a mapping from each name to its text. Different names keep different texts.
     """
     full = tuple(dict.fromkeys(names))
     short, length = list(full), max(map(len, full), default=0)

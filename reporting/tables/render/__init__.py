@@ -42,9 +42,7 @@ FORMATS: Registry[Render] = Registry(
 def register_table_format(name: str) -> Callable[[RenderT], RenderT]:
     """Return a decorator that registers a table format.
 
-    A format is a function from a finished table to text.
-
-    Raises ValueError if the name is taken.
+    A format is a function from a finished table to text. Raises ValueError if the name is taken.
     """
 
     def register(render: RenderT) -> RenderT:

@@ -9,8 +9,5 @@ from ..table import Table
 
 
 def render(table: Table) -> str:
-    """Return a header and a line for each cell, with the columns of `Table.frame`.
-
-    A missing value is an empty field.
-    """
+    """Return a header and a line for each cell, with the columns of `Table.frame`; "" for missing values."""
     return table.frame().write_csv()

@@ -141,9 +141,7 @@ def _ansi(text: str, code: int, *, ansi: bool) -> str:
 def _groups(columns: Sequence[TextColumn], max_width: int) -> Iterator[list[TextColumn]]:
     """Split columns into groups that fit into `max_width`.
 
-    A group has at least one column.
-
-    A group ends where an outer heading ends, if possible.
+    A group has at least one column. A group ends where an outer heading ends, if possible.
     """
     parted = ([run for _, run in _runs(columns, depth)] for depth in range(len(columns[0].headings)))
     runs = next((runs for runs in parted if len(runs) > 1), [list(columns)])
