@@ -394,9 +394,8 @@ def _parts(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
     removing it adds no parameters. This includes parts that a block has by default.
     """
     weights, whole = parameter_count(model.settings), model.recipe
-    blocks = {identity(node): node for node in walk(whole.root) if isinstance(node, BlockNode)}
     without = {recipe.text: "" for recipe in ablations(whole)}
-    for block in blocks.values():
+    for block in {identity(node): node for node in walk(whole.root) if isinstance(node, BlockNode)}.values():
         for change, other in without_defaults(block).items():
             without.setdefault(render(_replaced(whole.root, block, other)), change)
     for text, change in without.items():
@@ -526,13 +525,13 @@ def _depth(recipe: Recipe) -> int | None:
 
 
 def _at_depth(model: RequestedCell, scale: float) -> RequestedCell | None:
-    whole = model.recipe
-    layers, is_tied = _depth(whole), isinstance(whole.root, TiedNode)
-    root = whole.root.body if isinstance(whole.root, TiedNode) else whole.root
-    if layers is None or int(layers * scale) < 1 or not isinstance(root, RepeatNode):
+    whole = model.recipe.root
+    repeat = whole.body if isinstance(whole, TiedNode) else whole
+    layers = _depth(model.recipe)
+    if layers is None or int(layers * scale) < 1 or not isinstance(repeat, RepeatNode):
         return None
-    repeat = RepeatNode(int(layers * scale), root.body)
-    return model.with_root(TiedNode(repeat) if is_tied else repeat)
+    other = RepeatNode(int(layers * scale), repeat.body)
+    return model.with_root(TiedNode(other) if isinstance(whole, TiedNode) else other)
 
 
 def _value_at(settings: TrialSettings, path: KeyPath) -> Any:  # noqa: ANN401 -- a setting can be anything

@@ -42,6 +42,9 @@ def compare_outputs(
     Raises StudyError for unknown levels. Raises StatisticsError if no baseline has outputs for the same
     lines, or if several baselines have the same seed.
     """
+    from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415 -- few ask for this test
+    from sacrebleu.significance import PairedTest, Result  # noqa: PLC0415 -- as above
+
     chosen = select_trials(study, baseline, "--baseline")
     kept = store.outputs([trial.id for trial in study.trials], tuned=tuned)
     lines = kept.partition_by("trial", as_dict=True)
@@ -58,7 +61,21 @@ def compare_outputs(
             raise StatisticsError(
                 f"expected one baseline with seed {seed}, got several: add levels to {', '.join(baseline)}"
             )
-        rows += _rows(group, references, tokenizer) if baselines else ()
+        if not baselines:
+            continue
+        test = PairedTest(
+            [(trial.id, outputs) for trial, outputs in group],
+            {"BLEU": BLEU(tokenize=tokenizer, force=True)},
+            [list(references)],
+            test_type="bs",
+            n_samples=RESAMPLES,
+        )
+        base, *others = (each for each in test()[1]["BLEU"] if isinstance(each, Result))
+        first = group[0][0].id
+        rows.append((first, base.score, base.mean, base.ci, None, None, None))
+        for (trial, _), found in zip(group[1:], others, strict=True):
+            numbers = (found.score, found.mean, found.ci, found.score - base.score, found.p_value)
+            rows.append((trial.id, *numbers, first))
     if not rows:
         raise StatisticsError(
             f"study {study.name}: expected {'tuned' if tuned else 'kept'} outputs of {', '.join(baseline)} "
@@ -67,25 +84,3 @@ def compare_outputs(
     scores = pl.DataFrame(rows, schema=_SCORES, orient="row")
     levels = study_levels(study, stored_outcomes(store, study))
     return levels.join(scores, on="trial", how="inner", maintain_order="left")
-
-
-def _rows(
-    group: Sequence[tuple[Trial, list[str]]], references: Sequence[str], tokenizer: str
-) -> list[tuple[object, ...]]:
-    """Return the scores of these trials, of which the first is the baseline."""
-    from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415 -- few ask for this test
-    from sacrebleu.significance import PairedTest, Result  # noqa: PLC0415 -- as above
-
-    test = PairedTest(
-        [(trial.id, outputs) for trial, outputs in group],
-        {"BLEU": BLEU(tokenize=tokenizer, force=True)},
-        [list(references)],
-        test_type="bs",
-        n_samples=RESAMPLES,
-    )
-    base, *others = (each for each in test()[1]["BLEU"] if isinstance(each, Result))
-    rows: list[tuple[object, ...]] = [(group[0][0].id, base.score, base.mean, base.ci, None, None, None)]
-    for (trial, _), found in zip(group[1:], others, strict=True):
-        difference = found.score - base.score
-        rows.append((trial.id, found.score, found.mean, found.ci, difference, found.p_value, group[0][0].id))
-    return rows

@@ -292,7 +292,13 @@ class StudyResults:
         is a number that the claim adds to a side: the test includes it, and the effect does not. If trainings
         ended before they reached a target, there is no `effect`, and only the ends that are known.
         """
-        return pl.DataFrame([_claim_row(each) for each in self.check_claims()], _CLAIM_SCHEMA, orient="row")
+        rows = list[tuple[object, ...]]()
+        for each in self.check_claims():
+            one = each.deciding
+            low, high = one.interval or one.bounds or (None, None)
+            numbers = (one.effect, low, high, one.added, one.p, one.n, each.needed)
+            rows.append((each.spec.name, each.verdict_text, *numbers))
+        return pl.DataFrame(rows, _CLAIM_SCHEMA, orient="row")
 
     @property
     def models(self) -> list[KeptModel]:
@@ -335,13 +341,6 @@ class StudyResults:
 def _engine(module: str) -> Any:  # noqa: ANN401 -- a module
     """Import a module of the engine. Only methods that train or measure need it."""
     return import_module(f"activemem.engine.{module}")
-
-
-def _claim_row(checked: ClaimResult) -> tuple[object, ...]:
-    deciding = checked.deciding
-    low, high = deciding.interval or deciding.bounds or (None, None)
-    numbers = (deciding.effect, low, high, deciding.added, deciding.p, deciding.n, checked.needed)
-    return (checked.spec.name, checked.verdict_text, *numbers)
 
 
 def _select_specs(

@@ -66,9 +66,10 @@ def query(store: Store | str | Path, sql: str, limits: QueryLimits | None = None
         raise QueryError(f"query: expected a statement about the store, got {found[0]}, which reads files")
     outcomes = store.trials()
     levels = stored_levels(outcomes)
+    studies = outcomes.select("trial", "study").join(levels, on="trial", how="left", maintain_order="left")
     tables = {
         "trials": trials_frame(outcomes, levels).lazy(),
-        "metrics": metrics_frame(_read_lazily(store.metrics, "metrics"), _with_study(levels, outcomes)),
+        "metrics": metrics_frame(_read_lazily(store.metrics, "metrics"), studies),
         "outputs": _read_lazily(store.outputs, "outputs"),
         "tuned_outputs": _read_lazily(partial(store.outputs, tuned=True), "tuned_outputs"),
     }
@@ -110,8 +111,3 @@ def _answer(sql: str, tables: Mapping[str, pl.LazyFrame], limits: QueryLimits) -
 
 def _read_lazily(read: Callable[[], pl.DataFrame], dataset: str) -> pl.LazyFrame:
     return pl.defer(read, schema={name: kind for name, kind in SCHEMAS[dataset].items() if name != "study"})
-
-
-def _with_study(levels: pl.DataFrame, outcomes: pl.DataFrame) -> pl.DataFrame:
-    studies = outcomes.select("trial", "study")
-    return studies.join(levels, on="trial", how="left", maintain_order="left")

@@ -241,10 +241,9 @@ def combine_verdicts(statement: Statement, verdicts: Mapping[Comparison, Verdict
             return opposite.get(inner, inner)
         case AllOf() | AnyOf():
             parts = {combine_verdicts(part, verdicts) for part in statement.parts}
-            one, every = _resolving_verdicts(statement)
-            if one in parts:
+            if (one := _resolving_verdict(statement)) in parts:
                 return one
-            return parts.pop() if parts in ({every}, {Verdict.NOT_RUN}) else Verdict.UNDECIDED
+            return parts.pop() if len(parts) == 1 else Verdict.UNDECIDED
 
 
 def deciding_comparison(
@@ -265,8 +264,7 @@ def deciding_comparison(
             same = OPEN if verdict in OPEN else (verdict,)
             parts = [part for part in statement.parts if combine_verdicts(part, verdicts) in same]
             leaves = [deciding_comparison(part, verdicts, p) for part in parts]
-            one, _ = _resolving_verdicts(statement)
-            return min(leaves, key=p) if verdict is one else max(leaves, key=p)
+            return (min if verdict is _resolving_verdict(statement) else max)(leaves, key=p)
 
 
 def seeds_needed(
@@ -289,11 +287,6 @@ def seeds_needed(
             return max(known) if known and len(known) == len(counts) else None
 
 
-def _resolving_verdicts(statement: AllOf | AnyOf) -> tuple[Verdict, Verdict]:
-    """Return the verdict that a single part can cause, then the verdict that needs every part.
-
-    The parts are comparisons, or statements within the statement. A single refuted part refutes "all of"; a
-    single confirmed part confirms "any of".
-    """
-    pair = (Verdict.REFUTED, Verdict.CONFIRMED)
-    return pair if isinstance(statement, AllOf) else (pair[1], pair[0])
+def _resolving_verdict(statement: AllOf | AnyOf) -> Verdict:
+    """Return the verdict that a single part causes: one refutes "all of", and one confirms "any of"."""
+    return Verdict.REFUTED if isinstance(statement, AllOf) else Verdict.CONFIRMED

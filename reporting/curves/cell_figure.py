@@ -43,13 +43,12 @@ from ...studies.schema.factors import (
     level_text,
     named_levels,
     one_line,
-    short_level_names,
 )
 from ...studies.schema.settings import Level
 from ...studies.text.units import number_range
 from ..picked_levels import PickKeys, pick_cells, pick_note
 from ..statistics.estimates import Interval, estimate
-from .curve import INDEX_AXES, TIME_AXES, Axis, Content, Curve, Panel, Point
+from .curve import INDEX_AXES, TIME_AXES, Axis, Content, Curve, Panel
 
 if TYPE_CHECKING:
     import polars as pl
@@ -201,7 +200,7 @@ class CellFigure(PickKeys, CurveKind):
                 ),
                 *self.mark_notes(panels, study.paper),
                 *(("Each panel has scales of its own.",) if own_scales else ()),
-                *_noted(panels, cells),
+                *cells.index_notes(panels),
                 *((_WHOLE_DEV,) if samples.lacks_whole_dev else ()),
                 *subject.omitted(samples.gaps, len(samples.trials)),
             ),
@@ -339,10 +338,6 @@ class FigureCells:
             return shown.axis_title or shown.title
         return one_line(name)
 
-    def short_names(self, factor: str | None) -> tuple[str, ...]:
-        """Return the short names of a factor's levels; empty if the study has no such factor."""
-        return short_level_names(self.levels.get(factor or "", ()))
-
     def full_names(self, factor: str | None) -> tuple[str, ...]:
         """Return the displayed names of a factor's levels, such as `conv` or, for a number, `width 64`."""
         return named_levels(factor or "", self.levels.get(factor or "", ()))
@@ -379,6 +374,17 @@ class FigureCells:
         """Return the texts in place of missing values in a panel, by row and column."""
         found = self.samples.placeholders.items()
         return {(y, x): word for (at, _, x, y), word in found if at == panel}
+
+    def index_notes(self, panels: Sequence[Panel]) -> Iterator[str]:
+        """Yield the notes of a heat map on a second metric, for each panel."""
+        noted = self.samples.noted
+        if noted:
+            title = find_metric(find_metric(self.spec.value).noted).title
+            names = [" ".join(filter(None, (panel.row, panel.title))) for panel in panels]
+            parts = (f"{names[panel]} {', '.join(each.values())}".strip() for panel, each in noted.items())
+            if any(getattr(panel.content, "pairs", ()) for panel in panels):
+                yield "A line below two columns marks a pair in this list."
+            yield f"{title}: {'; '.join(parts)}."
 
     def published_value(self, *, panel: int, x: int) -> float | None:
         """Return the paper's number for one mark of the figure, if there is one.
@@ -431,22 +437,3 @@ def grouped_values(frame: pl.DataFrame, *keys: str, of: tuple[str, ...] = ("valu
         (*key, [row[count] if len(of) == 1 else row[count:] for row in group])
         for key, group in groupby(rows, key=lambda row: row[:count])
     ]
-
-
-def interval_point(x: float, found: Interval, n: int) -> Point:
-    """Return a point of a figure at `x`, with a mean and its interval.
-
-    `found` is a result of `mean_interval`.
-    """
-    return Point(x=float(x), y=found.value, low=found.low, high=found.high, n=n)
-
-
-def _noted(panels: Sequence[Panel], cells: FigureCells) -> Iterator[str]:
-    noted = cells.samples.noted
-    if noted:
-        title = find_metric(find_metric(cells.spec.value).noted).title
-        names = [" ".join(filter(None, (panel.row, panel.title))) for panel in panels]
-        parts = (f"{names[panel]} {', '.join(each.values())}".strip() for panel, each in noted.items())
-        if any(getattr(panel.content, "pairs", ()) for panel in panels):
-            yield "A line below two columns marks a pair in this list."
-        yield f"{title}: {'; '.join(parts)}."

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from ...studies.catalog.metrics import Metric
 from ...studies.presentation.kinds import KeyFault
+from ...studies.schema.factors import short_level_names
 from ..curves.cell_figure import CellFigure, FigureCells, grouped_values
 from ..curves.curve import INDEX_AXES, Axis, Content, Curve, Panel
 from ..curves.draw.panel import PanelLayout, Plot, Scale, label_rows, measure_names
@@ -90,7 +91,7 @@ class HeatFigure(CellFigure):
 def _axis(cells: FigureCells, role: str) -> tuple[Sequence[object], Sequence[str]]:
     name = cells.spec.roles[role]
     if name in cells.levels:
-        return range(len(cells.levels[name])), cells.short_names(name)
+        return range(len(cells.levels[name])), short_level_names(cells.levels[name])
     at, _ = index_positions(cells.samples.frame[role].unique().sort().to_list())
     order = sorted(at, key=at.__getitem__)
     labels = cells.samples.labels.get(role, {})

@@ -20,7 +20,6 @@ from ..curves.cell_figure import (
     FigureCells,
     SeriesFigure,
     grouped_values,
-    interval_point,
     mean_interval,
 )
 from ..curves.curve import TIME_AXES, Content, Curve, Line, Panel, Point
@@ -71,8 +70,9 @@ class LineFigure(SeriesFigure):
         names, accent, at = cells.full_names(self.series), cells.accent, cells.positions[0]
         found: dict[int, list[Point]] = {}
         for series, x, values in grouped_values(frame, "series", "x"):
-            low_to_high = mean_interval(values, self.spread, cells.metric)
-            found.setdefault(series, []).append(interval_point(at[x], low_to_high, len(values)))
+            value, low, high = mean_interval(values, self.spread, cells.metric)
+            point = Point(x=at[x], y=value, low=low, high=high, n=len(values))
+            found.setdefault(series, []).append(point)
         lines = [
             Line(
                 name=names[series] if names else "",

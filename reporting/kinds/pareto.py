@@ -15,7 +15,7 @@ from ...studies.catalog.metrics import METRICS_AND_COSTS, direction_faults
 from ...studies.presentation.kinds import KeyFault
 from ...studies.schema.factors import ABSENT, SEED, level_key
 from ...studies.schema.settings import Level
-from ..curves.cell_figure import FigureCells, SeriesFigure, grouped_values, interval_point, mean_interval
+from ..curves.cell_figure import FigureCells, SeriesFigure, grouped_values, mean_interval
 from ..curves.curve import Content, Curve, Line, Panel, Point
 from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, layout_points, place_labels
 from ..curves.draw.style import ACCENT, DIM, FAINT, INK, TEXT, TICK, crop_names, text_width
@@ -73,8 +73,9 @@ class ParetoFigure(SeriesFigure):
                     if own[factor] != ABSENT
                 )
             xs, ys = zip(*values, strict=True)
-            interval = mean_interval(ys, self.spread, cells.metric)
-            found.setdefault(name, []).append(interval_point(mean(sorted(xs)), interval, len(ys)))
+            value, low, high = mean_interval(ys, self.spread, cells.metric)
+            point = Point(x=mean(sorted(xs)), y=value, low=low, high=high, n=len(ys))
+            found.setdefault(name, []).append(point)
             if cells.accent == series:
                 accented.add(name)
         return Cloud(

@@ -91,7 +91,12 @@ class PointsTable(TableKind):
         ]
         metrics, shown = [metric for metric, _ in named], found.ranked()[: self.points]
         described = _described(study, self, shown)
-        best = {metric.name: _best_text(shown, metric) for metric in metrics}
+        best: dict[str, str] = {}  # the text of the best mean of each metric
+        for metric in metrics:
+            means = [value for point in shown if (value := point.mean(metric.name)) is not None]
+            better = max if metric.higher_is_better else min
+            is_ranked = bool(means) and metric.higher_is_better is not None
+            best[metric.name] = metric.format(better(means)) if is_ranked else ""
         columns = (*(metric.name for metric in metrics), SEEDS, *described)
         table = Table(
             name=self.name,
@@ -144,13 +149,6 @@ def _measured(point: FoundPoint, metric: Metric, spec: PointsTable, best: str) -
     return Cell(
         status=CellStatus.DONE, estimate=found, text=text, spread=spread, interval=interval, best=text == best
     )
-
-
-def _best_text(points: Sequence[FoundPoint], metric: Metric) -> str:
-    means = [value for point in points if (value := point.mean(metric.name)) is not None]
-    if not means or metric.higher_is_better is None:
-        return ""
-    return metric.format(max(means) if metric.higher_is_better else min(means))
 
 
 def _value(value: Level | None) -> Cell:
