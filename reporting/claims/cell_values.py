@@ -618,17 +618,28 @@ class ComparableCells:
         """
         weights = _linear(comparison.left, 1.0, {})
         weights = None if weights is None else _linear(comparison.right, -1.0, weights)
-        groups = self._groups(weights) if weights else None
-        if not groups:
+        if not weights:
             return None
+
+        def task(quantity: Quantity) -> tuple[str, str]:
+            return quantity.metric, self._tasks.get(cell_key(quantity.cell), "")
+
         parts: list[tuple[float, Pool]] = []
-        for group, squares in groups.items():
+        for (metric, settings), members in groupby(sorted(weights, key=task), key=task):
+            quantities = list(members)
+            # effects that all cells of a seed share drop out only if the weights of a group add up to 0
+            if not settings or abs(math.fsum(weights[each] for each in quantities)) > 1e-9:
+                return None
+            shared: CellKey = frozenset()
+            if self._is_grid:
+                shared = frozenset.intersection(*(cell_key(each.cell) for each in quantities))
+            group = (metric, settings, shared)
             if (group, seeds) not in self._pools:
                 self._pools[group, seeds] = pooled_variance(self._values(group, seeds))
-            pool = self._pools[group, seeds]
-            if pool is None:
+            if (pool := self._pools[group, seeds]) is None:
                 return None
             # a pool has the variance of a difference of two cells
+            squares = math.fsum(weights[each] ** 2 for each in quantities)
             parts.append((squares / 2 * pool.variance, pool))
         variance = math.fsum(each for each, _ in parts)
         if not variance:
@@ -636,27 +647,6 @@ class ComparableCells:
         weight = math.fsum(each**2 / pool.degrees for each, pool in parts)
         # rounded down, so that the interval is rather too wide than too narrow
         return Pool(variance=variance, degrees=int(variance**2 / weight))
-
-    def _groups(self, weights: Mapping[Quantity, float]) -> dict[_Group, float] | None:
-        """Return the sum of the squared weights of the quantities in each group of comparable cells.
-
-        `weights` are the factors of the quantities in left minus right. If the weights of a group add up to
-        0, effects that all cells of a seed share drop out of the difference; otherwise return None.
-        """
-
-        def task(quantity: Quantity) -> tuple[str, str]:
-            return quantity.metric, self._tasks.get(cell_key(quantity.cell), "")
-
-        found: dict[_Group, float] = {}
-        for (metric, settings), members in groupby(sorted(weights, key=task), key=task):
-            quantities = list(members)
-            if not settings or abs(math.fsum(weights[each] for each in quantities)) > 1e-9:
-                return None
-            shared = frozenset[tuple[str, object]]()
-            if self._is_grid:
-                shared = frozenset.intersection(*(cell_key(each.cell) for each in quantities))
-            found[metric, settings, shared] = math.fsum(weights[each] ** 2 for each in quantities)
-        return found
 
     def _values(self, group: _Group, seeds: tuple[int, ...]) -> list[Values]:
         metric, settings, shared = group

@@ -243,27 +243,25 @@ def law_cells(spec: LawKeys, subject: ResultSubject) -> LawCells:
     )
 
 
-def fit_law(spec: LawKeys, cells: Sequence[LawCell]) -> PowerLaw | None:
-    """Fit a power law to the cells of a series. Held-out cells are not used."""
+def fit_law(spec: LawKeys, cells: Sequence[LawCell]) -> tuple[PowerLaw | None, int]:
+    """Fit a power law to the cells of a series, except for held-out ones, the most expensive.
+
+    Also return the number of cells that are not held out.
+    """
     from ..statistics.power_law import (  # noqa: PLC0415 -- loads NumPy
         MIN_OFFSET_CELLS,
         error_of_means,
         fit_power_law,
     )
 
-    fitted = fitted_cells(spec, cells)
-    points = [(cell.cost, cell.result) for cell in fitted]
+    fitted = cells[: max(0, len(cells) - spec.held_out)]
     least = error_of_means([cell.results for cell in fitted])
-    return fit_power_law(points, least, offset=spec.offset and len(points) >= MIN_OFFSET_CELLS)
-
-
-def fitted_cells(spec: LawKeys, cells: Sequence[LawCell]) -> Sequence[LawCell]:
-    """Return the cells to which the law of a series is fitted. The most expensive cells are held out."""
-    return cells[: max(0, len(cells) - spec.held_out)]
+    has_offset = spec.offset and len(fitted) >= MIN_OFFSET_CELLS
+    return fit_power_law([(cell.cost, cell.result) for cell in fitted], least, offset=has_offset), len(fitted)
 
 
 def _row(spec: ScalingTable, metric: Metric, cells: Sequence[LawCell]) -> Iterator[Cell]:
-    law, fitted = fit_law(spec, cells), fitted_cells(spec, cells)
+    law, fitted = fit_law(spec, cells)
 
     def law_cell(found: Interval | None, form: Callable[[float], str]) -> Cell:
         return _EMPTY if law is None or found is None else interval_cell(found, form, law.n)
@@ -275,8 +273,8 @@ def _row(spec: ScalingTable, metric: Metric, cells: Sequence[LawCell]) -> Iterat
         if law is not None and law.offset is not None:
             offset = Interval(law.offset, *(law.offset_interval or ()))
         yield law_cell(offset, metric.format)
-    yield number_cell(float(len(fitted)), str(len(fitted)))
-    held = cells[len(fitted) :]
+    yield number_cell(float(fitted), str(fitted))
+    held = cells[fitted:]
     for cell in held:
         yield law_cell(law.next_cell(cell.cost) if law else None, metric.format)
         yield number_cell(cell.result, metric.format(cell.result), len(cell.results))
@@ -315,7 +313,7 @@ def _series(
             for cell in cells
         ]
         if points:
-            law, fitted = fit_law(spec, cells), len(fitted_cells(spec, cells))
+            law, fitted = fit_law(spec, cells)
             yield ScalingSeries(
                 name=name,
                 number=number - (accented is not None and accented < number),

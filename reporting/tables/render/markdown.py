@@ -21,10 +21,12 @@ def render(table: Table) -> str:
     as recipes, are left-aligned.
     """
     heads = [_head(table, column) for column in range(len(table.columns))]
-    sides = [
-        ":--",
-        *(":--" if any(map(_is_text, column)) else "--:" for column in zip(*table.cells, strict=True)),
+    # texts without a number, such as recipes, are at the left
+    texts = [
+        [bool(cell.picked) and cell.estimate is None for cell in cells]
+        for cells in zip(*table.cells, strict=True)
     ]
+    sides = [":--", *(":--" if any(column) else "--:" for column in texts)]
     lines = [" ".join(map(_escape, table.caption)), "", _line([_escape(table.corner), *heads]), _line(sides)]
     for heading, numbers in table.row_groups():
         if heading:
@@ -49,10 +51,6 @@ def _head(table: Table, column: int) -> str:
 
 def _line(cells: list[str]) -> str:
     return "| " + " | ".join(cells) + " |"
-
-
-def _is_text(cell: Cell) -> bool:
-    return bool(cell.picked) and cell.estimate is None
 
 
 def _cell(cell: Cell) -> str:
