@@ -114,10 +114,7 @@ class RequestedCell:
         return read_recipe(self.settings.model.recipe)
 
     def changed(self, path: KeyPath, value: object, change: str) -> RequestedCell | None:
-        """Return a copy of this cell in which one key has a new value; None removes the key.
-
-        Return None if the value does not fit the other keys.
-        """
+        """Return a copy with another value of a key, or without it for None; None if it does not fit."""
         tables = deepcopy(dict(self.tables))
         table: dict[str | int, Any] = tables  # pyright: ignore[reportAssignmentType] -- keys of paths are texts here
         for key in path[:-1]:
@@ -323,11 +320,7 @@ def _recipe_factors(study: Study) -> list[str]:
 
 
 def _model_name(study: Study, names: Sequence[str], trial: Trial) -> str:
-    """Return the name of a cell's model.
-
-    It has the short names of the parts that vary in the recipe. If no part varies, the name is the whole
-    recipe.
-    """
+    """Return a model's name: the short names of what varies in its recipe, or the whole recipe."""
     varied = [(study.factors[name], trial.levels[name]) for name in names if len(study.factors[name]) > 1]
     parts = [short_level_names(levels)[levels.index(each)] for levels, each in varied if each != ABSENT]
     return ", ".join(parts) or one_line(study.template.texts[RECIPE_PATH])

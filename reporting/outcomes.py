@@ -274,10 +274,7 @@ NEAR_CHANCE = 0.05
 
 
 def chance_of(metric: str, settings: TrialSettings) -> float | None:
-    """Return the accuracy that guessing reaches.
-
-    It is None if it is unknown, or if the metric is not an accuracy.
-    """
+    """Return the accuracy that guessing reaches; None if it is unknown, or not an accuracy."""
     chance = settings.task.chance if isinstance(settings.task, GeneratedTask) else None
     if chance is None:
         return None

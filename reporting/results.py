@@ -121,10 +121,7 @@ class StudyResults:
 
     @property
     def noise(self) -> list[str]:
-        """Return sentences on the smallest differences that the search can detect.
-
-        The noise is estimated from the points in the store.
-        """
+        """Return sentences on the smallest differences that the search can detect, by its stored points."""
         if (found := self.points) is None:
             return []
         from .search.noise import plan_sentences  # noqa: PLC0415 -- loads NumPy
@@ -228,10 +225,7 @@ class StudyResults:
         return _engine("probes.lm_evaluation").evaluate_study(self.study, self.store, tasks, folder)
 
     def table(self, name: str | None = None, *, published: bool = True) -> Table:
-        """Return a table of the study file, by default the first.
-
-        If `published`, it includes the paper's numbers.
-        """
+        """Return a table of the study file, by default the first, with the paper's numbers if `published`."""
         return self.tables(name, published=published)[0]
 
     def tables(self, name: str | None = None, *, published: bool = True) -> list[Table]:

@@ -63,10 +63,7 @@ class ScoreKeys(ResultKeys):
         return found.model_copy(update={"bounds": bounds})
 
     def score_faults(self, design: Design) -> list[KeyFault]:
-        """Check the keys against a study, and return the faults.
-
-        Faults are unknown names, cells that mix other factors, and metrics without a common scale.
-        """
+        """Return the faults of the keys: unknown names, mixed cells, metrics without a common scale."""
         factors = design.known_levels
         faults = [*select_faults(self.select, factors), *metric_faults(self.value)]
         key, methods = self.methods

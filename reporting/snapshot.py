@@ -48,10 +48,7 @@ class Snapshot:
 
     @cached_property
     def counted_outcomes(self) -> pl.DataFrame:
-        """Return the outcomes of the study's own trials and of seeds that were added later.
-
-        Claims use them all, and so do some tables.
-        """
+        """Return the outcomes of the study's own trials and of added seeds, which claims use."""
         return study_outcomes(self.study.with_later_seeds(), self.outcomes)
 
     @cached_property

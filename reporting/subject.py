@@ -247,10 +247,7 @@ class StudyModel:
         return sum(effect.p is not None for effect in self.effects.values())
 
     def level_means(self, *factors: str) -> dict[tuple[str, ...], Contrast]:
-        """Return the mean at each level of a factor, or at each combination of two factors.
-
-        The keys are the texts of the levels.
-        """
+        """Return the mean at each level of a factor, or of two together, by the texts of the levels."""
         if self.model is None or any(len(self.observed[name]) < 2 for name in factors):
             return {}
         term = tuple(name for name in self.observed if name in factors)

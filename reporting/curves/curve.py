@@ -104,10 +104,7 @@ class Bar:
 
 
 class Content:
-    """Base class of what a panel draws, such as lines or bars.
-
-    Each kind of figure has a subclass, which measures and draws its content.
-    """
+    """Base class of what a panel draws, such as lines. Each kind of figure has its own subclass."""
 
     __slots__ = ()
 

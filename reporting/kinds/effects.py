@@ -486,10 +486,7 @@ def _interaction(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interaction(Content):
-    """A line for each level of one factor, with a point for each level of another factor.
-
-    A point's `x` is the index of its level.
-    """
+    """A line for each level of one factor, with a point for each level of another; `x` is its index."""
 
     levels: tuple[str, ...]
     lines: tuple[Line, ...]

@@ -259,18 +259,12 @@ class TableCells:
 
     @cached_property
     def differences(self) -> Mapping[tuple[str, str], ColumnTests]:
-        """Return the differences between the rows and their baselines, for each column.
-
-        A column is identified by its metric and level.
-        """
+        """Return the differences between the rows and their baselines, by metric and level of a column."""
         return {(column.metric.name, column.level): baseline_tests(self, column) for column in self.columns}
 
     @cached_property
     def published_match(self) -> PublishedMatch | None:
-        """Match the rows and columns of this table with the rows and columns of the paper's table.
-
-        Return None if it is not requested or does not exist.
-        """
+        """Match this table's rows and columns with those of the paper's table, if it is shown."""
         key = (self.study.paper or "", self.spec.published_table)
         paper = published_tables().get(key) if self.extras.published else None
         return match_published(paper, self.spec.published, self.rows, self.columns) if paper else None

@@ -74,10 +74,7 @@ class Tally:
 
     @property
     def is_infinite(self) -> bool:
-        """Return whether the mean is infinite or has only a lower bound.
-
-        It has only a lower bound if a training ended before its target.
-        """
+        """Return whether the mean is infinite, or only has a bound as a training missed its target."""
         return bool(self.limits) or self._gap_status is ValueStatus.INFINITE
 
     @property

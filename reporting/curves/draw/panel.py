@@ -258,10 +258,7 @@ class Plot:
     def hover(
         self, x: float, y: float, words: str, *, width: float = _HOVER_SIZE, height: float = _HOVER_SIZE
     ) -> None:
-        """Show `words` when the pointer is on a mark, whose middle is given in points.
-
-        This has an effect only in a figure that is part of a web page.
-        """
+        """Show `words` when the pointer is on a mark of a figure in a page, whose middle is in points."""
         width, height = max(width, _HOVER_SIZE), max(height, _HOVER_SIZE)
         self.hover_areas.append(
             HoverArea(

@@ -128,10 +128,7 @@ def wrap_text(text: str, width: float, size: float, *, bold: bool = False) -> li
 
 
 def crop_names(names: Iterable[str], width: float = MAX_NAME_WIDTH) -> dict[str, str]:
-    """Cut names with an ellipsis where needed, so that they fit in the width.
-
-    Return a mapping from each name to its text. Different names keep different texts.
-    """
+    """Map each name to its text, cut with an ellipsis if it is too wide. All texts stay different."""
     full = tuple(dict.fromkeys(names))
     short, length = list(full), max(map(len, full), default=0)
     while length and any(text_width(name, TEXT, bold=True) > width for name in short):
