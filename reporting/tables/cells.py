@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -316,61 +316,60 @@ class TableCells:
         baseline = (self.baselines.get(row, ""), column.level, metric.name)
         fallback = self.fallbacks.get(place[:2]) if tally is not None and not tally.values else None
         published = match.published_at(row, column) if match else None
-        shared = Cell(
-            status=CellStatus.UNPLANNED,
-            marks=tuple(map(self.footnotes.mark, self._remarks(place, tally, fallback))),
-            published=published,
-        )
+        shared: dict[str, Any] = {
+            "marks": tuple(map(self.footnotes.mark, self._remarks(place, tally, fallback))),
+            "published": published,
+        }
         if match and published:
             theirs = match.published_at(baseline[0], column) if baseline[0] else None
             extra = difference_from_baseline(published, theirs)
-            text = f"{published.text_with_deviation} ({extra})" if extra else published.text_with_deviation
-            shared = replace(shared, published_text=text)
+            shared["published_text"] = f"{published.text_with_deviation}{f' ({extra})' if extra else ''}"
         if tally is None:
             if (row, column.level) in self.over_budget:
-                return replace(shared, status=CellStatus.REFUSED, text=CellStatus.REFUSED.value)
-            return shared
+                return Cell(status=CellStatus.REFUSED, text=CellStatus.REFUSED.value, **shared)
+            return Cell(status=CellStatus.UNPLANNED, **shared)
         if fallback and self.spec.otherwise and (found := fallback.estimate(self.spec.spread)) is not None:
             # the metric in `otherwise`, in place of one without a value
             metric = find_metric(self.spec.otherwise, self.spec.digits)
             estimate = found.within(metric.bounds)
             spread, interval = spread_texts(estimate, metric, self.spec.spread)
             parts = (metric.format(estimate.value), f"± {spread}" if spread else "", interval)
-            return replace(
-                shared,
+            return Cell(
                 status=fallback.status,
                 estimate=estimate,
                 text=f"({' '.join(part for part in parts if part)})",
                 picked=fallback.label,
                 metric=metric.name,
+                **shared,
             )
-        spread, interval = spread_texts(estimate, metric, self.spec.spread)
         differences = self.differences[metric.name, column.level]
-        bound = f"> {metric.format(tally.bound)}" if tally.limits else tally.placeholder
-        cell = replace(
-            shared,
+        if (decided := differences.decided.get((place, baseline))) is not None:
+            difference, is_tested = decided.shown, decided.p is not None and differences.margin is not None
+            half = "" if difference.half_width is None else f" ± {metric.format(difference.half_width)}"
+            text = with_sign(metric.format(difference.mean)) + half + significance_text(decided)
+            shared |= {
+                "difference_text": text,
+                "difference": difference.mean,
+                "difference_half_width": difference.half_width,
+                "is_significant": decided.differs,
+                "is_within": decided.is_within if is_tested else None,
+                "p": decided.p,
+            }
+        spread, interval = spread_texts(estimate, metric, self.spec.spread)
+        if estimate is not None:
+            text = metric.format(estimate.value)
+        else:
+            text = f"> {metric.format(tally.bound)}" if tally.limits else tally.placeholder
+        return Cell(
             status=tally.status,
             estimate=estimate,
-            text=bound if estimate is None else metric.format(estimate.value),
+            text=text,
             at_least=tally.bound if tally.limits and estimate is None else None,
             spread=spread,
             interval=interval,
             best=place in best,
             picked=tally.label,
-        )
-        if (decided := differences.decided.get((place, baseline))) is None:
-            return cell
-        difference = decided.shown
-        half = "" if difference.half_width is None else f" ± {metric.format(difference.half_width)}"
-        is_tested = decided.p is not None and differences.margin is not None
-        return replace(
-            cell,
-            difference_text=with_sign(metric.format(difference.mean)) + half + significance_text(decided),
-            difference=difference.mean,
-            difference_half_width=difference.half_width,
-            is_significant=decided.differs,
-            is_within=decided.is_within if is_tested else None,
-            p=decided.p,
+            **shared,
         )
 
     def _remarks(self, place: CellKey, tally: Tally | None, fallback: Tally | None) -> list[str]:
