@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from ...errors import FaultCollector, nearest_hint
 from ...storage import Store
@@ -20,13 +20,14 @@ from ...storage.place import is_address
 from ...studies.catalog.metrics import METRICS_AND_COSTS, find_metric
 from ...studies.claims.comparisons import (
     Claim,
+    ClaimSpec,
     Extrapolation,
     Quantity,
     cell_label,
     iter_comparisons,
     iter_numbers,
 )
-from ...studies.claims.reader import cell_key, claim_scope, missing_metrics, read_number
+from ...studies.claims.reader import cell_key, claim_scope, key_faults, missing_metrics, read_number
 from ...studies.last_run import load_last_run
 from ...studies.resolve.costs import counted_cost
 from ...studies.schema.settings import Names
@@ -43,8 +44,20 @@ _MAX_FAULTS_SHOWN = 3  # of a study that cannot be read
 _NUMBER_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,99}")
 
 
-NumberText = Annotated[str, Field(max_length=4000)]
-"""The expression of a number."""
+class NumberKeys(StrictModel):
+    """A number of a paper: an expression, alone or with the factors whose best level its cells have."""
+
+    value: Annotated[str, Field(max_length=4000)]
+    """the expression, as in claims"""
+    over: Names = ()
+    """factors, such as the learning rate, whose best level each cell has"""
+    pick_by: str | None = None
+    """the metric whose mean over the seeds picks the level of `over`"""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_text(cls, given: object) -> object:
+        return {"value": given} if isinstance(given, str) else given
 
 
 class PaperHeader(StrictModel):
@@ -77,8 +90,9 @@ class PaperKeys(StrictModel):
     """for the name of a study, the tables to include, `[]` for none (default: all)"""
     figures: dict[str, Names] = Field(default_factory=dict[str, Names])
     """for the name of a study, the figures to include, `[]` for none (default: all)"""
-    numbers: dict[str, dict[str, NumberText]] = Field(default_factory=dict[str, dict[str, NumberText]])
-    """for the name of a study, its numbers: a name for `\\am`, and an expression as in claims"""
+    numbers: dict[str, dict[str, NumberKeys]] = Field(default_factory=dict[str, dict[str, NumberKeys]])
+    """for the name of a study, its numbers: a name for `\\am`, and an expression as in claims, or `{ value =
+    …, over = …, pick_by = … }`"""
     licences: dict[str, str] = Field(default_factory=dict[str, str])
     """for the name of a file of your own data, its licence; without it `compute.tex` has a TODO"""
 
@@ -202,7 +216,7 @@ def _read_numbers(diagnostics: Diagnostics, keys: PaperKeys, study: Study) -> li
         diagnostics.report(path, "a number is computed from cells of a grid; a search has none", key=True)
         return []
     claims, scope = list[Claim](), claim_scope(study.design, METRICS_AND_COSTS)
-    for name, text in texts.items():
+    for name, keys_of in texts.items():
         if not _NUMBER_NAME.fullmatch(name):
             diagnostics.report((*path, name), "expected a letter, then letters, digits, '-' or '_'", key=True)
         owner = next(each for each, numbers in keys.numbers.items() if name in numbers)
@@ -210,11 +224,16 @@ def _read_numbers(diagnostics: Diagnostics, keys: PaperKeys, study: Study) -> li
             diagnostics.report(
                 (*path, name), f"the name '{name}' is already used for another number of {owner}", key=True
             )
-        faults = FaultCollector(text)
-        claim = read_number(name, text, scope, faults)
+        faults = FaultCollector(keys_of.value)
+        spec = ClaimSpec(name=name, holds=keys_of.value, over=keys_of.over, pick_by=keys_of.pick_by)
+        for key, message in key_faults(spec, study.factors):
+            diagnostics.report((*path, name, key), message)
+        claim = read_number(spec, scope, faults)
+        is_text = isinstance(diagnostics.data["numbers"][study.name][name], str)
+        place = (*path, name) if is_text else (*path, name, "value")
         for fault in faults:
             within = (fault.start, max(fault.end, fault.start + 1))
-            diagnostics.report((*path, name), fault.message, within=within)
+            diagnostics.report(place, fault.message, within=within)
         claims += [claim] if claim else []
     for claim, cell, fault in missing_metrics(claims, [*study.cells, *study.source.over_budget]):
         diagnostics.report((*path, claim.spec.name), f"{cell_label(cell)}: {fault}")

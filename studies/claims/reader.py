@@ -821,7 +821,7 @@ def read_claims(diagnostics: Diagnostics, design: Design) -> tuple[Claim, ...]:
         if spec.name in names:
             diagnostics.report((*path, "name"), f"the name '{spec.name}' is taken by another claim")
         names.add(spec.name)
-        wrong = list(_key_faults(spec, scopes[0].factors if scopes else None))
+        wrong = list(key_faults(spec, scopes[0].factors if scopes else None))
         for key, message in wrong:
             diagnostics.report((*path, key), message)
         faults, found = FaultCollector(spec.holds), list[Claim]()
@@ -850,7 +850,7 @@ def _scopes(diagnostics: Diagnostics, design: Design) -> list[Scope]:
     return [claim_scope(each, METRICS_AND_COSTS) for each in sound]
 
 
-def _key_faults(spec: ClaimSpec, factors: Iterable[str] | None) -> Iterator[tuple[str, str]]:
+def key_faults(spec: ClaimSpec, factors: Iterable[str] | None) -> Iterator[tuple[str, str]]:
     """Yield the faults of `over`, `pick_by` and `each`, with their keys. `factors` is None if unknown."""
     if spec.over and spec.pick_by is None:
         yield "over", NEEDS_PICK_BY
@@ -899,16 +899,15 @@ def _claim(spec: ClaimSpec, statement: Statement, scope: Scope) -> Claim:
     )
 
 
-def read_number(name: str, text: str, scope: Scope, faults: FaultCollector) -> Claim | None:
+def read_number(spec: ClaimSpec, scope: Scope, faults: FaultCollector) -> Claim | None:
     """Convert an expression to a claim whose test estimates the value of the expression.
 
-    The expression is one side of a claim's comparison: `loss[mixer=sa] - loss[mixer=ssd]`, or a speedup. One
-    that compares nothing, such as `loss[mixer=sa]`, uses the seeds of the last look. Report faults and return
-    None if it is invalid.
+    The expression, `spec.holds`, is one side of a claim's comparison: `loss[mixer=sa] - loss[mixer=ssd]`, or
+    a speedup. One that compares nothing, such as `loss[mixer=sa]`, uses the seeds of the last look. Report
+    faults and return None if it is invalid.
     """
     try:
-        spec = ClaimSpec(name=name, holds=text)
-        found = _Resolver(scope, faults, spec).number(parse_claim(text, faults))
+        found = _Resolver(scope, faults, spec).number(parse_claim(spec.holds, faults))
     except ClaimFaultError:
         return None
     if faults:

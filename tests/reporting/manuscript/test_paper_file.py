@@ -52,6 +52,25 @@ gain = "steps_to[dev_loss <= 1.5, mixer=sa] - steps_to[dev_loss <= 1.5, mixer=co
     assert 95 < float(numbers["gain.level"].text) < 100
 
 
+@pytest.mark.parametrize("over", ["lr", "lrr"])
+def test_a_metric_can_pick_the_learning_rate_of_a_number(tmp_path, golden, over):
+    factors = {"mixer": ["sa"], "lr": [0.001, 0.01], "seed": [0, 1]}
+    train = TRAIN | {"optimizer": {"name": "adam", "lr": "{lr}"}}
+    text = study_text(task=TASK, train=train, factors=factors)
+    (tmp_path / "tiny.toml").write_text(text, encoding="utf-8")
+    store = Store(tmp_path / "results")
+    for trial in load_study(text).trials:
+        store_course(store, trial, SLOW if trial.levels["lr"] == 0.001 else FAST)
+    number = f'{{ value = "steps_to[dev_loss <= 1.5, mixer=sa]", over = "{over}", pick_by = "dev_loss" }}'
+    paper = f'[paper]\nstudies = ["tiny.toml"]\n[numbers.tiny]\nfast = {number}\n'
+    (tmp_path / "paper.toml").write_text(paper, encoding="utf-8")
+    if over == "lr":
+        assert read_manuscript(tmp_path / "paper.toml", lambda place: store).numbers["fast"].text == "200"
+    else:
+        with golden.raises(StudyError):
+            read_manuscript(tmp_path / "paper.toml", lambda place: store)
+
+
 def test_an_interval_ends_where_no_value_can_be(tmp_path):
     factors, store = {"mixer": ["sa"], "seed": [0, 1]}, Store(tmp_path / "results")
     text = study_text(task=TASK, train=TRAIN, factors=factors)
