@@ -217,13 +217,13 @@ def missing(
 
 @app.command()
 def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOption = False) -> None:
-    """Print, for each metric, the smallest difference between two cells that a study can detect.
+    """Print, for each metric and task, the smallest difference between two cells that a study can detect.
 
     A two-sided t test at 5 % finds a true difference of this size in 80 % of all cases. It often misses
     smaller differences, so two cells without a significant difference can still differ. The best of many
     points leads even if all points are equally good, so its lead alone proves nothing.
     """
-    from ...reporting.search.noise import noise_floor
+    from ...reporting.search.noise import NoiseFloor, noise_floor
     from ...studies.catalog.metrics import COSTS, MODEL_COSTS, find_metric, is_target
     from ...studies.planning.status import study_outcomes
     from ..machine_settings import open_results
@@ -233,7 +233,14 @@ def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
     rows, seeds = study_outcomes(found, opened.store.trials()), max(len(found.seeds), 1)
     # seeds hardly change costs
     compared = [name for name in found.metrics if name not in {*COSTS, *MODEL_COSTS} and not is_target(name)]
-    floors = {name: noise_floor(rows, name, seeds) for name in compared}
+    by_task = {frame["task"][0]: frame for frame in rows.partition_by("task", maintain_order=True)}
+    floors = dict[str, NoiseFloor | None]()
+    for name in compared:
+        known = {task: floor for task, frame in by_task.items() if (floor := noise_floor(frame, name, seeds))}
+        if len(known) > 1:  # seeds vary by different amounts on different tasks
+            floors |= {f"{name} on {task}": floor for task, floor in known.items()}
+        else:
+            floors[name] = next(iter(known.values()), None)
     if as_json:
         print_page("study noise", study=found.name, noise=floors)
         return
@@ -243,7 +250,7 @@ def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
     for name, floor in floors.items():
         line = f"{name}: unknown, as no cell has two seeds yet"
         if floor is not None:
-            metric = find_metric(name)
+            metric = find_metric(floor.metric)
             line = (
                 f"{name}: {seeds} seeds can detect differences of {metric.format(floor.difference)} or more"
                 f" (unpaired t test at 5 %, power 80 %; s.d. {metric.format(floor.sd)} over {floor.cells}"

@@ -152,7 +152,8 @@ def change_faults(spec: CellsTable, design: Design) -> Iterator[tuple[KeyPath, s
         message = "expected the study's own baseline and a design with steps"
         yield ("against",), f'{message}, such as design = "cumulative"'
     if spec.pick_by is not None:
-        yield ("pick_by",), f'pick_by has no effect with rows = "{CHANGES}": remove pick_by'
+        instead = 'remove it, or write rows = "FACTOR" and a baseline'
+        yield ("pick_by",), f'pick_by has no effect with rows = "{CHANGES}": {instead}'
     if spec.baseline is not None and not isinstance(spec.baseline, Mapping):
         yield (
             ("baseline",),
