@@ -32,7 +32,7 @@ from ..storage.store_upkeep import Finding, Forgotten, StoreCheck
 from ..storage.trial_files import CheckpointNote
 from ..studies.planning.memory_estimates import StepMemory
 from ..studies.planning.plan import Plan, PlannedTrial
-from ..studies.planning.trials_to_run import ShorterTrial
+from ..studies.planning.trials_to_run import EarlierTrial
 from ..studies.schema.design import Design, PlannedRung
 from ..studies.schema.factors import SEED
 from ..studies.schema.settings import Level
@@ -205,9 +205,9 @@ _DATA = _entry(
 )
 _PlannedTrial = _entry(
     "PlannedTrialEntry",
-    "A planned trial. `goes_on` is the shorter trial from which this trial resumes, or null.",
+    "A planned trial. `goes_on` is the earlier trial from which this trial resumes, or null.",
     **_attributes(PlannedTrial, "trial.id trial.levels status estimate"),
-    goes_on=(ShorterTrial | None, "resumed_from"),
+    goes_on=(EarlierTrial | None, "resumed_from"),
 )
 _StudySetting = _entry(
     "StudySettingEntry",

@@ -21,7 +21,7 @@ from ...studies.catalog.own_corpora import FOLDER
 from ...studies.last_run import claim_ages, seeds_before
 from ...studies.planning.status import study_outcomes
 from ...studies.planning.time_estimates import TimeEstimator
-from ...studies.planning.trials_to_run import ShorterTrials, start_turns, trials_to_run
+from ...studies.planning.trials_to_run import EarlierTrials, start_turns, trials_to_run
 from ...studies.resolve.grid import check_layers
 from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import TrialSettings
@@ -374,7 +374,7 @@ class _RunRounds:
 
         A trial comes last if the last two processes that trained it died.
         """
-        folder, shorter = self._store.files.checkpoints_folder(STARTS_FILE), ShorterTrials(self._store)
+        folder, earlier = self._store.files.checkpoints_folder(STARTS_FILE), EarlierTrials(self._store)
         turns = start_turns(self._study)
         last_turn = max(turns.values(), default=0) + 1
         turns |= {trial.id: last_turn for trial in missing if dies_often(folder / trial.id)}
@@ -385,7 +385,7 @@ class _RunRounds:
                 run=self._id,
                 keep_weights=self._study.header.keep_weights,
                 keep_checkpoint=self._study.header.keep_checkpoints,
-                shorter=shorter.find(trial),
+                earlier=earlier.find(trial),
                 turn=turns[trial.id],
             )
             for trial in sorted(missing, key=lambda trial: turns[trial.id])

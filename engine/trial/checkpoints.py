@@ -22,7 +22,7 @@ from ...storage.errors import DamagedError, UnreadableError
 from ...storage.files import open_regular, replacing
 from ...storage.place import FolderPlace, Place
 from ...storage.trial_files import STARTS_FILE
-from ...studies.planning.trials_to_run import ShorterTrial
+from ...studies.planning.trials_to_run import EarlierTrial
 from .failures import CrashCounts
 from .outcome import Totals, last_epoch_metrics
 
@@ -54,14 +54,14 @@ class Checkpoint:
     """The folder of an unfinished trial, with its last two states.
 
     It also has the trial's settings, and a log of its starts. If the trial has no state of its own, it
-    continues a `shorter` trial, whose last state is in the given file. When a method returns, the data that
+    continues an `earlier` trial, whose last state is in the given file. When a method returns, the data that
     it wrote are in the folder's `place`.
     """
 
     def __init__(
-        self, folder: Path, shorter: tuple[ShorterTrial, Path] | None = None, place: Place | None = None
+        self, folder: Path, earlier: tuple[EarlierTrial, Path] | None = None, place: Place | None = None
     ) -> None:
-        self.folder, self._shorter = folder, shorter
+        self.folder, self._earlier = folder, earlier
         self._place = place or FolderPlace(folder.parent)
         self._state, self._previous = folder / "state.pt", folder / "previous.pt"
         self._starts = folder / STARTS_FILE
@@ -148,17 +148,17 @@ class Checkpoint:
                 then = "continues from the previous one" if has_other else "starts from the beginning"
                 _log.warning("checkpoint %s: %s; its trial %s", path, error, then)
                 _set_aside(path)
-        return self._load_shorter(device)
+        return self._load_earlier(device)
 
-    def _load_shorter(self, device: torch.device) -> CheckpointData | None:
-        """Return the last state of the shorter trial that this trial continues.
+    def _load_earlier(self, device: torch.device) -> CheckpointData | None:
+        """Return the last state of the earlier trial that this trial continues.
 
-        That trial had the same settings, but fewer epochs. Return None if its state is missing or damaged.
-        The totals of the result say which trial it comes from.
+        That trial had the same settings, but fewer epochs or other tests. Return None if its state is missing
+        or damaged. The totals of the result say which trial it comes from.
         """
-        if self._shorter is None:
+        if self._earlier is None:
             return None
-        shorter, path = self._shorter
+        earlier, path = self._earlier
         self._place.fetch(path)
         try:
             saved = _read(path, device)
@@ -171,7 +171,7 @@ class Checkpoint:
                 error,
             )
             return None
-        totals = replace(saved.totals, continued_from=shorter.trial, continued_after=shorter.epochs)
+        totals = replace(saved.totals, continued_from=earlier.trial, continued_after=earlier.epochs)
         return replace(saved, totals=totals)
 
     def remove(self) -> None:
@@ -181,13 +181,14 @@ class Checkpoint:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def checkpoint_of(store: Store, trial: str, shorter: ShorterTrial | None = None) -> Checkpoint:
+def checkpoint_of(store: Store, trial: str, earlier: EarlierTrial | None = None) -> Checkpoint:
     """Return the checkpoint of a trial.
 
-    If the checkpoint has no state, the trial continues from `shorter`, a stored trial with fewer epochs.
+    If the checkpoint has no state, the trial continues from `earlier`, a stored trial with fewer epochs or
+    other tests.
     """
     folder = store.files.checkpoint_dir(trial)
-    end = None if shorter is None else (shorter, store.files.final_checkpoint_file(shorter.trial))
+    end = None if earlier is None else (earlier, store.files.final_checkpoint_file(earlier.trial))
     return Checkpoint(folder, end, store.files.place)
 
 

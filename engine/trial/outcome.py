@@ -20,7 +20,7 @@ import torch
 
 from ... import __version__
 from ...storage import MetricRow, Store, TrialRow
-from ...studies.planning.trials_to_run import ShorterTrial
+from ...studies.planning.trials_to_run import EarlierTrial
 from ...studies.resolve.trial import Trial, settings_to_json, shown
 from ...studies.schema.settings import TrialSettings, read_recipe
 from ..core.models import ModelFile, write_model_file
@@ -89,7 +89,7 @@ class Job:
     number that the store did not know when the run was planned. Attempts up to `gone` belong to dead
     processes. `keep_weights` says whether the store gets its trained weights, `keep_checkpoint` whether it
     gets the last state of its training. If the trial has no checkpoint, it continues from the last state of
-    the `shorter` trial, if there is one. Jobs of an earlier `turn` start first.
+    the `earlier` trial, if there is one. Jobs of an earlier `turn` start first.
     """
 
     trial: Trial
@@ -98,7 +98,7 @@ class Job:
     gone: int = -1
     keep_weights: bool = False
     keep_checkpoint: bool = False
-    shorter: ShorterTrial | None = None
+    earlier: EarlierTrial | None = None
     turn: int = 0
 
 

@@ -183,7 +183,7 @@ class Attempt:
         self._make_training, self._buffer = make_training, buffer
         self._limit, self._every = time_limit_s, checkpoint_every_s
         self._claims, self._lease = claims or Claims(store, job.run), None
-        self._checkpoint = checkpoint or checkpoints.checkpoint_of(store, job.trial.id, job.shorter)
+        self._checkpoint = checkpoint or checkpoints.checkpoint_of(store, job.trial.id, job.earlier)
         self._tries = OomRetries(job.trial.settings, self._checkpoint.folder)
         self.training: Training | None = None
         self.outcome: AttemptRows | None = None

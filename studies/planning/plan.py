@@ -54,7 +54,7 @@ from .status import (
     timed_devices,
 )
 from .time_estimates import MeasureSteps, TimeEstimate, TimeEstimator, total_time
-from .trials_to_run import ShorterTrial, ShorterTrials, trials_missing_weights, trials_to_run
+from .trials_to_run import EarlierTrial, EarlierTrials, trials_missing_weights, trials_to_run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,13 +190,13 @@ TrialStatus = Literal["done", "failed", "pruned", "incomplete", "missing"]
 class PlannedTrial:
     """A trial with its status in the store and its estimated training time.
 
-    `resumed_from` is the shorter trial from which it continues, if there is one.
+    `resumed_from` is the earlier trial from which it continues, if there is one.
     """
 
     trial: Trial
     status: TrialStatus
     estimate: TimeEstimate
-    resumed_from: ShorterTrial | None
+    resumed_from: EarlierTrial | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,10 +275,10 @@ class Plan:
     noise: tuple[str, ...] = ()  # the smallest differences that a search can detect, as sentences
 
     @property
-    def resumed_from(self) -> Mapping[str, ShorterTrial]:
-        """The shorter trials from which trials continue, by the id of the longer one."""
+    def resumed_from(self) -> Mapping[str, EarlierTrial]:
+        """The earlier trials from which trials continue, by the id of the later one."""
         found = ((each.trial.id, each.resumed_from) for each in self.trials)
-        return {trial: shorter for trial, shorter in found if shorter is not None}
+        return {trial: earlier for trial, earlier in found if earlier is not None}
 
     def __str__(self) -> str:
         return import_module("..plan_text", __package__).format_plan(self)
@@ -325,9 +325,9 @@ def make_plan(
     # trials behind gates that may still open are planned, too
     asked = {trial.id for trial in study.trials} if only is None else set(only)
     to_run = trials_to_run(study, store, statuses, only=asked - held_back)
-    shorter = ShorterTrials(store)
+    continued = EarlierTrials(store)
     begun = store.files.trials_with_checkpoint(each.id for each in to_run)
-    found = {each.id: shorter.find(each) for each in to_run if each.id not in begun}
+    found = {each.id: continued.find(each) for each in to_run if each.id not in begun}
     earlier = {trial: one for trial, one in found.items() if one is not None}
     shares = {each.id: _share_left(each.settings, earlier[each.id]) for each in to_run if each.id in earlier}
     planned = tuple(
@@ -385,7 +385,7 @@ def make_plan(
     )
 
 
-def _share_left(settings: TrialSettings, earlier: ShorterTrial) -> float:
+def _share_left(settings: TrialSettings, earlier: EarlierTrial) -> float:
     """Return the share of a trial's work that is left if it continues an earlier trial."""
     training, test = max_training_flops(settings), flops_of_test(settings)
     return (training * (1 - earlier.epochs / settings.train.epochs) + test) / (training + test)

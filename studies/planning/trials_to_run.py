@@ -181,7 +181,7 @@ def trials_missing_weights(study: Study, store: Store, statuses: Mapping[str, st
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShorterTrial:
+class EarlierTrial:
     """A finished trial from which another can continue.
 
     The two differ only in the number of epochs and in test sets. `epochs` is the number of epochs that the
@@ -192,14 +192,14 @@ class ShorterTrial:
     epochs: int
 
 
-class ShorterTrials:
+class EarlierTrials:
     """Finished trials that other trials can continue, with more epochs or other test sets.
 
     Their last state, before its evaluation, is in a store.
     """
 
     def __init__(self, store: Store) -> None:
-        self._found: dict[str, list[ShorterTrial]] = {}
+        self._found: dict[str, list[EarlierTrial]] = {}
         kept = store.files.trials_with_final_checkpoint()
         if not kept:
             return
@@ -211,22 +211,22 @@ class ShorterTrials:
             except ValueError:  # the trial needs a plug-in or a corpus that is no longer known
                 continue
             if trial_id(settings) == trial:  # otherwise RESULTS_VERSION has been raised since
-                shorter = ShorterTrial(trial=trial, epochs=settings.train.epochs)
-                self._found.setdefault(_training_id(settings), []).append(shorter)
+                earlier = EarlierTrial(trial=trial, epochs=settings.train.epochs)
+                self._found.setdefault(_training_id(settings), []).append(earlier)
 
     def add(self, trial: Trial) -> None:
         """Add a newly finished trial whose final state is kept."""
-        shorter = ShorterTrial(trial=trial.id, epochs=trial.settings.train.epochs)
-        self._found.setdefault(_training_id(trial.settings), []).append(shorter)
+        earlier = EarlierTrial(trial=trial.id, epochs=trial.settings.train.epochs)
+        self._found.setdefault(_training_id(trial.settings), []).append(earlier)
 
-    def find(self, trial: Trial) -> ShorterTrial | None:
+    def find(self, trial: Trial) -> EarlierTrial | None:
         """Return the longest finished trial that `trial` can continue, or None.
 
         If it has as many epochs, only its test differs. The result equals, bit for bit, that of a trial that
         begins at the start.
         """
         train = trial.common.train
-        if not self._found or train.seconds is not None:  # an epoch of a shorter time has fewer steps
+        if not self._found or train.seconds is not None:  # an epoch of less time has fewer steps
             return None
         fitting = [
             each

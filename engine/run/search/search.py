@@ -34,7 +34,7 @@ from optuna.trial import TrialState
 
 from ....storage import Store
 from ....storage.leases import LeaseState
-from ....studies.planning.trials_to_run import ShorterTrials, budget_exhausted
+from ....studies.planning.trials_to_run import EarlierTrials, budget_exhausted
 from ....studies.resolve.trial import Trial
 from ....studies.schema.search_settings import RaceSettings, Rungs
 from ....studies.schema.settings import Level
@@ -236,7 +236,7 @@ class Search:
         is_race = isinstance(scheduler, RaceSettings)
         self._race = SeedRace(study.seeds, scheduler.risk) if is_race else None
         self._points = StoredPoints(study, store, retry_failed=retry_failed)
-        self._shorter = ShorterTrials(store)
+        self._earlier = EarlierTrials(store)
         self._stored = self._points.attempts
         baseline = dict(self._search.baseline)
         self._baseline = self._points.of_values(baseline) if baseline else None
@@ -515,7 +515,7 @@ class Search:
             counts = end.state == TrialState.COMPLETE and end.keeps_limits
             tracked.loss = self._settings.objectives[0].loss(end.values[0]) if counts else math.inf
             for trial in point.trials if self._study.header.keep_checkpoints else ():
-                self._shorter.add(trial)  # on a rung with more epochs, the training continues from here
+                self._earlier.add(trial)  # on a rung with more epochs, the training continues from here
         if self._race is not None:
             self._race.add(self._points.losses(point), eligible=end.keeps_limits)
 
@@ -548,7 +548,7 @@ class Search:
                 gone=self._gone.get(trial.id, -1),
                 keep_weights=self._study.header.keep_weights,
                 keep_checkpoint=self._study.header.keep_checkpoints,
-                shorter=self._shorter.find(trial),
+                earlier=self._earlier.find(trial),
             )
             for trial in self._points.missing(point)
         ]
