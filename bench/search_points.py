@@ -21,8 +21,8 @@ from itertools import product
 from pathlib import Path
 from random import Random
 
-from activemem.engine.core.events import NOBODY
-from activemem.engine.run.driver import ENDED_BETWEEN_LOOKS, MERGED_TOGETHER
+from activemem.engine.core.events import ENDED_BETWEEN_LOOKS, NOBODY
+from activemem.engine.run.driver import MERGED_TOGETHER
 from activemem.engine.run.search.conformance import STUDY
 from activemem.engine.run.search.samplers.search_observations import distribution, draw
 from activemem.engine.run.search.search import Search

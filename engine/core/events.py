@@ -8,7 +8,8 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
@@ -19,6 +20,7 @@ from ...studies.planning.time_estimates import RecipeTimes
 from ...studies.resolve.trial import Trial
 from ...studies.study import Study
 from ...studies.text.units import format_duration
+from .process import Stop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +168,61 @@ class Listeners(Listener):
 
 NOBODY = Listener()
 """A listener that ignores all events."""
+
+
+ENDED_BETWEEN_LOOKS = 32
+"""The run checks for files to merge each time this many trials have ended."""
+
+
+class RunCounter(Listener):
+    """Listener of a run that counts the ended trials.
+
+    It requests a stop after too many failures. At intervals it merges the files of ended trials, so that a
+    folder never holds thousands of files.
+    """
+
+    def __init__(self, stop: Stop, max_failures: int | None, merge: Callable[[], object]) -> None:
+        self.stop, self._max_failures, self._merge = stop, max_failures, merge
+        self.ended = Counter[str]()
+        """The number of trials that have ended in this run, by status."""
+        self._open: dict[str, ClaimedElsewhere | None] = {}  # None for a trial that is planned here
+        self.machine_failure: str | None = None
+
+    @property
+    def unended(self) -> set[str]:
+        """Return the trials that this run has planned, and which have not ended."""
+        return {trial for trial, event in self._open.items() if event is None}
+
+    @property
+    def has_failed_too_often(self) -> bool:
+        """Return whether this run has had at least `max_failures` failed trials.
+
+        Return False without a limit.
+        """
+        return self._max_failures is not None and self.ended["failed"] >= self._max_failures
+
+    def pop_claimed_elsewhere(self) -> dict[str, ClaimedElsewhere]:
+        """Return the trials that other drivers took, and forget them."""
+        taken = {trial: event for trial, event in self._open.items() if event is not None}
+        for trial in taken:
+            del self._open[trial]
+        return taken
+
+    def on_planned(self, trials: Sequence[Trial]) -> None:
+        self._open |= dict.fromkeys(trial.id for trial in trials)
+
+    def on_event(self, event: Event) -> None:
+        if isinstance(event, Ended):
+            self._open.pop(event.trial, None)
+            self.ended[event.status] += 1
+            if self.ended.total() % ENDED_BETWEEN_LOOKS == 0:
+                with suppress(OSError):  # merging can wait for the end of the run
+                    self._merge()
+        elif isinstance(event, ClaimedElsewhere):
+            self._open[event.trial] = event
+        elif isinstance(event, MachineFailed):
+            self.machine_failure = event.reason
+        self.stop.requested |= self.machine_failure is not None or self.has_failed_too_often
 
 
 @dataclass(slots=True, kw_only=True)

@@ -6,9 +6,7 @@ They train in this process or on Ray.
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -29,14 +27,12 @@ from ...studies.study import Study, follow_rounds, has_more, study_fault
 from ...studies.text.units import plural
 from ..core.events import (
     ClaimedElsewhere,
-    Ended,
-    Event,
     Listener,
     Listeners,
-    MachineFailed,
+    RunCounter,
     notebook_listener,
 )
-from ..core.process import Stop, on_interrupt, restored_process
+from ..core.process import on_interrupt, restored_process
 from ..core.resources import ONE_CPU, Machine
 from ..corpora.files import keep_files
 from ..optimisers.build import check_groups
@@ -57,9 +53,6 @@ from .preflight import (
 
 MERGED_TOGETHER = 256
 """During a run, the files of this many ended trials are merged into one."""
-
-ENDED_BETWEEN_LOOKS = 32
-"""The run checks for files to merge each time this many trials have ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +198,7 @@ def _run_round(
     store.records.save(study.name, record)
     with on_interrupt(listener.stopping) as stop:
         merge = partial(store.upkeep.merge_ended, study.name, at_least=MERGED_TOGETHER)
-        counter = _RunCounter(stop, max_failures, merge)
+        counter = RunCounter(stop, max_failures, merge)
         everyone = Listeners(counter, listener)
         metric = study.search.settings.objectives[0].name if study.search else None
 
@@ -247,57 +240,6 @@ def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) 
     rehearse_plugins(settings, machine.data)
 
 
-class _RunCounter(Listener):
-    """Listener of a run that counts the ended trials.
-
-    It requests a stop after too many failures. At intervals it merges the files of ended trials, so that a
-    folder never holds thousands of files.
-    """
-
-    def __init__(self, stop: Stop, max_failures: int | None, merge: Callable[[], object]) -> None:
-        self.stop, self._max_failures, self._merge = stop, max_failures, merge
-        self.ended = Counter[str]()
-        """The number of trials that have ended in this run, by status."""
-        self._open: dict[str, ClaimedElsewhere | None] = {}  # None for a trial that is planned here
-        self.machine_failure: str | None = None
-
-    @property
-    def unended(self) -> set[str]:
-        """Return the trials that this run has planned, and which have not ended."""
-        return {trial for trial, event in self._open.items() if event is None}
-
-    @property
-    def has_failed_too_often(self) -> bool:
-        """Return whether this run has had at least `max_failures` failed trials.
-
-        Return False without a limit.
-        """
-        return self._max_failures is not None and self.ended["failed"] >= self._max_failures
-
-    def pop_claimed_elsewhere(self) -> dict[str, ClaimedElsewhere]:
-        """Return the trials that other drivers took, and forget them."""
-        taken = {trial: event for trial, event in self._open.items() if event is not None}
-        for trial in taken:
-            del self._open[trial]
-        return taken
-
-    def on_planned(self, trials: Sequence[Trial]) -> None:
-        self._open |= dict.fromkeys(trial.id for trial in trials)
-
-    def on_event(self, event: Event) -> None:
-        if isinstance(event, Ended):
-            self._open.pop(event.trial, None)
-            self.ended[event.status] += 1
-            if self.ended.total() % ENDED_BETWEEN_LOOKS == 0:
-                with suppress(OSError):  # merging can wait for the end of the run
-                    self._merge()
-        elif isinstance(event, ClaimedElsewhere):
-            self._open[event.trial] = event
-        elif isinstance(event, MachineFailed):
-            self.machine_failure = event.reason
-        self.stop.requested |= self.machine_failure is not None or self.has_failed_too_often
-
-
 class _RunRounds:
     """Training of the missing trials, round by round.
 
@@ -309,7 +251,7 @@ class _RunRounds:
         self,
         study: Study,
         store: Store,
-        counter: _RunCounter,
+        counter: RunCounter,
         listener: Listener,
         run: Callable[[CohortSource], list[str]],
         *,
@@ -450,7 +392,7 @@ class _RunRounds:
 
 
 def _summary(
-    study: Study, store: Store, counter: _RunCounter, *, stopped: bool, given_up: list[str]
+    study: Study, store: Store, counter: RunCounter, *, stopped: bool, given_up: list[str]
 ) -> Summary:
     held = {trial: status for trial, (status, _) in store.latest_attempts().items()}
     if study.search is None:

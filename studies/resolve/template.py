@@ -11,7 +11,7 @@ from ...grammar import Recipe, RecipeError, lookup
 from ...grammar.dimensions import resolve
 from ...grammar.nodes import BlockNode, Dimension, HoleNode, Node, RepeatNode, walk
 from ..catalog.tasks.algorithmic import AlgorithmicTask
-from ..schema.factors import ABSENT, SEED, TableLevels, with_values
+from ..schema.factors import ABSENT, SEED, TableLevels
 from ..schema.settings import (
     BUDGET_KEYS,
     RECIPE_PATH,
@@ -21,7 +21,7 @@ from ..schema.settings import (
     keep_recipe,
     read_recipe,
 )
-from ..text.strict_model import InvalidTableError, ValidationProblem, validate
+from ..text.strict_model import InvalidTableError, ValidationProblem, validate, with_values
 from ..text.toml_positions import KeyPath
 from .compatibility import incompatibilities
 from .trial import with_code

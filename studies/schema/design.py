@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ...errors import nearest_hint
 from ..text.document import Diagnostics
-from ..text.strict_model import PartSettings, StrictModel, format_value, part_table
+from ..text.strict_model import PartSettings, StrictModel, format_value, part_table, with_values
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
 from .factors import (
@@ -30,7 +30,6 @@ from .factors import (
     level_fault,
     level_key,
     read_factors,
-    with_values,
 )
 from .settings import (
     EXPANSIONS,

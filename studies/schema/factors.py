@@ -14,7 +14,7 @@ from typing import Any, cast
 from ...errors import nearest_hint, replace_unprintable
 from ...grammar import RecipeError
 from ..text.document import Diagnostics
-from ..text.strict_model import format_value
+from ..text.strict_model import format_value, with_values
 from ..text.toml_positions import KeyPath
 from .settings import Level, read_recipe
 
@@ -160,22 +160,6 @@ def _placed_levels(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]
     for index, cell in enumerate(cells) if isinstance(cells, list) else ():
         for factor, level in cell.items() if isinstance(cell, Mapping) else ():
             yield ("cells", index, factor), factor, level
-
-
-def with_values(tables: Mapping[str, Any], values: Mapping[KeyPath, Any]) -> Mapping[str, Any]:
-    """Return nested tables and lists with these values at their paths. The given tables do not change."""
-    for path, value in values.items():
-        tables = _with_value(tables, path, value)
-    return tables
-
-
-def _with_value(table: Any, path: KeyPath, value: Any) -> Any:  # noqa: ANN401 -- TOML holds anything
-    if not path:
-        return value
-    inner = _with_value(table[path[0]] if path[1:] else None, path[1:], value)
-    if isinstance(table, list):
-        return [inner if index == path[0] else each for index, each in enumerate(table)]
-    return {**table, path[0]: inner}
 
 
 level_key: Callable[[Level], str] = repr

@@ -316,6 +316,22 @@ class PartReader:
         return next((f'{{ name = "{name}", {key} = {shown} }}' for name in owners), "")
 
 
+def with_values(tables: Mapping[str, Any], values: Mapping[KeyPath, Any]) -> Mapping[str, Any]:
+    """Return nested tables and lists with these values at their paths. The given tables do not change."""
+    for path, value in values.items():
+        tables = _with_value(tables, path, value)
+    return tables
+
+
+def _with_value(table: Any, path: KeyPath, value: Any) -> Any:  # noqa: ANN401 -- TOML holds anything
+    if not path:
+        return value
+    inner = _with_value(table[path[0]] if path[1:] else None, path[1:], value)
+    if isinstance(table, list):
+        return [inner if index == path[0] else each for index, each in enumerate(table)]
+    return {**table, path[0]: inner}
+
+
 def part_table(given: object) -> Mapping[str, Any]:
     """Return a part of a study as a table: `{name = "tpe"}` for `"tpe"`.
 
