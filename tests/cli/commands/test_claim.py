@@ -154,7 +154,7 @@ def test_claims_without_results_are_reported_in_a_line(run, claiming):
 def test_a_task_that_no_model_has_learnt_is_named_beside_the_verdicts(run, claiming):
     claiming(values=VALUES | {key: (0.0, 0.0, 0.0) for key in VALUES if key[1] == "not"})
     told = " ".join(run("claim", "check").stdout.split())
-    assert "max_length on not: no training" in told
+    assert "max_length on not: none of these trainings" in told
     assert "max_length on reverse" not in told
 
 
