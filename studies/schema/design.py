@@ -183,6 +183,10 @@ class HeldTrials:
         yield from ()
 
 
+class NoneHeld(HeldTrials):
+    """A study without gates: no trial waits."""
+
+
 def read_expansions(diagnostics: Diagnostics) -> tuple[dict[str, Expansion], set[str]]:
     """Return the optional features that a study file turns on, by key, and their keys in [study].
 
