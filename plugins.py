@@ -155,6 +155,8 @@ class Registry(Mapping[str, ItemT], Generic[ItemT]):
             self.unregister(name)
             if before is not None:
                 self._entries[name] = before
+            for forget in _forgets:
+                forget()
 
     def check(self, name: str) -> str:
         """Return this name if an item has it; otherwise raise ValueError with the nearest name."""
@@ -237,7 +239,7 @@ def unload_plugin(path: Path | str) -> None:
 
 
 def forget_at_unload(forget: Callable[[], None]) -> None:
-    """Call a function after each unloading of a plug-in, such as one that clears a cache of costs."""
+    """Call a function after plug-ins were unloaded or replaced, such as one that clears a cache of costs."""
     _forgets.append(forget)
 
 
