@@ -72,7 +72,9 @@ def failure_help(study: Study, store: Store, reasons: Iterable[str]) -> list[str
     again = train_command(study, store, retry_failed=True)
     lines = [f"  tracebacks, on a page: {page}", f"  train them again: {again}"]
     if any(reason.startswith(NOT_A_NUMBER) for reason in reasons):
-        lines.append("  against diverging: a lower [train] lr, warm-up in schedule, or clip_norm = 1.0")
+        clips = any(trial.settings.train.clip_norm is not None for trial in study.examples)
+        clip_norm = "a lower clip_norm" if clips else "clip_norm = 1.0"
+        lines.append(f"  against diverging: a lower [train] lr, warm-up in schedule, or {clip_norm}")
     return lines
 
 
