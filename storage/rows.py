@@ -72,7 +72,7 @@ class TrialRow:
     - `started` and `finished` carry a time zone.
     - `commit` names the commit of the code, with a hash of uncommitted changes: 5d02964+a1b2c3d4.
     - `cuda_version` is empty on a CPU.
-    - `continued_from` is the trial with fewer epochs whose training this one continues, if any.
+    - `continued_from` is the trial with fewer epochs or other tests that this one continues, if any.
     - `continued_after` is the number of epochs of that trial.
     - `packed_steps` counts the `steps` that were taken together with other trials.
 

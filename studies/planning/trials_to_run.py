@@ -231,7 +231,7 @@ class EarlierTrials:
         fitting = [
             each
             for each in self._found.get(_training_id(trial.settings), ())
-            if each.epochs == train.epochs
+            if (each.epochs == train.epochs and each.trial != trial.id)
             or (
                 each.epochs < train.epochs
                 and not rates_depend_on_length(train.schedule, each.epochs * train.steps_per_epoch)
