@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ..storage import Store
+from ..storage.rows import has_trial
 from ..studies.planning.status import StudyStatus, started_trials, study_outcomes, study_status
+from ..studies.planning.trials_to_run import own_costs
 from ..studies.study import Study
 from .outcomes import load_outcomes
 
@@ -50,6 +52,18 @@ class Snapshot:
     def counted_outcomes(self) -> pl.DataFrame:
         """Return the outcomes of the study's own trials and of added seeds, which claims use."""
         return study_outcomes(self.study.with_later_seeds(), self.outcomes)
+
+    @cached_property
+    def trainings(self) -> pl.DataFrame:
+        """Return the counted outcomes and the earlier trials that they continue, with costs to add up.
+
+        The FLOPs and seconds of a trial leave out those of its earlier trial.
+        """
+        parts = own_costs(self.outcomes)
+        trials = {*self.counted_outcomes["trial"]}
+        while more := {*parts.filter(has_trial(trials))["continued_from"].drop_nulls()} - trials:
+            trials |= more
+        return parts.filter(has_trial(trials))
 
     @cached_property
     def status(self) -> StudyStatus:

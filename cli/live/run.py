@@ -29,7 +29,7 @@ from ...studies.last_run import describe_max_seeds, describe_taken_name, load_to
 from ...studies.planning.plan import make_plan
 from ...studies.planning.reused_trials import describe_stale, keep_stale_trials
 from ...studies.planning.status import StudyStatus, stored_outcomes
-from ...studies.planning.trials_to_run import select_shard, select_trials
+from ...studies.planning.trials_to_run import own_costs, select_shard, select_trials
 from ...studies.study import Study, follow_rounds
 from ...studies.text.errors import StudyError, StudyFault, command_line
 from ...studies.text.units import WIDTH, format_duration, labelled_lines, plural
@@ -250,7 +250,7 @@ def run_until_decided(
         ids = frozenset(trial.id for trial in found.trials)
         study = study.with_trials(found.trials)
         summary = run_and_report(replace(request, study=study, trial_ids=ids), settings)
-        outcomes = stored_outcomes(settings.store, study)
+        outcomes = own_costs(stored_outcomes(settings.store, study))
         ended = outcomes.filter(pl.col("trial").is_in(list(ids)), pl.col("status") == "done")
         spent += math.fsum(ended["seconds"])
         added += len(ended)

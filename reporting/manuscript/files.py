@@ -17,9 +17,9 @@ from typing import Any
 
 import polars as pl
 
-from ...storage.rows import KEY_COLUMNS
 from ...studies.catalog.datasets import Dataset, require_dataset
 from ...studies.catalog.metrics import COSTS
+from ...studies.planning.trials_to_run import own_costs
 from ...studies.schema.factors import one_line
 from ...studies.text.units import format_duration, plural
 from ..curves.curve import Curve
@@ -44,7 +44,6 @@ NUMBERS = "numbers.tex"
 UNKNOWN = r"\textbf{??}"
 """The text that is printed for a number that is unknown or has no value."""
 
-_TIMES = (*KEY_COLUMNS, "seconds")
 _LACKING = (CellStatus.PARTIAL, CellStatus.BEGUN, CellStatus.PENDING, CellStatus.MISSING)
 
 _HEADER = "% Written by activemem paper build; do not edit."
@@ -187,7 +186,8 @@ def _compute(studies: Sequence[Snapshot]) -> Iterator[str]:
     """Yield a LaTeX paragraph on the trials of all studies: hours, FLOPs, devices and program versions.
 
     A trial that belongs to several studies counts once. Seeds that were added later count, too, since
-    verdicts and tables may use them. Stored trials that the studies do not have any more are counted apart.
+    verdicts and tables may use them, and so do the earlier trials that a trial continues. Other stored trials
+    that the studies do not have any more are counted apart.
     """
     columns = (
         "trial",
@@ -200,7 +200,7 @@ def _compute(studies: Sequence[Snapshot]) -> Iterator[str]:
         "torch_version",
         "cuda_version",
     )
-    rows = pl.concat([now.counted_outcomes.select(*columns, "python_version") for now in studies])
+    rows = pl.concat([now.trainings.select(*columns, "python_version") for now in studies])
     rows = rows.unique("trial").sort("device", "trial")
     statuses = Counter(rows["status"].to_list())
     counts = ", ".join(f"{count:,} {status}" for status, count in sorted(statuses.items()))
@@ -212,7 +212,9 @@ def _compute(studies: Sequence[Snapshot]) -> Iterator[str]:
     work = COSTS["flops"].format(fsum(rows["flops"]))
     text = f"{plural(len(rows), 'trial')} ({counts}) trained for {_hours(rows)} and {work} in all"
     words = f"{text}, on {'; '.join(devices)}. Versions: {', '.join(versions)}."
-    stored = [now.store.trials(columns=_TIMES).filter(study=now.study.name).select(_TIMES) for now in studies]
+    stored = [
+        own_costs(now.outcomes).filter(study=now.study.name).select("trial", "seconds") for now in studies
+    ]
     further = pl.concat(stored).filter(~pl.col("trial").is_in(rows["trial"].to_list()))
     if len(further):
         count = plural(len(further), "further trial")

@@ -32,10 +32,10 @@ from ..tables.render import html
 
 def status(inputs: Snapshot) -> Mapping[str, object]:
     """Return the progress of the study for its page: numbers of trials, and the total training time."""
-    counted = inputs.counted_outcomes
+    trainings = inputs.trainings
     return {
         "summary": inputs.status.summary(),
-        "seconds": fsum(counted["seconds"]) if len(counted) else None,
+        "seconds": fsum(trainings["seconds"]) if len(trainings) else None,
     }
 
 
@@ -68,11 +68,12 @@ _KINDS = ("version", "commit", "torch_version", "cuda_version", "python_version"
 
 
 def provenance(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return how many trials each program version trained on each device, with those of added seeds.
+    """Return how many trials each program version trained on each device.
 
-    Trials that other studies trained are counted by study.
+    Those of added seeds count, too, and earlier trials that a trial continues. Trials that other studies
+    trained are counted by study.
     """
-    outcomes = inputs.counted_outcomes
+    outcomes = inputs.trainings
     if not len(outcomes):
         return None
     groups = outcomes.group_by(_KINDS).agg(

@@ -54,7 +54,13 @@ from .status import (
     timed_devices,
 )
 from .time_estimates import MeasureSteps, TimeEstimate, TimeEstimator, total_time
-from .trials_to_run import EarlierTrial, EarlierTrials, trials_missing_weights, trials_to_run
+from .trials_to_run import (
+    EarlierTrial,
+    EarlierTrials,
+    own_costs,
+    trials_missing_weights,
+    trials_to_run,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -437,7 +443,7 @@ def remaining_search_times(
     rungs, found = rungs_of(study, tried), list[TimeEstimate]()
     for rung, trials in enumerate(search.trials_by_rung):
         is_last = rung == search.rungs.top
-        rows = tried.filter(pl.Series([each == rung for each in rungs], dtype=pl.Boolean))
+        rows = own_costs(tried).filter(pl.Series([each == rung for each in rungs], dtype=pl.Boolean))
         # the mean time of done trials, else the time of the slower end of the search space
         if seconds := rows.filter(pl.col("status") == "done")["seconds"].to_list():
             one = TimeEstimate(fmean(seconds), "measured")

@@ -100,7 +100,10 @@ class StudyStatus:
 
 
 _GRID_COLUMNS = ("trial", "study", "attempt", "status", "reason")
-STATUS_COLUMNS = (*_GRID_COLUMNS, "factors", "epochs", "flops", "seconds", *DEVICE_COLUMNS)
+STATUS_COLUMNS = (
+    *(*_GRID_COLUMNS, "factors", "epochs", "flops", "seconds", "continued_from"),
+    *DEVICE_COLUMNS,
+)
 """The columns of stored trials that the status of a study needs, unless it needs their settings."""
 
 

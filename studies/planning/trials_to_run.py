@@ -253,6 +253,23 @@ def was_trained(row: Mapping[str, Any]) -> bool:
     return bool(row["epochs"]) or row["status"] != "pruned"
 
 
+def own_costs(outcomes: pl.DataFrame) -> pl.DataFrame:
+    """Return outcomes with the FLOPs and seconds that each trial added to the trial that it continues.
+
+    The row of a trial has the costs of its whole training. Its earlier trial may be among the outcomes, too,
+    so only these parts can be added up.
+    """
+    earlier = outcomes.select(pl.col("trial", *_COSTS).name.prefix("earlier_"))
+    found = outcomes.join(
+        earlier, left_on="continued_from", right_on="earlier_trial", how="left", maintain_order="left"
+    )
+    parts = (pl.col(name) - pl.col(f"earlier_{name}").fill_null(0.0) for name in _COSTS)
+    return found.with_columns(*parts).select(outcomes.columns)
+
+
+_COSTS = ("flops", "seconds")
+
+
 @dataclass(slots=True)
 class Spent:
     """The total cost of a search's trainings so far, to compare with its budget."""
@@ -299,7 +316,7 @@ def left_within_budget(search: SearchSource, tried: pl.DataFrame, begun: Iterabl
     They complete points that have begun. Return None while the search has budget left. `tried` has the
     search's outcomes, including outcomes from other studies; `begun` has trials without an outcome.
     """
-    own = tried.filter(pl.col("study") == search.study)
+    own = own_costs(tried).filter(pl.col("study") == search.study)
     columns = own.select("status", "epochs", "flops", "seconds", *DEVICE_COLUMNS)
     spent = Spent()
     for row in columns.iter_rows(named=True):

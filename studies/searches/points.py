@@ -21,6 +21,7 @@ from ..catalog.metrics import COSTS, METRICS, Metric
 from ..catalog.tasks import AlgorithmicSettings
 from ..planning.final_values import ValueStatus, combined_status, trial_values
 from ..planning.status import rungs_of, study_outcomes, tried_trial
+from ..planning.trials_to_run import own_costs
 from ..resolve.costs import model_cost
 from ..resolve.search_source import SearchSource
 from ..resolve.trial import Trial
@@ -165,6 +166,7 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
     tried = study_outcomes(study, outcomes, all_seeds=True)
     names = list(dict.fromkeys([*(each.name for each in goals), *metrics, *(each.name for each in bounds)]))
     values = {name: _values(study, tried, name) for name in names}
+    tried = tried.with_columns(own_seconds=own_costs(tried)["seconds"])
     points: dict[PointKey, tuple[dict[str, Level], _Rows, _Rows]] = {}
     trained: list[Trial] = []
     for row, rung in zip(tried.iter_rows(named=True), rungs_of(study, tried), strict=True):
@@ -227,7 +229,7 @@ def _found(
         seeds=len({int(row["seed"]) for row in rows}),
         measured={name: _by_seed(found, whole, len(search.across)) for name, found in measured.items()},
         status=status if whole else ValueStatus.PRUNED,
-        seconds=fsum(row["seconds"] or 0.0 for row in (*whole, *lower)),
+        seconds=fsum(row["own_seconds"] for row in (*whole, *lower)),
         finished=max(row["finished"] for row in rows),
     )
 

@@ -33,7 +33,7 @@ from ...trial.failures import storing
 
 COLUMNS = (
     *("trial", "attempt", "study", "task", "seed", "status", "reason", "factors", "settings"),
-    *("metrics", "epochs", *COSTS, "started", "finished"),
+    *("metrics", "epochs", *COSTS, "continued_from", "started", "finished"),
 )
 """The columns of stored rows that a search reads."""
 
@@ -324,6 +324,8 @@ class BegunPoints:
         if (before := self._counted.pop(trial, None)) is not None:
             self.spent.add(before, times=-1)
         if was_trained(row):
+            if (earlier := self._points.attempts.get(row["continued_from"])) is not None:
+                row = {**row, **{name: row[name] - earlier[name] for name in ("flops", "seconds")}}
             self.spent.add(row)
             self._counted[trial] = row
 

@@ -100,6 +100,35 @@ def test_compute_counts_stored_trials_that_the_study_has_no_more_apart(read, tmp
     assert sum(map(int, counts)) == int(re.search(r"(\d+) trials", whole)[1])
 
 
+def test_costs_that_trials_have_in_common_are_counted_once(tmp_path):
+    text = study_text(
+        model={"recipe": "conv(k=3)", "d_model": 16},
+        task={"name": "reverse"},
+        train={"epochs": "{epochs}", "curriculum": None},
+        factors={"epochs": [2, 4, 6], "task": None, "seed": [0]},
+    )
+    store, (two, *longer) = Store(tmp_path / "results"), load_study(text).trials
+    store.write(made_row(two, {"loss": 1.0}, 0), [])
+    for number, trial in enumerate(longer, 1):
+        row = made_row(trial, {"loss": 1.0}, number)
+        costs = {"seconds": 1.5 + 10.0 * number, "flops": 1.0 + 2.0 * number}
+        store.write(replace(row, **costs, continued_from=two.id, continued_after=2), [])
+    (tmp_path / "paper.toml").write_text('[paper]\nstudies = "tiny.toml"', encoding="utf-8")
+    for levels in ("[2, 4, 6]", "[4, 6]"):  # without 2, the study only continues its trial
+        (tmp_path / "tiny.toml").write_text(text.replace("[2, 4, 6]", levels), encoding="utf-8")
+        files = paper_files(read_manuscript(tmp_path / "paper.toml", lambda place: store))
+        compute = files["compute.tex"].decode()
+        assert "3 trials (3 done) trained for 32 s and 7.00 FLOPs in all" in compute
+        assert "further" not in compute
+        assert "H200 \\& 2 others, 32 s" in files["appendix.tex"].decode()
+    (tmp_path / "tiny.toml").write_text(text.replace("[2, 4, 6]", "[4]"), encoding="utf-8")
+    compute = paper_files(read_manuscript(tmp_path / "paper.toml", lambda place: store))[
+        "compute.tex"
+    ].decode()
+    assert "2 trials (2 done) trained for 12 s and 3.00 FLOPs in all" in compute
+    assert "1 further trial of these studies, with other settings, trained for 20 s" in compute
+
+
 def test_the_appendix_has_the_sizes_that_make_costs_equal(kept, tmp_path):
     text = study_text(
         study={"match": "parameters", "baseline": {"mixer": "sa", "filter": 64}, "tolerance": 0.05},

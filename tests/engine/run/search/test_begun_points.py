@@ -8,6 +8,7 @@ from activemem.engine import Listener
 from activemem.engine.run.search import STUDY, BegunPoints, Search, StoredPoints
 from activemem.engine.trial import Job, Totals, trial_row
 from activemem.storage import Store
+from activemem.studies import find_points
 from activemem.studies.planning import budget_exhausted, left_within_budget, study_outcomes
 from activemem.studies.schema import SearchBudget
 
@@ -34,6 +35,25 @@ def test_the_spent_budget_is_that_of_the_attempts_that_count(tmp_path):
     assert budget_exhausted(SearchBudget(hours=1), begun.spent)
     assert not budget_exhausted(SearchBudget(trainings=3), begun.spent)
     assert budget_exhausted(SearchBudget(trainings=3), begun.spent, running=1)
+
+
+def test_a_training_that_continues_another_spends_only_what_it_adds(tmp_path):
+    study, store = load_study(STUDY, ["search.budget={flops=9.0}"]), Store(tmp_path)
+    points = StoredPoints(study, store)
+    begun = BegunPoints(study, store, points)
+    earlier = None
+    for heads, flops in ((1, 5.0), (2, 8.0), (3, 9.0)):
+        trial = study.search.trial_of({"mixer": "sa(heads={heads})", "heads": heads, "rate": 1e-3})
+        totals = Totals(epochs=1, seconds=2 * flops, flops=flops, continued_from=earlier)
+        job, earlier = Job(trial=trial, attempt=0, run="run"), trial.id
+        store.write(trial_row(job, totals, {}, status="done", reason=None, started=datetime.now(UTC)), [])
+        points.attempts.refresh()
+        begun.new()
+        assert (begun.spent.flops, begun.spent.seconds) == (flops, 2 * flops)
+        left = left_within_budget(study.search, study_outcomes(study, store.trials()), ())
+        assert (left is not None) == (flops == 9.0)
+        found = find_points(study, store.trials())
+        assert sum(point.seconds for point in found.points) == 2 * flops
 
 
 def test_gpu_hours_are_those_of_all_gpus_of_trainings_on_them(tmp_path):
