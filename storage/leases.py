@@ -43,10 +43,10 @@ MAX_LEASE_S: Final = 24 * 3600.0
 BEATS_PER_LEASE: Final = 6
 
 KEPT_S: Final = 2 * 3600.0
-"""The age after which leases are removed: drivers that planned earlier must still see ended trials."""
+"""The age after which leases of trials without an outcome are removed."""
 
 SWEEPS: Final = "sweeps"
-"""The file in the lease folder that changes whenever leases of ended trials are removed."""
+"""The file in the lease folder that changes whenever leases are removed."""
 
 _BEAT: Final = b"."
 ENDED: Final = b"e"
@@ -216,7 +216,7 @@ class Leases:
                     return None  # otherwise the lease was released meanwhile, so look again
 
     def last_sweep(self) -> bytes:
-        """Return a token that changes when the leases of ended trials are removed.
+        """Return a token that changes when leases are removed.
 
         After a change, the store must be read again.
         """
@@ -346,41 +346,31 @@ def this_process(run: str) -> Owner:
     )
 
 
-def remove_old_leases(layout: Layout) -> None:
-    """Remove all leases of a trial if none has changed for `KEPT_S` seconds.
+def remove_leases(layout: Layout, last_numbers: Mapping[str, int]) -> None:
+    """Remove the leases of attempts whose outcomes are stored, and of trials that nobody trains any more.
 
-    The store's clock measures this time.
+    `last_numbers` has the number of each trial's last stored attempt. All leases of a trial are removed if
+    none has changed for `KEPT_S` seconds by the store's clock. A driver that planned a trial earlier may then
+    claim it again. So the file `SWEEPS` changes first: a driver that has created a lease compares this file
+    next. If it has changed, the driver reads the store again before it trains. If a folder is in the place of
+    the file, all leases stay.
     """
-    by_trial: dict[str, list[tuple[Path, float]]] = {}
     layout.place.list(layout.leases)
-    for path in entries(layout.leases):
-        if path.name == SWEEPS:
-            continue
-        with suppress(FileNotFoundError):
-            by_trial.setdefault(path.name.rpartition("-")[0], []).append((path, path.stat().st_mtime))
-    if not by_trial:
-        return
-    oldest = store_time(layout.place) - KEPT_S
-    for leases in by_trial.values():
-        if all(written < oldest for _, written in leases):
-            layout.place.delete(*(path for path, _ in leases))
-
-
-def remove_ended_leases(layout: Layout, last_numbers: Mapping[str, int]) -> None:
-    """Remove the leases of attempts whose outcomes are stored.
-
-    `last_numbers` has the number of each trial's last stored attempt. A driver that planned such a trial
-    before the trial ended may then claim it. So the file `SWEEPS` changes first: a driver that has created a
-    lease compares this file next. If it has changed, the driver reads the store again before it trains. If a
-    folder is in the place of the file, all leases stay.
-    """
-    ended = list[Path]()
-    layout.place.list(layout.leases)
+    changed: dict[str, list[tuple[Path, float]]] = {}
     for path in entries(layout.leases):
         trial, _, attempt = path.name.rpartition("-")
-        if attempt.isdecimal() and int(attempt) <= last_numbers.get(trial, -1):
-            ended.append(path)
-    if ended:
+        with suppress(FileNotFoundError):
+            if attempt.isdecimal():
+                changed.setdefault(trial, []).append((path, path.stat().st_mtime))
+    if not changed:
+        return
+    oldest = store_time(layout.place) - KEPT_S
+    removed = list[Path]()
+    for trial, leases in changed.items():
+        ended = last_numbers.get(trial, -1)
+        is_old = all(written < oldest for _, written in leases)
+        removed += [path for path, _ in leases if is_old or int(path.name.rpartition("-")[2]) <= ended]
+    if removed:
         with suppress(IsADirectoryError):
             layout.place.put(layout.leases / SWEEPS, secrets.token_hex(8).encode())
-            layout.place.delete(*ended)
+            layout.place.delete(*removed)

@@ -19,7 +19,7 @@ from ..errors import nearest_hint
 from .checksums import encode, read_model, verify_checksum, verify_seal
 from .errors import DamagedError, StoreError, UnreadableError
 from .files import open_regular, read_regular, sync
-from .leases import Lease, Leases, remove_ended_leases, remove_old_leases, this_process
+from .leases import Lease, Leases, remove_leases, this_process
 from .place import (
     Layout,
     Place,
@@ -358,8 +358,7 @@ class StoreUpkeep:
         This method may run while others write, read and compact, and may be killed at any moment.
         """
         self.clean()
-        remove_old_leases(self._layout)
-        remove_ended_leases(self._layout, last_numbers(self._quarantine))
+        remove_leases(self._layout, last_numbers(self._quarantine))
         return sum(
             compact(self._quarantine, dataset, partition)
             for dataset in SCHEMAS

@@ -30,7 +30,6 @@ from .failures import take_crash_report as take_crash_report
 from .outcome import Job as Job
 from .outcome import Totals as Totals
 from .outcome import trial_row as trial_row
-from .resumable_attempt import REFRESH_S as REFRESH_S
 from .resumable_attempt import Attempt as Attempt
 from .resumable_attempt import Claims as Claims
 from .resumable_attempt import store_pruned as store_pruned

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -42,24 +41,19 @@ from .training import TOKENS_PER_S, NotANumberError, Training
 if TYPE_CHECKING:
     from ..run.cohorts import OutcomeBuffer
 
-REFRESH_S = 1800.0
-"""The store is read again after this many seconds; leases of ended trials are kept longer than this."""
-
 
 class Claims:
     """The claims of one worker of a run.
 
     No other process trains a trial that the worker has claimed. `claim` takes a lease, and reads the store
     only when needed. If the lease of a job's first attempt is free, no other process has had the trial,
-    unless leases of ended trials were removed. So the store is read when a trial is taken over, after such a
-    removal, and after `REFRESH_S` by either of two clocks. The monotonic clock stops while a machine sleeps,
-    and the wall clock may be corrected.
+    unless leases were removed. So the store is read when a trial is taken over, and after such a removal.
     """
 
     def __init__(self, store: Store, run: str) -> None:
         self._store, self._leases = store, store.leases(run)
         self._ended: dict[str, int] = {}
-        self._read_at, self._sweep = (-math.inf, -math.inf), b""
+        self._sweep: bytes | None = None  # as of the last reading of the store
 
     def claim(self, job: Job) -> tuple[Job, Lease] | ClaimedElsewhere:
         """Claim a job's trial, and return its lease.
@@ -83,20 +77,13 @@ class Claims:
         return replace(job, attempt=claimed.attempt), claimed
 
     def _has_ended(self, job: Job, *, at_once: bool) -> bool:
+        """Return whether the store has an outcome of the job. With `at_once`, the store is read again."""
         if self._ended.get(job.trial.id, -1) < job.attempt:
-            self._refresh(at_once=at_once)
+            # read before the store: a later removal must cause another reading
+            sweep = self._leases.last_sweep()
+            if at_once or sweep != self._sweep:
+                self._ended, self._sweep = self._store.last_numbers(), sweep
         return self._ended.get(job.trial.id, -1) >= job.attempt
-
-    def _refresh(self, *, at_once: bool) -> None:
-        """Read each trial's last attempt number from the store again, if the known ones may be outdated.
-
-        With `at_once`, they are read in any case.
-        """
-        # taken before the store is read: later changes must cause another read
-        now, sweep = (time.monotonic(), time.time()), self._leases.last_sweep()
-        passed = [abs(each - then) for each, then in zip(now, self._read_at, strict=True)]
-        if at_once or max(passed) > REFRESH_S or sweep != self._sweep:
-            self._ended, self._read_at, self._sweep = self._store.last_numbers(), now, sweep
 
 
 def claimed_elsewhere(state: LeaseState) -> ClaimedElsewhere:
