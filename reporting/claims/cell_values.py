@@ -235,10 +235,10 @@ class CellResults:
             gaps = [MissingTrials(where="a quotient", what=what)]
         return tuple(dict.fromkeys(gaps))
 
-    def is_ranked(self, comparison: Comparison, seeds: Collection[int]) -> bool:
-        """Return whether a side of a comparison is infinite with one of these seeds, as if it diverged."""
-        sides = [self._ends(side, seed) for side in (comparison.left, comparison.right) for seed in seeds]
-        return any(any(map(math.isinf, each)) for each in sides if each is not None)
+    def count_ties(self, comparison: Comparison, seeds: Collection[int]) -> int:
+        """Count the seeds with which both sides of a comparison are infinite, as if both diverged."""
+        sides = ((self._ends(comparison.left, seed), self._ends(comparison.right, seed)) for seed in seeds)
+        return sum(left == right and left is not None and all(map(math.isinf, left)) for left, right in sides)
 
     def saturation(self, comparison: Comparison) -> str | None:
         """Return the bound that both sides of a comparison have with all seeds: `largest` or `smallest`.

@@ -239,7 +239,7 @@ def comparison_tests(
                 test=claim.spec.test,
                 complete=complete,
                 exact=bool(names) and names <= set(ANALYTIC_COSTS),
-                ranked=results.is_ranked(comparison, seeds),
+                ties=results.count_ties(comparison, seeds),
                 at_bound=at_bound,
                 pool=results.comparable.pool(comparison, seeds) if claim.spec.test == "pooled" else None,
                 family=family,

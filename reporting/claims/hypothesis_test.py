@@ -46,9 +46,9 @@ from ..statistics.speedup import bounds_of_mean
 class PairedTest:
     """A test of whether the mean of paired differences lies in `region`.
 
-    `region` is an open interval. `differences` has left minus right for each seed. If one is infinite, or if
-    the values are `ranked` since both sides of a seed are infinite, which is a tie, their median is tested by
-    ranks. If trainings ended before they reached a target, `differences` has the lowest possible values, and
+    `region` is an open interval. `differences` has left minus right for each seed. If one is infinite, their
+    median is tested by ranks; so it is if there are `ties`, seeds with which both sides are infinite, whose
+    difference is 0. If trainings ended before they reached a target, `differences` has the lowest possible values, and
     `highest` the highest. If both sides are `at_bound`, equal values are taken as proven, and no more can be
     shown.
 
@@ -65,7 +65,7 @@ class PairedTest:
     complete: bool
     highest: Mapping[int, float] | None = None
     exact: bool = False
-    ranked: bool = False
+    ties: int = 0
     at_bound: bool = False
     pool: Pool | None = None
     family: int = 1
@@ -98,17 +98,17 @@ class PairedTest:
 
     @cached_property
     def effect(self) -> float | None:
-        """Return the estimate of left minus right; None without seeds, or if only `bounds` are known.
+        """Return the estimate of left minus right; None if nothing or only `bounds` are known of it.
 
         It is the mean over seeds, or the Hodges–Lehmann estimate if ranks are tested.
         """
-        if not self._values or self.highest is not None:
+        if self.ties == self.n or self.highest is not None:
             return None
         return hodges_lehmann(self._values) if self._is_ranked else mean(self._values)
 
     @cached_property
     def _is_ranked(self) -> bool:
-        return self.ranked or self.highest is not None or any(map(math.isinf, self._values))
+        return self.ties > 0 or self.highest is not None or any(map(math.isinf, self._values))
 
     @property
     def method(self) -> Test:

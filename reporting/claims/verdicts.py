@@ -185,9 +185,9 @@ def seeds_hint(finding: ComparisonResult, needed: int | None, *, within: str = "
 
     If more seeds are needed than anybody would train, it is the largest difference in the interval, after the
     words `within`. Without both numbers, as for one seed, it is `, run more seeds`. It is "" after a
-    decision, and while trials are missing.
+    decision, while trials are missing, and if nothing is known of the effect, as if all trainings diverged.
     """
-    if finding.gaps or finding.verdict is not Verdict.UNDECIDED or finding.bounds == (None, None):
+    if finding.gaps or finding.verdict is not Verdict.UNDECIDED or not finding.effect_text:
         return ""
     if needed and needed <= MOST_SEEDS:
         return f", {needed} would do"

@@ -512,9 +512,16 @@ def test_an_infinite_loss_is_worse_than_every_other_one_and_ties_with_another_in
     assert (ahead.verdict, ahead.deciding.effect, ahead.deciding.p) == (CONFIRMED, -math.inf, 2 / 64)
     assert (behind.verdict, behind.deciding.effect, behind.deciding.p) == (REFUTED, math.inf, 2 / 64)
     both = of_losses((math.inf,) * 6, (math.inf,) * 6)
-    assert (both.verdict, both.deciding.effect, both.deciding.p) == (UNDECIDED, 0.0, 1)
+    assert (both.verdict, both.deciding.effect, both.deciding.p) == (UNDECIDED, None, 1)
     tied = of_losses((1, 1, 1, 1, 1, math.inf), (2, 2, 2, 2, 2, math.inf))
     assert (tied.verdict, tied.deciding.effect, tied.deciding.p) == (UNDECIDED, -1.0, 2 / 2**5)
+
+
+def test_nothing_is_advised_where_both_sides_diverged_with_every_seed():
+    both = of_losses((math.inf,) * 2, (math.inf,) * 2)
+    assert "run more seeds" not in str(both)
+    assert "0.000" not in str(both)
+    assert both.deciding.effect_text == ""
 
 
 def infinite_test(differences, region=(-math.inf, 0.0), test="pooled"):
