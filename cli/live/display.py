@@ -90,7 +90,7 @@ def format_ended(
     or the first line of the reason.
     """
     ended, total = count
-    found = headline.words(metrics, trial.settings.task.model_dump_json())
+    found = headline.words(metrics, trial.settings.task)
     outcome = found if reason is None else [first_line(reason)]
     counted = f"{ended:>{len(str(total))}}/{total}"
     names = columns.cells(trial, _MAX_TRIAL_NAME_WIDTH)

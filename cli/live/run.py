@@ -28,7 +28,7 @@ from ...storage import Store
 from ...studies.last_run import describe_max_seeds, describe_taken_name, load_to_run
 from ...studies.planning.plan import make_plan
 from ...studies.planning.reused_trials import describe_stale, keep_stale_trials
-from ...studies.planning.status import StudyStatus, stored_outcomes
+from ...studies.planning.status import stored_outcomes
 from ...studies.planning.trials_to_run import own_costs, select_shard, select_trials
 from ...studies.study import Study, follow_rounds
 from ...studies.text.errors import StudyError, StudyFault, command_line
@@ -164,7 +164,7 @@ def _print_summary(request: RunRequest, summary: Summary, store: Store, seconds:
     for reason in summary.given_up:
         print_stderr(f"  abandoned  {reason}")
     if summary.stopped or summary.stop_reason:
-        _print_where_to_look(request, now)
+        _print_where_to_look(request, store)
         why = "; all steps so far are stored" if summary.stopped else f" because {summary.stop_reason}"
         print_stderr(f"stopped{why}. Continue: {request.resume_command}")
         return
@@ -173,13 +173,12 @@ def _print_summary(request: RunRequest, summary: Summary, store: Store, seconds:
         print_stderr("  no point is left: the space has no further point that meets the constraints")
     for line in format_best_points(request.study, StudyResults(request.study, store).points):
         print_stderr(line)
-    _print_where_to_look(request, now)
 
 
-def _print_where_to_look(request: RunRequest, now: StudyStatus) -> None:
+def _print_where_to_look(request: RunRequest, store: Store) -> None:
     """Print the command that renders the study's tables, if it has tables and results."""
     tables = len(request.study.tables)
-    if not now.stored or not tables:
+    if not tables or not StudyResults(follow_rounds(request.study, store), store).status.stored:
         return
     print_stderr(f"see: {request.command('table', 'render')}{f'  ({tables} tables)' if tables > 1 else ''}")
 
@@ -346,6 +345,7 @@ def run_from_options(options: RunOptions) -> Summary | None:
     else:
         summary = run_stages(request, settings)
     if summary is not None and not summary.is_cut_short:
+        _print_where_to_look(request, settings.store)
         print_first_table(request, settings.store)
     if options.as_json:
         run: dict[str, object] = {"stopped": True, "given_up": (), "resume": request.resume_command}

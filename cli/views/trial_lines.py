@@ -9,6 +9,7 @@ from itertools import chain
 import polars as pl
 
 from ...studies.catalog.metrics import METRICS, find_metric, metric_family
+from ...studies.catalog.tasks.spec import TaskSettings
 from ...studies.planning.final_values import trial_values
 from ...studies.planning.status import study_outcomes
 from ...studies.resolve.trial import Trial
@@ -182,8 +183,8 @@ class Headline:
     """The metric that is shown for each ended trial, with the best value so far.
 
     It is the first metric that the trial has among those that its study compares. Without these, it is the
-    main metric of the task. Each task of a grid has its own best value, while a search ranks points over all
-    tasks. `known` are values with their metric and the settings of their task as text.
+    main metric of the task. Each task has its own best value. `known` are values with their metric and their
+    task: its settings as text, or in a search its name.
     """
 
     def __init__(self, study: Study, known: Iterable[tuple[str, str, float]] = ()) -> None:
@@ -193,15 +194,13 @@ class Headline:
         for name, task, value in known:
             self._note(name, task, value)
 
-    def words(self, metrics: Mapping[str, float], task: str = "") -> list[str]:
-        """Return the texts to show for an ended trial, such as `loss 0.412` and `best trial 0.398`.
-
-        `task` has the settings of its task as text.
-        """
+    def words(self, metrics: Mapping[str, float], task: TaskSettings) -> list[str]:
+        """Return the texts to show for an ended trial, such as `loss 0.412` and `best trial 0.398`."""
         name = next((each for each in self.names if each in metrics), None)
         if name is None:
             return []
-        text, best = find_metric(name).format, self._note(name, task, metrics[name])
+        key = task.name if self._search else task.model_dump_json()
+        text, best = find_metric(name).format, self._note(name, key, metrics[name])
         return [f"{name} {text(metrics[name])}", *([] if best is None else [f"best trial {text(best)}"])]
 
     def _note(self, name: str, task: str, value: float) -> float | None:
@@ -210,7 +209,7 @@ class Headline:
         highest = {each.name: each.maximise for each in objectives}.get(
             name, find_metric(name).higher_is_better
         )
-        key = (name, "" if self._search else task)
+        key = (name, task)
         if highest is not None and math.isfinite(value):
             best = self._best.get(key, value)
             self._best[key] = max(value, best) if highest else min(value, best)
@@ -220,11 +219,12 @@ class Headline:
 def headline_of(study: Study, outcomes: pl.DataFrame) -> Headline:
     """Return the headline of a study, with the best values in a store."""
     own = study_outcomes(study, outcomes)
-    tasks = {trial.id: trial.settings.task.model_dump_json() for trial in study.trials}
+    settings = {trial.id: trial.settings.task.model_dump_json() for trial in study.trials}
+    tasks = own.select(
+        "trial", pl.col("trial").replace_strict(settings, default=pl.col("task")).alias("task")
+    )
     known: list[tuple[str, str, float]] = []
     for name in Headline(study).names:
         found = trial_values(study.name, own["trial"], own, name).filter(status="done")
-        known += [
-            (name, tasks.get(trial, ""), value) for trial, value in found.select("trial", "value").rows()
-        ]
+        known += [(name, *row) for row in found.join(tasks, on="trial").select("task", "value").rows()]
     return Headline(study, known)

@@ -1,13 +1,15 @@
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from activemem import load_study
 from activemem.cli.live import display
-from activemem.cli.views import MAX_RUNNING_LINES, Headline, TrialNameColumns
+from activemem.cli.views import MAX_RUNNING_LINES, Headline, TrialNameColumns, headline_of
 from activemem.engine import Ended, EpochFinished, Started
 from activemem.engine.core import StudyProgress
+from activemem.storage import Store
 
 from ...study_texts import study_text
 from ..trial_factories import make_trial
@@ -131,6 +133,18 @@ def test_each_finished_trial_shows_the_metric_of_the_first_table_and_the_best_of
     assert lines[1].endswith("  max_length nan  best trial 30.0")
 
 
+def test_the_best_trial_of_a_search_is_that_of_the_same_task():
+    store, study = Store(Path(__file__).parents[3] / "studies" / "results"), load_study("search-mixers")
+    stored = store.trials().filter(study="search-mixers", status="done")
+    headline, found = headline_of(study, stored), set()
+    for task in {each.settings.task.name: each.settings.task for each in study.examples}.values():
+        metrics = stored.filter(task=task.name)["metrics"].explode().struct.unnest()
+        best = metrics.filter(name="dev_accuracy")["value"].max()
+        assert headline.words({"dev_accuracy": 0.0}, task)[1] == f"best trial {best:.3f}"
+        found.add(best)
+    assert len(found) == 2
+
+
 TEXT = study_text(
     study={"name": "bare", "title": "No table"},
     model={"recipe": "gru", "d_model": 8},
@@ -149,15 +163,17 @@ TEXT = study_text(
 )
 def test_a_study_without_a_table_shows_the_main_metric_of_its_task(tokens, metrics, words):
     name = words[0].partition(" ")[0]
-    headline = Headline(load_study(TEXT, [f"task.tokens={tokens}"]), [(name, "", 2.5)])
-    assert headline.words(metrics) == words
+    study = load_study(TEXT, [f"task.tokens={tokens}"])
+    task = study.trials[0].settings.task
+    assert Headline(study, [(name, task.model_dump_json(), 2.5)]).words(metrics, task) == words
 
 
 def test_each_point_of_a_search_shows_its_objective_where_less_is_better():
-    search = Headline(load_study("search-mixers", ["search.metric=loss", "search.direction=min"]))
-    assert [search.words({"loss": loss})[1] for loss in (0.5, 0.25, 0.75)] == [
+    study = load_study("search-mixers", ["search.metric=loss", "search.direction=min"])
+    search, task = Headline(study), study.examples[0].settings.task
+    assert [search.words({"loss": loss}, task)[1] for loss in (0.5, 0.25, 0.75)] == [
         "best trial 0.5000",
         "best trial 0.2500",
         "best trial 0.2500",
     ]
-    assert search.words({"loss": float("inf")}) == ["loss ∞", "best trial 0.2500"]
+    assert search.words({"loss": float("inf")}, task) == ["loss ∞", "best trial 0.2500"]
