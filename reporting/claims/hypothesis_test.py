@@ -47,9 +47,10 @@ class PairedTest:
     """A test of whether the mean of paired differences lies in `region`.
 
     `region` is an open interval. `differences` has left minus right for each seed. If one is infinite, their
-    median is tested by ranks; so it is if there are `ties`, seeds with which both sides are infinite, whose
-    difference is 0. If trainings ended before they reached a target, `differences` has the lowest possible values, and
-    `highest` the highest. If both sides are `at_bound`, equal values are taken as proven, and no more can be
+    median is tested by ranks, also if there are `ties`: seeds with which both sides are infinite, and whose
+    difference is 0. If trainings ended before they reached a target, `differences` has the lowest possible
+    values, and `highest` the highest. If both sides are `at_bound`, equal values are taken as proven, and no
+    more can be
     shown.
 
     `rounding_sd` is the standard deviation from rounding alone, and `pool` the variance of all comparable
