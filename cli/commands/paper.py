@@ -120,10 +120,10 @@ def check(
 
     In the text, \am{NAME} prints the number that FILE calls NAME. The command reports a NAME that FILE does
     not have, a number that is infinite, without results or with fewer seeds than its study, a table with
-    cells that lack trials, files of your own data without a licence, and generated files that are out of
-    date. It also reports a line that spells out the value of a NAME instead of \am{NAME}. To spell it out on
-    purpose, end the line with the comment `% am: NAME`; then the command checks that the value is current.
-    Files that the text includes are checked too. Exits with 1 if there is a fault.
+    cells that lack trials, files of your own data without a licence, and generated files that are missing or
+    out of date. It also reports a line that spells out the value of a NAME instead of \am{NAME}. To spell it
+    out on purpose, end the line with the comment `% am: NAME`; then the command checks that the value is
+    current. Files that the text includes are checked too. Exits with 1 if there is a fault.
     """
     from ...reporting.manuscript.text_check import check_text
     from ...studies.text.errors import command_line

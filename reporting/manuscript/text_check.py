@@ -9,8 +9,9 @@ before a percent sign also stands for its hundredth.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from decimal import Decimal
+from glob import escape
 from pathlib import Path
 
 from ...errors import nearest_hint
@@ -30,6 +31,7 @@ _COMMENT = re.compile(r"(?<!\\)(?:\\\\)*%")
 _MARK = re.compile(r"%\s*am:(.*)")
 _MACRO = re.compile(r"\\am\s*\{([^{}]*)\}")
 _INPUT = re.compile(r"\\(?:input|include|subfile)\s*\{([^{}]+)\}")
+_FIGURE = re.compile(r"\\includegraphics\s*(?:\[[^\[\]]*\])?\s*\{([^{}]+)\}")
 _NUMERAL = re.compile(r"(?<![\w.])\d+(?:(?:,|\{,\}|\\,)\d{3})*(?:\.\d+)?(?!\w)")
 _PERCENT = re.compile(r"(?:\\,|~|\s)*\\%")
 _DEFINED = re.compile(r"\\csname am:(.+?)\\endcsname\{(.*)\}$", re.MULTILINE)
@@ -47,12 +49,19 @@ def check_text(paper: Manuscript, text: Path) -> list[StudyError]:
     numbers = paper.folder / NUMBERS
     built = dict(_DEFINED.findall(_read(numbers))) if numbers.is_file() else {}
     copies = _copies(paper.numbers, built)
-    tables = incomplete_tables(paper)
-    found = {path: list(_faults(each, paper.numbers, copies, tables)) for path, each in _texts(paper, text)}
+    made, tables = paper_files(paper), incomplete_tables(paper)
+
+    def file_fault(name: str) -> str:
+        stem = "/".join(Path(name.removesuffix(".tex")).parts[-2:])
+        return _missing(paper, (text.parent / name).resolve(), made) or tables.get(stem, "")
+
+    found = {
+        path: list(_faults(each, paper.numbers, copies, file_fault)) for path, each in _texts(paper, text)
+    }
     if lacking := unlicensed_files(paper):
         what = f"[licences] lacks {', '.join(lacking)}: state the licence, for which compute.tex has a TODO"
         found[paper.path] = [StudyFault(message=what)]
-    found[paper.folder] = [StudyFault(message=each) for each in _stale(paper, built)]
+    found[paper.folder] = [StudyFault(message=each) for each in _stale(paper, built, made)]
     return [StudyError(str(path), faults) for path, faults in found.items() if faults]
 
 
@@ -120,9 +129,9 @@ def _faults(
     text: str,
     numbers: Mapping[str, PaperNumber],
     copies: Mapping[str, tuple[str, str]],
-    tables: Mapping[str, str],
+    file_fault: Callable[[str], str],
 ) -> Iterator[StudyFault]:
-    """Yield the faults of a text. `tables` has the faults of tables, by the stems of their files."""
+    """Yield the faults of a text. `file_fault` returns the fault of a file that the text includes, or ""."""
     at = 0
     for line in text.split("\n"):
         end = _length(line)
@@ -132,9 +141,8 @@ def _faults(
         marked = [(each.span(), each[0]) for each in names]
         numerals = [(each.span(), _values(line, each)) for each in _NUMERAL.finditer(line, 0, end)]
         found = [(span, fault) for span, name in (*macros, *marked) if (fault := _name_fault(name, numbers))]
-        for shown in _INPUT.finditer(line, 0, end):
-            stem = "/".join(Path(shown[1].removesuffix(".tex")).parts[-2:])
-            found += [(shown.span(1), tables[stem])] if stem in tables else []
+        for shown in (*_INPUT.finditer(line, 0, end), *_FIGURE.finditer(line, 0, end)):
+            found += [(shown.span(1), fault)] if (fault := file_fault(shown[1])) else []
         own = [name for _, name in marked]
         if mark is None or (own and numbers.keys() >= set(own)):
             named = {_digits(numbers[name].text or "") for name in own}
@@ -174,11 +182,22 @@ def _name_fault(name: str, numbers: Mapping[str, PaperNumber]) -> str:
     return f"'{name}' {what}{number.gaps and f': {number.gaps}'}"
 
 
-def _stale(paper: Manuscript, built: Mapping[str, str]) -> Iterator[str]:
+def _missing(paper: Manuscript, path: Path, made: Collection[str]) -> str:
+    """Return a message if a file of the paper's folder does not exist, with any ending; else ""."""
+    folder = paper.folder.resolve()
+    ending = path.parent.glob(f"{escape(path.name)}.*")
+    if folder not in path.parents or path.is_file() or next(ending, None) is not None:
+        return ""
+    name = path.relative_to(folder).as_posix()
+    if any(each in (name, f"{name}.tex", f"{name}.pdf") for each in made):
+        return "there is no such file; paper build writes it"
+    return f"there is no such file, and paper build writes none of this name{nearest_hint(name, made)}"
+
+
+def _stale(paper: Manuscript, built: Mapping[str, str], files: Mapping[str, bytes]) -> Iterator[str]:
     if not paper.folder.is_dir():
         yield "there is no such folder"
         return
-    files = paper_files(paper)
     now = {name: latex_number(number) for name, number in paper.numbers.items()}
     changed = [name for name, text in built.items() if text != now.get(name, text)]
     for name in changed:

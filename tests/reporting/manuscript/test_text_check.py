@@ -26,6 +26,7 @@ def check(built, tmp_path):
         r"In percent: 197.6\% or 197.6\,\% % am: times",
         "A comment. % 30.0 and \\am{nothing}\n",
         r"An escaped \% 5, \\% \am{nothing}",
+        r"\includegraphics{generated/everything/figure-by_task} \include{generated/compute.tex} \input{own}",
     ],
 )
 def test_a_text_with_the_numbers_of_the_paper_has_no_fault(check, text):
@@ -49,6 +50,8 @@ def test_a_text_with_the_numbers_of_the_paper_has_no_fault(check, text):
         r"no numeral % am: sort",
         r"30.0 % am: sotr",
         r"\input{generated/everything/table-table4}",
+        r"\input{generated/everything/table-table}",
+        r"\includegraphics[width=2cm]{generated/everything/figure-by_tsk.pdf}",
     ],
 )
 def test_a_fault_is_reported_below_its_words(check, text, golden):
@@ -81,8 +84,9 @@ def test_files_that_are_stale_missing_or_left_over_are_reported(check, built):
     (built.folder / "everything" / "table-old.tex").write_bytes(table.read_bytes())
     (built.folder / "everything" / "table-own.tex").write_text("by hand", encoding="utf-8")
     (built.folder / "everything" / "figure-by_task.svg").write_bytes(b"drawn by another machine")
-    told = check("")
+    told = check(r"\include{generated/compute}")
     for words in (
+        "there is no such file; paper build writes it",
         "generated: 3 faults",
         "everything/table-table4.tex differs from what the store gives now",
         "compute.tex is missing",
