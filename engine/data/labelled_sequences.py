@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from ...studies.catalog.own_corpora import SPLITS
-from ...studies.catalog.tasks import IGNORED, LabelledSettings, TaskKind
+from ...studies.catalog.tasks import IGNORED, Examples, LabelledSettings, TaskKind
 from ...studies.own_data.rows import CLASSES, NUMBERS, TAGS, Row, RowKind
 from ..corpora.files import DataError, iter_own_rows
 from .token_files import (
@@ -157,25 +157,14 @@ def sort_classes(classes: set[str]) -> list[str]:
     return sorted(classes)
 
 
-class LabelledBatch(NamedTuple):
-    """A batch of labelled sequences.
-
-    `sequences` are (batch, n), int64, padded at the end with 0, and `lengths` are (batch,). `labels` are
-    (batch,), or (batch, n) for labels of tokens, with IGNORED at padding.
-    """
-
-    sequences: Tensor
-    lengths: Tensor
-    labels: Tensor
-
-
 def iter_labelled_batches(
     split: LabelledSplit, *, batch_size: int, longest: int, seed: int, position: int = 0
-) -> Iterator[LabelledBatch]:
+) -> Iterator[Examples]:
     """Yield batches of sequences without end, from batch number `position` on.
 
-    The order of each pass depends on the seed and the number of the pass; an incomplete last batch is
-    dropped. Sequences are cut after `longest` tokens.
+    Inputs are (batch, n), int64, padded at the end with 0. Targets are (batch,), or (batch, n) for labels of
+    tokens, with IGNORED at padding. The order of each pass depends on the seed and the number of the pass; an
+    incomplete last batch is dropped. Sequences are cut after `longest` tokens.
     """
     every = torch.arange(len(split.sequences.line_lengths))
     if len(every) < batch_size:
@@ -184,7 +173,7 @@ def iter_labelled_batches(
         yield _collate(split, rows, longest)
 
 
-def iter_labelled_eval(split: LabelledSplit, *, batch_size: int, longest: int) -> Iterator[LabelledBatch]:
+def iter_labelled_eval(split: LabelledSplit, *, batch_size: int, longest: int) -> Iterator[Examples]:
     """Yield batches that together have each sequence once, ordered by length.
 
     The last batch may be smaller.
@@ -194,7 +183,7 @@ def iter_labelled_eval(split: LabelledSplit, *, batch_size: int, longest: int) -
         yield _collate(split, order[place : place + batch_size], longest)
 
 
-def _collate(split: LabelledSplit, chosen: Sequence[int], longest: int) -> LabelledBatch:
+def _collate(split: LabelledSplit, chosen: Sequence[int], longest: int) -> Examples:
     sequences, lengths = split.sequences.padded_lines(chosen)
     if split.of_tokens:
         bounds = split.sequences.lines
@@ -203,4 +192,4 @@ def _collate(split: LabelledSplit, chosen: Sequence[int], longest: int) -> Label
     else:
         labels = split.labels[torch.tensor(chosen)]
         labels = labels if labels.is_floating_point() else labels.long()
-    return LabelledBatch(sequences[:, :longest], lengths.clamp(max=longest), labels)
+    return Examples(sequences[:, :longest], labels, lengths.clamp(max=longest))

@@ -66,6 +66,23 @@ def micro_batch_weight(count: int, part: int, parts: int) -> float:
     return (rows.stop - rows.start) * parts / count
 
 
+def take_rows(examples: Examples, rows: slice) -> Examples:
+    """Return the examples in these rows."""
+    inputs, targets, lengths = examples
+    return Examples(inputs[rows], targets[rows], None if lengths is None else lengths[rows])
+
+
+def micro_batch(examples: Examples, part: int, parts: int) -> Examples:
+    """Return micro-batch number `part` of `parts`."""
+    return take_rows(examples, micro_batch_slice(len(examples.inputs), part, parts))
+
+
+def split_examples(examples: Examples, size: int) -> Iterator[Examples]:
+    """Yield examples in groups of at most `size`."""
+    for start in range(0, len(examples.inputs), size):
+        yield take_rows(examples, slice(start, start + size))
+
+
 def scored_on_device(targets: Tensor, scored: Tensor, device: torch.device) -> tuple[Tensor, Tensor]:
     """Return the scored targets and their flat indices, on the device.
 

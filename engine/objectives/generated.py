@@ -45,10 +45,11 @@ from .base import (
     Metrics,
     RegisteredMetrics,
     StepShape,
+    micro_batch,
     micro_batch_slice,
     micro_batch_weight,
     on_device,
-    scored_on_device,
+    split_examples,
 )
 
 
@@ -57,12 +58,13 @@ class Score:
     """Running sums for the loss and accuracy of a split.
 
     Only scored targets count. The metrics of the split are computed from them. `loss` is the sum of losses,
-    `right` counts correct targets, and `exact` counts sequences without an error.
+    `right` counts correct targets, and `exact` counts sequences without an error. Without `sequences`, only
+    the loss is measured.
     """
 
     loss: float = 0.0
-    right: int = 0
     count: int = 0
+    right: int = 0
     exact: int = 0
     sequences: int = 0
 
@@ -74,13 +76,17 @@ class Score:
         """Return the share of correct targets."""
         return self.right / self.count
 
-    def metrics(self, split: str) -> Metrics:
-        """Return the metrics of a split, with names such as `dev_loss`."""
-        return {
-            f"{split}_loss": self.loss / self.count,
-            f"{split}_accuracy": self.accuracy,
-            f"{split}_exact": self.exact / self.sequences,
-        }
+    def metrics(self, split: str, chance: float | None = None) -> Metrics:
+        """Return the metrics of a split, with names such as `dev_loss`.
+
+        If `chance`, the accuracy of a guess, is known, the accuracy scaled by it is added.
+        """
+        found = {"loss": self.loss / self.count}
+        if self.sequences:
+            found |= {"accuracy": self.accuracy, "exact": self.exact / self.sequences}
+            if chance is not None:
+                found["scaled_accuracy"] = (self.accuracy - chance) / (1 - chance)
+        return {f"{split}_{name}": value for name, value in found.items()}
 
 
 class GeneratedObjective(FreshObjective[Examples]):
@@ -102,12 +108,10 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Return the mean loss over the scored positions of one micro-batch."""
-        rows = micro_batch_slice(len(self._current.inputs), part, parts)
-        examples = self._rows(self._current, rows.start, rows.stop - rows.start)
-        inputs, outputs, targets = self._answers(model, examples)
+        inputs, outputs, targets = self._answers(model, micro_batch(self._current, part, parts))
         self._show(inputs, outputs, targets)
         # divide by the count of the whole batch, since its parts may have different counts
-        return self._task_losses(outputs, targets).sum() * parts / self._num_scored(self._current.targets)
+        return self._losses(outputs, targets).sum() * parts / self._scored(self._current)[1].numel()
 
     def draw(self) -> tuple[Tensor, ...]:
         """Return the whole next batch, on the CPU.
@@ -123,27 +127,29 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     def loss_of(self, model: nn.Module, *batch: Tensor) -> Tensor:
         assert isinstance(model, Model)
-        return self._task_losses(*self._scored_outputs(model, *batch)).mean()
+        inputs, targets, *places = batch
+        return self._losses(self._outputs(model, inputs, *places), targets).mean()
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
         """Return the metrics of the dev examples and, after the last epoch, of the test sets."""
         registered = self._registered("dev")
-        measured = self._measures(self._score(model, self._dev, registered), "dev") | registered.compute()
+        score = self._score(model, self._dev, registered)
+        measured = score.metrics("dev", self._task.chance) | registered.compute()
         names = tuple(self._task.test_sets()) if last else ()
         if not names:
             return measured
         registered, total = self._registered("test"), Score()
         for name in names:
             score = self._score(model, draw_test_set(self._task, name), registered)
-            measured |= self._measures(score, "test", f"[{name}]")
+            found = score.metrics("test", self._task.chance)
+            measured |= {f"{metric}[{name}]": value for metric, value in found.items()}
             total += score
-        return measured | self._measures(total, "test") | registered.compute()
+        return measured | total.metrics("test", self._task.chance) | registered.compute()
 
     def test_batches(self) -> Iterator[Examples]:
-        size, names = self.settings.train.batch_size, tuple(self._task.test_sets())
+        names = tuple(self._task.test_sets())
         for examples in [draw_test_set(self._task, name) for name in names] or [self._dev]:
-            for start in range(0, len(examples.inputs), size):
-                yield self._rows(examples, start, size)
+            yield from split_examples(examples, self.settings.train.batch_size)
 
     @cached_property
     def _dev(self) -> Examples:
@@ -152,23 +158,23 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     @abstractmethod
     def _scored(self, examples: Examples) -> tuple[Tensor, ...]:
-        """Return the tensors of a batch that `_scored_outputs` needs.
+        """Return the inputs, the scored targets and, if not all are scored, their flat indices.
 
-        They have the same shapes for each batch.
+        All are on the CPU.
         """
 
     @abstractmethod
-    def _scored_outputs(self, model: Model, *scored: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the model's outputs and the targets, at scored positions only.
+    def _outputs(
+        self, model: Model, inputs: Tensor, *places: Tensor, lengths: Tensor | None = None
+    ) -> Tensor:
+        """Return the model's outputs for the scored targets. `places` are the indices from `_scored`."""
 
-        `_scored` returns the tensors in `scored`.
-        """
-
-    @abstractmethod
     def _answers(self, model: Model, examples: Examples) -> Answers:
-        """Return the inputs, outputs and targets of a model."""
+        inputs, targets, *places = (on_device(each, self.device) for each in self._scored(examples))
+        lengths = None if examples.lengths is None else on_device(examples.lengths, self.device)
+        return Answers(inputs, self._outputs(model, inputs, *places, lengths=lengths), targets)
 
-    def _task_losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+    def _losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the loss of each target, from the task's own loss function if there is one.
 
         Raise TaskError for a wrong shape.
@@ -177,30 +183,15 @@ class GeneratedObjective(FreshObjective[Examples]):
         if own is not None and own.shape != targets.shape:
             shapes = f"expected losses {tuple(targets.shape)}, one for each target, got {tuple(own.shape)}"
             raise TaskError(f"{self._task.name}: {shapes}")
-        return self._losses(outputs, targets) if own is None else own
+        return self._default_losses(outputs, targets) if own is None else own
 
     @abstractmethod
-    def _losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Return the default loss of each target for this kind of task."""
+    def _default_losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the loss of each target for a task without a loss function."""
 
     @abstractmethod
-    def _measures(self, score: Score, split: str, index: str = "") -> Metrics:
-        """Compute the metrics of a split from its sums.
-
-        `index`, such as `[long]`, is added to the metrics' names. The index names one of several test sets.
-        """
-
-    @abstractmethod
-    def _num_scored(self, targets: Tensor) -> int:
-        """Return how many targets of a batch count in the loss."""
-
-    @abstractmethod
-    def _are_right(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Return for each scored target whether the model's output is correct."""
-
-    @abstractmethod
-    def _rows_of_targets(self, examples: Examples) -> Tensor:
-        """Return the index of the example to which each scored target belongs."""
+    def _hits(self, outputs: Tensor, targets: Tensor, examples: Examples) -> Score:
+        """Count the correct targets and the sequences without an error. Numbers have neither."""
 
     def _registered(self, split: str) -> RegisteredMetrics:
         """Return a new accumulator of the metrics that plug-ins registered for a split.
@@ -211,31 +202,14 @@ class GeneratedObjective(FreshObjective[Examples]):
         return RegisteredMetrics(self._kind, "" if whole else split)
 
     def _score(self, model: Model, examples: Examples, registered: RegisteredMetrics) -> Score:
-        total, size = Score(), self._scored_at_once
-        for start in range(0, len(examples.inputs), size):
-            rows = self._rows(examples, start, size)
+        total = Score()
+        for rows in split_examples(examples, self._scored_at_once):
             _, outputs, targets = self._answers(model, rows)
             outputs = outputs.float()
             registered.update(outputs, targets)
-            right, asked = self._are_right(outputs, targets).cpu(), self._rows_of_targets(rows)
-            sequences = asked.unique()
-            total += Score(
-                loss=float(self._task_losses(outputs, targets).double().sum()),
-                right=int(right.sum()),
-                count=targets.numel(),
-                exact=len(sequences) - len(asked[~right].unique()),
-                sequences=len(sequences),
-            )
+            loss = float(self._losses(outputs, targets).double().sum())
+            total += Score(loss=loss, count=targets.numel()) + self._hits(outputs, targets, rows)
         return total
-
-    def _rows(self, examples: Examples, start: int, count: int) -> Examples:
-        rows = slice(start, start + count)
-        inputs, targets, lengths = examples
-        return Examples(inputs[rows], targets[rows], None if lengths is None else lengths[rows])
-
-    def _given(self, examples: Examples) -> tuple[Tensor, Tensor | None]:
-        inputs, _, lengths = examples
-        return on_device(inputs, self.device), None if lengths is None else on_device(lengths, self.device)
 
 
 class TaggingExamplesObjective(GeneratedObjective):
@@ -274,63 +248,38 @@ class TaggingExamplesObjective(GeneratedObjective):
         places = find_places(examples.targets != IGNORED)
         return examples.inputs, examples.targets.flatten()[places], places
 
-    def _scored_outputs(self, model: Model, *scored: Tensor) -> tuple[Tensor, Tensor]:
-        inputs, targets, places = scored
-        return model.outputs_at(inputs, places), targets
+    def _outputs(
+        self, model: Model, inputs: Tensor, *places: Tensor, lengths: Tensor | None = None
+    ) -> Tensor:
+        return model.outputs_at(inputs, *places, lengths=lengths)
 
-    def _answers(self, model: Model, examples: Examples) -> Answers:
-        inputs, lengths = self._given(examples)
-        targets, places = scored_on_device(examples.targets, examples.targets != IGNORED, self.device)
-        return Answers(inputs, model.outputs_at(inputs, places, lengths), targets)
-
-    def _losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+    def _default_losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         return cross_entropy(outputs, targets, reduction="none")
 
-    def _measures(self, score: Score, split: str, index: str = "") -> Metrics:
-        measured, chance = score.metrics(split), self._task.chance
-        if chance is not None:
-            measured[f"{split}_scaled_accuracy"] = (score.accuracy - chance) / (1 - chance)
-        return {f"{name}{index}": value for name, value in measured.items()}
-
-    def _num_scored(self, targets: Tensor) -> int:
-        return int((targets != IGNORED).sum())
-
-    def _are_right(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        return outputs.argmax(-1) == targets
-
-    def _rows_of_targets(self, examples: Examples) -> Tensor:
-        return (examples.targets != IGNORED).nonzero()[:, 0]
+    def _hits(self, outputs: Tensor, targets: Tensor, examples: Examples) -> Score:
+        right = (outputs.argmax(-1) == targets).cpu()
+        asked = (examples.targets != IGNORED).nonzero()[:, 0]  # the row of each scored target
+        sequences = len(asked.unique())
+        exact = sequences - len(asked[~right].unique())
+        return Score(right=int(right.sum()), exact=exact, sequences=sequences)
 
 
 class NumberExamplesObjective(GeneratedObjective):
     """Objective with numbers as targets, trained by squared error."""
 
     def _scored(self, examples: Examples) -> tuple[Tensor, ...]:
-        return examples.inputs, examples.targets
+        return examples.inputs, examples.targets.squeeze(-1)
 
-    def _scored_outputs(self, model: Model, *scored: Tensor) -> tuple[Tensor, Tensor]:
-        inputs, targets = scored
-        return model(inputs).squeeze(-1), targets.squeeze(-1)
+    def _outputs(
+        self, model: Model, inputs: Tensor, *places: Tensor, lengths: Tensor | None = None
+    ) -> Tensor:
+        return model(inputs, lengths).squeeze(-1)
 
-    def _answers(self, model: Model, examples: Examples) -> Answers:
-        inputs, lengths = self._given(examples)
-        targets = on_device(examples.targets, self.device)
-        return Answers(inputs, model(inputs, lengths).squeeze(-1), targets.squeeze(-1))
-
-    def _losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+    def _default_losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         return functional.mse_loss(outputs, targets, reduction="none")
 
-    def _measures(self, score: Score, split: str, index: str = "") -> Metrics:
-        return {f"{split}_loss{index}": score.loss / score.count}
-
-    def _num_scored(self, targets: Tensor) -> int:
-        return targets.numel()
-
-    def _are_right(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        return (outputs == targets).flatten(1).all(1) if outputs.dim() > 1 else outputs == targets
-
-    def _rows_of_targets(self, examples: Examples) -> Tensor:
-        return torch.arange(len(examples.inputs))
+    def _hits(self, outputs: Tensor, targets: Tensor, examples: Examples) -> Score:
+        return Score()
 
 
 def _longest(examples: Examples) -> Tensor:
@@ -338,6 +287,11 @@ def _longest(examples: Examples) -> Tensor:
         return examples.inputs[0]
     longest = int(examples.lengths.argmax())
     return examples.inputs[longest, : int(examples.lengths[longest])]
+
+
+def _split(batch: Batch, size: int) -> Iterator[Batch]:
+    """Yield the rows of a batch in groups of at most `size`."""
+    return map(Batch, *(each.split(size) for each in batch))
 
 
 class AlgorithmicObjective(FreshObjective[Batch]):
@@ -381,8 +335,7 @@ class AlgorithmicObjective(FreshObjective[Batch]):
         lengths = self._settings.test_lengths
         batches = [draw_test_batch(self._task, self._settings, length) for length in lengths]
         for batch in batches or self._dev_batches():
-            rows = zip(*(each.split(self.settings.train.batch_size) for each in batch), strict=True)
-            yield from (Examples(inputs, targets) for inputs, targets in rows)
+            yield from (Examples(*rows) for rows in _split(batch, self.settings.train.batch_size))
 
     @abstractmethod
     def _dev_batches(self) -> Sequence[Batch]:
@@ -416,28 +369,21 @@ class AlgorithmicObjective(FreshObjective[Batch]):
     ) -> Score:
         at_once = at_once or max(1, self._scored_at_once // self.settings.train.accumulate)
         total = Score()
-        for batch in batches:
-            rows = zip(*(each.split(at_once) for each in batch), strict=True)
-            for inputs, targets in rows:
-                total += self._score_rows(model, inputs.to(self.device), targets.to(self.device), registered)
+        for inputs, targets in (rows for batch in batches for rows in _split(batch, at_once)):
+            wanted, logits = targets.to(self.device), model(inputs.to(self.device)).float()
+            flat = logits.flatten(0, 1), wanted.flatten()  # (batch * tokens, vocab), (batch * tokens,)
+            if registered is not None:
+                registered.update(*flat)
+            right = logits.argmax(-1) == wanted
+            total += Score(
+                # sums over many symbols lose digits in single precision
+                loss=float(cross_entropy(*flat, reduction="none").double().sum()),
+                count=targets.numel(),
+                right=int(right.sum()),
+                exact=int(right.all(-1).sum()),
+                sequences=len(targets),
+            )
         return total
-
-    def _score_rows(
-        self, model: Model, inputs: Tensor, targets: Tensor, registered: RegisteredMetrics | None
-    ) -> Score:
-        logits = model(inputs).float()  # (batch, tokens, vocab)
-        if registered is not None:
-            registered.update(logits.flatten(0, 1), targets.flatten())
-        losses = cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
-        right = logits.argmax(-1) == targets
-        return Score(
-            # sums over many symbols lose digits in single precision
-            loss=float(losses.double().sum()),
-            right=int(right.sum()),
-            count=targets.numel(),
-            exact=int(right.all(-1).sum()),
-            sequences=len(targets),
-        )
 
 
 class GrowingLengthObjective(AlgorithmicObjective):

@@ -20,7 +20,6 @@ from ...studies.catalog.tasks import IGNORED, Examples, LabelledSettings
 from ...studies.schema.settings import TrialSettings
 from ..core.process import derive_seed
 from ..data.labelled_sequences import (
-    LabelledBatch,
     LabelledSplit,
     iter_labelled_batches,
     iter_labelled_eval,
@@ -31,7 +30,7 @@ from .base import (
     Metrics,
     RegisteredMetrics,
     StreamedObjective,
-    micro_batch_slice,
+    micro_batch,
     on_device,
     scored_on_device,
 )
@@ -78,7 +77,7 @@ class ClassificationScore:
         }
 
 
-class LabelledObjective(StreamedObjective[Model, LabelledBatch]):
+class LabelledObjective(StreamedObjective[Model, Examples]):
     """Base class of objectives with labelled sequences."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
@@ -88,12 +87,9 @@ class LabelledObjective(StreamedObjective[Model, LabelledBatch]):
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Return the mean loss over the labels of one micro-batch."""
-        whole = self._current
-        here = micro_batch_slice(len(whole.labels), part, parts)
-        batch = LabelledBatch(*(rows[here] for rows in whole))
-        sequences, outputs, labels = self._answers(model, batch)
+        sequences, outputs, labels = self._answers(model, micro_batch(self._current, part, parts))
         self._show(sequences, *self._measured(outputs, labels))
-        scored = max(1, int((whole.labels != IGNORED).sum()))  # a batch may have no scored label
+        scored = max(1, int((self._current.targets != IGNORED).sum()))  # a batch may have no scored label
         return self._losses(outputs, labels).sum() * parts / scored
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
@@ -103,13 +99,12 @@ class LabelledObjective(StreamedObjective[Model, LabelledBatch]):
 
     def test_batches(self) -> Iterator[Examples]:
         size = self.settings.train.batch_size
-        for batch in iter_labelled_eval(self._corpus.test, batch_size=size, longest=self._task.longest):
-            yield Examples(batch.sequences, batch.labels, batch.lengths)
+        return iter_labelled_eval(self._corpus.test, batch_size=size, longest=self._task.longest)
 
     def symbols(self) -> dict[str, Any]:
         return {"source": self._corpus.vocabulary.to_dict(), **self._output_description()}
 
-    def _iter_batches(self, position: int) -> Iterator[LabelledBatch]:
+    def _iter_batches(self, position: int) -> Iterator[Examples]:
         return iter_labelled_batches(
             self._corpus.train,
             batch_size=self.settings.train.batch_size,
@@ -118,14 +113,15 @@ class LabelledObjective(StreamedObjective[Model, LabelledBatch]):
             position=position,
         )
 
-    def _symbols_of(self, batch: LabelledBatch) -> int:
-        return batch.sequences.numel()
+    def _symbols_of(self, batch: Examples) -> int:
+        return batch.inputs.numel()
 
-    def _answers(self, model: Model, drawn: LabelledBatch) -> Answers:
-        sequences, lengths = (on_device(rows, self.device) for rows in (drawn.sequences, drawn.lengths))
-        if drawn.labels.dim() == 1:
-            return Answers(sequences, model(sequences, lengths), on_device(drawn.labels, self.device))
-        labels, places = scored_on_device(drawn.labels, drawn.labels != IGNORED, self.device)
+    def _answers(self, model: Model, drawn: Examples) -> Answers:
+        assert drawn.lengths is not None, "labelled sequences have lengths"
+        sequences, lengths = on_device(drawn.inputs, self.device), on_device(drawn.lengths, self.device)
+        if drawn.targets.dim() == 1:
+            return Answers(sequences, model(sequences, lengths), on_device(drawn.targets, self.device))
+        labels, places = scored_on_device(drawn.targets, drawn.targets != IGNORED, self.device)
         return Answers(sequences, model.outputs_at(sequences, places, lengths), labels)
 
     def _iter_answers(self, model: Model, split: LabelledSplit) -> Iterator[tuple[Tensor, Tensor]]:

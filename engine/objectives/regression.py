@@ -17,13 +17,14 @@ from ...blocks import Model
 from ...studies.catalog.tasks import Examples, LongTermSettings, TaskKind
 from ...studies.schema.settings import TrialSettings
 from ..core.process import derive_seed
-from ..tasks.long_term import LONG_TERM_PROBLEMS, TOLERANCE, RegressionBatch, draw_lengths
+from ..tasks.long_term import LONG_TERM_PROBLEMS, TOLERANCE, draw_lengths
 from .base import (
+    Answers,
     FreshObjective,
     Metrics,
     RegisteredMetrics,
     StepShape,
-    micro_batch_slice,
+    micro_batch,
     micro_batch_weight,
     on_device,
 )
@@ -34,7 +35,7 @@ _TEST_LENGTHS = 100
 """The number of test lengths of a task with varying lengths; each gets the same number of sequences."""
 
 
-class RegressionObjective(FreshObjective[RegressionBatch]):
+class RegressionObjective(FreshObjective[Examples]):
     """Objective with fresh training sequences and fixed test sequences (Raffel and Ellis 2016, section 2)."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
@@ -56,12 +57,10 @@ class RegressionObjective(FreshObjective[RegressionBatch]):
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Return the mean squared error of one micro-batch."""
-        count = len(self._current.targets)
-        here = micro_batch_slice(count, part, parts)
-        batch = RegressionBatch(*(on_device(rows[here], self.device) for rows in self._current))
-        predictions = self._predictions(model, batch)
-        self._show(batch.inputs, predictions, batch.targets)
-        return functional.mse_loss(predictions, batch.targets) * micro_batch_weight(count, part, parts)
+        inputs, predictions, targets = self._answers(model, micro_batch(self._current, part, parts))
+        self._show(inputs, predictions, targets)
+        weight = micro_batch_weight(len(self._current.targets), part, parts)
+        return functional.mse_loss(predictions, targets) * weight
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
         """Return the test accuracy and its highest value so far.
@@ -71,10 +70,9 @@ class RegressionObjective(FreshObjective[RegressionBatch]):
         right = torch.zeros((), dtype=torch.int64, device=self.device)
         registered = RegisteredMetrics(TaskKind.REGRESSION)
         for drawn in self._test_batches():
-            batch = RegressionBatch(*(rows.to(self.device) for rows in drawn))
-            predictions = self._predictions(model, batch)
-            registered.update(predictions, batch.targets)
-            right += ((predictions - batch.targets).abs() < TOLERANCE).sum()
+            _, predictions, targets = self._answers(model, drawn)
+            registered.update(predictions, targets)
+            right += ((predictions - targets).abs() < TOLERANCE).sum()
         accuracy = int(right) / _TEST_SEQUENCES
         self._epochs += 1
         self._best = max(self._best, accuracy)
@@ -83,8 +81,7 @@ class RegressionObjective(FreshObjective[RegressionBatch]):
 
     def test_batches(self) -> Iterator[Examples]:
         for batch in self._test_batches():
-            lengths = None if self._task.padding == "read" else batch.lengths
-            yield Examples(batch.inputs, batch.targets.unsqueeze(-1), lengths)
+            yield batch._replace(targets=batch.targets.unsqueeze(-1))
 
     def state(self) -> dict[str, Any]:
         return {**super().state(), "reached": (self._epochs, self._best)}
@@ -93,28 +90,32 @@ class RegressionObjective(FreshObjective[RegressionBatch]):
         super().restore(state)
         self._epochs, self._best = state["reached"]
 
-    def _predictions(self, model: Model, batch: RegressionBatch) -> Tensor:
-        lengths = None if self._task.padding == "read" else batch.lengths
-        return model(batch.inputs, lengths).squeeze(-1)
+    def _answers(self, model: Model, batch: Examples) -> Answers:
+        inputs, targets = on_device(batch.inputs, self.device), on_device(batch.targets, self.device)
+        lengths = None if batch.lengths is None else on_device(batch.lengths, self.device)
+        return Answers(inputs, model(inputs, lengths).squeeze(-1), targets)
 
-    def _draw_batch(self) -> RegressionBatch:
+    def _draw(self, lengths: Tensor, longest: int, generator: torch.Generator) -> Examples:
+        batch = self._problem.batch(lengths, longest, generator)
+        return batch._replace(lengths=None) if self._task.padding == "read" else batch
+
+    def _draw_batch(self) -> Examples:
         size, data = self.settings.train.batch_size, self._data
         if self._task.variable:
             # one length for the whole batch, so that it has no padding
             lengths = draw_lengths(self._shortest, self._longest, 1, data).expand(size)
-            return self._problem.batch(lengths, int(lengths[0]), data)
-        lengths = draw_lengths(self._shortest, self._longest, size, data)
-        return self._problem.batch(lengths, self._longest, data)
+            return self._draw(lengths, int(lengths[0]), data)
+        return self._draw(draw_lengths(self._shortest, self._longest, size, data), self._longest, data)
 
-    def _test_batches(self) -> Iterator[RegressionBatch]:
+    def _test_batches(self) -> Iterator[Examples]:
         # seeded at each call, so that the test sequences are always the same
         generator = torch.Generator().manual_seed(derive_seed(self.settings.seed, "evaluation"))
         if not self._task.variable:
             for _ in range(_TEST_SEQUENCES // _TEST_BATCH_SIZE):
                 lengths = draw_lengths(self._shortest, self._longest, _TEST_BATCH_SIZE, generator)
-                yield self._problem.batch(lengths, self._longest, generator)
+                yield self._draw(lengths, self._longest, generator)
             return
         spread = torch.linspace(self._shortest, self._longest, _TEST_LENGTHS, dtype=torch.float64)
         for length in spread.long().tolist():
             lengths = torch.full((_TEST_SEQUENCES // _TEST_LENGTHS,), length)
-            yield self._problem.batch(lengths, length, generator)
+            yield self._draw(lengths, length, generator)

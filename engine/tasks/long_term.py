@@ -10,27 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+from ...studies.catalog.tasks import Examples
 
 TOLERANCE = 0.04
 """An answer within this distance is correct (Hochreiter and Schmidhuber 1997, section 5.4)."""
 
 _MAX_FIRST_MARK = 9  # possible steps of the first mark: 1 to 9
 _DRAWS = 2**40  # far more values than steps, so that all steps are equally likely
-
-
-class RegressionBatch(NamedTuple):
-    """A batch of sequences (batch, longest, 2), with answers (batch,) and lengths (batch,).
-
-    Each step is a number and its mark: 1 for the two marked numbers, −1 at both ends, else 0. Padding is 0.
-    """
-
-    inputs: Tensor
-    targets: Tensor
-    lengths: Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +33,11 @@ class LongTermProblem:
     low: float
     answer: Callable[[Tensor, Tensor], Tensor]
 
-    def batch(self, lengths: Tensor, max_length: int, generator: torch.Generator) -> RegressionBatch:
-        """Draw a batch of sequences with the given lengths, each from 12 to `max_length`.
+    def batch(self, lengths: Tensor, max_length: int, generator: torch.Generator) -> Examples:
+        """Draw a batch of sequences with the given lengths (batch,), each from 12 to `max_length`.
 
-        `lengths` is (batch,), and the generator is on the CPU.
+        Inputs are (batch, max_length, 2), padded with 0; targets are the answers (batch,). The generator is
+        on the CPU.
         """
         rows = len(lengths)
         numbers = torch.rand(rows, max_length, generator=generator)
@@ -62,7 +53,7 @@ class LongTermProblem:
         )
         inputs[:, 0, 1] = inputs[row, lengths - 1, 1] = -1.0
         inputs[row, first, 1] = inputs[row, second, 1] = 1.0
-        return RegressionBatch(inputs, self.answer(numbers[row, first], numbers[row, second]), lengths)
+        return Examples(inputs, self.answer(numbers[row, first], numbers[row, second]), lengths)
 
 
 LONG_TERM_PROBLEMS = {

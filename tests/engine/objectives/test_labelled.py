@@ -142,7 +142,7 @@ def test_a_batch_without_a_scored_label_has_a_loss_of_zero(trial):
     if not objective._corpus.train.of_tokens:
         return
     objective.begin_batch(1)
-    objective._current.labels.fill_(IGNORED)
+    objective._current.targets.fill_(IGNORED)
     loss = objective.loss(model, 0, 1)
     loss.backward()
     assert loss.item() == 0.0
