@@ -331,10 +331,7 @@ def make_plan(
     # trials behind gates that may still open are planned, too
     asked = {trial.id for trial in study.trials} if only is None else set(only)
     to_run = trials_to_run(study, store, statuses, only=asked - held_back)
-    continued = EarlierTrials(store)
-    begun = store.files.trials_with_checkpoint(each.id for each in to_run)
-    found = {each.id: continued.find(each) for each in to_run if each.id not in begun}
-    earlier = {trial: one for trial, one in found.items() if one is not None}
+    earlier = _earlier_trials(store, to_run)
     shares = {each.id: _share_left(each.settings, earlier[each.id]) for each in to_run if each.id in earlier}
     planned = tuple(
         PlannedTrial(
@@ -359,11 +356,7 @@ def make_plan(
     labelled = [(label(trial), trial.settings) for trial in kinds]
     measured = [trial for trial in kinds if trial.id in steps]
     largest = max(measured, key=lambda trial: steps[trial.id].total, default=None)
-    kinds_left = defaultdict[Kind, float](float)
-    for trial in to_run:
-        kinds_left[Kind(trial.common)] += shares.get(trial.id, 1.0)
     stale = find_stale_trials(study, outcomes)
-    elsewhere = [json.loads(levels) for levels in outcomes_elsewhere(study, outcomes)["factors"]]
     return Plan(
         study=study,
         trials=planned,
@@ -380,15 +373,38 @@ def make_plan(
         reach_limits=predict_reach_limits(labelled),
         insufficient_reach=_find_insufficient_reach(labelled),
         over_budget=model_costs(study, group_by_model(study, study.source.over_budget), estimator, {}),
-        elsewhere=len({tuple(map(each.get, study.dimensions)) for each in elsewhere}),
+        elsewhere=_count_points_elsewhere(study, outcomes),
         stale={trial: each for trial, each in stale.items() if only is None or trial in only},
         max_seeds_note=describe_max_seeds(study, store),
         timed_devices=timed_devices(study, outcomes),
         data=find_data_facts(study, (trial.settings for trial in kinds), locate),
-        flops=remaining_search_flops(trials, len(left))
-        if study.search
-        else sum(count * max_trial_flops(kind.settings) for kind, count in kinds_left.items()),
+        flops=remaining_search_flops(trials, len(left)) if study.search else _flops_left(to_run, shares),
     )
+
+
+def _earlier_trials(store: Store, to_run: Collection[Trial]) -> dict[str, EarlierTrial]:
+    """Return the finished trials that new ones continue, by the ids of the new ones.
+
+    A trial that has begun continues itself.
+    """
+    finished = EarlierTrials(store)
+    begun = store.files.trials_with_checkpoint(each.id for each in to_run)
+    found = {each.id: finished.find(each) for each in to_run if each.id not in begun}
+    return {trial: one for trial, one in found.items() if one is not None}
+
+
+def _flops_left(to_run: Iterable[Trial], shares: Mapping[str, float]) -> float:
+    """Return an upper bound of the FLOPs of a grid's trials. Of those in `shares`, this share is left."""
+    left = defaultdict[Kind, float](float)
+    for trial in to_run:
+        left[Kind(trial.common)] += shares.get(trial.id, 1.0)
+    return sum(count * max_trial_flops(kind.settings) for kind, count in left.items())
+
+
+def _count_points_elsewhere(study: Study, outcomes: pl.DataFrame) -> int:
+    """Count the points of a search that other studies have trained."""
+    levels = map(json.loads, outcomes_elsewhere(study, outcomes)["factors"])
+    return len({tuple(map(each.get, study.dimensions)) for each in levels})
 
 
 def _share_left(settings: TrialSettings, earlier: EarlierTrial) -> float:
