@@ -52,6 +52,19 @@ class Meaning:
     caution: str = ""
 
 
+def spelled_out(name: str) -> str:
+    """Return the name of a metric as words for a heading in print: `Dev BLEU` for `dev_bleu`."""
+    family, bracket, index = name.partition("[")
+    words = " ".join(_SPELLINGS.get(word, word) for word in family.split("_"))
+    return f"{words[:1].upper()}{words[1:]}{bracket}{index}"
+
+
+_SPELLINGS = {
+    **{word: word.upper() for word in ("bpc", "bleu", "ece", "f1", "lm", "mae")},
+    **{"flops": "FLOPs", "mib": "MiB", "r2": "R²"},
+}
+
+
 def with_true_title(
     metric: Metric, settings: Collection[TrialSettings], *, over_index: bool = False
 ) -> tuple[Metric, str]:

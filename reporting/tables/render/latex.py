@@ -9,9 +9,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate
 
 from ....errors import replace_unprintable
+from ....studies.catalog.metrics import METRICS_AND_COSTS, metric_family
+from ....studies.presentation.metric_words import spelled_out
 from ..table import Cell, Table
 
 MAX_COLUMN_TEXT = 55
@@ -34,6 +37,7 @@ def render(table: Table, *, aligned: bool = False) -> str:
     Published numbers are smaller, and on a second line of each row. Numbers are right-aligned or, if
     `aligned`, in columns `S` of siunitx, which aligns their decimal points, even in bold.
     """
+    table = _with_spelled_metrics(table)
     widths = [max(len(each.full_text) for each in column) + 2 for column in zip(*table.cells, strict=True)]
     names = max(map(len, (table.corner, *table.rows)))
     environment = "table*" if names + sum(widths) > MAX_COLUMN_TEXT else "table"
@@ -59,6 +63,21 @@ def render(table: Table, *, aligned: bool = False) -> str:
         rf"\end{{{environment}}}",
     ]
     return "\n".join([*lines, ""])
+
+
+def _with_spelled_metrics(table: Table) -> Table:
+    """Return the table with words for the names of metrics in its headings: Test loss for test_loss."""
+
+    def spelled(heads: Sequence[str]) -> tuple[str, ...]:
+        return tuple(
+            head.replace(key.metric, spelled_out(key.metric), 1)
+            if head.partition(" ")[0] == key.metric and metric_family(key.metric) in METRICS_AND_COSTS
+            else head
+            for head, key in zip(heads, table.keys, strict=True)
+        )
+
+    headings = tuple(map(spelled, table.column_headings))
+    return replace(table, columns=spelled(table.columns), column_headings=headings)
 
 
 def _tabular_lines(table: Table, *, aligned: bool) -> list[str]:
