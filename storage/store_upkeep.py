@@ -33,6 +33,7 @@ from .place import (
     validate_study_name,
 )
 from .read import (
+    DONE,
     INCOMPLETE,
     RANK,
     Quarantine,
@@ -45,7 +46,7 @@ from .read import (
     read_verified,
     scan,
 )
-from .rows import MEASURED_LATER, SCHEMAS, SORT_KEYS
+from .rows import MEASURED_LATER, SCHEMAS, SORT_KEYS, has_trial
 from .study_records import StudyRecords, read_page, rename_in_record
 from .trial_files import NOTE_FILE, STARTS_FILE, read_begun, verify_note
 
@@ -116,6 +117,7 @@ class FindingKind(StrEnum):
     DAMAGED = "damaged"  # its bytes are not those that were written
     UNREADABLE = "unreadable"  # it has the name of a store's file, but cannot be read
     INCOMPLETE = "incomplete"  # a trial has lost its row or its metrics
+    CONFLICTING = "conflicting"  # a trial was trained twice, with different values
     FOREIGN = "foreign"  # no store wrote it
     UNFINISHED = "unfinished"  # the checkpoint of a trial without a row
     LEFTOVER = "leftover"  # nothing reads it any more
@@ -300,6 +302,23 @@ def _incomplete(quarantine: Quarantine) -> Iterator[Finding]:
         yield _finding(FindingKind.INCOMPLETE, path, reason)
 
 
+def _conflicting(quarantine: Quarantine) -> Iterator[Finding]:
+    """Yield a finding for each trial with several done rows of different values, as in merged stores.
+
+    Its path is that of the row that counts, even if the row is in a merged file.
+    """
+    rows = read(quarantine, "trials", ["trial", "status", "metrics"]).filter(status=DONE)
+    values = rows.explode("metrics").unnest("metrics").filter(pl.col("name") != "tokens_per_s")
+    counts = values.group_by("trial", "name").agg(pl.col("value").n_unique()).filter(pl.col("value") > 1)
+    trials = set(counts.collect()["trial"])
+    used = read_latest(quarantine, ["trial", "attempt", "study", "host", "finished"])
+    for trial, attempt, study, host, finished in used.filter(has_trial(trials)).iter_rows():
+        path = quarantine.layout.attempt_file("trials", study, trial, attempt)
+        counted = f"the one that counts ended {finished:%Y-%m-%d %H:%M:%S} UTC on {host}"
+        reason = f"this trial has several done rows with different values; {counted}"
+        yield _finding(FindingKind.CONFLICTING, path, reason)
+
+
 def _without_rows(quarantine: Quarantine, damaged: Iterable[Path]) -> Iterator[Finding]:
     """Yield a finding for each trial that has no row, but metrics, a model or a checkpoint.
 
@@ -425,6 +444,7 @@ class StoreUpkeep:
         with suppress(StoreError):  # raised for a file of another version, which is a finding already
             found += [
                 *_incomplete(quarantine),
+                *_conflicting(quarantine),
                 *_without_rows(quarantine, damaged),
                 *find_leftovers(quarantine),
             ]

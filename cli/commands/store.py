@@ -25,8 +25,8 @@ def check(*, results: ResultsOption = None, as_json: JsonOption = False) -> None
     """Read every file of a store, and report what is wrong; nothing is changed.
 
     Exits with 1 if a file is damaged or unreadable, or if the row or the metrics of a trial are missing.
-    Files of other programs, checkpoints of unfinished trials and leftovers are reported, but do not change
-    the exit status.
+    Trials with several done rows of different values, as in merged stores, files of other programs,
+    checkpoints of unfinished trials and leftovers are reported, but do not change the exit status.
     """
     _report_faults(_open_store(results), results, None, as_json=as_json)
 

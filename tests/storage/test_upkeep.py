@@ -1,6 +1,7 @@
 """Checks and repairs of stores: every file, without losing intact data."""
 
 import io
+import math
 import os
 import shutil
 import time
@@ -167,6 +168,25 @@ def test_a_trial_whose_row_was_deleted_is_named_with_the_next_step(root, sound, 
     write_model(sound.files.weights_file(make_trial_id(400)))
     golden([" ".join(each) for each in told(root, sound.upkeep.check().findings)])
     assert sound.upkeep.check().has_faults
+
+
+@pytest.mark.parametrize("is_merged", [False, True])
+def test_a_trial_that_two_stores_trained_with_different_values_is_reported(root, tmp_path, is_merged, golden):
+    for folder, loss in ((root, 0.5), (tmp_path / "other", 0.25)):
+        store = Store(folder)
+        for number in (1, 2):
+            metrics = (("loss", loss if number == 1 else math.nan), ("tokens_per_s", loss))
+            attempt = 0 if is_merged or folder == root else 1
+            row = make_trial_row(number, attempt=attempt, metrics=metrics, host=folder.name)
+            store.write(row, make_metric_rows(loss))
+        if is_merged:
+            store.upkeep.compact()
+    assert Store(root).upkeep.check().findings == ()
+    shutil.copytree(tmp_path / "other", root, dirs_exist_ok=True)
+    found = Store(root).upkeep.check()
+    golden([" ".join(each) for each in told(root, found.findings)])
+    assert not found.has_faults
+    assert Store(root).trials()["host"].to_list() == ["other", "other"]
 
 
 def test_a_damaged_file_of_merged_metrics_makes_its_trials_incomplete_and_no_others(root, sound):
