@@ -170,6 +170,9 @@ WantedCosts = Literal["flops", "parameters", "reach"]
 _MOST_COPIES = 8
 """The maximum number of copies of a repeat whose memory is measured; that of further copies is computed."""
 
+_FEW_COPIES = 4
+"""The maximum number of copies of a repeat that are always measured for the totals of a training step."""
+
 _FULL_REACH = Reach(left=UNBOUNDED, right=UNBOUNDED)
 
 _Places = tuple[tuple[str, int], ...]
@@ -277,16 +280,16 @@ class Analysis:
     def _step_totals(self, root: Node, batch: int, *, accumulates: bool = False) -> Numbers:
         """Return the bytes of a training step: all that modules keep ("kept"), and the other measured totals.
 
-        A repeat is measured with at most three copies if that determines the rest. Each further copy keeps
-        the same bytes, so the peak of the forward pass grows linearly. The backward pass frees what a copy
-        holds, and adds its gradients. So its peak is the maximum of several linear functions, and none grows
-        by more than the larger of the two. Once it grows by that, it grows by that with each further copy.
-        The peaks of many copies that have not grown by that are upper bounds.
+        A repeat of more copies than a few is measured with at most three if they determine the rest. Each
+        further copy keeps the same bytes, so the peak of the forward pass grows linearly. The backward pass
+        frees what a copy holds, and adds its gradients. So its peak is the maximum of several linear
+        functions, and none grows by more than the larger of the two. Once it grows by that, it grows by that
+        with each further copy. The peaks of many copies that have not grown by that are upper bounds.
         """
         for repeat in (each for each in walk(root) if isinstance(each, RepeatNode)):
             assert isinstance(repeat.count, int), "the recipe has no open dimensions"
             growth: Numbers = {}
-            for count in range(1, min(3, repeat.count - 1)):
+            for count in (1, 2) if repeat.count > _FEW_COPIES else ():
                 few, more = (
                     self._step_totals(cast("Node", shorter), batch, accumulates=accumulates)
                     for shorter in (_with_copies(root, repeat, copies) for copies in (count, count + 1))
