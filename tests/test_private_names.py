@@ -183,6 +183,7 @@ def _printed(code: str) -> str:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.heavy  # trains twice in processes of their own
 def test_a_torch_without_private_names_trains_the_same():
     with_names, without = float(_printed("import torch" + TRAINED)), float(_printed(WITHOUT + TRAINED))
     assert without == pytest.approx(with_names, rel=1e-5)

@@ -71,7 +71,9 @@ def test_a_longer_training_continues_and_equals_one_from_the_start(text, tmp_pat
     [
         ("not", "task.test_lengths=[4]", "task.test_lengths=[4, 9]"),
         ("parity", "task.test_lengths=[4]", "task.test_lengths=[5]"),
-        ("mqar", "task.tests=[[64, 4]]", "task.tests=[[64, 4], [12, 3]]"),
+        pytest.param(
+            "mqar", "task.tests=[[64, 4]]", "task.tests=[[64, 4], [12, 3]]", marks=pytest.mark.heavy
+        ),
     ],
 )
 def test_other_test_sets_are_only_an_evaluation(text, tmp_path, notes, task, before, after):
