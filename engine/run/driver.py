@@ -20,6 +20,7 @@ from ...studies.last_run import claim_ages, seeds_before
 from ...studies.planning.status import study_outcomes
 from ...studies.planning.time_estimates import TimeEstimator
 from ...studies.planning.trials_to_run import EarlierTrials, start_turns, trials_to_run
+from ...studies.resolve.data_fit import as_long_as_data
 from ...studies.resolve.grid import check_layers
 from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import TrialSettings
@@ -211,8 +212,9 @@ def _run_round(
 
             at_once = count_at_once(study, settings, machine.most_packed)
             at_once = at_once if max_trials is None else min(at_once, max_trials)
+            held = [as_long_as_data(each, study.own_corpus) for each in settings]
             return run_cohorts(
-                source, store, machine, everyone, stop, settings=settings, at_once=at_once, metric=metric
+                source, store, machine, everyone, stop, settings=held, at_once=at_once, metric=metric
             )
 
         rounds = _RunRounds(

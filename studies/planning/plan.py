@@ -35,6 +35,7 @@ from ..resolve.costs import (
     reach,
     step_flops,
 )
+from ..resolve.data_fit import as_long_as_data
 from ..resolve.grid import check_layers, factors_of_sizes
 from ..resolve.trial import Kind, Trial, first_of_each_kind
 from ..schema.design import Design
@@ -351,7 +352,8 @@ def make_plan(
         left = [estimator.estimate(trial).scaled(shares.get(trial.id, 1.0)) for trial in to_run]
     kinds, groups = first_of_each_kind(trials), group_by_model(study, trials)
     costly = [] if memory is None else [each for group in groups for each in _costliest(group)]
-    steps = {trial.id: memory(trial.settings) for trial in costly} if memory else {}
+    own = study.own_corpus
+    steps = {each.id: memory(as_long_as_data(each.settings, own)) for each in costly} if memory else {}
     label = model_labeller(study)
     labelled = [(label(trial), trial.settings) for trial in kinds]
     measured = [trial for trial in kinds if trial.id in steps]

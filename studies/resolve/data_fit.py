@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..catalog.tasks import LabelledSettings, LanguageModelSettings, TranslationSettings
 from ..own_data.summary import MIN_PIECES, CorpusSummary
 from ..schema.settings import TrialSettings
 from ..text.units import plural
+
+if TYPE_CHECKING:
+    from ..own_data.own_corpus import OwnCorpus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,13 +33,9 @@ def train_lengths(settings: TrialSettings, summary: CorpusSummary) -> TrainLengt
 
     Return None for streams of text, and if the lengths depend on a vocabulary that is still to be learned.
     """
-    task = settings.task
-    if isinstance(task, LabelledSettings):
-        kind, most, cut = task.vocabulary[0], task.longest, True
-    elif isinstance(task, TranslationSettings) or (isinstance(task, LanguageModelSettings) and task.by_line):
-        kind, most, cut = task.tokens, task.longest + 1, False  # with the end
-    else:
+    if (limits := _limits(settings)) is None:
         return None
+    kind, most, cut = limits
     if (found := summary.lengths.get(kind)) is None:
         return None
     sizes = [size for size in map(max, zip(*found, strict=True)) if cut or size > 1]  # of a pair the longer
@@ -46,6 +46,30 @@ def train_lengths(settings: TrialSettings, summary: CorpusSummary) -> TrainLengt
         cut=cut,
         longest=max(fitting, default=0),
     )
+
+
+def _limits(settings: TrialSettings) -> tuple[str, int, bool] | None:
+    """Return the kind of tokens, the most of them in a sequence, and whether longer sequences are cut."""
+    task = settings.task
+    if isinstance(task, LabelledSettings):
+        return task.vocabulary[0], task.longest, True
+    if isinstance(task, TranslationSettings) or (isinstance(task, LanguageModelSettings) and task.by_line):
+        return task.tokens, task.longest + 1, False  # with the end
+    return None
+
+
+def as_long_as_data(settings: TrialSettings, corpus: OwnCorpus | None) -> TrialSettings:
+    """Return settings to estimate memory, whose `longest` is at most that of the user's training data.
+
+    Without known lengths, the settings are unchanged.
+    """
+    summary, limits = corpus and corpus.summary, _limits(settings)
+    if summary is None or limits is None or not (found := summary.lengths.get(limits[0])):
+        return settings
+    _, most, cut = limits
+    longest = min(most, max(max(each, default=most) for each in found))
+    task = settings.task.model_copy(update={"longest": max(1, longest - (not cut))})
+    return settings.model_copy(update={"task": task})
 
 
 def data_faults(settings: TrialSettings, summary: CorpusSummary) -> Iterator[str]:

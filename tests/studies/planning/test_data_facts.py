@@ -12,6 +12,7 @@ from activemem.engine.run import on_machine
 from activemem.storage import Store
 from activemem.studies import load_recorded_study, make_plan
 from activemem.studies.own_data import texts
+from activemem.studies.planning import step_memory
 
 from ...study_texts import study_text
 
@@ -53,6 +54,30 @@ def test_sequences_that_are_cut_or_left_out_are_counted(tmp_path, golden):
         tmp_path, "token_classification", {"path": "tags.jsonl"}, recipe="conv(k=3)", longest=4
     )
     golden(found.data.facts)
+
+
+@pytest.mark.parametrize(
+    ("name", "keys", "expected"),
+    [
+        # 9 words and an end, which is no input of a language model
+        ("language_model", {"batching": "lines", "tokens": "words"}, 9),
+        ("language_model", {"batching": "lines", "tokens": "words", "longest": 9}, 9),
+        ("language_model", {"batching": "lines", "tokens": "words", "longest": 4}, 4),
+        ("token_classification", {}, 9),
+        ("token_classification", {"longest": 4}, 4),
+    ],
+)
+def test_memory_is_that_of_the_longest_row_of_the_training_data(tmp_path, name, keys, expected):
+    lines = [" ".join(["a", "b", "c"] * (1 + n % 3)) + ("" if n % 3 else f" {n}") for n in range(60)]
+    (tmp_path / "lines.txt").write_text("\n".join(lines), encoding="utf-8")
+    write_rows(
+        tmp_path / "tags.jsonl",
+        [(line.split(), ["X" if word == "a" else "Y" for word in line.split()]) for line in lines],
+    )
+    path = {"language_model": "lines.txt", "token_classification": "tags.jsonl"}[name]
+    plan = optimiser_key(tmp_path, name, {"path": path}, recipe="conv(k=3)", **keys)
+    assert plan.memory[1].tokens == expected
+    assert plan.memory[1] == step_memory(plan.trials[0].trial.settings, expected)
 
 
 @pytest.mark.parametrize(
