@@ -24,27 +24,17 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import chain
 from pathlib import Path
 from statistics import correlation, fmean, median, stdev
 
 import optuna
 import polars as pl
-from optuna.trial import TrialState, create_trial
+from optuna.trial import TrialState
 
-from activemem.engine.run.search.ask_tell import (
-    MAX_REJECTED_PROPOSALS,
-    REJECTED_PROPOSALS,
-    RungStudies,
-    UnseenPoints,
-    enough_points,
-    make_pruner,
-    make_sampler,
-)
-from activemem.engine.run.search.samplers.search_observations import distribution, suggest
+from activemem.engine.run.search.ask_tell import AskTell
+from activemem.engine.run.search.samplers.search_observations import Values
 from activemem.engine.run.search.search import next_promoted
-from activemem.engine.run.search.stored_points import PointEnd
+from activemem.engine.run.search.stored_points import PointEnd, SearchPoint
 from activemem.storage import Store
 from activemem.storage.rows import row_values
 from activemem.studies.study import Study, load_study
@@ -95,16 +85,10 @@ class Replay:
 
     def __post_init__(self) -> None:
         """Prepare the search."""
-        study = self.study
-        assert study.search is not None
-        settings = study.search.settings
-        make = partial(
-            optuna.create_study, sampler=make_sampler(settings, study), pruner=make_pruner(settings)
-        )
-        self._studies = RungStudies(make, study.search.rungs.top + 1, enough=enough_points(study.search))
-        self._rungs: list[dict[str, float | None]] = [{} for _ in study.search.rungs.rungs]
-        self._unseen, self._known = UnseenPoints(study.search, study.search.settings.seed), set[str]()
-        self._refused = REJECTED_PROPOSALS.get(study.search.settings.sampler_name, MAX_REJECTED_PROPOSALS)
+        assert self.study.search is not None
+        self._asked = AskTell(self.study)
+        self._rungs: list[dict[str, float | None]] = [{} for _ in self.study.search.rungs.rungs]
+        self._known = set[str]()
 
     def run(self, work: float) -> list[tuple[float, float]]:
         """Return the work and the best full loss after each training, until the work reaches this budget."""
@@ -136,23 +120,13 @@ class Replay:
 
     def _begin(self) -> tuple[str, optuna.Trial]:
         """Return a new point and its Optuna trial, chosen with the search's own code."""
-        asked = self._studies.current
-        for _ in range(self._refused):
-            trial = asked.ask()
-            values = self.study.search.choose(partial(suggest, trial))
-            self._unseen.note(values)
-            if (point := json.dumps(values)) not in self._known:
-                break
-            asked.tell(trial, state=TrialState.FAIL)
-        else:
-            left = chain(self._unseen.draw(len(self._known)), self._unseen.in_order())
-            asked.enqueue_trial(values := dict(next(left)))
-            trial = asked.ask()
-            values = self.study.search.choose(partial(suggest, trial))
-            self._unseen.note(values)
-            point = json.dumps(values)
-        self._known.add(point)
-        return point, trial
+
+        def accept(values: Values) -> SearchPoint | None:
+            return None if json.dumps(values) in self._known else SearchPoint(values, ())
+
+        point, trial, _ = self._asked.propose(accept, len(self._known))
+        self._known.add(json.dumps(point.values))
+        return json.dumps(point.values), trial
 
     def _end(
         self, point: str, rung: int, loss: float, trial: optuna.Trial | None, *, is_pruned: bool
@@ -161,10 +135,7 @@ class Replay:
         if self._rungs:
             self._rungs[rung][point] = loss
         state = TrialState.PRUNED if is_pruned else TrialState.COMPLETE
-        if trial is None or not self._studies.tell(trial, PointEnd(state, 1, (loss,)), rung):
-            values = json.loads(point)
-            space = {name: distribution(self.study.dimensions[name]) for name in values}
-            self._studies.add(create_trial(params=values, distributions=space, value=loss), rung)
+        self._asked.tell(SearchPoint(json.loads(point), (), rung), PointEnd(state, 0, (loss,)), trial)
 
 
 def read_losses() -> Losses:

@@ -21,8 +21,6 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import chain
 from pathlib import Path
 from statistics import fmean, median, stdev
 from typing import Any
@@ -32,15 +30,10 @@ import optuna
 import polars as pl
 from optuna.trial import TrialState
 
-from activemem.engine.run.search.ask_tell import (
-    MAX_REJECTED_PROPOSALS,
-    REJECTED_PROPOSALS,
-    UnseenPoints,
-    make_sampler,
-)
-from activemem.engine.run.search.samplers.search_observations import suggest
-from activemem.studies.schema.search_settings import SearchSettings
-from activemem.studies.study import Study, load_study
+from activemem.engine.run.search.ask_tell import AskTell
+from activemem.engine.run.search.samplers.search_observations import Values
+from activemem.engine.run.search.stored_points import PointEnd, SearchPoint
+from activemem.studies.study import load_study
 
 FOLDER = Path(__file__).parent
 METRIC = "dev_loss"
@@ -67,7 +60,8 @@ Point = Mapping[str, Any]
 class Space:
     """A search study with known results for all points; a larger `worth` is better."""
 
-    study: Study
+    file: Path
+    changes: tuple[str, ...]
     worth: Callable[[Point], float]
     best: float
     middle: float
@@ -76,53 +70,33 @@ class Space:
 
     def search(self, sampler: Mapping[str, object], seed: int) -> list[float]:
         """Return the regret after each point that a sampler chooses."""
-        name = str(sampler["name"])
-        given = {
-            "sampler": dict(sampler),
-            "trials": TRIALS,
-            "metric": METRIC,
-            "direction": "max",
-            "seed": seed,
-        }
-        settings = SearchSettings.model_validate(given)
-        asked = optuna.create_study(direction="maximize", sampler=make_sampler(settings, self.study))
-        unseen, known = UnseenPoints(self.study.search, seed), set[str]()
-        refused = 0 if name == "random" else REJECTED_PROPOSALS.get(name, MAX_REJECTED_PROPOSALS)
-        out: list[tuple[optuna.Trial, float]] = []
-        regrets: list[float] = []
+        text = ", ".join(f"{key} = {json.dumps(value)}" for key, value in sampler.items())
+        changes = (
+            f"search.sampler={{ {text} }}",
+            f"search.seed={seed}",
+            f"search.trials={TRIALS}",
+            "search.direction=max",
+        )
+        asked = AskTell(load_study(self.file, [*self.changes, *changes]))
+        known, regrets = set[str](), list[float]()
+        out: list[tuple[SearchPoint, optuna.Trial, float]] = []
+
+        def accept(values: Values) -> SearchPoint | None:
+            is_new = json.dumps(values) not in known
+            known.add(json.dumps(values))
+            return SearchPoint(values, ()) if is_new else None
+
+        begun = time.process_time()
         while len(regrets) < TRIALS:
             while len(out) < PARALLEL:
-                trial, values = self._new_point(asked, known, unseen, refused)
-                known.add(json.dumps(values))
-                out.append((trial, self.worth(values)))
-            trial, worth = out.pop(0)
-            begun = time.process_time()
-            asked.tell(trial, worth)
-            self.seconds += time.process_time() - begun
+                point, trial, source = asked.propose(accept, len(known))
+                self.drawn += source != sampler["name"]
+                out.append((point, trial, self.worth(point.values)))
+            point, trial, worth = out.pop(0)
+            asked.tell(point, PointEnd(TrialState.COMPLETE, 1, (worth,)), trial)
             regrets.append(min([(self.best - worth) / (self.best - self.middle), *regrets[-1:]]))
+        self.seconds += time.process_time() - begun
         return regrets
-
-    def _new_point(
-        self, asked: optuna.Study, known: set[str], unseen: UnseenPoints, refused: int
-    ) -> tuple[optuna.Trial, Point]:
-        """Return a point that was not chosen before, with the search's own code."""
-        begun = time.process_time()
-        try:
-            for _ in range(refused):
-                trial = asked.ask()
-                values = self.study.search.choose(partial(suggest, trial))
-                unseen.note(values)
-                if json.dumps(values) not in known:
-                    return trial, values
-                asked.tell(trial, state=TrialState.FAIL)
-            self.drawn += 1
-            values = next(chain(unseen.draw(len(known)), unseen.in_order()))
-            unseen.note(values)
-            asked.enqueue_trial(dict(values))
-            trial = asked.ask()
-            return trial, self.study.search.choose(partial(suggest, trial))
-        finally:
-            self.seconds += time.process_time() - begun
 
 
 def read_space(name: str) -> Space:
@@ -130,9 +104,9 @@ def read_space(name: str) -> Space:
     table = pl.read_parquet(FOLDER / f"{name}.parquet")
     worths = {point: -loss for point, loss in table["values", METRIC].iter_rows()}
     numbers = name == "search_numbers"
-    study = load_study(FOLDER / f"{name}.toml", [*REALS, "search.sampler=random"] if numbers else [])
     worth = interpolated(worths) if numbers else lambda values: worths[json.dumps(values)]
-    return Space(study, worth, max(worths.values()), median(worths.values()))
+    file, changes = FOLDER / f"{name}.toml", REALS if numbers else ()
+    return Space(file, changes, worth, max(worths.values()), median(worths.values()))
 
 
 def interpolated(worths: Mapping[str, float]) -> Callable[[Point], float]:

@@ -27,7 +27,6 @@ KNOWN = {
     "engine/core/resources.py: getattr(torch._C, '_cuda_getDeviceCount', torch.cuda.device_count)",
     "engine/core/resources.py: torch._C",
     "engine/probes/conformance.py: getattr(module, '_forward_hooks', ())",
-    "engine/run/search/samplers/search_observations.py: getattr(study, '_study', study)",
     "engine/run/ray_actor.py: from ray._private.state import state",
     "engine/run/ray_actor.py: from ray.experimental.internal_kv import _internal_kv_exists",
     "engine/run/ray_actor.py: from ray.experimental.internal_kv import _internal_kv_put",

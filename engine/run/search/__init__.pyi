@@ -1,6 +1,6 @@
-from .ask_tell import RungStudies as RungStudies
+from .ask_tell import AskTell as AskTell
+from .ask_tell import make_optuna_sampler as make_optuna_sampler
 from .ask_tell import make_pruner as make_pruner
-from .ask_tell import make_sampler as make_sampler
 from .conformance import STUDY as STUDY
 from .proposals import SearchService as SearchService
 from .search import Search as Search

@@ -1,25 +1,23 @@
-"""Connection of a search to Optuna.
+"""Connection of a search to its sampler and to Optuna.
 
 It makes samplers and schedulers by name, proposes points, and reports results. Plug-ins may add samplers and
 schedulers. With rungs there is an Optuna study for each rung, since values of different rungs are never
-compared. The sampler uses the study of the highest rung with enough finished points, as in BOHB (Falkner et
-al. 2018). Each study knows all points of the search; points that ended on another rung are failed trials with
-a note.
+compared. The sampler learns from the highest rung with enough finished points, as in BOHB (Falkner et al.
+2018).
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import islice
 from random import Random
 from typing import Any
 
 import optuna
-from optuna.distributions import BaseDistribution
-from optuna.samplers import BaseSampler
+from optuna.samplers import BaseGASampler, BaseSampler, RandomSampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from ....grammar.nodes import Dimension
@@ -31,90 +29,22 @@ from ....studies.catalog.samplers import (
     PluginSampler,
     TpeSettings,
 )
-from ....studies.resolve.search_source import SearchSource
 from ....studies.schema.search import enumerate_points, is_enumerable
 from ....studies.schema.search_settings import SearchSettings
 from ....studies.schema.settings import Level
 from ....studies.study import Study
 from .samplers.evolution import EvolutionSampler
 from .samplers.search_observations import (
-    ELSEWHERE,
-    PerStudyCache,
     PointKey,
     Proposals,
+    Sampler,
+    Values,
     distribution,
     draw,
     point_key,
     suggest,
-    whole_study,
 )
 from .stored_points import PointEnd, SearchPoint
-
-MakeSampler = Callable[[int], BaseSampler]
-"""Makes one of Optuna's samplers from a seed."""
-
-
-class RestartableSampler(BaseSampler):
-    """Sampler that builds a new Optuna sampler for each proposal.
-
-    The seed follows from the seed of the search and the numbers of points and of rejected proposals so far.
-    Optuna's samplers keep a random generator between proposals, which a killed search loses. Here a proposal
-    depends only on the store: the begun points, and their values. Exceptions of the sampler pass through the
-    context `errors`.
-    """
-
-    def __init__(
-        self, make: MakeSampler, seed: int, errors: Callable[[], AbstractContextManager[None]] = nullcontext
-    ) -> None:
-        self._make, self._seed, self._errors = make, seed, errors
-        self._proposals = PerStudyCache(Proposals)
-        self._current: tuple[optuna.Study, int, BaseSampler] | None = None
-        self._first = self._made(0)  # a sampler that cannot be made raises here
-
-    @property
-    def genetic(self) -> optuna.samplers.BaseGASampler | None:
-        """Return the genetic sampler, such as NSGA-II; None for other samplers."""
-        return self._first if isinstance(self._first, optuna.samplers.BaseGASampler) else None
-
-    def infer_relative_search_space(
-        self, study: optuna.Study, trial: FrozenTrial
-    ) -> dict[str, BaseDistribution]:
-        with self._errors():
-            return self._sampler(study, trial).infer_relative_search_space(study, trial)
-
-    def sample_relative(
-        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        with self._errors():
-            return self._sampler(study, trial).sample_relative(study, trial, search_space)
-
-    def sample_independent(
-        self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
-    ) -> Any:  # noqa: ANN401 -- as Optuna has it
-        with self._errors():
-            sampler = self._sampler(study, trial)
-            return sampler.sample_independent(study, trial, param_name, param_distribution)
-
-    def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
-        with self._errors():
-            self._sampler(study, trial).before_trial(study, trial)
-
-    def _sampler(self, study: optuna.Study, trial: FrozenTrial) -> BaseSampler:
-        whole = whole_study(study)
-        if self._current is None or self._current[0] is not whole or self._current[1] != trial.number:
-            proposals = self._proposals.of(whole)
-            proposals.read(trial.number)
-            seed = Random(f"{self._seed} {proposals.begun} {proposals.tries}").getrandbits(32)
-            self._current = whole, trial.number, (sampler := self._made(seed))
-            if isinstance(sampler, optuna.samplers.BaseGASampler):
-                # Optuna 5.0 orders parents differently in the proposal that selects them: select them first
-                sampler.get_parent_population(whole, sampler.get_trial_generation(whole, trial))
-        return self._current[2]
-
-    def _made(self, seed: int) -> BaseSampler:
-        with warnings.catch_warnings():  # the sampler is experimental, but Optuna's version is pinned
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            return self._make(seed)
 
 
 def made_by_plugin(
@@ -131,61 +61,49 @@ def made_by_plugin(
     return found
 
 
-def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.BaseSampler:
-    """Return the sampler of a study's search. Raise PluginError if it cannot be made.
+def _maker_of_plugin(settings: SearchSettings) -> Callable[[int], BaseSampler] | None:
+    sampler = settings.sampler
+    return sampler.build if isinstance(sampler, PluginSampler) else SAMPLERS[settings.sampler_name].make
 
-    A "grid" search never uses this sampler.
+
+def make_optuna_sampler(settings: SearchSettings, seed: int) -> BaseSampler:
+    """Return Optuna's sampler of a search, or that of a plug-in.
+
+    Optuna's samplers keep a random generator between proposals, which a killed search loses. So a search
+    makes the sampler anew for each proposal, with another seed. Raise PluginError if it cannot be made.
     """
-    sampler, seed = settings.sampler, settings.seed
-    assert sampler is not None, "reading a study chooses a default"
-    make = sampler.build if isinstance(sampler, PluginSampler) else SAMPLERS[sampler.name].make
-    if make is not None:
-        return RestartableSampler(
-            lambda seed: made_by_plugin(SAMPLERS, sampler.name, optuna.samplers.BaseSampler, make, seed),
-            seed,
-            partial(plugin_errors, SAMPLERS.kind, sampler.name, make),
-        )
-    if sampler.name == "gp_trees":
-        from .samplers.gp_trees import TreeSampler  # noqa: PLC0415 -- loads scipy
-
-        return TreeSampler(study, seed=seed)
-    if isinstance(sampler, EvolutionSettings):
-        return EvolutionSampler(seed=seed, population=sampler.population, sample=sampler.sample)
-    if isinstance(sampler, TpeSettings):
-        return RestartableSampler(
-            lambda seed: optuna.samplers.TPESampler(
+    sampler, name = settings.sampler, settings.sampler_name
+    if (make := _maker_of_plugin(settings)) is not None:
+        return made_by_plugin(SAMPLERS, name, BaseSampler, make, seed)
+    with warnings.catch_warnings():  # the sampler is experimental, but Optuna's version is pinned
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        if isinstance(sampler, TpeSettings):
+            return optuna.samplers.TPESampler(
                 seed=seed,
                 n_startup_trials=sampler.n_startup_trials,
                 multivariate=True,
                 group=True,  # so that conditional dimensions are also sampled jointly
-            ),
-            seed,
-        )
-    optunas = _OPTUNAS[sampler.name]
-    return RestartableSampler(lambda seed: optunas(seed, settings.startup), seed)
+            )
+        if name == "gp":
+            return optuna.samplers.GPSampler(seed=seed, n_startup_trials=settings.startup)
+        if name == "nsga2":
+            return optuna.samplers.NSGAIISampler(seed=seed, population_size=settings.startup)
+        return RandomSampler(seed=seed)
 
 
-def restored_attributes(sampler: optuna.samplers.BaseSampler, ended: int) -> dict[str, int]:
-    """Return the attributes of a stored point for Optuna's genetic samplers.
+def make_own_sampler(study: Study) -> Sampler | None:
+    """Return a built-in sampler for a study's search, or None if its sampler is one of Optuna's."""
+    assert study.search is not None
+    settings = study.search.settings
+    sampler = settings.sampler
+    if isinstance(sampler, EvolutionSettings):
+        sizes = {"population": sampler.population, "sample": sampler.sample}
+        return EvolutionSampler(study.search, seed=settings.seed, **sizes)
+    if settings.sampler_name == "gp_trees":
+        from .samplers.gp_trees import TreeSampler  # noqa: PLC0415 -- loads scipy
 
-    Genetic samplers note the generation on each trial that they propose. For points from the store, the
-    generation follows from the order in which they ended: `ended` is the number of points that ended before
-    this one. Other samplers need no attribute.
-    """
-    genetic = sampler.genetic if isinstance(sampler, RestartableSampler) else None
-    if genetic is None or genetic.population_size is None:
-        return {}
-    return {f"{type(genetic).__name__}:generation": ended // genetic.population_size}
-
-
-_OPTUNAS: dict[str, Callable[[int, int], BaseSampler]] = {
-    "random": lambda seed, _: optuna.samplers.RandomSampler(seed=seed),
-    # it is never used, because a grid takes points in order
-    "grid": lambda seed, _: optuna.samplers.RandomSampler(seed=seed),
-    "gp": lambda seed, startup: optuna.samplers.GPSampler(seed=seed, n_startup_trials=startup),
-    "nsga2": lambda seed, startup: optuna.samplers.NSGAIISampler(seed=seed, population_size=startup),
-}
-"""Optuna's samplers without keys, made from a seed and the number of points that are drawn at random."""
+        return TreeSampler(study, seed=settings.seed)
+    return None
 
 
 def make_pruner(settings: SearchSettings) -> optuna.pruners.BasePruner:
@@ -234,8 +152,6 @@ DRAWN, DRAWN_OF_REALS = 200, 2_000
 MAX_ENUMERATED_POINTS = 100_000
 """A search ends if none of this many points in order is new."""
 
-Values = dict[str, Level]
-
 
 @contextmanager
 def quiet_optuna() -> Iterator[None]:
@@ -249,31 +165,61 @@ def quiet_optuna() -> Iterator[None]:
 
 
 class AskTell:
-    """Proposer of a search's points. It also reports to Optuna how points have ended."""
+    """Proposer of a search's points, who also learns how they have ended.
+
+    `studies` has the Optuna study of each rung. The rung with the smallest budget is first.
+    """
 
     @quiet_optuna()
     def __init__(self, study: Study) -> None:
         assert study.search is not None
-        self._study, self._search, settings = study, study.search, study.search.settings
-        self._sampler = settings.sampler_name
-        make = partial(
-            optuna.create_study,
-            study_name=study.name,  # a pruner may depend on this name, so it must survive a restart
-            directions=["maximize" if each.maximise else "minimize" for each in settings.objectives],
-            sampler=make_sampler(settings, study),
-            pruner=make_pruner(settings),
-        )
-        self.studies = RungStudies(make, len(study.search.points_by_rung), enough=enough_points(study.search))
-        self.unseen = UnseenPoints(study.search, settings.seed)
-        self._restored = 0  # number of restored points with a value
+        self._study, self._search, self._settings = study, study.search, study.search.settings
+        self._name, self._seed = self._settings.sampler_name, self._settings.seed
+        rungs = len(study.search.points_by_rung)
+        self.studies = [
+            optuna.create_study(
+                study_name=study.name,  # a pruner may depend on this name, so it must survive a restart
+                directions=[
+                    "maximize" if each.maximise else "minimize" for each in self._settings.objectives
+                ],
+                sampler=RandomSampler(),
+                pruner=make_pruner(self._settings),
+            )
+            for _ in range(rungs)
+        ]
+        self._samplers = [make_own_sampler(study) for _ in range(rungs)]
+        first = make_optuna_sampler(self._settings, 0)  # a sampler that cannot be made raises here
+        self._genetic = first if isinstance(first, BaseGASampler) else None
+        self._complete = [0] * rungs  # the numbers of points with a value
+        self._restored = 0  # the number of them that were restored
+        self._begun = set[PointKey]()
+        self._training: dict[PointKey, Values] = {}
+        self._tried = set[PointKey]()  # also the proposals that were rejected
+        self._space = {name: distribution(each) for name, each in study.dimensions.items()}
+        self._is_enumerable = is_enumerable(study.dimensions)
+        self._in_order = enumerate_points(self._search.choose) if self._is_enumerable else iter(())
+
+    @property
+    def rung(self) -> int:
+        """Return the highest rung with enough ended points for a sampler to learn from, else the first."""
+        enough = max(ENOUGH, len(self._study.dimensions) + MORE_THAN_DIMENSIONS)
+        return max((rung for rung, count in enumerate(self._complete) if count >= enough), default=0)
 
     @quiet_optuna()
-    def ask_for(self, values: Mapping[str, Level]) -> optuna.Trial:
+    def ask_for(self, values: Values) -> optuna.Trial:
         """Create an Optuna trial for a search point that no sampler of Optuna has proposed."""
-        self.studies.current.enqueue_trial(dict(values))
-        trial = self.studies.current.ask()
+        study = self.studies[self.rung]
+        study.enqueue_trial(dict(values))
+        trial = study.ask()
         self._search.choose(partial(suggest, trial))
+        self._begin(values)
         return trial
+
+    def _begin(self, values: Values) -> None:
+        key = point_key(values)
+        self._begun.add(key)
+        self._tried.add(key)
+        self._training[key] = values
 
     @quiet_optuna()
     def propose(
@@ -282,20 +228,64 @@ class AskTell:
         """Return a new search point; None if no point is left.
 
         With the point, return its Optuna trial and its sampler's name. `accept` returns the point with these
-        values if it is new, else None. `begun` is the number of points so far.
+        values if it is new, else None. `begun` is the number of points that any driver has begun.
         """
-        for _ in range(REJECTED_PROPOSALS.get(self._sampler, MAX_REJECTED_PROPOSALS)):
-            trial = self.studies.current.ask()
-            values = self._search.choose(partial(suggest, trial))
-            if values in self.unseen and (point := accept(values)) is not None:
-                return point, trial, self._sampler
-            trial.study.tell(trial, state=TrialState.FAIL)
-        drawn = iter(()) if self._sampler == "grid" else self.unseen.draw(begun)
-        for left, source in ((drawn, "random"), (self.unseen.in_order(), "grid")):
-            for values in left:
-                if (point := accept(values)) is not None:
+        rejected = list[PointKey]()
+        while len(rejected) < REJECTED_PROPOSALS.get(self._name, MAX_REJECTED_PROPOSALS):
+            training = tuple(self._training.values())
+            proposals = Proposals(begun=begun, known=self._begun, training=training, rejected=rejected)
+            values, trial = self._sample(proposals)
+            if (point := self._accepted(values, accept)) is not None:
+                if trial is None:
+                    return point, self.ask_for(values), self._name
+                self._begin(values)
+                return point, trial, self._name
+            if trial is not None:
+                trial.study.tell(trial, state=TrialState.FAIL)
+            rejected.append(point_key(values))
+        drawn = iter(()) if self._name == "grid" else self._draw(begun)
+        left = islice(self._in_order, MAX_ENUMERATED_POINTS)
+        for points, source in ((drawn, "random"), (left, "grid")):
+            for values in points:
+                if (point := self._accepted(values, accept)) is not None:
                     return point, self.ask_for(values), source
         return None
+
+    def _sample(self, proposals: Proposals) -> tuple[Values, optuna.Trial | None]:
+        """Let the sampler propose a point. Return an Optuna trial as well if the sampler is Optuna's."""
+        if (own := self._samplers[self.rung]) is not None:
+            values = own.propose(proposals)
+            return self._search.choose(lambda name, _: values[name]), None  # in the order of all points
+        study, seed = self.studies[self.rung], proposals.random(self._seed).getrandbits(32)
+        make, without = _maker_of_plugin(self._settings), study.sampler
+        try:
+            with plugin_errors(SAMPLERS.kind, self._name, make) if make else nullcontext():
+                study.sampler = sampler = make_optuna_sampler(self._settings, seed)
+                trial = study.ask()
+                if isinstance(sampler, BaseGASampler):
+                    # Optuna 5.0 orders parents differently in the proposal that selects them: do it before
+                    begun = study.get_trials(deepcopy=False)[trial.number]
+                    sampler.get_parent_population(study, sampler.get_trial_generation(study, begun))
+                return self._search.choose(partial(suggest, trial)), trial
+        finally:
+            study.sampler = without
+
+    def _accepted(self, values: Values, accept: Callable[[Values], SearchPoint | None]) -> SearchPoint | None:
+        if (key := point_key(values)) in self._tried:
+            return None
+        self._tried.add(key)
+        return accept(values)
+
+    def _draw(self, begun: int) -> Iterator[Values]:
+        """Yield search points, drawn uniformly in each dimension. A resumed search repeats the draws."""
+        rng = Random(f"{self._seed} {begun}")
+
+        def value(name: str, dimension: Dimension) -> Level:
+            del dimension
+            return draw(self._space[name], rng)
+
+        for _ in range(DRAWN if self._is_enumerable else DRAWN_OF_REALS):
+            yield self._search.choose(value)
 
     @quiet_optuna()
     def should_prune(self, trial: optuna.Trial, course: Mapping[int, float]) -> bool:
@@ -311,20 +301,39 @@ class AskTell:
 
     @quiet_optuna()
     def tell(self, point: SearchPoint, end: PointEnd, trial: optuna.Trial | None, judged: int = 0) -> None:
-        """Report to Optuna how a search point has ended.
+        """Report to the sampler and to Optuna how a search point has ended.
 
         A point without a trial was restored from the store. `judged` is the last epoch that was reported. If
-        a pruned point has a later value, that value is reported as well.
+        a pruned point has a later value, that value is reported as well. If another rung has proposed the
+        point, its Optuna study gets no value.
         """
-        if trial is None:
-            attributes = restored_attributes(self.studies.current.sampler, self._restored)
-            self._restored += end.state == TrialState.COMPLETE
-            self.studies.add(frozen_trial(self._study, point, end, attributes=attributes), point.rung)
-            return
-        if end.state == TrialState.PRUNED and judged < end.epoch:
-            trial.report(end.values[0], end.epoch)
-        if not self.studies.tell(trial, end, point.rung):
-            self.studies.add(frozen_trial(self._study, point, end), point.rung)
+        self._begin(point.values)
+        del self._training[point_key(point.values)]
+        study, is_complete = self.studies[point.rung], end.state == TrialState.COMPLETE
+        if trial is not None and trial.study is study:
+            if end.state == TrialState.PRUNED and judged < end.epoch:
+                trial.report(end.values[0], end.epoch)
+            for limit, excess in end.excess.items():
+                trial.set_constraint(limit, excess)
+            study.tell(trial, end.values if is_complete else None, state=end.state)
+        else:
+            if trial is not None:
+                trial.study.tell(trial, state=TrialState.FAIL)
+            study.add_trial(frozen_trial(self._study, point, end, attributes=self._generation(trial)))
+            self._restored += trial is None and is_complete
+        self._complete[point.rung] += is_complete
+        if (own := self._samplers[point.rung]) is not None:
+            own.learn(point.values, end)
+
+    def _generation(self, trial: optuna.Trial | None) -> dict[str, int]:
+        """Return the generation of a point as Optuna's genetic samplers note it on trials they propose.
+
+        For a restored point, it follows from the order in which points ended.
+        """
+        if trial is not None or self._genetic is None or self._genetic.population_size is None:
+            return {}
+        name = f"{type(self._genetic).__name__}:generation"
+        return {name: self._restored // self._genetic.population_size}
 
 
 def frozen_trial(
@@ -353,115 +362,3 @@ def frozen_trial(
     for limit, excess in end.excess.items():
         found.set_constraint(limit, excess)
     return found
-
-
-def enough_points(search: SearchSource) -> int:
-    """Return the number of ended points on a rung from which a sampler can learn."""
-    return max(ENOUGH, len(search.dimensions) + MORE_THAN_DIMENSIONS)
-
-
-class RungStudies:
-    """One Optuna study for each rung of a search. The rung with the smallest budget is first."""
-
-    def __init__(self, make: Callable[[], optuna.Study], rungs: int, *, enough: int) -> None:
-        self._studies = [make() for _ in range(rungs)]
-        self._complete = [0] * rungs
-        self._known = [set[PointKey]() for _ in range(rungs)]
-        self._enough = enough
-
-    @property
-    def current(self) -> optuna.Study:
-        """Return the Optuna study that proposes the next point.
-
-        It is the study of the highest rung with enough ended points. If no rung has enough, return the study
-        of the first rung.
-        """
-        for study, complete in zip(reversed(self._studies), reversed(self._complete), strict=True):
-            if complete >= self._enough:
-                return study
-        return self._studies[0]
-
-    def add(self, found: FrozenTrial, rung: int) -> None:
-        """Add an ended search point to the Optuna study of its rung."""
-        self._studies[rung].add_trial(found)
-        self._complete[rung] += found.state == TrialState.COMPLETE
-        self._note_elsewhere(found, rung)
-
-    def tell(self, trial: optuna.Trial, end: PointEnd, rung: int) -> bool:
-        """Report to Optuna how a search point (`trial`) ended on a rung.
-
-        Return False if the study of a different rung proposed the point; that study gets no value.
-        """
-        if trial.study is not self._studies[rung]:
-            self._known[self._studies.index(trial.study)].add(point_key(trial.params))
-            trial.set_user_attr(ELSEWHERE, True)
-            trial.study.tell(trial, state=TrialState.FAIL)
-            return False
-        for limit, excess in end.excess.items():
-            trial.set_constraint(limit, excess)
-        trial.study.tell(trial, end.values if end.state == TrialState.COMPLETE else None, state=end.state)
-        self._complete[rung] += end.state == TrialState.COMPLETE
-        self._note_elsewhere(trial, rung)
-        return True
-
-    def _note_elsewhere(self, found: FrozenTrial | optuna.Trial, rung: int) -> None:
-        key = point_key(found.params)
-        self._known[rung].add(key)
-        for study, known in zip(self._studies, self._known, strict=True):
-            # so that samplers on this rung know the point and do not propose it
-            if key not in known:
-                known.add(key)
-                study.add_trial(
-                    create_trial(
-                        params=found.params,
-                        distributions=dict(found.distributions),
-                        state=TrialState.FAIL,
-                        user_attrs={ELSEWHERE: True},
-                    )
-                )
-
-
-class UnseenPoints:
-    """Source of untried search points.
-
-    It draws them uniformly, or takes them in a fixed order. Draws depend on the search's seed and on the
-    number of known points, so that a resumed search repeats them.
-    """
-
-    def __init__(self, search: SearchSource, seed: int) -> None:
-        self._choose, self._seed = search.choose, seed
-        self._space = {name: distribution(each) for name, each in search.dimensions.items()}
-        self._is_enumerable = is_enumerable(search.dimensions)
-        self._in_order = enumerate_points(search.choose) if self._is_enumerable else iter(())
-        self._noted = set[PointKey]()
-
-    def note(self, values: Mapping[str, Level]) -> None:
-        """Record that the search point with these values has been tried."""
-        self._noted.add(point_key(values))
-
-    def __contains__(self, values: Mapping[str, Level]) -> bool:
-        return point_key(values) not in self._noted
-
-    def draw(self, known: int) -> Iterator[Values]:
-        """Yield untried search points, drawn uniformly in each dimension.
-
-        The number `known` of points seeds the draw.
-        """
-        rng = Random(f"{self._seed} {known}")
-
-        def value(name: str, dimension: Dimension) -> Level:
-            del dimension
-            return draw(self._space[name], rng)
-
-        for _ in range(DRAWN if self._is_enumerable else DRAWN_OF_REALS):
-            if (values := self._choose(value)) in self:
-                yield values
-
-    def in_order(self) -> Iterator[Values]:
-        """Yield the untried points in a fixed order, each once per search.
-
-        Yield none if a dimension has real numbers.
-        """
-        for values in islice(self._in_order, MAX_ENUMERATED_POINTS):
-            if values in self:
-                yield values

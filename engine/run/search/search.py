@@ -453,10 +453,8 @@ class Search:
     def _accept(self, begun: Collection[str], values: dict[str, Level]) -> SearchPoint | None:
         """Return the search point with these values, if it can be trained.
 
-        Return None if it is among the points that have `begun`, or if its model exceeds a limit. Record the
-        values as tried.
+        Return None if it is among the points that have `begun`, or if its model exceeds a limit.
         """
-        self._ask_tell.unseen.note(values)
         point = self._points.of_values(values)
         is_new = point.global_id not in begun
         return point if is_new and self._search.budget.allows(point.trials[0].settings) else None
@@ -492,7 +490,6 @@ class Search:
         courses = self._courses([each.point for each in ended])
         for tracked in ended:
             self._tracked.move(tracked, PointState.ENDED)
-            self._ask_tell.unseen.note(tracked.point.values)
             self._tell(tracked, courses)
 
     def _courses(self, points: Sequence[SearchPoint]) -> dict[str, dict[int, float]]:

@@ -1,8 +1,7 @@
-"""Samplers, which propose the points of a search.
+"""Built-in samplers, which propose the points of a search; `../ask_tell.py` makes those of Optuna.
 
-They depend only on what is in the store. `../ask_tell.py` wraps Optuna's samplers. `evolution` is built in,
-and so is `gp_trees`, a Gaussian process over recipes. After a restart, all samplers propose the same points
-as without the restart.
+They are `evolution` and `gp_trees`, a Gaussian process over recipes. They depend only on what is in the
+store. After a restart, all samplers propose the same points as without the restart.
 """
 
 from .....lazy_exports import lazy_exports

@@ -9,9 +9,9 @@ from .gp_trees import WINDOW as WINDOW
 from .gp_trees import EndedPoint as EndedPoint
 from .gp_trees import GaussianProcess as GaussianProcess
 from .gp_trees import RecipeFeatures as RecipeFeatures
-from .gp_trees import SearchObservations as SearchObservations
 from .gp_trees import TreeSampler as TreeSampler
 from .gp_trees import best_and_last as best_and_last
+from .gp_trees import goodness as goodness
 from .gp_trees import last_renewal as last_renewal
 from .gp_trees import likeliest as likeliest
 from .gp_trees import normal_scores as normal_scores

@@ -3,8 +3,8 @@
 With several objectives, points on the Pareto front survive first, and then points that are far apart. Points
 beyond a limit lose to points within all limits. A point is a tree: below a choice are the dimensions of the
 chosen option. A mutation of a dimension keeps all others; dimensions below a newly chosen option are drawn. A
-proposal depends only on Optuna's points, in the order in which they ended, and on random numbers seeded by
-these points. So a killed search continues as if it had not been killed.
+proposal depends only on the ended points, in the order in which they ended, and on random numbers seeded by
+the number of begun points. So a killed search continues as if it had not been killed.
 """
 
 from __future__ import annotations
@@ -13,100 +13,27 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import optuna
 from optuna.distributions import (
     BaseDistribution,
     CategoricalDistribution,
     FloatDistribution,
     IntDistribution,
 )
-from optuna.study import StudyDirection
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import TrialState
 
+from .....grammar.nodes import Dimension
+from .....studies.resolve.search_source import SearchSource
+from .....studies.schema.settings import Level
 from .....studies.searches.points import crowding, ranks
-from .search_observations import ENDED, PerStudyCache, Proposals, at, draw, place_of, when_ended
+from .search_observations import Proposals, Values, at, distribution, draw, place_of
+
+if TYPE_CHECKING:
+    from ..stored_points import PointEnd
 
 Worth = tuple[float, ...]
 """The values by which points are compared; lower is better."""
-
-
-class Population:
-    """The population of the evolution: the newest search points that have ended.
-
-    With several objectives, each point that ends beyond the population's size makes the worst point die, and
-    the population has the survivors. Points are compared by their excess over the limits, then by their
-    front, then by crowding distance (Deb et al. 2002). `proposals` counts points on any rung; `space` has the
-    dimensions of all ended points.
-    """
-
-    def __init__(self, study: optuna.Study, size: int) -> None:
-        self.study, self.space = study, dict[str, BaseDistribution]()
-        self.proposals = Proposals(study)
-        self.living: list[FrozenTrial] = []
-        self._size = size
-        self._signs = [-1.0 if each == StudyDirection.MAXIMIZE else 1.0 for each in study.directions]
-        self._before = -1
-        self._worths: list[Worth] = []  # values of the living points, computed when needed
-
-    def learn(self, before: int) -> None:
-        """Add newly ended Optuna trials to the population.
-
-        Only trials with a number below `before` are added.
-        """
-        if before == self._before:
-            return
-        self._before = before
-        for trial in sorted(self.proposals.read(before), key=when_ended):
-            if trial.state in ENDED:
-                self._add(trial)
-
-    def worth(self, place: int) -> Worth:
-        """Return the sort key of one member, lowest for the best.
-
-        `place` is the index of the point in the population.
-        """
-        if not self._worths:
-            self._worths = self._compare()
-        return self._worths[place]
-
-    def _add(self, trial: FrozenTrial) -> None:
-        self.space |= trial.distributions
-        self.living.append(trial)
-        self._worths = []
-        if len(self.living) > self._size:
-            oldest_dies = len(self._signs) == 1
-            del self.living[0 if oldest_dies else max(range(len(self.living)), key=self.worth)]
-            self._worths = []
-
-    def _compare(self) -> list[Worth]:
-        """Return a sort key for each member, lowest for the best.
-
-        A key has the distance beyond the limits, and then the loss or, with several objectives, the front
-        and the crowding distance.
-        """
-        excess = [sum(max(0.0, each) for each in trial.constraints.values()) for trial in self.living]
-        losses = [self._losses(trial) for trial in self.living]
-        if len(self._signs) == 1:
-            return [(over, *loss) for over, loss in zip(excess, losses, strict=True)]
-        fronts: list[int] = ranks(losses)
-        found: list[Worth] = [()] * len(losses)
-        for rank in set(fronts):
-            places = [place for place, each in enumerate(fronts) if each == rank]
-            for place, room in zip(places, crowding([losses[each] for each in places]), strict=True):
-                found[place] = (excess[place], rank, -room)
-        return found
-
-    def _losses(self, trial: FrozenTrial) -> tuple[float, ...]:
-        """Return the values of a point's objectives, signed so that lower is better.
-
-        For a pruned point they are infinite.
-        """
-        if trial.state != TrialState.COMPLETE or trial.values is None:
-            return (math.inf,) * len(self._signs)
-        return tuple(sign * each for sign, each in zip(self._signs, trial.values, strict=True))
-
 
 CROSSOVER = 0.25
 """The share of proposals by crossover of two parents."""
@@ -121,56 +48,85 @@ _MAX_UNORDERED = 4
 """With at most this many whole numbers, a mutation draws any other one; with more, one nearby."""
 
 
-class EvolutionSampler(optuna.samplers.BaseSampler):
+class EvolutionSampler:
     """Sampler that mutates the best of a few points of the population.
 
-    These are `sample` points, drawn at random. The first `population` points of a search are random. Pruned
+    These are `sample` points, drawn at random. The first `population` points of a search are random. The
+    population has the newest points that have ended. With several objectives, each point that ends beyond the
+    population's size makes the worst point die, and the population has the survivors. Points are compared by
+    their excess over the limits, then by their front, then by crowding distance (Deb et al. 2002). Pruned
     points belong to the population, but never win. Failed points do not belong to it.
     """
 
-    def __init__(self, *, seed: int, population: int, sample: int) -> None:
-        self._seed, self._population, self._sample = seed, population, sample
-        self._known = PerStudyCache(lambda shown: Population(shown, population))
+    def __init__(self, search: SearchSource, *, seed: int, population: int, sample: int) -> None:
+        self._choose, self._seed, self._size, self._sample = search.choose, seed, population, sample
+        self._space = {name: distribution(each) for name, each in search.dimensions.items()}
+        self._changes = PointChanges(self._space)
+        self._objectives = search.settings.objectives
+        self._living: list[tuple[Values, PointEnd]] = []
+        self._worths: list[Worth] = []  # of the living points, computed when needed
 
-    def infer_relative_search_space(
-        self, study: optuna.Study, trial: FrozenTrial
-    ) -> dict[str, BaseDistribution]:
-        return dict(self._population_before(study, trial).space)
+    def learn(self, values: Values, end: PointEnd) -> None:
+        if end.state == TrialState.FAIL:
+            return
+        self._living.append((values, end))
+        self._worths = []
+        if len(self._living) > self._size:
+            oldest_dies = len(self._objectives) == 1
+            del self._living[0 if oldest_dies else max(range(len(self._living)), key=self._worth)]
+            self._worths = []
 
-    def sample_relative(
-        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        known = self._population_before(study, trial)
-        if not known.living or known.proposals.begun < self._population:
-            return {}
-        tries = known.proposals.tries
-        rng = self._random(known.proposals.begun, tries)
-        values = dict(self._parent(known, rng).params)
-        if rng.random() < CROSSOVER:
-            values = cross(values, self._parent(known, rng).params, rng)
-        changes = PointChanges(search_space)
-        for _ in range(1 + tries // TRIES_PER_CHANGE):
-            values = changes.of(values, rng)
-        return values
+    def propose(self, proposals: Proposals) -> Values:
+        rng, values = proposals.random(self._seed), Values()
+        if self._living and proposals.begun >= self._size:
+            values = self._parent(rng)
+            if rng.random() < CROSSOVER:
+                values = cross(values, self._parent(rng), rng)
+            for _ in range(1 + len(proposals.rejected) // TRIES_PER_CHANGE):
+                values = self._changes.of(values, rng)
 
-    def sample_independent(
-        self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
-    ) -> Any:  # noqa: ANN401 -- as Optuna has it
-        known = self._population_before(study, trial)
-        begun, tries = known.proposals.begun, known.proposals.tries
-        return draw(param_distribution, self._random(begun, tries, param_name))
+        def value(name: str, dimension: Dimension) -> Level:
+            del dimension
+            if name in values:
+                return values[name]
+            return draw(self._space[name], proposals.random(self._seed, name))
 
-    def _population_before(self, study: optuna.Study, trial: FrozenTrial) -> Population:
-        known = self._known.of(study)
-        known.learn(trial.number)
-        return known
+        return self._choose(value)
 
-    def _parent(self, known: Population, rng: Random) -> FrozenTrial:
-        drawn = rng.sample(range(len(known.living)), min(self._sample, len(known.living)))
-        return known.living[min(drawn, key=known.worth)]
+    def _parent(self, rng: Random) -> Values:
+        drawn = rng.sample(range(len(self._living)), min(self._sample, len(self._living)))
+        return self._living[min(drawn, key=self._worth)][0]
 
-    def _random(self, *key: object) -> Random:
-        return Random(" ".join(map(str, (self._seed, *key))))
+    def _worth(self, place: int) -> Worth:
+        """Return the sort key of a member of the population, lowest for the best."""
+        if not self._worths:
+            self._worths = self._compare()
+        return self._worths[place]
+
+    def _compare(self) -> list[Worth]:
+        """Return a sort key for each member, lowest for the best.
+
+        A key has the distance beyond the limits, and then the loss or, with several objectives, the front
+        and the crowding distance.
+        """
+        ends = [end for _, end in self._living]
+        excess = [sum(max(0.0, each) for each in end.excess.values()) for end in ends]
+        losses = [self._losses(end) for end in ends]
+        if len(self._objectives) == 1:
+            return [(over, *loss) for over, loss in zip(excess, losses, strict=True)]
+        fronts: list[int] = ranks(losses)
+        found: list[Worth] = [()] * len(losses)
+        for rank in set(fronts):
+            places = [place for place, each in enumerate(fronts) if each == rank]
+            for place, room in zip(places, crowding([losses[each] for each in places]), strict=True):
+                found[place] = (excess[place], rank, -room)
+        return found
+
+    def _losses(self, end: PointEnd) -> tuple[float, ...]:
+        """Return the losses of a point, lower for better ones. Those of a pruned point are infinite."""
+        if end.state != TrialState.COMPLETE:
+            return (math.inf,) * len(self._objectives)
+        return tuple(each.loss(value) for each, value in zip(self._objectives, end.values, strict=True))
 
 
 def cross(first: Mapping[str, Any], second: Mapping[str, Any], rng: Random) -> dict[str, Any]:

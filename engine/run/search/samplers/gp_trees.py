@@ -3,8 +3,8 @@
 As in NAS-BOWL (Ru et al. 2021), points are similar if the Weisfeiler-Lehman labels of their trees are, and
 candidates are mutations of the best points. Most candidates are kept until the hyperparameters of the process
 are chosen again. Values are replaced by their ranks, so that an outlier does not distort the model. A
-proposal depends only on Optuna's points, in the order in which they ended. So a killed search with one worker
-continues as if it had not been killed.
+proposal depends only on the ended points, in the order in which they ended, and on the begun ones. So a
+killed search with one worker continues as if it had not been killed.
 
 Points have features, so that similar recipes have a small distance. The first features count the
 Weisfeiler-Lehman labels of the recipe's tree (Shervashidze et al. 2011): a node's name, then the name with
@@ -21,15 +21,12 @@ from dataclasses import dataclass
 from functools import cache, reduce
 from itertools import accumulate, chain, islice, pairwise, product
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 import numpy as np
-import optuna
 from numpy.typing import NDArray
-from optuna.distributions import BaseDistribution
-from optuna.study import StudyDirection
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import TrialState
 from scipy.linalg import solve_triangular
 from scipy.special import ndtr, ndtri
 
@@ -51,16 +48,11 @@ from .....studies.catalog.samplers import SAMPLERS
 from .....studies.schema.settings import RECIPE_PATH, Level
 from .....studies.study import Study
 from .evolution import PointChanges, cross
-from .search_observations import (
-    ENDED,
-    PerStudyCache,
-    PointKey,
-    Proposals,
-    distribution,
-    draw,
-    point_key,
-    when_ended,
-)
+from .search_observations import PointKey, Proposals, Values, distribution, draw, point_key
+
+if TYPE_CHECKING:
+    from .....studies.schema.search_settings import SearchObjective
+    from ..stored_points import PointEnd
 
 Numbers = NDArray[np.float64]
 Goodness = tuple[bool, int, float]
@@ -240,7 +232,7 @@ class EndedPoint:
     later are better, and then points with the better value.
     """
 
-    values: dict[str, Any]
+    values: Values
     goodness: Goodness
 
 
@@ -251,37 +243,10 @@ def best_and_last(ended: Sequence[EndedPoint], *, best: int, last: int) -> list[
     return [*(ended[place] for place in sorted(chosen)), *ended[earlier:]]
 
 
-class SearchObservations(Proposals):
-    """The ended points of a search, and its points in training. The search has one objective."""
-
-    def __init__(self, study: optuna.Study) -> None:
-        super().__init__(study)
-        self._sign = 1 if study.direction == StudyDirection.MAXIMIZE else -1
-        self.ended: list[EndedPoint] = []
-        self.training: list[dict[str, Any]] = []
-
-    def learn(self, before: int) -> None:
-        """Read the Optuna trials that are new or have ended since the last call.
-
-        Only trials with a number below `before` are read.
-        """
-        found = self.read(before)
-        self.training = [each.params for each in found if not each.state.is_finished()]
-        for trial in sorted(found, key=when_ended):
-            if trial.state in ENDED:
-                self.ended.append(EndedPoint(trial.params, goodness(trial, self._sign)))
-
-
-def goodness(trial: FrozenTrial, sign: int) -> Goodness:
-    """Return a sort key for an ended Optuna trial, highest for the best.
-
-    `sign` is -1 if lower values of the objective are better, else 1.
-    """
-    if trial.state == TrialState.COMPLETE:
-        assert trial.value is not None, "a complete trial has a value"
-        return True, 0, sign * trial.value
-    last = trial.last_step
-    return (False, -1, 0.0) if last is None else (False, last, sign * trial.intermediate_values[last])
+def goodness(end: PointEnd, objective: SearchObjective) -> Goodness:
+    """Return a sort key for a complete or pruned search point, highest for the best."""
+    is_complete = end.state == TrialState.COMPLETE
+    return is_complete, 0 if is_complete else end.epoch, objective.sign * end.values[0]
 
 
 def squared_distances(first: Numbers, second: Numbers) -> Numbers:
@@ -347,8 +312,6 @@ def likeliest(
     return max(found, key=GaussianProcess.log_likelihood)
 
 
-Values = dict[str, Level]
-
 DRAWN = int(SAMPLERS["gp_trees"].startup)
 """The number of random points before the Gaussian process proposes points."""
 
@@ -382,60 +345,110 @@ _LEAST_DEVIATION = 1e-12
 _ROOT = math.sqrt(2 * math.pi)
 
 
-class TreeSampler(optuna.samplers.BaseSampler):
+class TreeSampler:
     """Sampler that proposes the point with the highest expected improvement.
 
-    It is for one search with one objective.
+    It is for one search with one objective. The value of a point that is still in training is assumed to be
+    the average.
     """
 
     def __init__(self, study: Study, *, seed: int) -> None:
         assert study.search is not None
+        (self._objective,) = study.search.settings.objectives
         self._space = {name: distribution(each) for name, each in study.dimensions.items()}
         self._choose, self._seed = study.search.choose, seed
         self._changes = PointChanges(self._space)
         choices = (name for name, each in study.dimensions.items() if isinstance(each, ChoiceDimension))
         self._choices = tuple(choices)  # dimensions that decide which other dimensions are active
-        features = RecipeFeatures(study)
-        self._beliefs = PerStudyCache(lambda shown: Beliefs(features, SearchObservations(shown), self._pool))
+        self._features = RecipeFeatures(study)
+        self._ended: list[EndedPoint] = []
+        self._renewed = self._read = 0  # the numbers of ended points at the last renewal, and so far
+        self._members: list[EndedPoint] = []  # the points to which the process is fitted
+        self._scores = np.empty(0)
+        self._process: GaussianProcess
+        self._pool: list[Values]
+        self._highest = 0.0
 
-    def infer_relative_search_space(
-        self, study: optuna.Study, trial: FrozenTrial
-    ) -> dict[str, BaseDistribution]:
-        del study, trial
-        return self._space
+    def learn(self, values: Values, end: PointEnd) -> None:
+        if end.state != TrialState.FAIL:
+            self._ended.append(EndedPoint(values, goodness(end, self._objective)))
 
-    def sample_relative(
-        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        del search_space
-        beliefs = self._beliefs.of(study)
-        observed = beliefs.observed
-        observed.learn(trial.number)
-        rng = Random(f"{self._seed} {observed.begun} {observed.tries}")
+    def propose(self, proposals: Proposals) -> Values:
+        rng = proposals.random(self._seed)
         drawn = self._completed({}, rng)
-        return drawn if len(observed.ended) < DRAWN else self._best_candidate(beliefs, rng) or drawn
-
-    def sample_independent(
-        self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
-    ) -> Any:  # noqa: ANN401 -- as Optuna has it
-        del study
-        return draw(param_distribution, Random(f"{self._seed} {trial.number} {param_name}"))
-
-    def _best_candidate(self, beliefs: Beliefs, rng: Random) -> Values | None:
-        observed = beliefs.observed
-        beliefs.update()
-        promising = beliefs.promising()
-        if promising and not observed.tries and observed.begun % REFINED:
+        if len(self._ended) < DRAWN:
+            return drawn
+        self._fit(proposals.training)
+        promising = list(islice(self._ranked(self._pool, proposals), PARENTS))
+        if promising and not proposals.rejected and proposals.begun % REFINED:
             return promising[0]
-        best = beliefs.best()
-        points = [self._child(each, rng) for each in (best, promising or best) for _ in range(CHILDREN)]
-        points += [] if observed.tries else promising[:1]  # otherwise rejected points would be proposed again
-        return beliefs.best_of(points)
+        parents = self._best(), promising or self._best()
+        points = [self._child(each, rng) for each in parents for _ in range(CHILDREN)]
+        if not proposals.rejected:  # otherwise rejected points would be proposed again
+            points += promising[:1]
+        return next(self._ranked(points, proposals), drawn)
 
-    def _pool(self, best: Sequence[Values], ended: int) -> list[Values]:
-        rng = Random(f"{self._seed} pool {ended}")
-        drawn = [self._completed({}, rng) for _ in range(POOL_DRAWN)]
-        return [*drawn, *(self._child(best, rng) for _ in range(POOL_CHANGED))]
+    def _fit(self, training: Sequence[Values]) -> None:
+        """Fit the Gaussian process to the ended points and those in training.
+
+        The hyperparameters and the pool of candidates are renewed now and then.
+        """
+        renewed = last_renewal(len(self._ended))
+        if renewed != self._renewed:
+            self._read = self._renewed = renewed
+            self._members = []
+            self._take(best_and_last(self._ended[:renewed], best=KEPT, last=WINDOW - KEPT))
+            self._process = self._likeliest()
+            rng, best = Random(f"{self._seed} pool {renewed}"), self._best()
+            self._pool = [self._completed({}, rng) for _ in range(POOL_DRAWN)]
+            self._pool += [self._child(best, rng) for _ in range(POOL_CHANGED)]
+        self._take(self._ended[self._read :])
+        self._read = len(self._ended)
+        members = [each.values for each in self._members]
+        kernel = {"lengths": self._process.lengths, "noise": self._process.noise}
+        self._process = GaussianProcess(self._groups(members), self._scores, **kernel)
+        self._highest = float(self._process.smooth().max())
+        if training:
+            # 0 is the mean of all scores
+            values = np.concatenate([self._scores, np.zeros(len(training))])
+            self._process = GaussianProcess(self._groups([*members, *training]), values, **kernel)
+
+    def _take(self, points: Sequence[EndedPoint]) -> None:
+        self._members += points
+        if points:
+            self._scores = normal_scores([each.goodness for each in self._members])
+
+    def _likeliest(self) -> GaussianProcess:
+        groups = self._groups([each.values for each in self._members])
+        middles = [math.sqrt(float(np.median(squared_distances(each, each))) or 1.0) for each in groups]
+        lengths = [[factor * middle for factor in LENGTHS] for middle in middles]
+        return likeliest(groups, self._scores, lengths, NOISES)
+
+    def _groups(self, points: Sequence[Values]) -> list[Numbers]:
+        rows = self._features.of(points)
+        return [rows[:, :PLACES], rows[:, PLACES:]]
+
+    def _best(self) -> list[Values]:
+        """Return the best observed search points, the best one first."""
+        order = np.argsort(-self._scores, kind="stable")
+        return [self._members[place].values for place in order[:PARENTS].tolist()]
+
+    def _ranked(self, candidates: Sequence[Values], proposals: Proposals) -> Iterator[Values]:
+        """Yield candidates in the order of falling expected improvement.
+
+        Points that were proposed before are left out, and each point is yielded once.
+        """
+        means, deviations = self._process.predict(self._groups(candidates))
+        deviations = np.maximum(deviations, _LEAST_DEVIATION)
+        distances = (means - self._highest) / deviations
+        densities = np.exp(-0.5 * distances**2) / _ROOT
+        expected = deviations * (distances * ndtr(distances) + densities)
+        met = set[PointKey]()
+        for place in np.argsort(-expected, kind="stable").tolist():
+            key = point_key(values := candidates[place])
+            if key not in proposals and key not in met:
+                met.add(key)
+                yield values
 
     def _child(self, parents: Sequence[Values], rng: Random) -> Values:
         parent = values = rng.choice(parents)
@@ -460,102 +473,6 @@ class TreeSampler(optuna.samplers.BaseSampler):
             return values[name] if name in values else draw(self._space[name], rng)
 
         return self._choose(value)
-
-
-class Beliefs:
-    """Predictions of the Gaussian process for search points.
-
-    The value of a point that is still in training is assumed to be the average.
-    """
-
-    def __init__(
-        self,
-        features: RecipeFeatures,
-        observed: SearchObservations,
-        make_pool: Callable[[Sequence[Values], int], list[Values]],
-    ) -> None:
-        self.observed, self._features, self._make_pool = observed, features, make_pool
-        self._renewed, self._read = 0, 0
-        self._members: list[EndedPoint] = []
-        self._scores = np.empty(0)
-        self._process: GaussianProcess
-        self._pool: list[Values]
-        self._highest = 0.0
-
-    def best(self) -> list[Values]:
-        """Return the best observed search points, the best one first."""
-        order = np.argsort(-self._scores, kind="stable")
-        return [self._members[place].values for place in order[:PARENTS].tolist()]
-
-    def update(self) -> None:
-        """Fit the Gaussian process again to all points so far.
-
-        These are the ended points, and the points in training.
-        """
-        observed, renewed = self.observed, last_renewal(len(self.observed.ended))
-        if renewed != self._renewed:
-            self._read = self._renewed = renewed
-            self._members = []
-            self._take(best_and_last(observed.ended[:renewed], best=KEPT, last=WINDOW - KEPT))
-            self._process = self._likeliest()
-            self._pool = self._make_pool(self.best(), renewed)
-        self._take(observed.ended[self._read :])
-        self._read = len(observed.ended)
-        members = [each.values for each in self._members]
-        kernel = {"lengths": self._process.lengths, "noise": self._process.noise}
-        self._process = GaussianProcess(self._groups(members), self._scores, **kernel)
-        self._highest = float(self._process.smooth().max())
-        if observed.training:
-            # 0 is the mean of all scores
-            values = np.concatenate([self._scores, np.zeros(len(observed.training))])
-            points = self._groups([*members, *observed.training])
-            self._process = GaussianProcess(points, values, **kernel)
-
-    def _take(self, points: Sequence[EndedPoint]) -> None:
-        self._members += points
-        if points:
-            self._scores = normal_scores([each.goodness for each in self._members])
-
-    def promising(self) -> list[Values]:
-        """Return the best points of the candidate pool, the best one first.
-
-        They are compared by their expected improvement.
-        """
-        return list(islice(self._ranked(self._pool), PARENTS))
-
-    def best_of(self, candidates: Sequence[Values]) -> Values | None:
-        """Return the best candidate; None if all have been proposed.
-
-        The best one has the highest expected improvement.
-        """
-        return next(self._ranked(candidates), None)
-
-    def _ranked(self, candidates: Sequence[Values]) -> Iterator[Values]:
-        """Yield candidates in the order of falling expected improvement.
-
-        Points that were proposed before are left out, and each point is yielded once.
-        """
-        means, deviations = self._process.predict(self._groups(candidates))
-        deviations = np.maximum(deviations, _LEAST_DEVIATION)
-        distances = (means - self._highest) / deviations
-        densities = np.exp(-0.5 * distances**2) / _ROOT
-        expected = deviations * (distances * ndtr(distances) + densities)
-        met = set[PointKey]()
-        for place in np.argsort(-expected, kind="stable").tolist():
-            key = point_key(values := candidates[place])
-            if key not in self.observed and key not in met:
-                met.add(key)
-                yield values
-
-    def _likeliest(self) -> GaussianProcess:
-        groups = self._groups([each.values for each in self._members])
-        middles = [math.sqrt(float(np.median(squared_distances(each, each))) or 1.0) for each in groups]
-        lengths = [[factor * middle for factor in LENGTHS] for middle in middles]
-        return likeliest(groups, self._scores, lengths, NOISES)
-
-    def _groups(self, points: Sequence[Mapping[str, Any]]) -> list[Numbers]:
-        rows = self._features.of(points)
-        return [rows[:, :PLACES], rows[:, PLACES:]]
 
 
 def last_renewal(ended: int) -> int:

@@ -1,16 +1,12 @@
-"""Data that samplers read: the dimensions of a search, and its begun points.
-
-Points are in the order in which they ended. Each trial is read once.
-"""
+"""What samplers read: the dimensions of a search, and earlier proposals."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Mapping
-from itertools import takewhile
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from random import Random
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 import optuna
 from optuna.distributions import (
@@ -19,7 +15,6 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
-from optuna.trial import FrozenTrial, TrialState
 
 from .....grammar.canonical import option_label
 from .....grammar.nodes import (
@@ -29,6 +24,12 @@ from .....grammar.nodes import (
     RealDimension,
 )
 from .....studies.schema.settings import Level
+
+if TYPE_CHECKING:
+    from ..stored_points import PointEnd
+
+Values = dict[str, Level]
+"""The values of a search point's active dimensions."""
 
 
 def draw(distribution: BaseDistribution, rng: Random) -> Any:  # noqa: ANN401 -- a value of any kind
@@ -110,110 +111,42 @@ def _aligned_high(dimension: IntegerDimension) -> int:
 PointKey = frozenset[tuple[str, Any]]
 """The key of a point; equal points have equal keys."""
 
-ELSEWHERE = "elsewhere"
-"""The attribute of a trial whose point ended on another rung: it counts as begun, but has no value here."""
-
-
-ENDED = (TrialState.COMPLETE, TrialState.PRUNED)
-"""The states of trials whose points have ended."""
-
-KnownT = TypeVar("KnownT")
-
 
 def point_key(values: Mapping[str, Any]) -> PointKey:
     """Return a key of a search point's values that does not depend on their order."""
     return frozenset(values.items())
 
 
-def whole_study(study: optuna.Study) -> optuna.Study:
-    """Return the whole Optuna study. A plug-in's pruner may pass a view of a part of it, as Hyperband's."""
-    return getattr(study, "_study", study)  # Optuna has no public way from a view to its study
-
-
-class PerStudyCache(Generic[KnownT]):
-    """Cache of what a sampler computes from an Optuna study.
-
-    It holds the result for one study at a time. A search with rungs has several studies.
-    """
-
-    def __init__(self, make: Callable[[optuna.Study], KnownT]) -> None:
-        self._make = make
-        self._last: tuple[optuna.Study, KnownT] | None = None
-
-    def of(self, study: optuna.Study) -> KnownT:
-        """Return the result for a study. It is computed again if the last call was for a different study."""
-        whole = whole_study(study)
-        if self._last is None or self._last[0] is not whole:
-            self._last = whole, self._make(whole)
-        return self._last[1]
-
-
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Proposals:
-    """Record of a search's begun points and rejected proposals.
+    """What a sampler knows of earlier proposals, besides the ends of points.
 
-    Only rejections since the last point began are kept. A point counts as begun on whichever rung it is
-    trained. A point with a failed training counts as rejected.
+    Any driver may have begun the `begun` points; `known` has those that this process has seen. `training` are
+    the values of the points in training. `rejected` are the proposals that were rejected since the last point
+    began.
     """
 
-    def __init__(self, study: optuna.Study) -> None:
-        self._study, self._end = study, 0
-        self._open = dict[int, PointKey]()  # by the index of unfinished trials
-        self._here, self._elsewhere = Counter[PointKey](), set[PointKey]()
-        self._rejected = Counter[PointKey]()  # rejected since the last point began
+    begun: int = 0
+    known: Set[PointKey] = frozenset()
+    training: Sequence[Values] = ()
+    rejected: Sequence[PointKey] = ()
 
     def __contains__(self, key: PointKey) -> bool:
-        """Return whether a search point has begun or was recently rejected.
+        """Return whether a search point has begun or was rejected since the last point began."""
+        return key in self.known or key in self.rejected
 
-        Recently is since the last point began.
-        """
-        return self._here[key] > 0 or key in self._elsewhere or key in self._rejected
-
-    @property
-    def begun(self) -> int:
-        """Return the number of begun search points."""
-        return self._here.total() + len(self._elsewhere)
-
-    @property
-    def tries(self) -> int:
-        """Return how many proposals were rejected since the last search point began."""
-        return self._rejected.total()
-
-    def read(self, before: int) -> list[FrozenTrial]:
-        """Return the trials that are new or may have ended since the last call.
-
-        Only trials with a number below `before` are read.
-        """
-        trials, end = self._study.get_trials(deepcopy=False), self._end
-        while end < len(trials) and trials[end].number < before:
-            end += 1
-        places = [*self._open, *range(self._end, end)]
-        self._end = end
-        found = [trials[place] for place in places]
-        for place, trial in zip(places, found, strict=True):
-            self._take(place, trial)
-        latest = (trials[place] for place in range(end - 1, -1, -1))
-        self._rejected = Counter(point_key(each.params) for each in takewhile(_is_no_point, latest))
-        return found
-
-    def _take(self, place: int, trial: FrozenTrial) -> None:
-        key = point_key(trial.params)
-        if place in self._open:
-            self._here[self._open.pop(place)] -= 1
-        if _is_no_point(trial):
-            return
-        if trial.state == TrialState.FAIL:
-            self._elsewhere |= set() if self._here[key] else {key}
-            return
-        self._here[key] += 1
-        self._elsewhere.discard(key)
-        if not trial.state.is_finished():
-            self._open[place] = key
+    def random(self, seed: int, *purpose: str) -> Random:
+        """Return a generator for this proposal. A search that was killed and resumed gets an equal one."""
+        return Random(" ".join(map(str, (seed, self.begun, len(self.rejected), *purpose))))
 
 
-def _is_no_point(trial: FrozenTrial) -> bool:
-    return trial.state == TrialState.FAIL and ELSEWHERE not in trial.user_attrs
+class Sampler(Protocol):
+    """Built-in sampler, which learns from ended points and proposes the values of new ones."""
 
+    def learn(self, values: Values, end: PointEnd) -> None:
+        """Add an ended search point. Points are added in the order in which they ended."""
+        ...
 
-def when_ended(trial: FrozenTrial) -> tuple[float, int]:
-    """Return a sort key for the order in which trials ended. Unfinished trials come first."""
-    return trial.datetime_complete.timestamp() if trial.datetime_complete else 0.0, trial.number
+    def propose(self, proposals: Proposals) -> Values:
+        """Return the values of a search point, which may be a known one."""
+        ...

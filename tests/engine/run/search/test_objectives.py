@@ -7,7 +7,7 @@ import optuna
 import pytest
 
 from activemem import load_study
-from activemem.engine.run.search import Search, make_sampler
+from activemem.engine.run.search import Search, make_optuna_sampler
 from activemem.engine.trial import Checkpoint
 from activemem.storage import Store
 from activemem.studies import make_plan, study_status
@@ -33,7 +33,7 @@ def store(tmp_path):
 
 def told(store, notes, changes=()):
     """Return the Optuna trials of a search in a store."""
-    return Search(load_study(SEARCH, changes), store, "again", notes)._ask_tell.studies.current
+    return Search(load_study(SEARCH, changes), store, "again", notes)._ask_tell.studies[0]
 
 
 @pytest.mark.parametrize("sampler", one_in(2, ["tpe", "nsga2", "gp", "random", "evolution"]))
@@ -104,10 +104,9 @@ def test_trials_of_another_driver_count_as_spent(store, notes):
 def test_tpe_weighs_all_objectives_and_finds_more_of_the_trade_off_than_chance():
     def covered(sampler, seed):
         """Return the share of a square of losses that 40 points dominate."""
-        searched = load_study(SEARCH, [f"search.sampler={sampler}", f"search.seed={seed}"])
-        study = optuna.create_study(
-            directions=["minimize", "minimize"], sampler=make_sampler(searched.search.settings, searched)
-        )
+        settings = load_study(SEARCH, [f"search.sampler={sampler}"]).search.settings
+        chosen = make_optuna_sampler(settings, seed)
+        study = optuna.create_study(directions=["minimize", "minimize"], sampler=chosen)
         for _ in range(40):
             trial = study.ask()
             x, y = (trial.suggest_float(name, 0, 1) for name in "xy")

@@ -4,6 +4,7 @@ import re
 
 import optuna
 import pytest
+from optuna.trial import TrialState
 
 from activemem import (
     PluginError,
@@ -15,7 +16,7 @@ from activemem import (
     register_sampler,
     register_scheduler,
 )
-from activemem.engine.run.search import conformance, make_pruner, make_sampler
+from activemem.engine.run.search import AskTell, PointEnd, conformance, make_pruner
 from activemem.studies import format_plan, make_plan
 from activemem.studies.catalog import SAMPLERS, SCHEDULERS
 from activemem.studies.schema import SearchSettings
@@ -55,11 +56,13 @@ def test_a_sampler_learns_after_the_points_that_the_plan_says_are_drawn_at_rando
     assert startup == planned.search.settings.startup
 
     def proposed(sign):
-        study = conformance._study(name, 0)
-        for _ in range(startup + 4):
-            trial = study.ask()
-            study.tell(trial, sign * float(conformance._suggest(trial)["rate"]))
-        return [trial.params for trial in study.trials]
+        asked, found = AskTell(planned), []
+        for begun in range(startup + 4):
+            point, trial, _ = conformance.propose(asked, begun)
+            value = sign * float(point.values["rate"])
+            asked.tell(point, PointEnd(TrialState.COMPLETE, 1, (value,)), trial)
+            found.append(point.values)
+        return found
 
     high, low = proposed(1), proposed(-1)
     assert high[:startup] == low[:startup]
@@ -147,7 +150,7 @@ def test_the_keys_of_a_plug_in_s_sampler_are_checked_by_its_class_and_reach_it(t
             load_study(conformance.STUDY, [f'search.sampler={{name="keyed", {keys}}}'])
     for given, population in (('"keyed"', 20), ('{name="keyed", population=4}', 4)):
         study = load_study(conformance.STUDY, [f"search.sampler={given}"])
-        assert make_sampler(study.search.settings, study).genetic.population_size == population
+        assert AskTell(study)._genetic.population_size == population
     for check in conformance.SAMPLER_CHECKS:
         check("keyed")
     with pytest.raises(ValueError, match="size: expected a default"):
@@ -158,20 +161,18 @@ def test_exceptions_of_a_plug_in_are_reported_with_its_name(tmp_path, golden):
     path = tmp_path / "broken_searching.py"
     path.write_text(BROKEN, encoding="utf-8")
     load_plugin(path)
-    searched = load_study(conformance.STUDY)
 
-    def settings(**changes):
-        return SearchSettings(trials=1, metric="accuracy", direction="max", **changes)
+    def asked(*changes):
+        return AskTell(load_study(conformance.STUDY, changes))
 
     with golden.raises(PluginError):
-        make_sampler(settings(sampler="no_sampler"), searched)
+        asked("search.sampler=no_sampler")
     with pytest.raises(PluginError, match=r"broken_searching.py:\d+: scheduler .* RuntimeError: no such sch"):
-        make_pruner(settings(scheduler="broken_scheduler"))
-    study = optuna.create_study(sampler=make_sampler(settings(sampler="broken_sampler"), searched))
+        asked("search.scheduler=broken_scheduler")
     with pytest.raises(
         PluginError, match=r"^broken_searching.py:\d+: sampler 'broken_sampler': KeyError: 'ke"
     ):
-        study.ask().suggest_int("kernel", 1, 3)
+        conformance.propose(asked("search.sampler=broken_sampler"), 0)
 
 
 def test_a_scheduler_compares_points_from_the_first_rung_on_and_promotes_a_fraction(monkeypatch):

@@ -2,12 +2,15 @@
 
 from random import Random
 
-import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState
 
-from activemem.engine.run.search.samplers import EvolutionSampler, PointChanges, cross, draw
+from activemem import load_study
+from activemem.engine.run.search import PointEnd
+from activemem.engine.run.search.samplers import EvolutionSampler, PointChanges, Proposals, cross, draw
+
+from .....study_texts import study_text
 
 SPACE = {
     "rate": FloatDistribution(1e-5, 1e-1, log=True),
@@ -54,27 +57,34 @@ def test_a_child_of_two_has_each_value_of_one_of_them():
     assert all((child["heads"], child["kernel"]) == (1, 7) for child in children)
 
 
+FLOATS = study_text(
+    study={"name": "floats", "title": "Three numbers"},
+    model={"recipe": "ff(8)", "dropout": "{a}"},
+    task={"name": "addition"},
+    train={"optimizer": {"name": "adam", "lr": "{b}", "weight_decay": "{c}"}},
+    search={"trials": 9, "metric": "accuracy", "direction": "max"},
+    space=dict.fromkeys("abc", "real(0.01, 0.9)"),
+)
+
+
 def parents(told, **sizes):
     """Return which points are parents of the next ones, after these outcomes."""
-    study = optuna.create_study(direction="maximize", sampler=EvolutionSampler(seed=0, **sizes))
-    space = {name: FloatDistribution(0.0, 1.0) for name in ("a", "b", "c")}
-    points = [{name: rng.random() for name in space} for rng in map(Random, range(len(told)))]
-    for values, (state, value) in zip(points, told, strict=True):
-        study.add_trial(
-            optuna.trial.create_trial(params=values, distributions=space, state=state, value=value)
-        )
+    sampler = EvolutionSampler(load_study(FLOATS).search, seed=0, **sizes)
+    points = [{name: rng.random() for name in "abc"} for rng in map(Random, range(len(told)))]
+    for values, end in zip(points, told, strict=True):
+        sampler.learn(values, end)
     found = set()
-    for _ in range(30):
-        trial = study.ask(space)
-        study.tell(trial, state=TrialState.FAIL)
-        kept = [place for place, each in enumerate(points) if each.items() & trial.params.items()]
+    for tries in range(30):
+        begun = sum(end is not FAILED for end in told)
+        values = sampler.propose(Proposals(begun=begun, rejected=[frozenset()] * tries))
+        kept = [place for place, each in enumerate(points) if each.items() & values.items()]
         assert len(kept) <= 2
         found.update(kept)
     return found
 
 
-GOOD, BAD = (TrialState.COMPLETE, 0.9), (TrialState.COMPLETE, 0.1)
-GIVEN_UP, FAILED = (TrialState.PRUNED, None), (TrialState.FAIL, None)
+GOOD, BAD = PointEnd(TrialState.COMPLETE, 1, (0.9,)), PointEnd(TrialState.COMPLETE, 1, (0.1,))
+GIVEN_UP, FAILED = PointEnd(TrialState.PRUNED, 1, (0.5,)), PointEnd(TrialState.FAIL, 1)
 
 
 @pytest.mark.parametrize(
@@ -93,10 +103,10 @@ def test_the_best_of_a_few_of_the_last_points_is_changed(told, sample, changed):
 
 
 def test_points_in_training_count_for_a_population_but_are_not_mutated():
-    study = optuna.create_study(sampler=EvolutionSampler(seed=0, population=2, sample=2))
-    first, second, third = study.ask(SPACE), study.ask(SPACE), study.ask(SPACE)
-    assert first.params != second.params != third.params
-    study.tell(second, 1.0)
-    fourth = study.ask(SPACE)
-    assert len(fourth.params.items() & second.params.items()) == len(SPACE) - 1
-    assert len(fourth.params.items() & first.params.items()) <= 3
+    sampler = EvolutionSampler(load_study(FLOATS).search, seed=0, population=2, sample=2)
+    first, second, third = (sampler.propose(Proposals(begun=begun)) for begun in range(3))
+    assert first != second != third
+    sampler.learn(second, GOOD)
+    fourth = sampler.propose(Proposals(begun=3))
+    assert len(fourth.items() & second.items()) == 2
+    assert not fourth.items() & first.items()

@@ -11,8 +11,7 @@ from optuna.trial import TrialState
 from activemem import load_study, run_study
 from activemem.engine import Machine
 from activemem.engine.core import NOBODY
-from activemem.engine.run.search import PointEnd, RungStudies, Search
-from activemem.engine.run.search.samplers import Proposals
+from activemem.engine.run.search import Search
 from activemem.storage import Store
 from activemem.studies import find_points, make_plan, study_status
 from activemem.studies.searches import rung_costs, rung_words
@@ -98,43 +97,12 @@ def test_a_search_that_was_cut_off_anywhere_resumes_from_the_store(tmp_path, not
 def test_the_sampler_learns_from_the_highest_rung_with_enough_points(store, notes):
     changes = ["search.sampler=tpe", "search.trials=20", "search.scheduler.reduction=2"]
     search(SEARCH, store, loss, notes, changes)
-    rungs = Search(load_study(SEARCH, changes), store, "again", notes)._ask_tell.studies
+    asked = Search(load_study(SEARCH, changes), store, "again", notes)._ask_tell
     sizes = {width: len(values) for width, values in places(store).items()}
     highest = max(width for width, count in sizes.items() if count >= 10)
-    learnt = rungs.current.get_trials(states=[TrialState.COMPLETE])
+    learnt = asked.studies[asked.rung].get_trials(states=[TrialState.COMPLETE])
     assert {trial.params["k"] for trial in learnt} == set(places(store)[highest])
     assert highest > 8
-
-
-def test_a_point_of_another_rung_has_begun_and_is_no_rejected_proposal():
-    rungs = RungStudies(optuna.create_study, 3, enough=1)
-    proposals = [Proposals(study) for study in rungs._studies]
-
-    def counted(before=100):
-        for each in proposals:
-            each.read(before)
-        return [(each.begun, each.tries) for each in proposals]
-
-    def ask(k):
-        trial = rungs.current.ask()
-        trial.suggest_int("k", k, k)
-        return trial
-
-    done = PointEnd(TrialState.COMPLETE, 1, (0.5,))
-    assert rungs.tell(ask(1), done, 0)
-    rejected = ask(1)
-    rejected.study.tell(rejected, state=TrialState.FAIL)
-    assert counted() == [(1, 1), (1, 0), (1, 0)]
-    rungs.add(optuna.create_trial(params={"k": 1}, distributions={"k": K}, value=0.5), 1)
-    assert counted() == [(1, 1), (1, 0), (1, 0)], " has gone on is still one"
-    for k in (2, 3):
-        trial = ask(k)
-        assert (trial.study, counted()[1]) == (rungs._studies[1], (k, 0))
-        assert not rungs.tell(trial, done, 0)
-        rungs.add(optuna.create_trial(params={"k": k}, distributions={"k": K}, value=0.5), 0)
-        assert counted() == [(k, 0)] * 3
-    assert all(frozenset({("k", k)}) in each for k in (1, 2, 3) for each in proposals)
-    assert rungs.current.best_trial.params == {"k": 1}
 
 
 @pytest.mark.parametrize(
@@ -155,12 +123,8 @@ def test_samplers_propose_what_is_new_on_any_rung_and_continue_where_a_search_wa
     while more := search(WIDER, Store(parts.root), loss, notes, changes, max_trials=19):
         trained += more
     assert trained == at_once
-    rungs = Search(load_study(WIDER, changes), whole, "again", notes)._ask_tell.studies
-    assert rungs.current is not rungs._studies[0]
-    known = {values["k"] for values, _ in at_once}
-    assert len(known) == 30
-    if sampler in ("tpe", "gp_trees"):  # others may come back to a point
-        assert rungs.current.ask({"k": K}).params["k"] not in known
+    assert Search(load_study(WIDER, changes), whole, "again", notes)._ask_tell.rung
+    assert len({values["k"] for values, _ in at_once}) == 30
 
 
 def test_a_point_that_fails_goes_no_further_and_the_baseline_is_trained_whole(store, notes):
