@@ -28,7 +28,7 @@ from ..data.treebanks import bracket_of, gold_trees, open_treebank, parse_linear
 from ..data.vocabularies.vocabulary import END, PADDING, START, Vocabulary
 from ..decoding.measures import bleu, bleu_by_length, score_brackets
 from ..decoding.searches import Bounds, LengthLine, OutputCosts, SizeSearch, decode
-from ..tasks.memory_degradation import as_pairs, generate_splits
+from ..tasks.memory_degradation import generate_splits
 from .base import Metrics
 
 TAG_COST, BRACKET_COST = 1000.0, 100.0
@@ -291,10 +291,8 @@ def write_outputs(
     )
 
 
-@lru_cache(maxsize=4)  # consecutive trials often share a seed, and drawing takes as long as some epochs
-def _draw_pairs(problem: DegradationProblem, seed: int) -> tuple[PairSplit, PairSplit, PairSplit]:
-    drawn = generate_splits(problem, seed)
-    return as_pairs(drawn.train), as_pairs(drawn.dev), as_pairs(drawn.test)
+# consecutive trials often share a seed, and drawing takes as long as some epochs
+_draw_pairs = lru_cache(maxsize=4)(generate_splits)
 
 
 def _number_lines(side: Split) -> list[str]:

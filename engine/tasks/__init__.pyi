@@ -14,7 +14,6 @@ from .long_term import LONG_TERM_PROBLEMS as LONG_TERM_PROBLEMS
 from .long_term import TOLERANCE as TOLERANCE
 from .long_term import draw_lengths as draw_lengths
 from .memory_degradation import SequenceSplits as SequenceSplits
-from .memory_degradation import as_pairs as as_pairs
 from .memory_degradation import fixed_bigrams as fixed_bigrams
 from .memory_degradation import generate_splits as generate_splits
 from .memory_degradation import tabu_symbols as tabu_symbols

@@ -6,7 +6,7 @@ are drawn from the problem's seed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 import torch
@@ -16,56 +16,50 @@ from ...studies.catalog.tasks import DegradationProblem
 from ..core.process import derive_seed
 from ..data.sentence_pairs import PairSplit
 from ..data.token_files import Split
-from ..data.vocabularies.vocabulary import END, FIRST_SYMBOL, PADDING, START
+from ..data.vocabularies.vocabulary import END, FIRST_SYMBOL, START
+
+Symbols = tuple[int, ...]
+"""The symbols of a sequence, counted from 0."""
 
 
-class Sequences(NamedTuple):
-    """Source and target sequences, both (sequences, tokens) int64.
+class SequenceSplits(NamedTuple):
+    """A problem's pairs of sequences for training, validation, and memory measurements.
 
-    Each sequence is a start token, its symbols, an end token, and padding with 0.
+    Sources have a start and an end symbol, targets only the end.
     """
 
-    sources: Tensor
-    targets: Tensor
-
-
-class _SymbolRows(NamedTuple):
-    """Rows of symbols (sequences, longest), without start and end tokens.
-
-    Symbols count from 0. Entries beyond the `lengths` (sequences,) are undefined.
-    """
-
-    symbols: Tensor
-    lengths: Tensor
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SequenceSplits:
-    """A problem's sequences for training, validation, and memory measurements."""
-
-    train: Sequences
-    dev: Sequences
-    test: Sequences
+    train: PairSplit
+    dev: PairSplit
+    test: PairSplit
 
 
 def generate_splits(spec: DegradationProblem, seed: int) -> SequenceSplits:
-    """Generate the training, dev and test sequences of a problem. The same seed gives the same sequences."""
-    drawn = _different(spec, seed, spec.sequences + spec.test_sequences)
-    sequences = Sequences(_add_markers(drawn), _add_markers(_answer(spec, seed, drawn)))
+    """Generate the training, dev and test pairs of a problem. The same seed gives the same pairs."""
+    sources = _different(spec, seed, spec.sequences + spec.test_sequences)
+    targets = [source[::-1] for source in sources]
+    if spec.num_dropped_symbols:
+        tabu = set(tabu_symbols(spec, seed).tolist())
+        targets = [tuple(symbol for symbol in source if symbol not in tabu) for source in sources]
     train = round(spec.sequences * (1 - spec.dev_fraction))
-    parts = [train, spec.sequences - train, spec.test_sequences]
-    splits = zip(*(each.split(parts) for each in sequences), strict=True)
+    parts = (slice(train), slice(train, spec.sequences), slice(spec.sequences, None))
     return SequenceSplits(
-        **dict(zip(("train", "dev", "test"), (Sequences(*each) for each in splits), strict=True))
+        *(
+            PairSplit(source=_to_split(sources[part], [START]), target=_to_split(targets[part], []))
+            for part in parts
+        )
     )
 
 
-def as_pairs(sequences: Sequences) -> PairSplit:
-    """Return sequences in the form of sentence pairs.
-
-    So they are batched as in translation. Sources keep their start and end symbols, targets only the end.
-    """
-    return PairSplit(source=_to_split(sequences.sources, 0), target=_to_split(sequences.targets, 1))
+def _to_split(sequences: list[Symbols], before: list[int]) -> Split:
+    """Return sequences as the lines of a split, with the marks `before` and an end symbol."""
+    lines = [[*before, *(FIRST_SYMBOL + symbol for symbol in each), END] for each in sequences]
+    lengths = torch.tensor([len(line) for line in lines])
+    return Split(
+        tokens=torch.tensor(list(chain.from_iterable(lines))),
+        lines=torch.nn.functional.pad(lengths.cumsum(0), (1, 0)),
+        line_words=lengths,
+        words=int(lengths.sum()),
+    )
 
 
 def tabu_symbols(spec: DegradationProblem, seed: int) -> Tensor:
@@ -90,26 +84,27 @@ def _fixed_generator(spec: DegradationProblem, seed: int) -> Generator:
     return torch.Generator().manual_seed(derive_seed(seed, f"fixed symbols of {spec.name}"))
 
 
-def _different(spec: DegradationProblem, seed: int, count: int) -> _SymbolRows:
+def _different(spec: DegradationProblem, seed: int, count: int) -> list[Symbols]:
     generator = torch.Generator().manual_seed(derive_seed(seed, f"sequences of {spec.name}"))
-    found: dict[tuple[int, ...], None] = {}
+    found: dict[Symbols, None] = {}
     while len(found) < count:
-        symbols, lengths = _draw(spec, seed, count - len(found), generator)
+        missing = count - len(found)
+        lengths = torch.randint(spec.min_length, spec.max_length + 1, (missing,), generator=generator)
+        symbols = _draw(spec, seed, missing, generator)
         for row, length in zip(symbols.tolist(), lengths.tolist(), strict=True):
             found[tuple(row[:length])] = None
-    symbols = torch.tensor([row + (0,) * (spec.max_length - len(row)) for row in found])
-    return _SymbolRows(symbols, torch.tensor([len(row) for row in found]))
+    return list(found)
 
 
-def _draw(spec: DegradationProblem, seed: int, count: int, generator: Generator) -> _SymbolRows:
-    lengths = torch.randint(spec.min_length, spec.max_length + 1, (count,), generator=generator)
+def _draw(spec: DegradationProblem, seed: int, count: int, generator: Generator) -> Tensor:
+    """Draw rows of symbols (count, max_length)."""
     if spec.num_repeated_symbols:
-        return _SymbolRows(_repeated(spec, count, generator), lengths)
+        return _repeated(spec, count, generator)
     if spec.num_dropped_symbols:
-        return _SymbolRows(_with_tabu(spec, tabu_symbols(spec, seed), count, generator), lengths)
+        return _with_tabu(spec, tabu_symbols(spec, seed), count, generator)
     if spec.num_bigrams:
-        return _SymbolRows(_with_bigrams(spec, fixed_bigrams(spec, seed), count, generator), lengths)
-    return _SymbolRows(_uniform(spec, (count, spec.max_length), generator), lengths)
+        return _with_bigrams(spec, fixed_bigrams(spec, seed), count, generator)
+    return _uniform(spec, (count, spec.max_length), generator)
 
 
 def _uniform(spec: DegradationProblem, shape: tuple[int, ...], generator: Generator) -> Tensor:
@@ -163,33 +158,3 @@ def _with_bigrams(
         follows = torch.rand(count, generator=generator) < probability[steps[-1]]
         steps.append(torch.where(follows, due, torch.where(due < 0, free, other)))
     return torch.stack(steps, dim=1)
-
-
-def _answer(spec: DegradationProblem, seed: int, drawn: _SymbolRows) -> _SymbolRows:
-    symbols, lengths = drawn
-    places = torch.arange(spec.max_length)
-    if not spec.num_dropped_symbols:
-        backwards = (lengths[:, None] - 1 - places).clamp(min=0)
-        return _SymbolRows(symbols.gather(1, backwards), lengths)
-    dropped = torch.isin(symbols, tabu_symbols(spec, seed))
-    # a stable sort keeps the order of the other symbols
-    kept_first = dropped.to(torch.int8).argsort(dim=1, stable=True)
-    return _SymbolRows(symbols.gather(1, kept_first), lengths - dropped.sum(1))
-
-
-def _add_markers(drawn: _SymbolRows) -> Tensor:
-    symbols, lengths = drawn
-    framed = torch.nn.functional.pad(symbols + FIRST_SYMBOL, (1, 1))  # sequences, longest + 2
-    framed[:, 0] = START
-    places = torch.arange(framed.shape[1])
-    framed[places == lengths[:, None] + 1] = END
-    framed[places > lengths[:, None] + 1] = PADDING
-    return framed
-
-
-def _to_split(rows: Tensor, skipped: int) -> Split:
-    rows = rows[:, skipped:]
-    valid = rows != PADDING
-    lengths = valid.sum(1)
-    lines = torch.nn.functional.pad(lengths.cumsum(0), (1, 0))
-    return Split(tokens=rows[valid], lines=lines, line_words=lengths, words=int(lengths.sum()))

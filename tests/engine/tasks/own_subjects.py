@@ -1,8 +1,11 @@
 """The package's tasks without generating settings, in the form that the checks need."""
 
 import torch
+from torch.nn.functional import pad
 
 from activemem.engine import get_task
+from activemem.engine.data import collate
+from activemem.engine.data.vocabularies import START
 from activemem.engine.tasks import EXAMPLES, LONG_TERM_PROBLEMS, Subject, draw_lengths, generate_splits
 from activemem.studies.catalog.tasks import (
     AlgorithmicTask,
@@ -45,7 +48,9 @@ def own_subject(name, **settings):
     sizes = TaskSizes(tokens=spec.tokens, vocab=vocab)
 
     def first(pairs):
-        return Examples(pairs.sources[:EXAMPLES], pairs.targets[:EXAMPLES])
+        batch = collate(pairs, range(min(EXAMPLES, len(pairs.source.line_words))))
+        targets = pad(batch.targets, (1, 0), value=START)  # as long as the sources
+        return Examples(batch.sources, pad(targets, (0, batch.sources.shape[1] - targets.shape[1])))
 
     return Subject(
         name=spec.name,

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from activemem.engine.data import collate
-from activemem.engine.tasks import SequenceSplits, as_pairs, fixed_bigrams, generate_splits, tabu_symbols
+from activemem.engine.tasks import SequenceSplits, fixed_bigrams, generate_splits, tabu_symbols
 from activemem.studies.catalog.tasks import DegradationProblem, require_task, task_names
 
 START, END, FIRST = 1, 2, 4
@@ -20,15 +20,14 @@ def few(name, sequences=2000, **changes):
     return replace(require_task(name), sequences=sequences, test_sequences=400, **changes)
 
 
-def symbols(rows):
-    """Return the symbols of each row, counted from 0, after checking its frame."""
+def symbols(side, *before):
+    """Return the symbols of each line, counted from 0, after checking its frame."""
     found = []
-    for row in rows.tolist():
-        end = row.index(END)
-        assert row[0] == START
-        assert row[end + 1 :] == [0] * (len(row) - end - 1)
-        assert all(FIRST <= each < FIRST + 128 for each in row[1:end])
-        found.append([each - FIRST for each in row[1:end]])
+    for start, end in pairwise(side.lines.tolist()):
+        line = side.tokens[start:end].tolist()
+        assert (*line[: len(before)], line[-1]) == (*before, END)
+        assert all(FIRST <= each < FIRST + 128 for each in line[len(before) : -1])
+        found.append([each - FIRST for each in line[len(before) : -1]])
     return found
 
 
@@ -36,25 +35,25 @@ def pairs(splits: SequenceSplits):
     """Return all sources with their targets."""
     return [
         pair
-        for split in (splits.train, splits.dev, splits.test)
-        for pair in zip(symbols(split.sources), symbols(split.targets), strict=True)
+        for split in splits
+        for pair in zip(symbols(split.source, START), symbols(split.target), strict=True)
     ]
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_sequences_are_all_different_and_split_as_is_said(name):
     splits = generate_splits(few(name), seed=3)
-    assert [len(each.sources) for each in (splits.train, splits.dev, splits.test)] == [1500, 500, 400]
-    assert {each.shape[1] for split in (splits.train, splits.dev) for each in split} == {20}
+    assert [len(each.source.line_words) for each in splits] == [1500, 500, 400]
+    assert max(int(each.source.line_lengths.max()) for each in splits) == 20
     assert len({tuple(source) for source, _ in pairs(splits)}) == 2400
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_one_seed_gives_one_problem_and_another_seed_another(name):
     first, again, other = (generate_splits(few(name, 50), seed=seed).train for seed in (1, 1, 2))
-    assert torch.equal(first.sources, again.sources)
-    assert torch.equal(first.targets, again.targets)
-    assert not torch.equal(first.sources, other.sources)
+    assert torch.equal(first.source.tokens, again.source.tokens)
+    assert torch.equal(first.target.tokens, again.target.tokens)
+    assert not torch.equal(first.source.tokens, other.source.tokens)
 
 
 @pytest.mark.parametrize("name", [name for name in PROBLEMS if name != "filter"])
@@ -147,9 +146,10 @@ def test_problems_have_the_sizes_of_the_paper():
 
 def test_sequences_can_be_had_in_batches_of_pairs():
     train = generate_splits(few("filter", 40), seed=0).train
-    batch = collate(as_pairs(train), [4, 2])
-    assert torch.equal(batch.sources, train.sources[[4, 2]])
-    width = batch.targets.shape[1]
-    assert torch.equal(batch.targets, train.targets[[4, 2], 1 : width + 1])
-    assert batch.target_lengths.tolist() == (train.targets[[4, 2]] > START).sum(1).tolist()
-    assert batch.words == int(batch.target_lengths.sum())
+    batch = collate(train, [4, 2])
+    targets = [symbols(train.target)[pair] for pair in (4, 2)]
+    lengths = [len(target) + 1 for target in targets]
+    assert batch.target_lengths.tolist() == lengths
+    assert batch.words == sum(lengths)
+    framed = [[*(FIRST + each for each in target), END] for target in targets]
+    assert [row[:length] for row, length in zip(batch.targets.tolist(), lengths, strict=True)] == framed
