@@ -6,7 +6,7 @@ The first process that needs the files writes them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from ...studies.catalog.datasets import PairFiles, ParallelCorpus, SourceFile, require_dataset, source_key
-from ...studies.catalog.own_corpora import OwnPairs
+from ...studies.catalog.own_corpora import SPLITS, OwnPairs
 from ...studies.catalog.tasks import TranslationSettings
 from ...studies.own_data.rows import PAIRS
 from ..core.process import derive_seed
@@ -68,9 +68,6 @@ def _sentences(corpus: ParallelCorpus, source: SourceFile, place: Path) -> Itera
             raise DataError(f"{corpus.name}: {source.names[0]}: line {number:,}: {error}") from error
 
 
-_SPLITS = ("test", "dev", "train")  # a source in several splits belongs to the first of these
-
-
 class Pair(NamedTuple):
     """A sentence, its translation, and their split."""
 
@@ -79,24 +76,22 @@ class Pair(NamedTuple):
     target: str
 
 
+_ORDER = ("test", "dev", "train")  # a source in several splits belongs to the first of these
+
+
 def split_pairs(corpus: ParallelCorpus, folder: Path) -> Iterator[Pair]:
     """Yield all pairs of a corpus with their splits.
 
     Pairs with an empty source or target are left out. No source sentence is in two splits, ignoring case and
     spaces. If the files are split already, a pair is dropped if its source is also in the dev or test split.
     """
-    if corpus.held_out is not None:
-        for files in corpus.files["train"]:
-            for source, target in iter_pairs(corpus, files, folder):
-                if source.strip() and target.strip():
-                    yield Pair(corpus.held_out.split_of(source), source, target)
-        return
-
-    def read(split: str) -> Iterator[tuple[str, str]]:
-        for files in corpus.files[split]:
-            yield from iter_pairs(corpus, files, folder)
-
-    yield from _without_held_out(read)
+    shares = corpus.held_out
+    return _without_held_out(
+        Pair(split if shares is None else shares.split_of(source), source, target)
+        for split in _ORDER
+        for files in corpus.files.get(split, ())
+        for source, target in iter_pairs(corpus, files, folder)
+    )
 
 
 def split_own_pairs(facts: OwnPairs, folder: Path) -> Iterator[Pair]:
@@ -104,81 +99,76 @@ def split_own_pairs(facts: OwnPairs, folder: Path) -> Iterator[Pair]:
 
     Empty pairs, and pairs whose source is held out, are left out.
     """
-    rows = list(iter_own_rows(facts, PAIRS, folder))
-    yield from _without_held_out(lambda split: (row[1:] for row in rows if row.split == split))
+    rows = sorted(iter_own_rows(facts, PAIRS, folder), key=lambda row: _ORDER.index(row.split))
+    return _without_held_out(Pair(*row) for row in rows)
 
 
-def _without_held_out(read: Callable[[str], Iterator[tuple[str, str]]]) -> Iterator[Pair]:
-    """Yield pairs whose source does not occur in an earlier split.
+def _without_held_out(pairs: Iterable[Pair]) -> Iterator[Pair]:
+    """Yield the pairs whose source does not occur in an earlier split.
 
-    The splits are read in the order test, dev, train. Pairs with an empty source or target are left out too.
+    Pairs with an empty source or target are left out too.
     """
-    held_out: set[bytes] = set()
-    for split in _SPLITS:
-        here: set[bytes] = set()
-        for source, target in read(split):
-            key = source_key(source)
-            if source.strip() and target.strip() and key not in held_out:
-                if split != "train":  # within a split, sources may repeat
-                    here.add(key)
-                yield Pair(split, source, target)
-        held_out |= here
+    held_out: dict[bytes, str] = {}  # the split of each source of the test and dev splits
+    for pair in pairs:
+        if pair.source.strip() and pair.target.strip():
+            key = source_key(pair.source)
+            # sources may repeat within a split
+            owner = held_out.get(key) if pair.split == "train" else held_out.setdefault(key, pair.split)
+            if owner in (None, pair.split):
+                yield pair
 
 
 FORMAT = 1
 """The version of the files. It grows when their layout or content changes."""
 
 SIDES = ("source", "target")
-SPLITS = ("train", "dev", "test")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairCorpusSpec:
     """The specification of a corpus of sentence pairs: its vocabularies, and where its pairs come from.
 
-    `pairs` can be called repeatedly. `kinds` has the kind and size of the vocabularies of sources and of
-    targets. They are learnt from every `stride`-th training pair. With `joint` sources and targets share one
-    vocabulary, learnt from both.
+    `pairs` can be called repeatedly, and `depends` lists what determines them. `kinds` has the kind and size
+    of the vocabularies of sources and of targets. They are learnt from every `stride`-th training pair. With
+    `joint` sources and targets share one vocabulary, learnt from both.
     """
 
     name: str
     pairs: Callable[[], Iterator[Pair]]
     kinds: Mapping[str, tuple[str, int]]
+    depends: Sequence[object] = ()
     stride: int = 1
     joint: bool = False
 
-
-def _fill(spec: PairCorpusSpec, place: Path) -> dict[str, Any]:
-    vocabularies = _learn(spec)
-    files = _write_pairs(spec, vocabularies, place)
-    for side, vocabulary in vocabularies.items():
-        (place / f"{side}.vocabulary").write_bytes(vocabulary.content())
-    kinds = {side: kind for side, (kind, _) in spec.kinds.items()}
-    return {"corpus": spec.name, "kinds": kinds, "files": files}
+    def place(self, folder: Path) -> Path:
+        """Return the folder of the encoded pairs, below the folder of all data; it may not exist yet."""
+        (kind, size), target = self.kinds["source"], self.kinds["target"]
+        depends = [FORMAT, *self.depends, kind, size, *target, *(["joint"] if self.joint else [])]
+        pieces = "bpe" in (kind, target[0])
+        return encoded_folder(folder, [self.name, kind, str(size)], depends, pieces=pieces)
 
 
-def _learn(writing: PairCorpusSpec) -> dict[str, SentenceVocabulary]:
+def _learn(spec: PairCorpusSpec) -> dict[str, SentenceVocabulary]:
     def sentences(side: str) -> Iterator[str]:
-        train = (pair for pair in writing.pairs() if pair.split == "train")
-        return (getattr(pair, side) for pair in islice(train, 0, None, writing.stride))
+        train = (pair for pair in spec.pairs() if pair.split == "train")
+        return (getattr(pair, side) for pair in islice(train, 0, None, spec.stride))
 
-    if writing.joint:
-        kind, size = writing.kinds["target"]
+    if spec.joint:
+        kind, size = spec.kinds["target"]
         both = learn_vocabulary(kind, chain.from_iterable(map(sentences, SIDES)), size)
         return dict.fromkeys(SIDES, both)
-    return {
-        side: learn_vocabulary(kind, sentences(side), size) for side, (kind, size) in writing.kinds.items()
-    }
+    return {side: learn_vocabulary(kind, sentences(side), size) for side, (kind, size) in spec.kinds.items()}
 
 
-def _write_pairs(
-    writing: PairCorpusSpec, vocabularies: Mapping[str, SentenceVocabulary], place: Path
-) -> dict[str, dict[str, str | int]]:
-    """Write all pairs to token files, and return the description of the files.
+def _write(spec: PairCorpusSpec, place: Path) -> dict[str, Any]:
+    """Learn the vocabularies, write all pairs to token files, and return the description of the files.
 
     In each split, sources and targets have separate files. Words are separated by white space. A sentence's
     end counts as a word.
     """
+    vocabularies = _learn(spec)
+    for side, vocabulary in vocabularies.items():
+        (place / f"{side}.vocabulary").write_bytes(vocabulary.content())
     with ExitStack() as stack:
         writers, texts = dict[tuple[str, str], SplitWriter](), dict[tuple[str, str], BinaryIO]()
         for split, side in product(SPLITS, SIDES):
@@ -187,7 +177,7 @@ def _write_pairs(
             if split != "train":
                 texts[split, side] = stack.enter_context((place / f"{name}.txt").open("xb"))
         counts: Counter[str] = Counter()
-        for pair in writing.pairs():
+        for pair in spec.pairs():
             counts[pair.split] += 1
             for side in SIDES:
                 sentence: str = getattr(pair, side)
@@ -195,11 +185,13 @@ def _write_pairs(
                 writers[pair.split, side].add(tokens, [len(tokens)], [len(sentence.split()) + 1])
                 if pair.split != "train":
                     texts[pair.split, side].write(sentence.encode() + b"\n")
-        if missing := [split for split in SPLITS if not counts[split]]:
-            raise DataError(
-                f"{writing.name}: expected pairs in every split, got none in {', '.join(missing)}"
-            )
-        return {name: about for writer in writers.values() for name, about in writer.about().items()}
+    if missing := [split for split in SPLITS if not counts[split]]:
+        raise DataError(f"{spec.name}: expected pairs in every split, got none in {', '.join(missing)}")
+    return {
+        "corpus": spec.name,
+        "kinds": {side: kind for side, (kind, _) in spec.kinds.items()},
+        "files": {name: about for writer in writers.values() for name, about in writer.about().items()},
+    }
 
 
 _MAX_LEARNING_PAIRS = 4_000_000  # vocabularies are learnt from at most this many, spread evenly
@@ -255,11 +247,6 @@ def open_pairs(task: TranslationSettings, folder: Path) -> ParallelText:
     processes may call this at once. Raise CorpusError for a wrong table, and DataError if the pairs are
     missing or differ from the published pairs.
     """
-    writing, depends = _writing_of(task, folder)
-    return open_prepared(writing, place_of_writing(writing, depends, folder))
-
-
-def _writing_of(task: TranslationSettings, folder: Path) -> tuple[PairCorpusSpec, list[Any]]:
     if isinstance(task.corpus, OwnPairs):
         corpus, pairs, number = task.corpus.dataset, split_own_pairs, task.corpus.rows.train
         given, depends = task.corpus, [task.corpus.model_dump(mode="json")]
@@ -269,29 +256,20 @@ def _writing_of(task: TranslationSettings, folder: Path) -> tuple[PairCorpusSpec
         files = {split: [asdict(each) for each in files] for split, files in corpus.files.items()}
         shares = corpus.held_out and asdict(corpus.held_out)
         depends = [files, [each.digest for each in corpus.downloads], shares]
-    writing = PairCorpusSpec(
+    spec = PairCorpusSpec(
         name=corpus.name,
         pairs=partial(pairs, given, folder),
         kinds=dict.fromkeys(SIDES, (task.tokens, task.pieces)),
+        depends=depends,
         stride=-(-number // _MAX_LEARNING_PAIRS),
         joint=task.joint_vocabulary,
     )
-    return writing, depends
-
-
-def place_of_writing(spec: PairCorpusSpec, depends: list[Any], folder: Path) -> Path:
-    """Return the folder of a corpus's encoded pairs; the folder may not exist yet.
-
-    Its name depends on the spec and on `depends`, which lists what else determines the files.
-    """
-    (kind, size), target = spec.kinds["source"], spec.kinds["target"]
-    depends = [FORMAT, *depends, kind, size, *target, *(["joint"] if spec.joint else [])]
-    return encoded_folder(folder, [spec.name, kind, str(size)], depends, pieces="bpe" in (kind, target[0]))
+    return open_prepared(spec, spec.place(folder))
 
 
 def open_prepared(spec: PairCorpusSpec, place: Path) -> ParallelText:
     """Open the pairs in a folder; write them first if they are missing."""
-    about = prepared(place, spec.name, partial(_fill, spec))
+    about = prepared(place, spec.name, partial(_write, spec))
     files = about["files"]
 
     def vocabulary(side: str) -> SentenceVocabulary:

@@ -11,14 +11,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ...grammar.parser import Tokenizer, TokenReader
 from ...studies.catalog.datasets import Treebank, require_dataset
 from ...studies.catalog.tasks import ParsingSettings
 from ..corpora.files import DataError, dataset_folder
 from ..corpora.treebank_files import read_treebank
-from .sentence_pairs import Pair, PairCorpusSpec, PairSplit, ParallelText, open_prepared, place_of_writing
+from .sentence_pairs import Pair, PairCorpusSpec, PairSplit, ParallelText, open_prepared
 
 ROOT = "TOP"
 """The label of the outermost bracket, which is empty in the files."""
@@ -177,21 +176,16 @@ def open_treebank(task: ParsingSettings, folder: Path) -> ParallelText:
     target is the linearised tree without annotations. Raise CorpusError for a wrong table, and DataError if
     the treebank is missing or differs from the published one.
     """
-    writing, depends = _writing_of(task, folder)
-    return open_prepared(writing, place_of_writing(writing, depends, folder))
-
-
-def _writing_of(task: ParsingSettings, folder: Path) -> tuple[PairCorpusSpec, list[Any]]:
     treebank = require_dataset(task.corpus, Treebank)
     files = read_treebank(treebank, dataset_folder(treebank, folder))
     digest = hashlib.sha256(b"".join(text for _, text in files)).hexdigest()
-    writing = PairCorpusSpec(
+    spec = PairCorpusSpec(
         name=treebank.name,
         pairs=lambda: _pairs(treebank, files),
         kinds={"source": (task.tokens, task.pieces), "target": ("symbols", treebank.tree_vocab_size)},
+        depends=[digest, [[number, treebank.split_of(number)] for number, _ in files]],
     )
-    splits = [[number, treebank.split_of(number)] for number, _ in files]
-    return writing, [digest, splits]
+    return open_prepared(spec, spec.place(folder))
 
 
 def gold_trees(split: PairSplit) -> list[Tree]:
