@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import pairwise
@@ -39,18 +40,6 @@ _DURATION_KEYS = ("epochs", "steps_per_epoch", "seconds", "stop")
 """Keys of [train] in which compared trials may differ: models without attention take longer to train."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StandardTrials:
-    """Trials with standard attention, for comparison with another trial.
-
-    `by_attention` has one trial for each kind of attention. The decoder of a standard trial attends to the
-    outputs of the encoder.
-    """
-
-    by_attention: dict[str, Trial]
-    ambiguous: tuple[str, ...] = ()  # attentions of several trials
-
-
 def group_key(settings: TrialSettings) -> str | None:
     """Return a key that is equal for all trials with the same sequences and the same encoder.
 
@@ -66,26 +55,23 @@ def group_key(settings: TrialSettings) -> str | None:
     return json.dumps(record, sort_keys=True)
 
 
-def standard_trials(trial: Trial, others: Sequence[Trial]) -> StandardTrials:
-    """Return those trials among `others` that have standard attention.
+def standard_trials(trial: Trial, others: Sequence[Trial]) -> dict[str, list[Trial]]:
+    """Return those trials among `others` that have standard attention, by the kind of attention.
 
-    `others` may include `trial`. If several trials have the same attention, the one with the same [train] as
-    `trial` is taken.
+    Their decoders attend to the outputs of the encoder. `others` may include `trial`. If several trials have
+    the same attention, and one of them has the same [train] as `trial`, only this one is returned.
     """
-    candidates: dict[str, list[Trial]] = {}
+    found: dict[str, list[Trial]] = {}
     for other in others:
         arguments = encoder_arguments(other.settings.model.recipe)
         assert arguments is not None, "only trials of a group are compared"
         attention = as_word(arguments, "attention")
         if attention != "none" and as_word(arguments, "attend") == "outputs":
-            candidates.setdefault(attention, []).append(other)
-    for name, trials in candidates.items():
+            found.setdefault(attention, []).append(other)
+    for attention, trials in found.items():
         trained_alike = [other for other in trials if other.settings.train == trial.settings.train]
-        candidates[name] = trained_alike if len(trained_alike) == 1 else trials
-    return StandardTrials(
-        by_attention={name: trials[0] for name, trials in candidates.items() if len(trials) == 1},
-        ambiguous=tuple(name for name, trials in candidates.items() if len(trials) > 1),
-    )
+        found[attention] = trained_alike if len(trained_alike) == 1 else trials
+    return found
 
 
 REQUESTED_METRIC, MEASURED_METRIC, PAIR_METRIC = PROBED_METRIC, "probed[measured]", "probed[shown]"
@@ -111,12 +97,6 @@ class ProbeResult:
         return self.reason not in (None, NO_ENCODER, NO_TRANSLATION)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Measurement:
-    metrics: Mapping[str, float]
-    changes: Tensor
-
-
 def probe_study(
     study: Study, store: Store | str | Path, machine: Machine = ONE_CPU, *, sequences: int = 10_000
 ) -> Iterator[ProbeResult]:
@@ -135,7 +115,7 @@ def probe_study(
     store = open_store(store)
     with restored_process():
         prepare_cpu(machine.threads)
-        groups: dict[str, list[TrainedTrial]] = {}
+        groups: dict[str, dict[str, TrainedTrial]] = {}
         for trained in trained_trials(study, store):
             key = group_key(trained.trial.settings)
             if key is None:
@@ -143,7 +123,7 @@ def probe_study(
             elif not trained.is_kept:
                 yield ProbeResult(trial=trained.trial, reason=NOT_KEPT)
             else:
-                groups.setdefault(key, []).append(trained)
+                groups.setdefault(key, {})[trained.trial.id] = trained
         comparable = [_Group(members, store, sequences) for members in groups.values()]
         stored = {trial: dict[str, float]() for group in comparable for trial in group.members}
         names = {REQUESTED_METRIC}.union(
@@ -155,7 +135,7 @@ def probe_study(
             for trial, value in values.select("trial", "value").iter_rows():
                 stored[trial][name] = value
         for group in comparable:
-            yield from _probe(group, stored, machine)
+            yield from group.probe(stored, machine)
         # each measured trial has left a small file
         store.upkeep.compact()
 
@@ -163,40 +143,54 @@ def probe_study(
 class _Group:
     """Group of trials with the same sequences and the same encoder.
 
-    The first `requested` test sequences are measured.
+    The first `requested` test sequences are measured. A trial is compared with the trial of each kind of
+    standard attention, but not with ambiguous ones.
     """
 
-    def __init__(self, members: Sequence[TrainedTrial], store: Store, requested: int) -> None:
-        self.members = {trained.trial.id: trained for trained in members}
-        self.store, self.requested = store, requested
-        trials = [trained.trial for trained in members]
-        self.standards: Mapping[str, StandardTrials] = {
-            trial.id: standard_trials(trial, trials) for trial in trials
-        }
-        self._measured: dict[str, _Measurement] = {}
+    def __init__(self, members: Mapping[str, TrainedTrial], store: Store, requested: int) -> None:
+        self.members, self.store, self.requested = members, store, requested
+        trials = [trained.trial for trained in members.values()]
+        self.standards = {trial.id: standard_trials(trial, trials) for trial in trials}
+        self._measured: dict[str, tuple[Mapping[str, float], Tensor]] = {}
+
+    def probe(self, stored: Mapping[str, Mapping[str, float]], machine: Machine) -> Iterator[ProbeResult]:
+        """Measure the trials of the group, and yield their results.
+
+        The metrics are stored. The group's pairs are loaded once, when they are first needed.
+        """
+        first = next(iter(self.members.values())).trial
+        pairs = cache(lambda: PairData(first.settings, machine.data))
+        for trial, trained in self.members.items():
+            ambiguous = tuple(name for name, trials in self.standards[trial].items() if len(trials) > 1)
+            known = stored[trial].get(REQUESTED_METRIC) == self.requested
+            if known and self.theta_names(trial) <= stored[trial].keys():
+                yield ProbeResult(trial=trained.trial, ambiguous=ambiguous)
+                continue
+            probed = measure_one(
+                trained, self.store, machine, lambda trial=trial: self._measure(trial, pairs().test)
+            )
+            yield probed if probed.reason else replace(probed, ambiguous=ambiguous)
 
     def theta_names(self, trial: str) -> set[str]:
         """Return the names of the metrics Θ of a trial. There is one for each kind of standard attention."""
-        return {_theta(attention) for attention in self.standards[trial].by_attention}
+        return {_theta(name) for name, trials in self.standards[trial].items() if len(trials) == 1}
 
-    def measure(self, trial: str, split: PairSplit) -> dict[str, float]:
+    def _measure(self, trial: str, split: PairSplit) -> dict[str, float]:
         """Return all metrics of a trial by name.
 
         Raise ProbeError if the trial's model cannot be measured. A model whose weights cannot be read is left
         out of the comparison, and reported in its own turn.
         """
-        own = self._measure_one(trial, split)
-        metrics = dict(own.metrics)
-        for attention, other in self.standards[trial].by_attention.items():
-            try:
-                standard = self._measure_one(other.id, split).changes
-            except ProbeError:
-                continue
-            metrics[_theta(attention)] = theta(standard, own.changes)
+        own, changes = self._measure_alone(trial, split)
+        metrics = dict(own)
+        for attention, trials in self.standards[trial].items():
+            if len(trials) == 1:
+                with suppress(ProbeError):
+                    metrics[_theta(attention)] = theta(self._measure_alone(trials[0].id, split)[1], changes)
         return metrics
 
-    def _measure_one(self, trial: str, split: PairSplit) -> _Measurement:
-        """Return the cached measurements of one trial's model.
+    def _measure_alone(self, trial: str, split: PairSplit) -> tuple[Mapping[str, float], Tensor]:
+        """Return the cached metrics of one trial's model, and Δ of each two consecutive steps.
 
         Raise ProbeError if the model cannot be measured.
         """
@@ -217,7 +211,7 @@ class _Group:
                     for place, value in enumerate(row, start=1):
                         metrics[f"attention[{output},{place}]"] = value
                 metrics |= dict(_pair_metrics(settings, split, pair, encoder.changes(split, pair)))
-            self._measured[trial] = _Measurement(metrics=metrics, changes=memory.changes)
+            self._measured[trial] = metrics, memory.changes
         return self._measured[trial]
 
 
@@ -251,26 +245,6 @@ def measure_one(
     if probed.reason is None:
         store.write_probes(trained.row, trained.metric_rows(probed.metrics))
     return probed
-
-
-def _probe(
-    group: _Group, stored: Mapping[str, Mapping[str, float]], machine: Machine
-) -> Iterator[ProbeResult]:
-    """Measure the trials of a group, and yield their results.
-
-    The metrics are stored. The group's pairs are loaded once, when they are first needed.
-    """
-    first = next(iter(group.members.values())).trial
-    pairs = cache(lambda: PairData(first.settings, machine.data))
-    for trial, trained in group.members.items():
-        before, ambiguous = stored[trial], group.standards[trial].ambiguous
-        if before.get(REQUESTED_METRIC) == group.requested and group.theta_names(trial) <= before.keys():
-            yield ProbeResult(trial=trained.trial, ambiguous=ambiguous)
-            continue
-        probed = measure_one(
-            trained, group.store, machine, lambda trial=trial: group.measure(trial, pairs().test)
-        )
-        yield probed if probed.reason else replace(probed, ambiguous=ambiguous)
 
 
 def _theta(attention: str) -> str:
