@@ -30,8 +30,9 @@ from .paper_file import Manuscript, PaperNumber
 _COMMENT = re.compile(r"(?<!\\)(?:\\\\)*%")
 _MARK = re.compile(r"%\s*am:(.*)")
 _MACRO = re.compile(r"\\am\s*\{([^{}]*)\}")
-_INPUT = re.compile(r"\\(?:input|include|subfile)\s*\{([^{}]+)\}")
-_FIGURE = re.compile(r"\\includegraphics\s*(?:\[[^\[\]]*\])?\s*\{([^{}]+)\}")
+# a name with an argument of a macro, such as #1, is not known
+_INPUT = re.compile(r"\\(?:input|include|subfile)\s*\{([^{}#]+)\}")
+_FIGURE = re.compile(r"\\includegraphics\s*(?:\[[^\[\]]*\])?\s*\{([^{}#]+)\}")
 _NUMERAL = re.compile(r"(?<![\w.])\d+(?:(?:,|\{,\}|\\,)\d{3})*(?:\.\d+)?(?!\w)")
 _PERCENT = re.compile(r"(?:\\,|~|\s)*\\%")
 _DEFINED = re.compile(r"\\csname am:(.+?)\\endcsname\{(.*)\}$", re.MULTILINE)

@@ -27,6 +27,7 @@ def check(built, tmp_path):
         "A comment. % 30.0 and \\am{nothing}\n",
         r"An escaped \% 5, \\% \am{nothing}",
         r"\includegraphics{generated/everything/figure-by_task} \include{generated/compute.tex} \input{own}",
+        r"\newcommand{\results}[1]{\input{generated/everything/table-#1}}",
     ],
 )
 def test_a_text_with_the_numbers_of_the_paper_has_no_fault(check, text):
