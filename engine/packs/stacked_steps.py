@@ -5,8 +5,7 @@ One pass gives the gradients of all trainings.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import TracebackType
+from collections.abc import Sequence
 from typing import Any, Self
 
 import torch
@@ -21,65 +20,6 @@ from ..core.models import float32_products
 from ..objectives.base import Objective, Stackable, on_device
 from ..trial.training import Training
 from .joint_adam import JointAdam
-
-Weights = Mapping[str, Tensor]
-
-
-class StackedPasses:
-    """Joint forward and backward passes of several trainings.
-
-    Losses and gradients are computed by `torch.vmap` over the stacked weights. They equal those of separate
-    trainings.
-    `weights` (trainings, …) have the names of a model's parameters; `noises` are the dropout generators, one
-    for each training.
-    """
-
-    def __init__(self, trainings: Sequence[Training]) -> None:
-        first, models = trainings[0], [training.model for training in trainings]
-        self._device, self._loss = first.device, _LossOf(first.model, first.objective)
-
-        def loss_of_one(weights: dict[str, Tensor], factors: list[Tensor], *batch: Tensor) -> Tensor:
-            with replay_dropout(factors):
-                named = {place: weights[name] for place, name in self._names.items()}
-                return functional_call(self._loss, named, batch, tie_weights=False)
-
-        self._losses = torch.vmap(loss_of_one)
-        self.noises = [Generator(first.device) for _ in trainings]
-        self.weights = {
-            name: weight.new_empty((len(models), *weight.shape)).requires_grad_(weight.requires_grad)
-            for name, weight in first.model.named_parameters()
-        }
-        # torch's `tie_weights` does not restore weights of a module that several blocks share
-        own = {weight: name for name, weight in first.model.named_parameters()}
-        self._names = {
-            f"{path}.{name}": own[weight]
-            for path, module in self._loss.named_modules()
-            for name, weight in module.named_parameters(recurse=False)
-        }
-        self._calls: tuple[tuple[torch.Size, ...], list[RandomCall]] | None = None
-
-    def begin(self, trainings: Sequence[Training]) -> None:
-        """Prepare the joint passes of these trainings.
-
-        Copy the generators of the trainings' dropout, and set training mode. The caller sets the weights.
-        """
-        self._loss.train()
-        for noise, training in zip(self.noises, trainings, strict=True):
-            noise.set_state(training.noise.state)
-
-    def take(self, batch: Sequence[Tensor]) -> Tensor:
-        """Compute the gradients for a stacked batch, and return the losses (trainings,)."""
-        shape = tuple(rows.shape for rows in batch)
-        if self._calls is None or self._calls[0] != shape:
-            with torch.no_grad(), record_dropout() as calls:
-                self._loss(*(rows[0] for rows in batch))
-            self._calls = shape, calls
-        # torch.vmap cannot draw from one generator for each training, so all factors are drawn before
-        factors = draw_dropout(self._calls[1], self.noises, self._device)
-        losses = self._losses(self.weights, factors, *batch)
-        # each loss depends on its own training's weights only, so the sum gives each its own gradient
-        losses.sum().backward()
-        return losses.detach()
 
 
 class _LossOf(nn.Module):
@@ -105,51 +45,59 @@ class PackError(ActivememError):
 class StackedSteps:
     """A context in which trainings of equal shapes take steps together.
 
-    Results equal those of separate trainings. Inside, each training's weights are views of the stacked
-    `weights`; afterwards they are copied back. After an exception in the middle of a step the trainings
-    cannot continue.
+    Losses and gradients are computed by `torch.vmap` over the stacked `weights` (trainings, …), which have
+    the names of a model's parameters. Results equal those of separate trainings. Inside, each training's
+    weights are views of the stacked ones; afterwards they are copied back. After an exception in the middle
+    of a step the trainings cannot continue.
     """
 
     def __init__(self, trainings: Sequence[Training]) -> None:
-        self._trainings = trainings
-        self._passes = StackedPasses(trainings)
+        first = trainings[0]
+        self._trainings, self._device = trainings, first.device
+        self._loss = _LossOf(first.model, first.objective)
+        self._losses = torch.vmap(self._loss_of_one)
         self._draws = [_stackable(training.objective).draw for training in trainings]
-        self.weights = self._passes.weights
+        self._noises = [Generator(first.device) for _ in trainings]  # of the trainings' dropout
+        self.weights = {
+            name: weight.new_empty((len(trainings), *weight.shape)).requires_grad_(weight.requires_grad)
+            for name, weight in first.model.named_parameters()
+        }
+        # torch's `tie_weights` does not restore weights of a module that several blocks share
+        own = {weight: name for name, weight in first.model.named_parameters()}
+        self._names = {
+            f"{path}.{name}": own[weight]
+            for path, module in self._loss.named_modules()
+            for name, weight in module.named_parameters(recurse=False)
+        }
+        self._calls: tuple[tuple[torch.Size, ...], list[RandomCall]] | None = None
         self._own: list[dict[str, nn.Parameter]] = []
         self._homes: list[dict[str, Tensor]] = []  # the weights' own memory
         self._joint: JointAdam | None = None
 
     def __enter__(self) -> Self:
         try:
-            self._stack()
+            self._loss.train()
+            self._own = [dict(training.model.named_parameters()) for training in self._trainings]
+            self._homes = [{name: weight.data for name, weight in each.items()} for each in self._own]
+            for training, noise in zip(self._trainings, self._noises, strict=True):
+                training.is_stacked = True
+                noise.set_state(training.noise.state)
+            for name, stacked in self.weights.items():
+                for place, (own, homes) in enumerate(zip(self._own, self._homes, strict=True)):
+                    own[name].grad = None
+                    own[name].data = stacked.detach()[place].copy_(homes[name])
+            self._joint = JointAdam.build(self._trainings, self._own, self.weights)
         except BaseException:
             self._unstack_weights()
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._unstack_weights()
         if self._joint is not None:
             self._joint.give_back()
-        for training, noise in zip(self._trainings, self._passes.noises, strict=True):
+        for training, noise in zip(self._trainings, self._noises, strict=True):
             training.noise.state = noise.get_state()
-
-    def _stack(self) -> None:
-        for training in self._trainings:
-            training.is_stacked = True
-        self._passes.begin(self._trainings)
-        self._own = own = [dict(training.model.named_parameters()) for training in self._trainings]
-        self._homes = [{name: weight.data for name, weight in each.items()} for each in own]
-        for name, stacked in self.weights.items():
-            for place, (each, homes) in enumerate(zip(own, self._homes, strict=True)):
-                each[name].grad = None
-                each[name].data = stacked.detach()[place].copy_(homes[name])
-        self._joint = JointAdam.build(self._trainings, own, self.weights)
 
     def _unstack_weights(self) -> None:
         moved = list[tuple[Tensor, Tensor]]()
@@ -167,13 +115,32 @@ class StackedSteps:
         for training in self._trainings:
             training.begin_step()
         with float32_products(self._trainings[0].settings.train.precision):
-            losses = self._passes.take(self._draw())
+            losses = self.add_gradients(self._draw())
             if self._joint is None or not self._joint.step():
                 self._move_one_by_one()
         for training, loss in zip(self._trainings, losses.unbind(), strict=True):
             training.end_step(loss, packed=True)
         for stacked in self.weights.values():
             stacked.grad = None
+
+    def add_gradients(self, batch: Sequence[Tensor]) -> Tensor:
+        """Compute the gradients for a stacked batch, and return the losses (trainings,)."""
+        shape = tuple(rows.shape for rows in batch)
+        if self._calls is None or self._calls[0] != shape:
+            with torch.no_grad(), record_dropout() as calls:
+                self._loss(*(rows[0] for rows in batch))
+            self._calls = shape, calls
+        # torch.vmap cannot draw from one generator for each training, so all factors are drawn before
+        factors = draw_dropout(self._calls[1], self._noises, self._device)
+        losses = self._losses(self.weights, factors, *batch)
+        # each loss depends on its own training's weights only, so the sum gives each its own gradient
+        losses.sum().backward()
+        return losses.detach()
+
+    def _loss_of_one(self, weights: dict[str, Tensor], factors: list[Tensor], *batch: Tensor) -> Tensor:
+        with replay_dropout(factors):
+            named = {place: weights[name] for place, name in self._names.items()}
+            return functional_call(self._loss, named, batch, tie_weights=False)
 
     def _move_one_by_one(self) -> None:
         if self._joint is not None:  # the learning rates differ from now on
@@ -191,7 +158,7 @@ class StackedSteps:
         drawn = list(zip(*(draw() for draw in self._draws), strict=True))
         if any(rows.shape != alike[0].shape for alike in drawn for rows in alike):
             raise PackError("expected batches of one shape")
-        return [on_device(torch.stack(alike), self._trainings[0].device) for alike in drawn]
+        return [on_device(torch.stack(alike), self._device) for alike in drawn]
 
 
 def stacking_fault(model: nn.Module) -> str | None:

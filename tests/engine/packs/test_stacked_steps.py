@@ -282,7 +282,7 @@ def test_weights_are_back_in_their_own_memory_whatever_ends_a_pack(make, error):
 def test_weights_are_as_they_were_where_a_pack_cannot_begin(make, monkeypatch):
     trainings = [make(seed) for seed in range(3)]
     before = [(storages(each), copy.deepcopy(each.weights())) for each in trainings]
-    monkeypatch.setattr(stacked_steps.StackedPasses, "begin", fail)
+    monkeypatch.setattr(stacked_steps.JointAdam, "build", fail)
     with pytest.raises(RuntimeError, match="no room"), StackedSteps(trainings):
         pass
     for training, (places, weights) in zip(trainings, before, strict=True):

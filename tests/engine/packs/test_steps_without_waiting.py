@@ -11,7 +11,7 @@ from torch.utils._pytree import tree_leaves
 
 from activemem.blocks.core import KeyCall, record_dropout, replay_dropout
 from activemem.blocks.testing import example_block
-from activemem.engine.packs import StackedPasses
+from activemem.engine.packs import StackedSteps
 from activemem.engine.trial import Training
 from activemem.grammar import render
 
@@ -58,13 +58,9 @@ CASES = [pytest.param(*case, marks=[pytest.mark.heavy] * (place % 3 > 0)) for pl
 def test_no_step_waits_for_a_value(make, recipe, position):
     trainings = [make(seed, recipe, position) for seed in range(2)]
     first = trainings[0]
-    passes = StackedPasses(trainings)
-    passes.begin(trainings)
-    for weight in passes.weights.values():
-        weight.detach().fill_(0.1)
     batch = first.objective.draw()
-    with NothingIsAwaited():
-        passes.take([torch.stack([rows, rows]) for rows in batch])
+    with StackedSteps(trainings) as stacked, NothingIsAwaited():
+        stacked.add_gradients([torch.stack([rows, rows]) for rows in batch])
         first.objective.loss_of(first.model.train(), *batch).backward()
 
 
