@@ -72,7 +72,6 @@ class Checkpoint:
         `trial` is the trial as JSON. Return how often processes have died after an earlier start at this
         position.
         """
-        start = f"{run} {place}"
         try:
             begun = trial_files.read_begun(self.folder)
         except (DamagedError, UnreadableError) as error:
@@ -81,17 +80,9 @@ class Checkpoint:
             )
             begun = None
         if begun is None:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            _set_aside(self._starts)
-            first = trial_files.encode_begun(trial)
-            self._starts.write_text(f"{first}{start}\n", encoding="utf-8")
-            deaths = CrashCounts(in_run=0, in_all=0)
-        else:
-            deaths = _count_deaths(begun[1], run, place)
-            with self._starts.open("a", encoding="utf-8") as starts:
-                starts.write(start + "\n")
-        self._place.put(self._starts)
-        return deaths
+            self._create_starts(trial)
+        self._add_line(f"{run} {place}")
+        return _count_deaths([] if begun is None else begun[1], run, place)
 
     def record_request(self, trial: str) -> bool:
         """Record a request to train a trial that no process has started yet.
@@ -99,15 +90,7 @@ class Checkpoint:
         Return False if its folder already has a record. `trial` is the trial as JSON.
         """
         self._place.fetch(self._starts)
-        if trial_files.is_begun(self.folder):
-            return False
-        self.folder.mkdir(parents=True, exist_ok=True)
-        _set_aside(self._starts)
-        try:
-            # "x", because another process may create the file at the same moment
-            with self._starts.open("x", encoding="utf-8") as starts:
-                starts.write(trial_files.encode_begun(trial))
-        except FileExistsError:
+        if trial_files.is_begun(self.folder) or not self._create_starts(trial):
             return False
         self._place.put(self._starts)
         return True
@@ -117,9 +100,23 @@ class Checkpoint:
         with suppress(OSError):  # a start without this line counts as a death
             self._place.fetch(self._starts)
             if self._starts.is_file():
-                with self._starts.open("a", encoding="utf-8") as starts:
-                    starts.write(f"{STOPPED}\n")
-                self._place.put(self._starts)
+                self._add_line(STOPPED)
+
+    def _create_starts(self, trial: str) -> bool:
+        """Create the log of starts. Return False if another process has created it at the same moment."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        _set_aside(self._starts)
+        try:
+            with self._starts.open("x", encoding="utf-8") as starts:
+                starts.write(trial_files.encode_begun(trial))
+        except FileExistsError:
+            return False
+        return True
+
+    def _add_line(self, line: str) -> None:
+        with self._starts.open("a", encoding="utf-8") as starts:
+            starts.write(f"{line}\n")
+        self._place.put(self._starts)
 
     def save(self, saved: CheckpointData) -> None:
         """Save a new state. After a crash at any moment, the new or the previous state is intact."""

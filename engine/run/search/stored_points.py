@@ -10,6 +10,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import groupby
 from statistics import fmean
 from typing import Any
 
@@ -194,17 +195,16 @@ class StoredPoints:
         A seed is finished if all its trials have ended. The loss is the first objective, signed so that lower
         is better. The loss is NaN if a trial of the seed failed.
         """
-        objective = self._objectives[0]
-        losses: dict[int, list[float | None]] = {}
-        for trial in point.trials:
-            row = self.attempts.get(trial.id)
-            found: float | None = None
-            if row is not None and row["status"] in ("done", "failed"):
-                is_done = row["status"] == "done"
-                found = objective.loss(_value(row, objective.name)) if is_done else math.nan
-            losses.setdefault(trial.settings.seed, []).append(found)
-        whole = {seed: [each for each in of if each is not None] for seed, of in losses.items()}
-        return {seed: fmean(whole[seed]) for seed, of in losses.items() if None not in of}
+        objective, losses = self._objectives[0], dict[int, float]()
+        for seed, trials in groupby(point.trials, key=lambda trial: trial.settings.seed):
+            rows = [self.attempts.get(trial.id) for trial in trials]
+            ended = [row for row in rows if row is not None and row["status"] in ("done", "failed")]
+            if len(ended) == len(rows):
+                values = (
+                    _value(row, objective.name) if row["status"] == "done" else math.nan for row in ended
+                )
+                losses[seed] = objective.loss(fmean(values))
+        return losses
 
     def _mean(self, point: SearchPoint, rows: Sequence[Mapping[str, Any]], name: str) -> float:
         if name in self._known:

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, reduce
-from itertools import accumulate, chain, islice, pairwise, product
+from itertools import accumulate, islice, pairwise, product
 from random import Random
 from typing import TYPE_CHECKING
 from zlib import crc32
@@ -88,32 +88,26 @@ class RecipeFeatures:
         self._values = {name: _ValuePlaces(dimension) for name, dimension in study.dimensions.items()}
         ends = list(accumulate((each.size for each in self._values.values()), initial=PLACES))
         self._begins, self.size = dict(zip(self._values, ends, strict=False)), ends[-1]
-        self._known: dict[frozenset[tuple[str, Level]], Numbers] = {}
+        self._known: dict[PointKey, Numbers] = {}
 
     def of(self, points: Sequence[Mapping[str, Level]]) -> Numbers:
         """Return the feature matrix of search points, a row for each."""
-        keys = [frozenset(values.items()) for values in points]
+        keys = [point_key(values) for values in points]
         new = {key: values for key, values in zip(keys, points, strict=True) if key not in self._known}
         if len(self._known) + len(new) > _KEPT:
             self._known = {key: self._known[key] for key in keys if key in self._known}
-        if new:
-            self._known |= zip(new, self._rows(list(new.values())), strict=True)
+        self._known |= {key: self._row(values) for key, values in new.items()}
         return np.array([self._known[key] for key in keys]).reshape(-1, self.size)
 
-    def _rows(self, points: Sequence[Mapping[str, Level]]) -> Numbers:
-        found, counts = np.zeros((len(points), self.size)), [self.labels(each) for each in points]
-        labels = np.array([*chain.from_iterable(counts)], dtype=np.int64)
-        occurs = np.array([*chain.from_iterable(each.values() for each in counts)], dtype=np.float64)
-        places = labels % PLACES + np.repeat(PLACES * np.arange(len(points)), [len(each) for each in counts])
-        counted = np.bincount(places, weights=occurs, minlength=PLACES * len(points))
-        # square roots keep frequent labels from dominating the distances
-        np.sqrt(counted.reshape(-1, PLACES), out=found[:, :PLACES])
-        for row, values in enumerate(points):
-            for name, value in values.items():
-                begin = self._begins[name]
-                for place, number in self._values[name].of(value):
-                    found[row, begin + place] = number
-        return found
+    def _row(self, values: Mapping[str, Level]) -> Numbers:
+        row = np.zeros(self.size)
+        for label, count in self.labels(values).items():
+            row[label % PLACES] += count
+        np.sqrt(row, out=row)  # keeps frequent labels from dominating the distances
+        for name, value in values.items():
+            for place, number in self._values[name].of(value):
+                row[self._begins[name] + place] = number
+        return row
 
     def labels(self, values: Mapping[str, Level]) -> dict[int, int]:
         """Count the Weisfeiler-Lehman labels in a search point's recipe."""
