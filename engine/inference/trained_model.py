@@ -40,7 +40,7 @@ def score_text(model: Model, vocabulary: TextVocabulary, task: LanguageModelSett
     the start of the text, as in generation and in transformers. Raise DataError if a part of the text has no
     symbol, or if nothing in the text can be scored.
     """
-    data, end, by_sentence = text.encode(), vocabulary.end, task.batching == "sentences"
+    data, by_sentence = text.encode(), task.batching == "sentences"
     encoded = vocabulary.encode_bytes(sentences_as_lines(data) if by_sentence else data)
     split = Split(
         tokens=torch.tensor(encoded.tokens),
@@ -56,21 +56,11 @@ def score_text(model: Model, vocabulary: TextVocabulary, task: LanguageModelSett
         raise DataError(
             f"expected a text of at least two words to score, got a text of {len(text)} characters"
         )
-    length = task.longest if task.by_line else task.context
-    if task.by_line and not bool(((split.line_lengths > 1) & (split.line_lengths <= length + 1)).any()):
-        raise DataError(f"expected a line of 1 to {length} tokens, got none")
+    if task.by_line and not ((split.line_lengths > 1) & (split.line_lengths <= task.longest + 1)).any():
+        raise DataError(f"expected a line of 1 to {task.longest} tokens, got none")
     # each row of a stream begins at position 0
-    one_row = task.batching == "stream" and model.positions.kind.adds_vectors
-    return score_split(
-        model,
-        split,
-        batching=task.batching,
-        length=length,
-        batch_size=1 if one_row else BATCH_SIZE,
-        end=end,
-        device=_CPU,
-        separate_documents=task.separate_documents,
-    )
+    rows = 1 if task.batching == "stream" and model.positions.kind.adds_vectors else BATCH_SIZE
+    return score_split(model, split, task, end=vocabulary.end, batch_size=rows, device=_CPU)
 
 
 HUB_WEIGHTS = "model.safetensors"

@@ -121,16 +121,14 @@ class LanguageObjective(StreamedObjective[Model, TextBatch]):
         return split.first_lines(max(count, 1))
 
     def _measures(self, model: Model, split: Split, name: str) -> Metrics:
-        registered, task = RegisteredMetrics(TaskKind.LANGUAGE, name), self._task
+        registered = RegisteredMetrics(TaskKind.LANGUAGE, name)
         score = score_text(
             model,
             split,
-            batching=task.batching,
-            length=task.longest if task.by_line else task.context,
-            batch_size=self.settings.train.batch_size,
+            self._task,
             end=self._text.vocabulary.end,
+            batch_size=self.settings.train.batch_size,
             device=self.device,
-            separate_documents=task.separate_documents,
             registered=registered,
             parts=self.evaluation_parts,
         )
@@ -139,7 +137,7 @@ class LanguageObjective(StreamedObjective[Model, TextBatch]):
             measured[f"{name}_loss_padded"] = score.padded_loss
         if (bits := score.bits_per_byte) is not None:
             measured[f"{name}_bits_per_byte"] = bits
-        if task.tokens == "characters":
+        if self._task.tokens == "characters":
             return measured | {f"{name}_bpc": score.bits_per_token}
         return measured | {
             f"{name}_perplexity": score.word_perplexity,

@@ -11,7 +11,7 @@ from torch import Tensor
 from ...blocks import Model
 from ...blocks.core.block import StreamState
 from ...grammar import analyse
-from ...studies.catalog.tasks import IGNORED
+from ...studies.catalog.tasks import IGNORED, LanguageModelSettings
 from ..data.text.batches import iter_line_eval, iter_packed_eval, iter_stream_eval
 from ..data.token_files import Split
 from .base import RegisteredMetrics
@@ -87,78 +87,75 @@ class TextScore(Likelihood):
 def score_text(
     model: Model,
     split: Split,
+    task: LanguageModelSettings,
     *,
-    batching: str,
-    length: int,
-    batch_size: int,
     end: int,
+    batch_size: int,
     device: torch.device,
-    separate_documents: bool = False,
     registered: RegisteredMetrics | None = None,
     parts: int = 1,
 ) -> TextScore:
     """Return the likelihood of a split under a model. Each token is scored at most once.
 
-    `batching` is a task's way to divide its text:
+    The task's `batching` divides the text:
 
     - A stream is read in rows that overlap by the model's reach. This equals one pass over the whole text,
       except that positions are counted from the start of each row, as in training.
-    - Packed pieces have `length` tokens, and are read without what comes before them. With
+    - Packed pieces have `context` tokens, and are read without what comes before them. With
       `separate_documents` a token is scored only from its own document.
-    - Lines are independent sequences; empty ones, and those of more than `length` tokens, are left out.
+    - Lines are independent sequences; empty ones, and those of more than `longest` tokens, are left out.
 
     `end` is the line-end symbol. Batches are computed in `parts`, but the padding of lines is counted as for
     whole batches.
     """
-    total = _Total(end, split.end_bytes)
+    total, rows = _Total(end, split.end_bytes), max(1, batch_size // parts)
+    if task.by_line:
+        words, sizes = 0, 0
+        lines: list[tuple[Tensor, Tensor, Tensor]] = []  # for each batch: lines' numbers, nats and lengths
+        for batch in iter_line_eval(split, batch_size=rows, max_length=task.longest):
+            inputs, targets, lengths = (each.to(device) for each in batch[:3])
+            losses = model.nll(inputs, targets, lengths).double()
+            valid = torch.arange(losses.shape[1], device=device) < lengths[:, None]
+            if registered is not None:
+                registered.update(losses, targets, valid)
+            # padding has a loss of 0, and leaving it out would change how the sum is rounded
+            total.add(losses, targets.where(valid, IGNORED))
+            words += batch.words
+            sizes += 0 if split.line_bytes is None else int(split.line_bytes[batch.numbers].sum())
+            lines.append((batch.numbers, losses.sum(1).cpu(), batch.lengths))
+        numbers, losses, lengths = map(torch.cat, zip(*lines, strict=True))
+        # batches group lines of similar lengths, but the padded loss needs the order of the split
+        order = numbers.argsort()
+        return total.score(words, sizes, _padded_loss(losses[order], lengths[order], batch_size))
 
     def add(losses: Tensor, targets: Tensor, scored: Tensor) -> None:
         if registered is not None:
             registered.update(losses, targets, scored)
         total.add(losses[scored], targets[scored])
 
-    if batching == "stream":
+    if task.batching == "stream":
         reach = analyse(model.recipe, model.config, length=1).reach.left
         # rows overlap by the reach: with this many, at most about half of what a row reads is overlap
         rows = 1 if math.isinf(reach) else len(split.tokens) // (2 * int(reach) + 2)
         rows = max(1, min(rows, batch_size))
         streams = [StreamState()] * parts
         warm_up = 0 if rows == 1 else int(reach)
-        for batch in iter_stream_eval(split.tokens, batch_size=rows, context=length, warm_up=warm_up):
-            if batch.reset:
-                streams = [StreamState()] * parts
-            for part, chunks in enumerate(zip(*(each.chunk(parts) for each in batch[:3]), strict=True)):
+        for batch in iter_stream_eval(split.tokens, batch_size=rows, context=task.context, warm_up=warm_up):
+            for part, chunks in enumerate(zip(*(each.chunk(parts) for each in batch), strict=True)):
                 inputs, targets, scored = (each.to(device) for each in chunks)
                 losses, streams[part] = model.nll_stream(inputs, targets, streams[part])
                 add(losses, targets, scored)
-        return total.score_after_first_token(split)
-    rows = max(1, batch_size // parts)
-    if batching == "packed":
-        for batch in iter_packed_eval(split.tokens, batch_size=rows, context=length):
-            inputs, targets, scored = (each.to(device) for each in batch[:3])
-            if separate_documents:
+    else:
+        for batch in iter_packed_eval(split.tokens, batch_size=rows, context=task.context):
+            inputs, targets, scored = (each.to(device) for each in batch)
+            if task.separate_documents:
                 losses = nll_of_documents(model, *batch[:2], end=end, device=device)
             else:
                 losses = model.nll(inputs, targets)
             add(losses, targets, scored)
-        return total.score_after_first_token(split)
-    words, sizes = 0, 0
-    lines: list[tuple[Tensor, Tensor, Tensor]] = []  # for each batch: lines' numbers, nats and lengths
-    for batch in iter_line_eval(split, batch_size=rows, max_length=length):
-        inputs, targets, lengths = (each.to(device) for each in batch[:3])
-        losses = model.nll(inputs, targets, lengths).double()
-        valid = torch.arange(losses.shape[1], device=device) < lengths[:, None]
-        if registered is not None:
-            registered.update(losses, targets, valid)
-        # padding has a loss of 0, and leaving it out would change how the sum is rounded
-        total.add(losses, targets.where(valid, IGNORED))
-        words += batch.words
-        sizes += 0 if split.line_bytes is None else int(split.line_bytes[batch.numbers].sum())
-        lines.append((batch.numbers, losses.sum(1).cpu(), batch.lengths))
-    numbers, losses, lengths = map(torch.cat, zip(*lines, strict=True))
-    # batches group lines of similar lengths, but the padded loss needs the order of the split
-    order = numbers.argsort()
-    return total.score(words, sizes, _padded_loss(losses[order], lengths[order], batch_size))
+    # the first token has no context, so it is not scored
+    sizes = 0 if split.line_bytes is None else int(split.line_bytes.sum()) - split.first_bytes
+    return total.score(split.words - split.first_words, sizes)
 
 
 class _Total:
@@ -180,11 +177,6 @@ class _Total:
         for place, (nats, counted) in enumerate([(losses, targets != IGNORED), (losses[ends], ends)]):
             self._nats[place] += float(nats.double().sum())
             self._tokens[place] += int(counted.sum())
-
-    def score_after_first_token(self, split: Split) -> TextScore:
-        """Return the score of a split without its first token, which has no context."""
-        sizes = 0 if split.line_bytes is None else int(split.line_bytes.sum()) - split.first_bytes
-        return self.score(split.words - split.first_words, sizes)
 
     def score(self, words: int, sizes: int, padded_loss: float | None = None) -> TextScore:
         """Return the score of all tokens so far.

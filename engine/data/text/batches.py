@@ -40,7 +40,6 @@ class ScoredBatch(NamedTuple):
     inputs: Tensor
     targets: Tensor
     scored: Tensor  # bool
-    reset: bool
 
 
 class LineBatch(NamedTuple):
@@ -208,7 +207,7 @@ def iter_packed_eval(tokens: Tensor, *, batch_size: int, context: int) -> Iterat
         chosen = starts[place : place + batch_size]
         text = _rows(tokens, chosen, context + 1)
         scored = torch.tensor(chosen)[:, None] + torch.arange(context) < scores
-        yield ScoredBatch(text[:, :-1], text[:, 1:], scored, reset=True)
+        yield ScoredBatch(text[:, :-1], text[:, 1:], scored)
 
 
 def _offsets(most: int, generator: torch.Generator | None) -> Iterator[int]:
@@ -239,7 +238,7 @@ def iter_stream_eval(
         places = torch.tensor(starts)[:, None] + torch.arange(offset, offset + context)  # batch, block
         last = torch.tensor(starts)[:, None] + stride + warm_up
         scored = (places >= first) & (places < last) & (places < scores)
-        yield ScoredBatch(text[:, :-1], text[:, 1:], scored, reset=offset == 0)
+        yield ScoredBatch(text[:, :-1], text[:, 1:], scored)
 
 
 def _rows(tokens: Tensor, starts: list[int], length: int) -> Tensor:

@@ -16,6 +16,7 @@ from activemem.engine.objectives import score_text
 from activemem.grammar import configure, parse
 from activemem.storage import Store
 from activemem.studies.catalog import HeldOutFractions
+from activemem.studies.catalog.tasks import LanguageModelSettings
 
 from ...quick_cases import one_in
 from ...study_texts import study_text
@@ -123,8 +124,9 @@ def test_lines_have_the_bits_of_their_bytes_with_any_tokens(folder, kind):
     text = open_text(folder, {"path": "my.txt"}, **TOKENS[kind], batching="lines")
     original = split_bytes(text, "test")
     expected = sum(sum(nats_of(line + b"\n")) for line in original.splitlines()) / math.log(2)
-    given = {"batching": "lines", "length": 300, "batch_size": 7}
-    score = score_text(Bytes(text.vocabulary), text.test, **given, end=text.vocabulary.end, device=CPU)
+    task = LanguageModelSettings.model_construct(batching="lines", longest=300)
+    given = {"batch_size": 7, "end": text.vocabulary.end, "device": CPU}
+    score = score_text(Bytes(text.vocabulary), text.test, task, **given)
     assert score.bytes == len(original)
     assert score.bits_per_byte == pytest.approx(expected / len(original), rel=1e-12)
 
@@ -137,8 +139,9 @@ def test_a_stream_has_the_bits_of_all_bytes_after_its_first_token(folder, kind):
     first = Bytes(text.vocabulary).spelt(text.dev.tokens[:1].tolist())[0]
     assert given == len(first) * (text.dev.lines[0] == 0)
     expected = sum(nats_of(original, b"\n\n")[given:]) / math.log(2)
-    rows = {"batching": "stream", "length": 9, "batch_size": 3}
-    score = score_text(Bytes(text.vocabulary), text.dev, **rows, end=text.vocabulary.end, device=CPU)
+    task = LanguageModelSettings.model_construct(batching="stream", context=9)
+    rows = {"batch_size": 3, "end": text.vocabulary.end, "device": CPU}
+    score = score_text(Bytes(text.vocabulary), text.dev, task, **rows)
     assert score.bytes == len(original) - given
     assert score.bits_per_byte == pytest.approx(expected / (len(original) - given), rel=1e-9)
 
@@ -248,9 +251,9 @@ def test_documents_have_the_bits_of_their_bytes_with_any_tokens_and_batches(tmp_
     scored = [each.encode() for each in DOCUMENTS if shares.split_of(each) == "dev"]
     expected = sum(nats_by_last_byte(each, b"\n") for each in scored) / math.log(2)
     model = BytesOfDocuments(text.vocabulary)
-    more = {"end": text.vocabulary.end, "device": CPU, "separate_documents": separate}
-    length = 300 if batching == "lines" else 9
-    score = score_text(model, text.dev, batching=batching, length=length, batch_size=3, **more)
+    given = {"batching": batching, "separate_documents": separate, "context": 9, "longest": 300}
+    task = LanguageModelSettings.model_construct(**given)
+    score = score_text(model, text.dev, task, end=text.vocabulary.end, batch_size=3, device=CPU)
     size = sum(map(len, scored))
     assert (score.bytes, score.ends.tokens) == (size, len(scored))
     assert score.bits_per_byte == pytest.approx(expected / size, rel=1e-12)

@@ -98,7 +98,6 @@ def test_every_token_but_the_first_is_scored_once_with_all_the_context_it_is_due
     found = list(iter_stream_eval(tokens, batch_size=batch, context=block, warm_up=warm_up))
     inputs, targets, scored = (torch.cat([each[place] for each in found], dim=1) for place in range(3))
     assert sorted(targets[scored].tolist()) == list(range(1, length))
-    assert [each.reset for each in found] == [True] + [False] * (len(found) - 1)
     assert torch.equal(targets[scored], inputs[scored] + 1)
     for row, mask in zip(inputs, scored, strict=True):
         for place in mask.nonzero().flatten().tolist():
