@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise, takewhile
@@ -21,8 +21,8 @@ from ...studies.catalog.tasks import (
     SizeChoice,
     TranslationSettings,
 )
-from ...studies.schema.settings import TrainSettings, TrialSettings
-from ..data.sentence_pairs import PairBatch, PairSplit, ParallelText, iter_pair_eval, open_pairs
+from ...studies.schema.settings import TrialSettings
+from ..data.sentence_pairs import PairSplit, ParallelText, iter_pair_eval, open_pairs
 from ..data.token_files import Split
 from ..data.treebanks import bracket_of, gold_trees, open_treebank, parse_linearised
 from ..data.vocabularies.vocabulary import END, PADDING, START, Vocabulary
@@ -216,32 +216,20 @@ def score_outputs(outputs: Sequence[list[int]], pairs: PairData, settings: Trial
     return scores | {f"bleu[{words}]": score for words, score in by_length.items()}
 
 
-def iter_scored_pairs(split: PairSplit, train: TrainSettings, parts: int = 1) -> Iterator[PairBatch]:
-    """Yield the pairs of a split in batches, each pair once.
-
-    A batch has the training batch size divided by `parts`.
-    """
-    return iter_pair_eval(split, batch_size=max(1, train.batch_size // parts))
-
-
 def generate(
     model: TransductionModel,
     split: PairSplit,
     decoding: Decoding,
     *,
     pairs: PairData,
-    train: TrainSettings,
+    batch_size: int,
     device: torch.device,
-    parts: int = 1,
 ) -> list[list[int]]:
-    """Generate an output for each source of a split, in the order of the split.
-
-    The batches are those of `iter_scored_pairs`.
-    """
+    """Generate an output for each source of a split, in the order of the split."""
     outputs, costs, sizes = dict[int, list[int]](), pairs.tree_costs(split), pairs.sizes
     if decoding.sizes == "estimated":
         sizes = replace(sizes, line=pairs.length_line)
-    for batch in iter_scored_pairs(split, train, parts):
+    for batch in iter_pair_eval(split, batch_size=batch_size):
         of_batch = None if costs is None else costs.select(batch.pairs.to(device))
         found = search_outputs(model, batch.sources.to(device), decoding, sizes=sizes, costs=of_batch)
         outputs.update(zip(batch.pairs.tolist(), found, strict=True))

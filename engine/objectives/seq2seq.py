@@ -19,7 +19,7 @@ from ...storage import WrittenOutputs
 from ...studies.catalog.tasks import Examples, TaskKind
 from ...studies.schema.settings import TrainSettings, TrialSettings
 from ..core.process import derive_seed
-from ..data.sentence_pairs import PairBatch, PairSplit, collate, iter_pair_batches
+from ..data.sentence_pairs import PairBatch, PairSplit, collate, iter_pair_batches, iter_pair_eval
 from .base import (
     CausalView,
     Metrics,
@@ -29,7 +29,7 @@ from .base import (
     on_device,
     scored_on_device,
 )
-from .generation import Decoding, PairData, generate, iter_scored_pairs, score_outputs, write_outputs
+from .generation import Decoding, PairData, generate, score_outputs, write_outputs
 from .text_scores import Likelihood
 
 
@@ -86,15 +86,14 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
             self._pairs.test,
             self._decoding,
             pairs=self._pairs,
-            train=self.settings.train,
+            batch_size=self._scored_at_once,
             device=self.device,
-            parts=self.evaluation_parts,
         )
         output_scores = score_outputs(self._outputs, self._pairs, self.settings)
         return measured | self._scores(model, self._pairs.test, "test", None) | output_scores
 
     def test_batches(self) -> Iterator[Examples]:
-        for batch in self._in_order(self._pairs.test):
+        for batch in iter_pair_eval(self._pairs.test, batch_size=self._scored_at_once):
             yield Examples(batch.sources, batch.targets)
 
     def symbols(self) -> dict[str, Any] | None:
@@ -142,9 +141,6 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
         super().restore(state)
         self._outputs = state.get("outputs", [])  # checkpoints of earlier versions lack it
 
-    def _in_order(self, split: PairSplit) -> Iterator[PairBatch]:
-        return iter_scored_pairs(split, self.settings.train, self.evaluation_parts)
-
     def _iter_batches(self, position: int) -> Iterator[PairBatch]:
         train = self.settings.train
         return iter_pair_batches(
@@ -188,7 +184,7 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
         nats, right, symbols, words, num_bytes = 0.0, 0, 0, 0, 0
         sizes = split.target_bytes()
         registered = RegisteredMetrics(TaskKind.TRANSDUCTION, name)
-        for batch in self._in_order(_truncate(split, limit)):
+        for batch in iter_pair_eval(_truncate(split, limit), batch_size=self._scored_at_once):
             scored, places = scored_on_device(batch.targets, batch.targets != PAD, self.device)
             sources, targets = (on_device(rows, self.device) for rows in (batch.sources, batch.targets))
             scores = model.outputs_at(sources, targets, places).float().log_softmax(-1)

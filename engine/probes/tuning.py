@@ -172,9 +172,10 @@ class _Tuning:
         train = self._settings.train
         positions = positions_of_first_step(self._settings)
         with autocast(self._settings, self._device, positions), float32_products(train.precision):
-            more = {"pairs": self._pairs, "train": train, "device": self._device}
-            search = partial(generate, self._model, split, decoding, **more)
-            outputs = in_smaller_parts(lambda parts: search(parts=parts), 1, train.batch_size)
+            search = partial(generate, self._model, split, decoding, pairs=self._pairs, device=self._device)
+            outputs = in_smaller_parts(
+                lambda parts: search(batch_size=train.batch_size // parts), 1, train.batch_size
+            )
         return write_outputs(outputs, self._pairs, split, decoding)
 
     def _stored_outputs(self, decoding: Decoding, *, tuned: bool) -> WrittenOutputs | None:

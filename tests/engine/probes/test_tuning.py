@@ -75,7 +75,9 @@ def test_the_best_search_of_the_dev_split_writes_the_test_split(store):
         beam, lengths, coverage = map(float, name.removeprefix("dev_bleu[").removesuffix("]").split(","))
         decoding = Decoding(beam=int(beam), length_penalty=lengths, coverage_penalty=coverage)
         train = trial.settings.train
-        outputs = generate(model, pairs.dev, decoding, pairs=pairs, train=train, device=torch.device("cpu"))
+        outputs = generate(
+            model, pairs.dev, decoding, pairs=pairs, batch_size=train.batch_size, device=torch.device("cpu")
+        )
         assert bleu(pairs.sentences(outputs), pairs.references(pairs.dev)).score == score
     best = max(scores, key=scores.__getitem__)
     chosen = [tuned.metrics[f"{name}_tuned"] for name in ("beam", "length_penalty", "coverage_penalty")]
@@ -118,7 +120,9 @@ def test_the_cost_of_estimating_sizes_is_reported(tmp_path, monkeypatch):
     for sizes in ("all", "estimated"):
         decoding = Decoding(beam=int(found["beam_tuned"]), sizes=sizes)
         train = trial.settings.train
-        outputs = generate(model, pairs.test, decoding, pairs=pairs, train=train, device=torch.device("cpu"))
+        outputs = generate(
+            model, pairs.test, decoding, pairs=pairs, batch_size=train.batch_size, device=torch.device("cpu")
+        )
         written[sizes] = pairs.sentences(outputs)
         assert found[f"bleu_sizes[{sizes}]"] == bleu(written[sizes], pairs.references(pairs.test)).score
     assert written["all"] != written["estimated"]

@@ -123,7 +123,7 @@ def rewrite(study, store, folder, *, prefer_trees):
     )
     decoding = Decoding.of_task(settings)
     return pairs.sentences(
-        generate(model, pairs.test, decoding, pairs=pairs, train=settings.train, device=CPU)
+        generate(model, pairs.test, decoding, pairs=pairs, batch_size=settings.train.batch_size, device=CPU)
     )
 
 
