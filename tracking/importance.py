@@ -45,7 +45,7 @@ def dimension_importances(study: Study, store: Store) -> Importances:
         for point in points.of_levels(json.loads(text) for text in rows.sort("finished")["factors"])
         if all(points.attempts.get(trial.id, {}).get("status") == "done" for trial in point.trials)
     }
-    trials = [frozen_trial(study, point, points.end(point), course={}, notes={}) for point in found.values()]
+    trials = [frozen_trial(study, point, points.end(point)) for point in found.values()]
     complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
     if len(complete) < _LEAST_POINTS:
         raise TrackingError(f"expected at least {_LEAST_POINTS} finished points, got {len(complete)}")

@@ -212,14 +212,14 @@ class AskTell:
         study.enqueue_trial(dict(values))
         trial = study.ask()
         self._search.choose(partial(suggest, trial))
-        self._begin(values)
+        self._training[self._note_begun(values)] = values
         return trial
 
-    def _begin(self, values: Values) -> None:
+    def _note_begun(self, values: Values) -> PointKey:
         key = point_key(values)
         self._begun.add(key)
         self._tried.add(key)
-        self._training[key] = values
+        return key
 
     @quiet_optuna()
     def propose(
@@ -238,7 +238,7 @@ class AskTell:
             if (point := self._accepted(values, accept)) is not None:
                 if trial is None:
                     return point, self.ask_for(values), self._name
-                self._begin(values)
+                self._training[self._note_begun(values)] = values
                 return point, trial, self._name
             if trial is not None:
                 trial.study.tell(trial, state=TrialState.FAIL)
@@ -307,8 +307,7 @@ class AskTell:
         a pruned point has a later value, that value is reported as well. If another rung has proposed the
         point, its Optuna study gets no value.
         """
-        self._begin(point.values)
-        del self._training[point_key(point.values)]
+        self._training.pop(self._note_begun(point.values), None)
         study, is_complete = self.studies[point.rung], end.state == TrialState.COMPLETE
         if trial is not None and trial.study is study:
             if end.state == TrialState.PRUNED and judged < end.epoch:
