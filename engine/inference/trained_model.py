@@ -20,8 +20,7 @@ from ..data.text.corpus import sentences_as_lines
 from ..data.token_files import Split
 from ..data.vocabularies.build import text_vocabulary_from_dict
 from ..data.vocabularies.texts import TextVocabulary
-from ..objectives.text_scores import TextScore
-from ..objectives.text_scores import score_text as score_split
+from ..objectives.text_scores import TextScore, score_text
 from .answers import Prediction
 from .predictions import answer_lines
 from .text_generation import GenerationError, Sampling, SamplingKeywords, decode_pieces, generate_symbols
@@ -30,37 +29,6 @@ if TYPE_CHECKING:
     from .answers import Exported
 
 BATCH_SIZE = 32
-_CPU = torch.device("cpu")
-
-
-def score_text(model: Model, vocabulary: TextVocabulary, task: LanguageModelSettings, text: str) -> TextScore:
-    """Return the likelihood of a text under a language model.
-
-    Every token is scored exactly once, as in the evaluation of a split. A stream model counts positions from
-    the start of the text, as in generation and in transformers. Raise DataError if a part of the text has no
-    symbol, or if nothing in the text can be scored.
-    """
-    data, by_sentence = text.encode(), task.batching == "sentences"
-    encoded = vocabulary.encode_bytes(sentences_as_lines(data) if by_sentence else data)
-    split = Split(
-        tokens=torch.tensor(encoded.tokens),
-        lines=torch.tensor(encoded.lines),
-        line_words=torch.tensor(encoded.words),
-        words=int(encoded.words.sum()),
-        line_bytes=torch.tensor(encoded.bytes) if encoded.lossless and not by_sentence else None,
-        first_bytes=encoded.first_bytes,
-        end_bytes=0 if vocabulary.documents else 1,
-    )
-    # the first token has no context and is not scored
-    if not task.by_line and (len(split.tokens) < 2 or split.words < 2):
-        raise DataError(
-            f"expected a text of at least two words to score, got a text of {len(text)} characters"
-        )
-    if task.by_line and not ((split.line_lengths > 1) & (split.line_lengths <= task.longest + 1)).any():
-        raise DataError(f"expected a line of 1 to {task.longest} tokens, got none")
-    # each row of a stream begins at position 0
-    rows = 1 if task.batching == "stream" and model.positions.kind.adds_vectors else BATCH_SIZE
-    return score_split(model, split, task, end=vocabulary.end, batch_size=rows, device=_CPU)
 
 
 HUB_WEIGHTS = "model.safetensors"
@@ -134,23 +102,45 @@ class TrainedModel:
         settings, beginning = Sampling(**sampling), _checked_text(beginning)
         context = task.context if task.batching == "packed" else None
         first = vocabulary.encode(beginning)
-        if not (task.by_line or vocabulary.documents):
+        start, end = [LINE_START], vocabulary.end
+        if not (task.by_line or vocabulary.documents):  # a stream goes on after the end of a line
             # a model needs at least one input
-            start = [vocabulary.end] if vocabulary.begins_with_mark or not first else []
-            drawn = generate_symbols(model, [*start, *first], settings, end=None, context=context)
-            return decode_pieces(drawn, vocabulary, first)
-        if "\n" in beginning and not vocabulary.documents:
+            start, end = [end] if vocabulary.begins_with_mark or not first else [], None
+        elif "\n" in beginning and not vocabulary.documents:
             raise UseError("expected a prompt of one line, since the model was trained on single lines")
-        drawn = generate_symbols(model, [LINE_START, *first], settings, end=vocabulary.end, context=context)
+        drawn = generate_symbols(model, [*start, *first], settings, end=end, context=context)
         return decode_pieces(drawn, vocabulary, first)
 
     def score(self, text: str) -> TextScore:
         """Return the likelihood of a text under the language model.
 
-        Raise UseError if the model is no language model, and DataError if the text cannot be scored.
+        Every token is scored exactly once, as in the evaluation of a split. A stream model counts positions
+        from the start of the text, as in generation and in transformers. Raise UseError if the model is no
+        language model, and DataError if a part of the text has no symbol, or if nothing in it can be scored.
         """
         model, vocabulary, task = self._language_model()
-        return score_text(model, vocabulary, task, _checked_text(text))
+        text = _checked_text(text)
+        data, by_sentence = text.encode(), task.batching == "sentences"
+        encoded = vocabulary.encode_bytes(sentences_as_lines(data) if by_sentence else data)
+        split = Split(
+            tokens=torch.tensor(encoded.tokens),
+            lines=torch.tensor(encoded.lines),
+            line_words=torch.tensor(encoded.words),
+            words=int(encoded.words.sum()),
+            line_bytes=torch.tensor(encoded.bytes) if encoded.lossless and not by_sentence else None,
+            first_bytes=encoded.first_bytes,
+            end_bytes=0 if vocabulary.documents else 1,
+        )
+        # the first token has no context and is not scored
+        if not task.by_line and (len(split.tokens) < 2 or split.words < 2):
+            raise DataError(
+                f"expected a text of at least two words to score, got a text of {len(text)} characters"
+            )
+        if task.by_line and not ((split.line_lengths > 1) & (split.line_lengths <= task.longest + 1)).any():
+            raise DataError(f"expected a line of 1 to {task.longest} tokens, got none")
+        # each row of a stream begins at position 0
+        rows = 1 if task.batching == "stream" and model.positions.kind.adds_vectors else BATCH_SIZE
+        return score_text(model, split, task, end=vocabulary.end, batch_size=rows, device=torch.device("cpu"))
 
     def export(self, path: Path | str, *, lengths: bool = False) -> Exported:
         """Write the model to a path, and verify its outputs.
