@@ -89,8 +89,10 @@ class LabelledObjective(StreamedObjective[Model, Examples]):
         """Return the mean loss over the labels of one micro-batch."""
         sequences, outputs, labels = self._answers(model, micro_batch(self._current, part, parts))
         self._show(sequences, *self._measured(outputs, labels))
-        scored = max(1, int((self._current.targets != IGNORED).sum()))  # a batch may have no scored label
-        return self._losses(outputs, labels).sum() * parts / scored
+        whole = self._current.targets
+        scored = len(whole) if whole.dim() == 1 else int((whole != IGNORED).sum())
+        # a batch may have no scored label
+        return self._losses(outputs, labels).sum() * parts / max(1, scored)
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
         """Return the metrics of the dev split and, after the last epoch, also of the test split."""

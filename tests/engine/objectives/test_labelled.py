@@ -137,6 +137,16 @@ def test_a_state_continues_with_the_next_batch(trial):
     assert second.step_shape == first.step_shape
 
 
+def test_a_number_that_equals_the_mark_of_unscored_labels_is_scored(trial):
+    objective, model = made(trial)
+    if objective._corpus.classes:
+        return
+    objective.begin_batch(1)
+    objective._current.targets[0] = IGNORED
+    _, outputs, labels = objective._answers(model, objective._current)
+    torch.testing.assert_close(objective.loss(model, 0, 1), objective._losses(outputs, labels).mean())
+
+
 def test_a_batch_without_a_scored_label_has_a_loss_of_zero(trial):
     objective, model = made(trial)
     if not objective._corpus.train.of_tokens:
