@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import linecache
+import marshal
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +19,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
+from inspect import currentframe
 from pathlib import Path
 from traceback import walk_tb
 from types import ModuleType
@@ -63,6 +65,7 @@ _files: dict[Path, PluginFile] = {}
 _loads: dict[Path, _Load] = {}
 _broken: dict[str, BrokenPlugin] = {}
 _forgets: list[Callable[[], None]] = []
+_inline_codes: set[str] = set()
 
 
 class PluginError(ActivememError):
@@ -109,6 +112,7 @@ class _Entry(Generic[ItemT]):
     item: ItemT
     owner: str = OWN
     code: str | None = None
+    inline: bool = False  # registered by a script or a notebook, not by a plug-in
 
 
 class Registry(Mapping[str, ItemT], Generic[ItemT]):
@@ -125,20 +129,26 @@ class Registry(Mapping[str, ItemT], Generic[ItemT]):
     def register(self, name: str, item: ItemT, *, own: bool = False) -> None:
         """Add an item; it belongs to the plug-in that is being loaded.
 
-        With `own` it belongs to this package, even if a plug-in causes the import. Raise ValueError for an
-        invalid name, and for one that is taken.
+        With `own` it belongs to this package, even if a plug-in causes the import. Without a plug-in it
+        belongs to the script or the notebook's cell that registers it, and may be replaced by running the
+        cell again. Raise ValueError for an invalid name, and for one that is taken.
         """
         if not _NAME.fullmatch(name):
             raise ValueError(f"expected a name of letters, digits, - and _ for a {self.kind}, got {name!r}")
-        if (taken := self._entries.get(name)) is not None:
+        load = None if own else _loading.get()
+        if load is not None:
+            entry = _Entry(item, load.owner, load.code)
+        else:
+            entry = _Entry(item) if own else _inline(item)
+        if (taken := self._entries.get(name)) is not None and not (taken.inline and entry.inline):
             remedy = "" if taken.owner == OWN else "; load only one of the two plug-ins"
             raise ValueError(f"the {self.kind} '{name}' is already defined by {taken.owner}{remedy}")
-        load = None if own else _loading.get()
-        if load is None:
-            self._entries[name] = _Entry(item)
-        else:
-            self._entries[name] = _Entry(item, load.owner, load.code)
+        self._entries[name] = entry
+        if load is not None:
             load.registered.append((self, name))
+        if taken is not None:
+            for forget in _forgets:
+                forget()
 
     def unregister(self, name: str) -> None:
         """Remove the item with this name if there is one."""
@@ -201,6 +211,30 @@ class Registry(Mapping[str, ItemT], Generic[ItemT]):
         return len(self._entries)
 
     __hash__ = object.__hash__
+
+
+def _inline(item: ItemT) -> _Entry[ItemT]:
+    """Return the entry of an item that this package, a script or a notebook's cell registers.
+
+    The code of a script or a cell is its whole text, as that of a plug-in in a file.
+    """
+    frame = currentframe()
+    while frame is not None and frame.f_globals["__name__"].partition(".")[0] == OWN:
+        if frame.f_code.co_name == "<module>":
+            return _Entry(item)
+        frame = frame.f_back
+    assert frame is not None, "a script has imported this package"
+    file = frame.f_code.co_filename
+    source = "".join(linecache.getlines(file)).encode() or marshal.dumps(frame.f_code)
+    owner = Path(file).name
+    code = f"{owner} {hashlib.sha256(source).hexdigest()[:DIGEST_LENGTH]}"
+    _inline_codes.add(code)
+    return _Entry(item, owner, code, inline=True)
+
+
+def inline_codes() -> frozenset[str]:
+    """Return the codes of scripts and of notebooks' cells that have registered items in this process."""
+    return frozenset(_inline_codes)
 
 
 def contract_faults(cls: object, base: type) -> list[str]:

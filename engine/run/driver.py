@@ -14,6 +14,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from ...errors import argument_fault, check_arguments, number_fault, texts_fault
+from ...plugins import PluginError, inline_codes
 from ...storage import Store, open_store, store_fault
 from ...studies.catalog.own_corpora import FOLDER
 from ...studies.last_run import claim_ages, seeds_before
@@ -25,7 +26,7 @@ from ...studies.resolve.grid import check_layers
 from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import TrialSettings
 from ...studies.study import Study, follow_rounds, has_more, study_fault
-from ...studies.text.units import plural
+from ...studies.text.units import listed, plural
 from ..core.events import (
     ClaimedElsewhere,
     Listener,
@@ -178,6 +179,14 @@ def _run_round(
         missing = study.search.trials_at_ends()
     check_layers(study, missing)
     settings = [trial.settings for trial in missing]
+    if inline := {code for each in settings for code in each.code.values()} & inline_codes():
+        if local is False or machine.address is not None:
+            owners = listed(sorted({code.rpartition(" ")[0] for code in inline}))
+            raise PluginError(
+                f"{owners}: Ray's workers do not run this file, so they lack what it registers: "
+                "train with local=True, or put these parts into a plug-in file and load it with load_plugin"
+            )
+        local = True
     _prepare(study, settings, machine)
     if local is None:
         from .step_times import short_grid_seconds  # noqa: PLC0415 -- not needed if the user decides
