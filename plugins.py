@@ -225,7 +225,7 @@ def _inline(item: ItemT) -> _Entry[ItemT]:
         frame = frame.f_back
     assert frame is not None, "a script has imported this package"
     file = frame.f_code.co_filename
-    source = "".join(linecache.getlines(file)).encode() or marshal.dumps(frame.f_code)
+    source = "".join(linecache.getlines(file)).encode() or marshal.dumps(frame.f_code, 0)
     owner = Path(file).name
     code = f"{owner} {hashlib.sha256(source).hexdigest()[:DIGEST_LENGTH]}"
     _inline_codes.add(code)

@@ -32,10 +32,11 @@ def check_plugin_block(
 ) -> None:
     """Raise PluginError with the faults of a plug-in's block.
 
-    Its output must have the shape of its input. It must see no more positions than its specification states,
-    and none later in a causal model. It must keep no state between batches, treat each sequence of a batch
-    alone, and use all of its parameters. If batches have padding, its content must not change an output. A
-    block is not checked if it cannot run on the CPU in double precision, or has random outputs.
+    Its output must have the shape of its input, and finite numbers. It must see no more positions than its
+    specification states, and none later in a causal model. It must keep no state between batches, treat each
+    sequence of a batch alone, and use all of its parameters. If batches have padding, its content must not
+    change an output. A block is not checked if it cannot run on the CPU in double precision, or has random
+    outputs.
     """
     spec, code = spec_of(node.name), block_code(node.name)
     if code is None:
@@ -51,6 +52,8 @@ def check_plugin_block(
         shape = tuple(block(x).shape)
         if spec.role is not Role.POOL and shape != x.shape:
             faults = [f"gives an output of shape {shape}: expected {tuple(x.shape)}, like the input"]
+        elif not block(x).isfinite().all():
+            faults = ["gives outputs that are NaN or infinite for random inputs, before any training"]
         elif (fault := _state_fault(block, x)) is None:
             if not torch.equal(block(x), block(x)):
                 return

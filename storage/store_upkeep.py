@@ -4,13 +4,15 @@ A check reads every file to its end. Leftovers are files that nothing reads any 
 """
 
 import time
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from secrets import token_hex
+from types import MappingProxyType
 from typing import Final
 
 import polars as pl
@@ -353,7 +355,8 @@ class Forgotten:
     """The trials, rows and files that were removed from a study.
 
     If `removed` is false, they would be removed. `rows` counts the rows of each dataset. `files` are weights,
-    checkpoints and last states, relative to the store, and `bytes` is their total size.
+    checkpoints and last states, relative to the store, and `bytes` is their total size. `passed_on` counts
+    the trials that became those of other studies, which need them.
     """
 
     removed: bool
@@ -362,6 +365,7 @@ class Forgotten:
     rows: Mapping[str, int]
     files: tuple[Path, ...]
     bytes: int
+    passed_on: Mapping[str, int]
 
 
 class StoreUpkeep:
@@ -482,17 +486,28 @@ class StoreUpkeep:
             layout.place.delete(*(leftover.path for leftover in found))
         return self._relative(found)
 
-    def forget(self, study: str, trials: Collection[str], *, dry: bool = False) -> Forgotten:
+    def forget(
+        self,
+        study: str,
+        trials: Collection[str],
+        needed: Mapping[str, str] = MappingProxyType({}),
+        *,
+        dry: bool = False,
+    ) -> Forgotten:
         """Remove these trials of a study with all their files.
 
         A `dry` run removes nothing. If another study has run a trial, too, the files of this trial are kept.
-        A second call after a crash finishes the removal. While one of the trials is in training, nothing is
-        removed, and `StoreError` is raised.
+        The trials in `needed`, which maps them to studies that use their results, become trials of those
+        studies. A second call after a crash finishes the removal. While one of the trials is in training,
+        nothing is removed, and `StoreError` is raised.
         """
         layout, wanted = self._layout, pl.col("trial").is_in(list(trials))
         stored = {dataset: self._rows(dataset, study).filter(wanted) for dataset in _ORDER}
         others = [each.name for each in layout.partitions("trials") if each.name != study]
         elsewhere = {trial for other in others for trial in self._rows("trials", other)["trial"]}
+        own = {*stored["trials"]["trial"]} - elsewhere
+        passed_on = {trial: other for trial, other in needed.items() if trial in own}
+        elsewhere |= passed_on.keys()
         kept = (layout.weights_folder, layout.final_checkpoints_folder, layout.checkpoints_folder)
         layout.place.list(*kept)
         paths = (layout.weights, layout.final_checkpoint, layout.checkpoints)
@@ -500,16 +515,28 @@ class StoreUpkeep:
         files = tuple(path for path in named if path.exists())
         there = {trial for rows in stored.values() for trial in rows["trial"]}
         there |= {path.name.partition(".")[0] for path in files}
+        is_passed_on = pl.col("trial").is_in(list(passed_on))
         found = Forgotten(
             removed=not dry,
             study=study,
-            trials=tuple(sorted(there)),
-            rows={dataset: len(rows) for dataset, rows in stored.items() if len(rows)},
+            trials=tuple(sorted(there - passed_on.keys())),
+            rows={
+                dataset: count
+                for dataset, rows in stored.items()
+                if (count := len(rows.filter(~is_passed_on)))
+            },
             files=tuple(path.relative_to(layout.root) for path in files),
             bytes=sum(map(_size_bytes, files)),
+            passed_on=dict(Counter(passed_on.values())),
         )
         if not dry:
             with self._claimed("forget", there | self._with_leases(trials)):
+                # a trial's row is written last, as in a run, so that a trial with a row has everything
+                for dataset, other in product(reversed(_ORDER), found.passed_on):
+                    ids = [trial for trial, name in passed_on.items() if name == other]
+                    if len(rows := stored[dataset].filter(pl.col("trial").is_in(ids))):
+                        rows = rows.with_columns(study=pl.lit(other))
+                        write_merged(layout.place, dataset, layout.root / dataset / other, rows)
                 for dataset in _ORDER:
                     if len(stored[dataset]):
                         self._rewrite(dataset, study, wanted)

@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -96,12 +96,18 @@ class StudyRecords:
 
     def latest(self) -> str | None:
         """Return the name of the most recently recorded study."""
-        times: dict[str, str] = {}
+        times = {name: page.remembered for name, page in self._pages()}
+        return max(times, key=lambda name: times[name], default=None)
+
+    def names(self) -> list[str]:
+        """Return the names of all recorded studies."""
+        return [name for name, _ in self._pages()]
+
+    def _pages(self) -> Iterator[tuple[str, _Page]]:
         self._layout.place.list(self._layout.studies, contents=True)
         for path in entries(self._layout.studies, ".json"):
             if study_name_fault(path.stem) is None and (page := self._read(path)):
-                times[path.stem] = page.remembered
-        return max(times, key=lambda name: times[name], default=None)
+                yield path.stem, page
 
     def remove(self, name: str) -> None:
         """Remove the record of a study."""

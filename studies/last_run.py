@@ -421,6 +421,20 @@ def load_studies(store: Store | str | Path) -> dict[str, Study | StudyError]:
     return {name: _load_or_fail(name, store) for name in sorted(names)}
 
 
+def users_of_trials(store: Store, trials: Collection[str], *, apart_from: str) -> dict[str, str]:
+    """Return which of these trials another study of the store has, too, with the name of that study.
+
+    Studies that cannot be read are left out.
+    """
+    found: dict[str, str] = {}
+    for name in store.records.names():
+        study = _load_or_fail(name, store) if name != apart_from else None
+        if isinstance(study, Study):
+            own = {trial.id for trial in study.with_later_seeds().trials}
+            found |= dict.fromkeys(own.intersection(trials), name)
+    return found
+
+
 def outline_studies(
     store: Store, stored: pl.DataFrame | None = None
 ) -> dict[str, Study | StudyOutline | StudyError]:

@@ -158,16 +158,21 @@ def forget(
     stale: Annotated[
         bool, typer.Option("--stale", help="Remove only trials of other versions of the study.")
     ] = False,
+    shared: Annotated[
+        bool, typer.Option("--shared", help="Remove trials that other studies have, too.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Remove a study's trials from the store: rows, metrics, outputs, weights and checkpoints.
 
-    While one of these trials is in training, nothing is removed. Trials that another study has run are kept.
-    With --only, only trials of the study's present version are removed, as its file or its last run has it;
-    with --stale, only the others, which had other settings, data or code; without, all of them.
+    While one of these trials is in training, nothing is removed. A trial that another study has, too, is kept
+    as a trial of that study. With --only, only trials of the study's present version are removed, as its file
+    or its last run has it; with --stale, only the others, which had other settings, data or code; without,
+    all of them.
     """
+    from ...studies.last_run import users_of_trials
     from ...studies.planning.trials_to_run import stale_part, stored_part
     from ..machine_settings import open_results
     from ..views.store_upkeep import format_forgotten
@@ -177,7 +182,8 @@ def forget(
     if stale and only:
         raise typer.BadParameter("--stale and --only exclude each other: give one of them")
     trials = stale_part(found, store) if stale else stored_part(found, store, only or ())
-    gone = store.upkeep.forget(found.name, trials, dry=dry_run)
+    needed = {} if shared else users_of_trials(store, trials, apart_from=found.name)
+    gone = store.upkeep.forget(found.name, trials, needed, dry=dry_run)
     if as_json:
         print_json(gone)
     else:

@@ -40,14 +40,19 @@ def format_clean(found: Sequence[Finding], *, dry: bool) -> list[str]:
 
 def format_forgotten(gone: Forgotten) -> list[str]:
     """List the removed parts of a study. In a dry run, they are the parts to remove."""
-    if not gone.trials:
+    kept = [
+        f"  {plural(count, 'trial')} kept as those of {study} (--shared removes them)"
+        for study, count in gone.passed_on.items()
+    ]
+    if not gone.trials and not kept:
         return [f"{gone.study}: the store has none of these trials"]
     verb = "removed" if gone.removed else "would be removed"
     parts = [f"{plural(count, 'row')} of {dataset}" for dataset, count in gone.rows.items()]
     parts += [
         f"{plural(len(gone.files), 'file')} of models and checkpoints, {format_bytes(gone.bytes)}"
     ] * bool(gone.files)
-    return [f"{gone.study}: {plural(len(gone.trials), 'trial')} {verb}", *(f"  {part}" for part in parts)]
+    head = f"{gone.study}: {plural(len(gone.trials), 'trial')} {verb}"
+    return [head, *(f"  {part}" for part in parts), *kept]
 
 
 def _totals(store: Store, found: StoreCheck) -> str:

@@ -298,12 +298,14 @@ def _shared(held: StepMemory, gpu: Gpu, count: int, machine: Machine, at_once: i
 
 
 def _shortage(plan: Plan) -> str:
-    """Return that a step needs more than the memory of this machine, or ""."""
-    if plan.memory is None or fits(plan.memory[1].total, memory_here()):
+    """Return that a step needs more than the memory of this machine, and what helps; or ""."""
+    here = memory_here()
+    if plan.memory is None or fits(plan.memory[1].total, here):
         return ""
-    return (
-        f"; {_no_trial_fits(plan.memory[1], memory_here())}: lower batch_size, or set accumulate in [train]"
-    )
+    held = plan.memory[1]
+    smaller = fits(held.in_parts(held.sequences), here)
+    advice = "lower batch_size, or set accumulate in [train]" if smaller else "choose a smaller model"
+    return f"; {_no_trial_fits(held, here)}: {advice}"
 
 
 def _no_trial_fits(held: StepMemory, device_bytes: int) -> str:

@@ -76,6 +76,22 @@ def test_files_of_a_trial_that_another_study_has_run_too_stay(full):
     assert full.trials().filter(trial=ONE)["study"].to_list() == ["beta"]
 
 
+def test_a_trial_that_another_study_needs_becomes_a_trial_of_that_study(full, root):
+    before = full.metrics([THREE]).rows()
+    told = full.upkeep.forget("alpha", {ONE, THREE}, {THREE: "beta", TWO: "beta"})
+    assert (told.trials, told.passed_on, dict(told.rows)) == (
+        (ONE,),
+        {"beta": 1},
+        {"trials": 1, "metrics": 4},
+    )
+    again = Store(root)
+    assert again.trials().select("trial", "study").rows() == [(TWO, "alpha"), (THREE, "beta")]
+    assert (again.metrics([THREE]).rows(), len(again.outputs())) == (before, 1)
+    assert again.files.weights_file(THREE).exists()
+    assert not again.files.weights_file(ONE).exists()
+    assert full.upkeep.forget("alpha", {ONE, THREE}, {THREE: "beta"}).trials == ()
+
+
 def test_a_renamed_study_keeps_its_rows_and_its_record(full, root, golden):
     full.records.save("alpha", {"text": '[study]\nname = "alpha"\n', "overrides": []})
     metrics, outputs = full.metrics().rows(), full.outputs().rows()

@@ -92,9 +92,10 @@ def test_a_block_that_sees_further_than_it_states_is_refused_with_what_was_measu
         ("y - y.mean(0)", "in a batch"),
         ("self.__dict__.setdefault('last', []).append(y) or y + len(self.last)", "no state"),
         ("y.detach()", "no gradient: weight"),
+        ("y / 0", "NaN or infinite"),
     ],
 )
-def test_a_block_that_mixes_a_batch_keeps_a_state_or_has_an_idle_weight_is_refused(run, plugin, extra, told):
+def test_a_block_with_a_mixed_batch_a_state_an_idle_weight_or_no_numbers_is_refused(run, plugin, extra, told):
     plugin(REACH, PAST)
     text = Path("mine.py").read_text(encoding="utf-8")
     text = text.replace("        return ", "        y = ") + f"        return {extra}\n"

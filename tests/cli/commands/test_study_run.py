@@ -265,6 +265,17 @@ def test_trials_of_another_version_of_a_study_are_forgotten_only_with_all(run, t
     assert run("study", "forget", tiny).stdout.splitlines()[0] == "tiny: 4 trials removed"
 
 
+def test_trials_that_another_study_reuses_stay_when_the_first_study_is_forgotten(run, tiny, golden):
+    run("study", "run", tiny, "--local", "--only", "seed=0")
+    Path("copy.toml").write_text(Path(tiny).read_text(encoding="utf-8").replace('"tiny"', '"copy"', 1))
+    assert "4 of 8 trials done" in run("study", "run", "copy.toml", "--local", "--only", "seed=0").stderr
+    golden(run("study", "forget", tiny, "--dry-run").stdout)
+    golden(run("study", "forget", tiny).stdout)
+    assert run("study", "status", "copy.toml").stdout.splitlines()[1] == "4 of 8 trials done · 4 left"
+    shared = run("study", "forget", "copy.toml", "--shared")
+    assert shared.stdout.splitlines()[0] == "copy: 4 trials removed"
+
+
 def test_a_run_of_a_part_says_what_is_left_of_it(run, tiny):
     told = run("study", "run", tiny, "--local", "--only", "seed=0", "--max-trials", "1").stderr
     assert "1 of 8 trials done · 7 left · 3 of the 4 trials of this part left" in " ".join(told.split())

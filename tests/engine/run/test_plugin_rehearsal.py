@@ -92,3 +92,12 @@ def test_loss_terms_and_callbacks_are_tried_too(tmp_path):
     assert told.startswith("term.py:7: loss term 'rehearsed_term': AttributeError: ")
     told = reported(tmp_path, study(callbacks=[{"name": "rehearsed_callback"}]))
     assert told == "ender.py:7: callback 'rehearsed_callback': LookupError: no such layer"
+
+
+def test_parts_of_a_script_train_in_this_process_and_not_on_ray(tmp_path):
+    exec(compile(CALLBACK.replace("rehearsed", "inline"), "script.py", "exec"), {"__name__": "__main__"})
+    inline = study(callbacks=[{"name": "inline_callback"}])
+    with pytest.raises(PluginError, match=r"^script\.py: Ray's workers do not run this file"):
+        run_study(inline, tmp_path / "results", Machine(data=tmp_path), local=False)
+    with pytest.raises(PluginError, match="no such layer"):
+        run_study(inline, tmp_path / "results", Machine(data=tmp_path))

@@ -1,6 +1,9 @@
 """Changed plug-in code is reported; only its digest identifies it."""
 
+import pytest
+
 from activemem import load_plugin
+from activemem.grammar import NORMS
 from activemem.studies import Trial
 from activemem.studies.resolve import code_fault, code_here
 
@@ -42,6 +45,23 @@ def test_a_norm_and_positions_of_plug_ins_are_part_of_the_id(tmp_path):
     named = settings(model__norm_kind="own_norm", model__position="own_positions")
     assert code_here(named).keys() == {"norm own_norm", "position own_positions"}
     assert all(code.startswith("own_parts.py ") for code in code_here(named).values())
+
+
+@pytest.fixture
+def run_cell():
+    """Return a function that runs a cell of a notebook which registers `own_norm`."""
+    yield lambda text: exec(compile(text, "cell.py", "exec"), {"__name__": "__main__"})
+    NORMS.unregister("own_norm")
+
+
+def test_a_cell_of_a_notebook_is_part_of_the_id_and_can_be_run_again(run_cell):
+    cell = PARTS.partition("@register_position")[0]
+    codes = []
+    for text in (cell, cell, cell.replace("return 0", "return 1")):
+        run_cell(text)
+        codes.append(code_here(settings(model__norm_kind="own_norm"))["norm own_norm"])
+    assert codes[0] == codes[1] != codes[2]
+    assert all(code.startswith("cell.py ") for code in codes)
 
 
 PARTS = """
