@@ -123,8 +123,10 @@ def test_a_registry_has_its_own_names_and_those_of_others(golden):
     registry = Registry("thing", {"one": 1})
     registry.register("two", 2)
     assert dict(registry) == {"one": 1, "two": 2}
+    registry.register("two", 3)  # as if a notebook's cell was run again
+    assert (registry["two"], registry.owner("two")) == (3, "test_plugins.py")
     with golden.raises(ValueError):
-        registry.register("two", 3)
+        registry.register("one", 3)
     with pytest.raises(KeyError):
         registry.owner("three")
 

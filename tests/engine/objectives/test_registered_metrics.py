@@ -7,7 +7,6 @@ import torch
 
 from activemem import register_metric
 from activemem.engine.trial import Training
-from activemem.plugins import OWN
 from activemem.studies import METRICS
 from activemem.studies.catalog.tasks import TASKS, DegradationProblem
 from activemem.studies.schema import TrialSettings
@@ -107,6 +106,6 @@ def test_a_metric_is_reported_by_its_kinds_alone(register, tmp_path):
     register("language", lambda outputs, targets: outputs)
     assert "same" not in METRICS
     assert METRICS["dev_same"].title == "The same once more on the dev split"
-    assert METRICS.owner("dev_same") == OWN
+    assert METRICS.owner("dev_same") == "test_registered_metrics.py"
     found = last_metrics(trained({"name": "reverse"}, "ff(8)", curriculum={"start": 5}), tmp_path)
     assert set(found) == {"loss", "accuracy", "length", "max_length", "tokens_per_s"}
