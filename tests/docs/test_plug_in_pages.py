@@ -168,7 +168,7 @@ def test_positions_for_shorter_sequences_are_reported_before_anything_runs(folde
 def test_a_search_is_sampled_and_given_up_by_a_plug_in(folder):
     run, samplers, schedulers = (command(folder, line) for line in SEARCHING.splitlines())
     assert (run.returncode, samplers.returncode, schedulers.returncode) == (0, 0, 0), run.stderr
-    assert re.search(r"^  halton +Halton 1960 · searching.py$", samplers.stdout, re.MULTILINE)
+    assert re.search(r"^  greedy +Bergstra et al. 2011 · searching.py$", samplers.stdout, re.MULTILINE)
     assert re.search(r"^  patient +here · searching.py$", schedulers.stdout, re.MULTILINE)
     assert re.search("4 of 4 trials done|pruned by patient", run.stderr)
 
