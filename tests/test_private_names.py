@@ -211,6 +211,7 @@ for call in (
 """
 
 
+@pytest.mark.heavy
 def test_a_torch_without_a_name_that_is_needed_says_so_and_what_to_do():
     costs, compiled = _printed(NEEDED).splitlines()
     assert re.fullmatch(r"costs cannot.*TorchDispatchMode, got torch .* install another version.*", costs)

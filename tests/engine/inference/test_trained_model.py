@@ -293,6 +293,7 @@ def test_a_text_is_read_without_its_byte_order_mark_and_must_be_encodable(langua
             ask("the \ud800\n")
 
 
+@pytest.mark.heavy  # torch exports for seconds
 def test_a_program_is_right_below_and_beyond_every_length_at_which_blocks_branch(settings, tmp_path):
     recipe = "sa(heads=2, head_width=4) + highway_conv(k=9) >> conv(k=5) >> persistent_conv(k=4)"
     trained, *_ = train(settings(recipe, "reverse"), tmp_path, tmp_path)

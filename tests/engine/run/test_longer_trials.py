@@ -70,7 +70,7 @@ def test_a_longer_training_continues_and_equals_one_from_the_start(text, tmp_pat
     ("task", "before", "after"),
     [
         ("not", "task.test_lengths=[4]", "task.test_lengths=[4, 9]"),
-        ("parity", "task.test_lengths=[4]", "task.test_lengths=[5]"),
+        pytest.param("parity", "task.test_lengths=[4]", "task.test_lengths=[5]", marks=pytest.mark.heavy),
         pytest.param(
             "mqar", "task.tests=[[64, 4]]", "task.tests=[[64, 4], [12, 3]]", marks=pytest.mark.heavy
         ),

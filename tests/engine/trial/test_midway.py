@@ -145,7 +145,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=[pytest.mark.heavy] * (kind == "varied")) for kind in KINDS]
+    "kind", [pytest.param(kind, marks=[pytest.mark.heavy] * (kind in ("stream", "varied"))) for kind in KINDS]
 )
 def test_a_training_left_between_steps_resumes_bit_for_bit(kind, folder):
     whole = make_training(kind, folder)
