@@ -1,6 +1,6 @@
 from .ask_tell import AskTell as AskTell
-from .ask_tell import make_optuna_sampler as make_optuna_sampler
 from .ask_tell import make_pruner as make_pruner
+from .ask_tell import optuna_sampler_maker as optuna_sampler_maker
 from .conformance import STUDY as STUDY
 from .proposals import SearchService as SearchService
 from .search import Search as Search

@@ -61,34 +61,39 @@ def made_by_plugin(
     return found
 
 
-def _maker_of_plugin(settings: SearchSettings) -> Callable[[int], BaseSampler] | None:
+def _plugin_of(settings: SearchSettings) -> Callable[[int], BaseSampler] | None:
     sampler = settings.sampler
     return sampler.build if isinstance(sampler, PluginSampler) else SAMPLERS[settings.sampler_name].make
 
 
-def make_optuna_sampler(settings: SearchSettings, seed: int) -> BaseSampler:
-    """Return Optuna's sampler of a search, or that of a plug-in.
+def optuna_sampler_maker(settings: SearchSettings) -> Callable[[int], BaseSampler]:
+    """Return a function that makes Optuna's sampler of a search, or that of a plug-in, from a seed.
 
     Optuna's samplers keep a random generator between proposals, which a killed search loses. So a search
-    makes the sampler anew for each proposal, with another seed. Raise PluginError if it cannot be made.
+    makes the sampler anew for each proposal, with another seed. The function raises PluginError if the
+    sampler of a plug-in cannot be made.
     """
     sampler, name = settings.sampler, settings.sampler_name
-    if (make := _maker_of_plugin(settings)) is not None:
-        return made_by_plugin(SAMPLERS, name, BaseSampler, make, seed)
-    with warnings.catch_warnings():  # the sampler is experimental, but Optuna's version is pinned
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        if isinstance(sampler, TpeSettings):
-            return optuna.samplers.TPESampler(
-                seed=seed,
-                n_startup_trials=sampler.n_startup_trials,
-                multivariate=True,
-                group=True,  # so that conditional dimensions are also sampled jointly
-            )
-        if name == "gp":
-            return optuna.samplers.GPSampler(seed=seed, n_startup_trials=settings.startup)
-        if name == "nsga2":
-            return optuna.samplers.NSGAIISampler(seed=seed, population_size=settings.startup)
-        return RandomSampler(seed=seed)
+    if (plugin := _plugin_of(settings)) is not None:
+        return partial(made_by_plugin, SAMPLERS, name, BaseSampler, plugin)
+
+    def make(seed: int) -> BaseSampler:
+        with warnings.catch_warnings():  # the sampler is experimental, but Optuna's version is pinned
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            if isinstance(sampler, TpeSettings):
+                return optuna.samplers.TPESampler(
+                    seed=seed,
+                    n_startup_trials=sampler.n_startup_trials,
+                    multivariate=True,
+                    group=True,  # so that conditional dimensions are also sampled jointly
+                )
+            if name == "gp":
+                return optuna.samplers.GPSampler(seed=seed, n_startup_trials=settings.startup)
+            if name == "nsga2":
+                return optuna.samplers.NSGAIISampler(seed=seed, population_size=settings.startup)
+            return RandomSampler(seed=seed)
+
+    return make
 
 
 def make_own_sampler(study: Study) -> Sampler | None:
@@ -188,8 +193,12 @@ class AskTell:
             for _ in range(rungs)
         ]
         self._samplers = [make_own_sampler(study) for _ in range(rungs)]
-        first = make_optuna_sampler(self._settings, 0)  # a sampler that cannot be made raises here
+        self._make_sampler, plugin = optuna_sampler_maker(self._settings), _plugin_of(self._settings)
+        self._errors = partial(plugin_errors, SAMPLERS.kind, self._name, plugin) if plugin else nullcontext
+        first = self._make_sampler(0)  # a sampler that cannot be made raises here
         self._genetic = first if isinstance(first, BaseGASampler) else None
+        # a sampler learns from a rung with so many ended points
+        self._enough = max(ENOUGH, len(study.dimensions) + MORE_THAN_DIMENSIONS)
         self._complete = [0] * rungs  # the numbers of points with a value
         self._restored = 0  # the number of them that were restored
         self._begun = set[PointKey]()
@@ -202,8 +211,7 @@ class AskTell:
     @property
     def rung(self) -> int:
         """Return the highest rung with enough ended points for a sampler to learn from, else the first."""
-        enough = max(ENOUGH, len(self._study.dimensions) + MORE_THAN_DIMENSIONS)
-        return max((rung for rung, count in enumerate(self._complete) if count >= enough), default=0)
+        return max((rung for rung, count in enumerate(self._complete) if count >= self._enough), default=0)
 
     @quiet_optuna()
     def ask_for(self, values: Values) -> optuna.Trial:
@@ -257,10 +265,10 @@ class AskTell:
             values = own.propose(proposals)
             return self._search.choose(lambda name, _: values[name]), None  # in the order of all points
         study, seed = self.studies[self.rung], proposals.random(self._seed).getrandbits(32)
-        make, without = _maker_of_plugin(self._settings), study.sampler
+        without = study.sampler
         try:
-            with plugin_errors(SAMPLERS.kind, self._name, make) if make else nullcontext():
-                study.sampler = sampler = make_optuna_sampler(self._settings, seed)
+            with self._errors():
+                study.sampler = sampler = self._make_sampler(seed)
                 trial = study.ask()
                 if isinstance(sampler, BaseGASampler):
                     # Optuna 5.0 orders parents differently in the proposal that selects them: do it before

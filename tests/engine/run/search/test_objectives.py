@@ -7,7 +7,7 @@ import optuna
 import pytest
 
 from activemem import load_study
-from activemem.engine.run.search import Search, make_optuna_sampler
+from activemem.engine.run.search import Search, optuna_sampler_maker
 from activemem.engine.trial import Checkpoint
 from activemem.storage import Store
 from activemem.studies import make_plan, study_status
@@ -105,7 +105,7 @@ def test_tpe_weighs_all_objectives_and_finds_more_of_the_trade_off_than_chance()
     def covered(sampler, seed):
         """Return the share of a square of losses that 40 points dominate."""
         settings = load_study(SEARCH, [f"search.sampler={sampler}"]).search.settings
-        chosen = make_optuna_sampler(settings, seed)
+        chosen = optuna_sampler_maker(settings)(seed)
         study = optuna.create_study(directions=["minimize", "minimize"], sampler=chosen)
         for _ in range(40):
             trial = study.ask()

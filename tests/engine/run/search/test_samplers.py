@@ -24,16 +24,12 @@ from activemem.studies.schema import SearchSettings
 pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 
 
-GP = pytest.param("gp", marks=pytest.mark.slow)
-
-
 @pytest.mark.parametrize("check", conformance.SAMPLER_CHECKS)
 @pytest.mark.parametrize(
     "name",
     [
         *("tpe", "evolution", "gp_trees"),
         *(pytest.param(name, marks=pytest.mark.heavy) for name in ("random", "nsga2")),
-        GP,
     ],
 )
 def test_a_sampler_conforms(name, check):
