@@ -219,7 +219,7 @@ def _inline(item: ItemT) -> _Entry[ItemT]:
     The code of a script or a cell is its whole text, as that of a plug-in in a file.
     """
     frame = currentframe()
-    while frame is not None and frame.f_globals["__name__"].partition(".")[0] == OWN:
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == OWN:
         if frame.f_code.co_name == "<module>":
             return _Entry(item)
         frame = frame.f_back

@@ -6,7 +6,7 @@ They train in this process or on Ray.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -152,6 +152,25 @@ def run_study(
     return summary
 
 
+def _here_if_inline(
+    settings: Iterable[TrialSettings], machine: Machine, *, local: bool | None
+) -> bool | None:
+    """Return True if a script or a notebook has registered parts of these trials, otherwise `local`.
+
+    Such trials can only train in this process. Raise PluginError if they are to train on Ray.
+    """
+    inline = {code for each in settings for code in each.code.values()} & inline_codes()
+    if not inline:
+        return local
+    if local is False or machine.address is not None:
+        owners = listed(sorted({code.rpartition(" ")[0] for code in inline}))
+        raise PluginError(
+            f"{owners}: Ray's workers do not run this file, so they lack what it registers: "
+            "train with local=True, or put these parts into a plug-in file and load it with load_plugin"
+        )
+    return True
+
+
 def _run_round(
     study: Study,
     store: Store,
@@ -179,14 +198,7 @@ def _run_round(
         missing = study.search.trials_at_ends()
     check_layers(study, missing)
     settings = [trial.settings for trial in missing]
-    if inline := {code for each in settings for code in each.code.values()} & inline_codes():
-        if local is False or machine.address is not None:
-            owners = listed(sorted({code.rpartition(" ")[0] for code in inline}))
-            raise PluginError(
-                f"{owners}: Ray's workers do not run this file, so they lack what it registers: "
-                "train with local=True, or put these parts into a plug-in file and load it with load_plugin"
-            )
-        local = True
+    local = _here_if_inline(settings, machine, local=local)
     _prepare(study, settings, machine)
     if local is None:
         from .step_times import short_grid_seconds  # noqa: PLC0415 -- not needed if the user decides
