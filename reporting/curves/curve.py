@@ -5,13 +5,15 @@ They have every point, interval, text and tick.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from ...errors import ActivememError, describe_value, hint
 from ...studies.presentation.kinds import CurveKind
+from ...studies.schema.factors import one_line
+from ...studies.schema.settings import Level
 from ...studies.study import Study
 from ...studies.text.units import plural
 from .figure_format import FigureFormat
@@ -19,7 +21,11 @@ from .figure_format import FigureFormat
 if TYPE_CHECKING:
     import polars as pl
 
+    from ...studies.catalog.metrics import Metric
+    from ..scores import Scores
+    from ..subject import Observations, ResultSubject
     from .draw.panel import PanelLayout, Plot
+    from .figure_cells import FigureCells
 
 TIME_AXES = {
     "epoch": "Epoch",
@@ -32,6 +38,10 @@ TIME_AXES = {
 
 INDEX_AXES = ("index", "index2")
 """The first and the second index of a metric such as `attention[3,7]`."""
+
+
+Ticks = tuple[tuple[float, str], ...]
+"""The positions on an axis that have a text, with their texts."""
 
 
 class CurveError(ActivememError):
@@ -48,7 +58,7 @@ class Axis:
 
     title: str
     log: bool = False
-    ticks: tuple[tuple[float, str], ...] = ()
+    ticks: Ticks = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +84,8 @@ class Point:
 class Line:
     """One line of a figure: the points of one series, from left to right.
 
-    `number` is the index of the line's level among the levels without an accent. It determines the stroke, so
-    that a level looks the same in every panel.
+    `number` is the index of the line's level. It determines the stroke, so that a level looks the same in
+    every panel.
     """
 
     name: str
@@ -206,6 +216,42 @@ def _interval_words(of: Point | Bar) -> str:
     if of.low is None or of.high is None:
         return ""
     return f" [{format_number(of.low)}, {format_number(of.high)}]"
+
+
+def subject_curve(
+    spec: CurveKind,
+    subject: ResultSubject,
+    found: Observations | Scores | FigureCells,
+    *,
+    caption: str,
+    fixed: Mapping[str, Level],
+    metrics: Sequence[Metric],
+    notes: Iterable[str],
+    x: Axis,
+    y: Axis,
+    panels: tuple[Panel, ...],
+    own_scales: bool = False,
+) -> Curve:
+    """Return a figure of the trials in `found`, with notes on what their numbers have in common.
+
+    `caption` is the default, which names the `fixed` levels. A caption of the study file does not, so a note
+    does. The other notes are on the `metrics`, then `notes` about the marks, then on trials without a value.
+    """
+    return Curve(
+        name=spec.name,
+        caption=one_line(spec.caption or caption).removesuffix("."),
+        notes=(
+            *subject.fixed_note(fixed if spec.caption else {}),
+            *subject.difference(metrics),
+            *notes,
+            *subject.omitted(found.gaps, found.planned),
+        ),
+        x=x,
+        y=y,
+        panels=panels,
+        provenance=subject.provenance(found.trials),
+        own_scales=own_scales,
+    )
 
 
 def build_curve(

@@ -6,14 +6,15 @@ not begin at 0. A bar with its number needs no axis.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from ...studies.catalog.metrics import Metric
+from ...studies.catalog.published import match_published_keys, published_tables
 from ...studies.presentation.kinds import Spread
-from ..curves.cell_figure import CellFigure, FigureCells, grouped_values, mean_interval
-from ..curves.curve import Axis, Bar, Content, Curve, Panel
+from ...studies.schema.factors import level_text
+from ..curves.cell_figure import CellFigure, CellPanels, grouped_values, mean_interval
+from ..curves.curve import Axis, Bar, Content, Curve
 from ..curves.draw.panel import (
     AXIS_COLOR,
     PanelLayout,
@@ -27,7 +28,7 @@ from ..curves.draw.panel import (
 from ..curves.draw.style import ACCENT, DIM, INK, TICK, text_width
 
 if TYPE_CHECKING:
-    import polars as pl
+    from ..curves.figure_cells import FigureCells
 
 MAX_BAR_RATIO = 0.6
 """The ratio of smallest to largest value above which bars from 0 hide differences."""
@@ -47,38 +48,51 @@ class BarFigure(CellFigure):
     published: str | None = None
     """the paper's table whose numbers are drawn as diamonds"""
 
-    interval_mark: ClassVar = "whisker"
+    def make_panels(self, cells: FigureCells) -> CellPanels:
+        panels: list[list[Bar]] = []
+        for panel, frame in enumerate(cells.frames()):
+            values, words = dict(grouped_values(frame, "x")), cells.placeholders(panel)
+            panels.append([])
+            for number, name in enumerate(cells.full_names(self.x)):
+                bar = Bar(name=name, text=words.get((0, number), "–"), accent=cells.accent == number)
+                if number in values:
+                    value, low, high = mean_interval(values[number], self.spread, cells.metric)
+                    bar = replace(bar, text=cells.metric.format(value), value=value, low=low, high=high)
+                panels[-1].append(replace(bar, published=_published(self, cells, panel=panel, x=number)))
+        every = [bar for bars in panels for bar in bars]
+        means = [bar.value for bar in every if bar.value is not None]
+        points = len(means) > 1 and min(means) > MAX_BAR_RATIO * max(means) > 0
+        notes = cells.mean_notes("Point" if points else "Bar", "whisker")
+        if any(bar.published is not None for bar in every):
+            notes.append(f"Diamonds: published, {cells.subject.study.paper} {self.published}.")
+        contents = (Bars(bars=tuple(bars), points=points) for bars in panels)
+        return CellPanels(panels=cells.panels(contents), notes=notes)
 
-    def content(self, cells: FigureCells, frame: pl.DataFrame, panel: int) -> Bars:
-        values, words = dict(grouped_values(frame, "x")), cells.placeholders(panel)
-        bars = list[Bar]()
-        for number, name in enumerate(cells.full_names(self.x)):
-            accent, published = cells.accent == number, cells.published_value(panel=panel, x=number)
-            if number in values:
-                value, low, high = mean_interval(values[number], self.spread, cells.metric)
-                text = cells.metric.format(value)
-                bar = Bar(name=name, text=text, value=value, low=low, high=high, accent=accent)
-            else:
-                bar = Bar(name=name, text=words.get((0, number), "–"), accent=accent)
-            bars.append(replace(bar, published=published))
-        return Bars(bars=tuple(bars), points=False)
 
-    def split_panels(self, panels: tuple[Panel, ...], metric: Metric) -> tuple[Panel, ...]:
-        contents = [panel.content for panel in panels if isinstance(panel.content, Bars)]
-        values = [bar.value for each in contents for bar in each.bars if bar.value is not None]
-        points = len(values) > 1 and min(values) > MAX_BAR_RATIO * max(values) > 0
-        return tuple(
-            replace(panel, content=replace(each, points=points))
-            for panel, each in zip(panels, contents, strict=True)
-        )
+def _published(spec: BarFigure, cells: FigureCells, *, panel: int, x: int) -> float | None:
+    """Return the paper's number for one bar, if there is one.
 
-    def center_mark(self, content: Content) -> str:
-        return "Point" if isinstance(content, Bars) and content.points else "Bar"
-
-    def mark_notes(self, panels: Sequence[Panel], paper: str | None) -> Iterator[str]:
-        bars = [bar for panel in panels if isinstance(panel.content, Bars) for bar in panel.content.bars]
-        if any(bar.published is not None for bar in bars):
-            yield f"Diamonds: published, {paper} {self.published}."
+    The bar has the indices of its panel and of its level of `x`. Any of its levels may be the paper's row,
+    and any its column (see `match_published_keys`); a table with one column is matched only by its rows.
+    """
+    if (paper := published_tables().get((cells.subject.study.paper or "", spec.published or ""))) is None:
+        return None
+    rows = list[str]()
+    columns = list(paper.columns) if len(paper.columns) == 1 else []
+    # panels are numbered row by row
+    row, column = divmod(panel, len(cells.levels.get(spec.panels or "", ())) or 1)
+    at = {spec.rows: row, spec.panels: column, spec.x: x}
+    for factor, levels in cells.levels.items():
+        # a level is known from the position of the bar, or because it is the only one
+        number = at.get(factor, 0 if len(levels) == 1 else None)
+        if number is None:
+            continue
+        texts = [level_text(level) for level in levels]
+        for keys, known in ((rows, paper.rows), (columns, paper.columns)):
+            found = match_published_keys(texts, known)
+            keys += [key for level, key in found.items() if level == texts[number]]
+    numbers = (paper.cells.get((one, other)) for one in rows for other in columns)
+    return next((number.value for number in numbers if number is not None), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,8 +13,8 @@ from statistics import quantiles
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from ...studies.catalog.metrics import find_metric
-from ..curves.cell_figure import CellFigure, FigureCells, grouped_values
-from ..curves.curve import Axis, Content, Curve, Panel, format_number
+from ..curves.cell_figure import CellFigure, CellPanels, grouped_values
+from ..curves.curve import Axis, Content, Curve, format_number
 from ..curves.draw.panel import (
     PanelLayout,
     Plot,
@@ -28,7 +28,7 @@ from ..curves.draw.panel import (
 from ..curves.draw.style import ACCENT, DIM, INK, TICK
 
 if TYPE_CHECKING:
-    import polars as pl
+    from ..curves.figure_cells import FigureCells
 
 MIN_BOX_VALUES = 10
 """The minimum number of values of a box; fewer values are drawn individually."""
@@ -50,29 +50,36 @@ class BoxFigure(CellFigure):
     def needs_history(self) -> bool:
         return True
 
-    def content(self, cells: FigureCells, frame: pl.DataFrame, panel: int) -> Boxes:
-        values, names, at = dict(grouped_values(frame, "x")), cells.full_names(self.x), cells.positions[0]
-        if not names:
-            found = [_make_box(str(x), at[x], sorted(each), accent=False) for x, each in values.items()]
-            return Boxes(boxes=tuple(sorted(found, key=lambda box: box.at)), rows=False)
-        words = cells.placeholders(panel)
-        levels = [
-            _make_box(name, at[number], sorted(values.get(number, ())), accent=cells.accent == number)
-            for number, name in enumerate(names)
-        ]
-        boxes = (box if box.n else replace(box, text=words.get((0, box.at), "–")) for box in levels)
-        return Boxes(boxes=tuple(boxes), rows=True)
+    def make_panels(self, cells: FigureCells) -> CellPanels:
+        names = cells.full_names(self.x)
+        at, ticks = ({}, ()) if names else cells.index_positions("x")
+        panels: list[list[Box]] = []
+        for panel, frame in enumerate(cells.frames()):
+            values, words = dict(grouped_values(frame, "x")), cells.placeholders(panel)
+            if names:
+                found = [
+                    _make_box(name, number, values.get(number, ()), accent=cells.accent == number)
+                    for number, name in enumerate(names)
+                ]
+                found = [box if box.n else replace(box, text=words.get((0, box.at), "–")) for box in found]
+            else:
+                found = [_make_box(str(x), at[x], each, accent=False) for x, each in values.items()]
+            panels.append(sorted(found, key=lambda box: box.at))
+        return CellPanels(
+            panels=cells.panels(Boxes(boxes=tuple(boxes), rows=bool(names)) for boxes in panels),
+            notes=cells.nothing or list(_notes(self, [box.n for boxes in panels for box in boxes if box.n])),
+            ticks=ticks,
+        )
 
-    def value_notes(self, panels: Sequence[Panel], cells: FigureCells) -> Iterator[str]:
-        of = "quantiles" if find_metric(self.value).has_quantiles else "values"
-        boxes = [box for panel in panels if isinstance(panel.content, Boxes) for box in panel.content.boxes]
-        counts = [box.n for box in boxes if box.n]
-        n = f"{counts[0]:,}" if len(set(counts)) == 1 else f"{min(counts):,} to {max(counts):,}"
-        if max(counts) >= MIN_BOX_VALUES:
-            yield f"Box: median and quartiles of {n} {of}."
-            yield "Whisker: to the last value within 1.5 interquartile ranges; dots: those beyond."
-        if min(counts) < MIN_BOX_VALUES:
-            yield f"Dots: single values, if fewer than {MIN_BOX_VALUES}."
+
+def _notes(spec: BoxFigure, counts: Sequence[int]) -> Iterator[str]:
+    of = "quantiles" if find_metric(spec.value).has_quantiles else "values"
+    n = f"{counts[0]:,}" if len(set(counts)) == 1 else f"{min(counts):,} to {max(counts):,}"
+    if max(counts) >= MIN_BOX_VALUES:
+        yield f"Box: median and quartiles of {n} {of}."
+        yield "Whisker: to the last value within 1.5 interquartile ranges; dots: those beyond."
+    if min(counts) < MIN_BOX_VALUES:
+        yield f"Dots: single values, if fewer than {MIN_BOX_VALUES}."
 
 
 def _make_box(name: str, at: float, ordered: Sequence[float], *, accent: bool) -> Box:

@@ -33,7 +33,7 @@ from ...studies.schema.factors import SEED, level_key, level_names, named_levels
 from ...studies.schema.settings import Level
 from ...studies.text.units import degrees_of_freedom, plural
 from ..claims.verdicts import format_p
-from ..curves.curve import Axis, Bar, Content, Curve, Line, Panel, Point
+from ..curves.curve import Axis, Bar, Content, Curve, Line, Panel, Point, subject_curve
 from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, Scale, make_scale, measure_names, ticks_width
 from ..curves.draw.style import (
     DIM,
@@ -160,20 +160,17 @@ class EffectsFigure(CurveKind):
             what, x = f"by {one_line(self.x)} and {one_line(self.series)}", one_line(self.x)
             content = _interaction(self.x, self.series, self.accent, found, subject.varied)
         caption = f"{title}{',' if ',' in title else ''} {what}"
-        caption += f"; {describe_levels(fixed)}" if fixed else ""
-        return Curve(
-            name=self.name,
-            caption=one_line(self.caption or caption).removesuffix("."),
-            notes=(
-                *subject.fixed_note(fixed if self.caption else {}),
-                *subject.difference([metric]),
-                *_figure_notes(found, self.x, self.series),
-                *subject.omitted(found.observations.gaps, found.observations.planned),
-            ),
+        return subject_curve(
+            self,
+            subject,
+            found.observations,
+            caption=caption + (f"; {describe_levels(fixed)}" if fixed else ""),
+            fixed=fixed,
+            metrics=[metric],
+            notes=_figure_notes(found, self.x, self.series),
             x=Axis(title=x),
             y=Axis(title=title),
             panels=(Panel(title="", content=content),),
-            provenance=subject.provenance(found.observations.trials),
         )
 
 
@@ -463,24 +460,15 @@ def _interaction(
     xs, series = factors.get(x, ()), factors.get(by, ())
     names = named_levels(by, series)
     accent = None if accented_level is None else level_key(accented_level)
-    keys = [level_key(level) for level in series]
-    accented = keys.index(accent) if accent in keys else None
     lines = list[Line]()
-    for number, (key, name) in enumerate(zip(keys, names, strict=True)):
+    for number, (key, name) in enumerate(zip(map(level_key, series), names, strict=True)):
         points = [
             Point(x=float(at), y=contrast.value, low=contrast.low, high=contrast.high)
             for at, level in enumerate(xs)
             if (contrast := means.get((level_key(level), key))) is not None
         ]
         if points:
-            lines.append(
-                Line(
-                    name=name,
-                    number=number - (accented is not None and accented < number),
-                    points=tuple(points),
-                    accent=accented == number,
-                )
-            )
+            lines.append(Line(name=name, number=number, points=tuple(points), accent=key == accent))
     return Interaction(levels=level_names(xs), lines=tuple(lines))
 
 
@@ -514,7 +502,7 @@ class Interaction(Content):
         plot.frame(x=True, y=True)
         if not self.lines:
             return
-        strokes = line_strokes({line.name: None if line.accent else line.number for line in self.lines})
+        strokes = line_strokes(self.lines)
         unit = 1 / (plot.x(1) - plot.x(0))
         for number, line in enumerate(self.lines):
             color, dashes, width = strokes[line.name]

@@ -7,21 +7,20 @@ scale. A cell without a value is white and shows the reason.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
-from ...studies.catalog.metrics import Metric
+from ...studies.catalog.metrics import find_metric
 from ...studies.presentation.kinds import KeyFault
 from ...studies.schema.factors import short_level_names
-from ..curves.cell_figure import CellFigure, FigureCells, grouped_values
-from ..curves.curve import INDEX_AXES, Axis, Content, Curve, Panel
+from ..curves.cell_figure import CellFigure, CellPanels, grouped_values
+from ..curves.curve import INDEX_AXES, Content, Curve
 from ..curves.draw.panel import PanelLayout, Plot, Scale, label_rows, measure_names
 from ..curves.draw.style import DIM, INK, TICK, text_width
-from ..curves.samples import index_positions
 from ..statistics.estimates import mean
 
 if TYPE_CHECKING:
-    import polars as pl
+    from ..curves.figure_cells import FigureCells
 
 MAX_LABELLED_ROWS, MAX_LABELLED_COLUMNS = 48, 12
 """The maximum number of rows and of columns for which cells show numbers."""
@@ -45,56 +44,51 @@ class HeatFigure(CellFigure):
         if self.y is None:
             yield (), "missing key 'y'"
 
-    def content(self, cells: FigureCells, frame: pl.DataFrame, panel: int) -> Matrix:
+    def make_panels(self, cells: FigureCells) -> CellPanels:
         (rows, row_names), (columns, column_names) = _axis(cells, "y"), _axis(cells, "x")
-        means = {(y, x): mean(sorted(values)) for y, x, values in grouped_values(frame, "y", "x")}
         has_index = not {*INDEX_AXES}.isdisjoint(self.roles.values())
-        words = {} if has_index else cells.placeholders(panel)
-        noted = {str(index) for index in cells.samples.noted.get(panel, {})}
-        places = [[(y, x) for x in columns] for y in rows]
-        return Matrix(
-            rows=tuple(row_names),
-            columns=tuple(column_names),
-            values=tuple(tuple(means.get(place) for place in row) for row in places),
-            texts=tuple(
-                tuple(
-                    cells.metric.format(means[place]) if place in means else words.get(place, "–")
-                    for place in row
+        frames, noted = cells.frames(), cells.second_metric()
+        means = [
+            {(y, x): mean(values) for y, x, values in grouped_values(frame, "y", "x")} for frame in frames
+        ]
+        every = [value for each in means for value in each.values()] or [0.0]
+        ends = [(end, cells.metric.format(end)) for end in (min(every), max(every))]
+        contents: list[Matrix] = []
+        for panel, found in enumerate(means):
+            words = {} if has_index else cells.placeholders(panel)
+            texts = {place: cells.metric.format(value) for place, value in found.items()}
+            marked = {str(index) for index in noted.get(panel, {})} if self.x == INDEX_AXES[-1] else set()
+            contents.append(
+                Matrix(
+                    rows=tuple(row_names),
+                    columns=tuple(column_names),
+                    values=tuple(tuple(found.get((y, x)) for x in columns) for y in rows),
+                    texts=tuple(
+                        tuple(texts.get((y, x), words.get((y, x), "–")) for x in columns) for y in rows
+                    ),
+                    ends=(ends[0], ends[1]),
+                    pairs=tuple(number for number, x in enumerate(columns) if str(x) in marked),
                 )
-                for row in places
-            ),
-            ends=((0.0, ""), (0.0, "")),
-            pairs=tuple(number for number, place in enumerate(columns) if str(place) in noted)
-            if self.x == INDEX_AXES[-1]
-            else (),
-        )
-
-    def split_panels(self, panels: tuple[Panel, ...], metric: Metric) -> tuple[Panel, ...]:
-        matrices = [panel.content for panel in panels if isinstance(panel.content, Matrix)]
-        every = [value for each in matrices for row in each.values for value in row if value is not None]
-        if not every:
-            return panels
-        low, high = min(every), max(every)
-        ends = ((low, metric.format(low)), (high, metric.format(high)))
-        return tuple(
-            replace(panel, content=replace(each, ends=ends))
-            for panel, each in zip(panels, matrices, strict=True)
-        )
-
-    def y_axis(self, cells: FigureCells) -> Axis:
-        return Axis(title=cells.axis_title(self.y or ""))
-
-    def center_mark(self, content: Content) -> str:
-        return "Number" if isinstance(content, Matrix) and content.is_readable else "Shade"
+            )
+        panels = cells.panels(contents)
+        notes = cells.mean_notes("Number" if contents[0].is_readable else "Shade")
+        if noted:
+            title = find_metric(find_metric(self.value).noted).title
+            names = [" ".join(filter(None, (panel.row, panel.title))) for panel in panels]
+            parts = (f"{names[panel]} {', '.join(each.values())}".strip() for panel, each in noted.items())
+            if any(content.pairs for content in contents):
+                notes.append("A line below two columns marks a pair in this list.")
+            notes.append(f"{title}: {'; '.join(parts)}.")
+        return CellPanels(panels=panels, notes=notes)
 
 
 def _axis(cells: FigureCells, role: str) -> tuple[Sequence[object], Sequence[str]]:
+    """Return the entries of an axis in the column `role`, in order, and their texts."""
     name = cells.spec.roles[role]
     if name in cells.levels:
         return range(len(cells.levels[name])), short_level_names(cells.levels[name])
-    at, _ = index_positions(cells.samples.frame[role].unique().sort().to_list())
-    order = sorted(at, key=at.__getitem__)
-    labels = cells.samples.labels.get(role, {})
+    at, _ = cells.index_positions(role)
+    order, labels = sorted(at, key=at.__getitem__), cells.index_labels(name)
     return order, [labels.get(str(index), str(index)) for index in order]
 
 

@@ -8,21 +8,16 @@ names are moved apart, and a thin leader connects a moved name to its line.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
-from ...studies.catalog.metrics import Metric
 from ...studies.presentation.kinds import KeyFault, selected_levels
 from ...studies.schema.design import Design
+from ...studies.schema.factors import level_text
 from ...studies.text.strict_model import format_value
-from ..curves.cell_figure import (
-    FigureCells,
-    SeriesFigure,
-    grouped_values,
-    mean_interval,
-)
-from ..curves.curve import TIME_AXES, Content, Curve, Line, Panel, Point
+from ..curves.cell_figure import CellPanels, SeriesFigure, grouped_values, mean_interval
+from ..curves.curve import INDEX_AXES, TIME_AXES, Content, Curve, Line, Panel, Point, Ticks
 from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, layout_points, spread_labels
 from ..curves.draw.style import (
     ACCENT,
@@ -38,7 +33,7 @@ from ..curves.draw.style import (
 )
 
 if TYPE_CHECKING:
-    import polars as pl
+    from ..curves.figure_cells import FigureCells
 
 MAX_LINES = 5
 """The maximum number of lines in one panel; if there are more, each line gets a panel, with the other lines
@@ -58,7 +53,6 @@ class LineFigure(SeriesFigure):
     kind: Literal["line"]
 
     special: ClassVar = {"x": (*TIME_AXES, "index")}
-    interval_mark: ClassVar = "band"
 
     def drawn_faults(self, design: Design) -> Iterator[KeyFault]:
         levels = selected_levels(self.select, design.factors).get(self.x, ())
@@ -66,41 +60,47 @@ class LineFigure(SeriesFigure):
             yield ("x",), f"expected a factor whose levels are numbers, got {', '.join(words)}"
         yield from super().drawn_faults(design)
 
-    def content(self, cells: FigureCells, frame: pl.DataFrame, panel: int) -> Lines:
-        names, accent, at = cells.full_names(self.series), cells.accent, cells.positions[0]
-        found: dict[int, list[Point]] = {}
-        for series, x, values in grouped_values(frame, "series", "x"):
-            value, low, high = mean_interval(values, self.spread, cells.metric)
-            point = Point(x=at[x], y=value, low=low, high=high, n=len(values))
-            found.setdefault(series, []).append(point)
-        lines = [
-            Line(
-                name=names[series] if names else "",
-                number=series - (accent is not None and accent < series),
-                points=tuple(sorted(points, key=lambda point: point.x)),
-                accent=accent == series,
+    def make_panels(self, cells: FigureCells) -> CellPanels:
+        names, (at, ticks) = cells.full_names(self.series), self._positions(cells)
+        panels: list[tuple[Line, ...]] = []
+        for frame in cells.frames():
+            found: dict[int, list[Point]] = {}
+            for series, x, values in grouped_values(frame, "series", "x"):
+                value, low, high = mean_interval(values, self.spread, cells.metric)
+                point = Point(x=at[x], y=value, low=low, high=high, n=len(values))
+                found.setdefault(series, []).append(point)
+            panels.append(
+                tuple(
+                    Line(
+                        name=names[series] if names else "",
+                        number=series,
+                        points=tuple(sorted(points, key=lambda point: point.x)),
+                        accent=cells.accent == series,
+                    )
+                    for series, points in sorted(found.items())
+                )
             )
-            for series, points in sorted(found.items())
-        ]
-        return Lines(lines=tuple(lines))
-
-    def split_panels(self, panels: tuple[Panel, ...], metric: Metric) -> tuple[Panel, ...]:
-        del metric
-        lines = panels[0].content.lines if isinstance(panels[0].content, Lines) else ()
-        return panels if len(panels) > 1 else panels_of(lines)
-
-    def has_own_scales(self, metric: Metric) -> bool:
+        notes = cells.mean_notes("Line", "band")
+        if len(panels) > 1:
+            made = cells.panels(Lines(lines=lines) for lines in panels)
+        else:
+            made = panels_of(panels[0])
+            if len(made) > 1:
+                accented = [f"; in colour: {line.name}" for line in panels[0] if line.accent]
+                notes.append(f"Grey: the other panels' lines{''.join(accented)}.")
         # what a loss can reach, and what training costs, depend on the task
-        return self.panels == "task" and self.rows is None and metric.higher_is_better is False
+        own_scales = self.panels == "task" and self.rows is None and cells.metric.higher_is_better is False
+        return CellPanels(panels=made, notes=notes, ticks=ticks, own_scales=own_scales and len(panels) > 1)
 
-    def center_mark(self, content: Content) -> str:
-        return "Line"
-
-    def mark_notes(self, panels: Sequence[Panel], paper: str | None) -> Iterator[str]:
-        contents = [panel.content for panel in panels if isinstance(panel.content, Lines)]
-        if any(each.context for each in contents):
-            named = [line.name for each in contents for line in each.lines if line.accent]
-            yield "Grey: the other panels' lines" + (f"; in colour: {named[0]}." if named else ".")
+    def _positions(self, cells: FigureCells) -> tuple[Mapping[object, float], Ticks]:
+        """Return the positions of the entries of the column `x` on the horizontal axis, and its ticks."""
+        if self.is_course:
+            return {x: float(x) for x in cells.frame["x"].unique()}, ()
+        if self.x in INDEX_AXES:
+            return cells.index_positions("x")
+        numbers = [float(level) for level in cells.levels[self.x]]
+        texts = map(level_text, cells.levels[self.x])
+        return dict(enumerate(numbers)), tuple(sorted(zip(numbers, texts, strict=True)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +146,7 @@ class Lines(Content):
         plot.frame(x=True, y=True)
         for line in self.context:
             _line(plot, line, (ACCENT if line.accent else PALE, "-", 1.0 if line.accent else 0.8))
-        strokes = line_strokes({line.name: None if line.accent else line.number for line in self.lines})
+        strokes = line_strokes(self.lines)
         # the accented line is drawn last, so that it lies above the others
         order = sorted(self.lines, key=lambda line: line.accent)
         for line in order:

@@ -15,14 +15,14 @@ from ...studies.catalog.metrics import METRICS_AND_COSTS, direction_faults
 from ...studies.presentation.kinds import KeyFault
 from ...studies.schema.factors import ABSENT, SEED, level_key
 from ...studies.schema.settings import Level
-from ..curves.cell_figure import FigureCells, SeriesFigure, grouped_values, mean_interval
-from ..curves.curve import Content, Curve, Line, Panel, Point
+from ..curves.cell_figure import CellPanels, SeriesFigure, grouped_values, mean_interval
+from ..curves.curve import Content, Curve, Line, Point
 from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, layout_points, place_labels
 from ..curves.draw.style import ACCENT, DIM, FAINT, INK, TEXT, TICK, crop_names, text_width
 from ..statistics.estimates import mean
 
 if TYPE_CHECKING:
-    import polars as pl
+    from ..curves.figure_cells import FigureCells
 
 _DOT = 3.5  # the size of a mark
 _PAPER = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.5}  # behind a name
@@ -34,9 +34,7 @@ class ParetoFigure(SeriesFigure):
     kind: Literal["pareto"]
 
     special: ClassVar = {"x": tuple(METRICS_AND_COSTS)}
-    interval_mark: ClassVar = "whisker"
-    caption_word: ClassVar = "against"
-    count_places: ClassVar = ("panel", "cell")
+    marks_cells: ClassVar = True
 
     def named_metrics(self) -> Iterator[KeyFault]:
         yield from super().named_metrics()
@@ -50,53 +48,48 @@ class ParetoFigure(SeriesFigure):
         if self.x not in METRICS_AND_COSTS:
             hint = nearest_hint(self.x, METRICS_AND_COSTS)
             yield ("x",), f"expected a cost or a metric, got '{self.x}'{hint}"
-        yield from (fault for fault in super().role_faults(factors) if fault[0] != ("x",))
+        yield from super().role_faults(factors)
 
-    def content(self, cells: FigureCells, frame: pl.DataFrame, panel: int) -> Cloud:
+    def make_panels(self, cells: FigureCells) -> CellPanels:
         cost = METRICS_AND_COSTS.get(self.x)
         signs = 1 if cost and cost.higher_is_better else -1, 1 if cells.metric.higher_is_better else -1
-        names = {name: cells.full_names(name) for name in cells.levels}
-        # without the key `series`, a dot has the levels of all factors that vary
-        shown = [name for name, each in cells.levels.items() if name != SEED and len(each) > 1]
-        shown = [name for name in shown if name not in (self.panels, self.rows)]
-        found: dict[str, list[Point]] = {}
-        accented = set[str]()
-        for series, cell, values in grouped_values(frame, "series", "cell", of=("x", "value")):
-            if self.series is not None:
-                name = names[self.series][series]
-            else:
-                own = cells.samples.cells[cell]
-                known = {factor: [*map(level_key, cells.levels[factor])] for factor in shown}
-                name = ", ".join(
-                    names[factor][levels.index(level_key(own[factor]))]
-                    for factor, levels in known.items()
-                    if own[factor] != ABSENT
-                )
-            xs, ys = zip(*values, strict=True)
-            value, low, high = mean_interval(ys, self.spread, cells.metric)
-            point = Point(x=mean(sorted(xs)), y=value, low=low, high=high, n=len(ys))
-            found.setdefault(name, []).append(point)
-            if cells.accent == series:
-                accented.add(name)
-        return Cloud(
-            lines=tuple(
+        contents: list[Cloud] = []
+        for frame in cells.frames():
+            found: dict[str, list[Point]] = {}
+            accented = set[str]()
+            for series, cell, values in grouped_values(frame, "series", "cell", of=("x", "value")):
+                name = cells.full_names(self.series)[series] if self.series else _cell_name(cells, cell)
+                xs, ys = zip(*values, strict=True)
+                value, low, high = mean_interval(ys, self.spread, cells.metric)
+                point = Point(x=mean(sorted(xs)), y=value, low=low, high=high, n=len(ys))
+                found.setdefault(name, []).append(point)
+                if cells.accent == series:
+                    accented.add(name)
+            lines = tuple(
                 Line(
                     name=name,
                     points=tuple(sorted(points, key=lambda point: point.x)),
                     accent=name in accented,
                 )
                 for name, points in found.items()
-            ),
-            front=pareto_front([point for points in found.values() for point in points], signs),
-            steps="post" if signs[0] < 0 else "pre",
+            )
+            front = pareto_front([point for points in found.values() for point in points], signs)
+            contents.append(Cloud(lines=lines, front=front, steps="post" if signs[0] < 0 else "pre"))
+        steps = ["Steps: the Pareto front."] if any(len(each.front) > 1 for each in contents) else []
+        return CellPanels(
+            panels=cells.panels(contents), notes=[*cells.mean_notes("Point", "whisker"), *steps]
         )
 
-    def center_mark(self, content: Content) -> str:
-        return "Point"
 
-    def mark_notes(self, panels: Sequence[Panel], paper: str | None) -> Iterator[str]:
-        if any(isinstance(each.content, Cloud) and len(each.content.front) > 1 for each in panels):
-            yield "Steps: the Pareto front."
+def _cell_name(cells: FigureCells, cell: int) -> str:
+    """Return the name of a cell without a series: its levels of all factors that vary within a panel."""
+    own, names = cells.cells[cell], list[str]()
+    for factor, levels in cells.levels.items():
+        is_shown = factor not in (SEED, cells.spec.panels, cells.spec.rows) and len(levels) > 1
+        if is_shown and own[factor] != ABSENT:
+            place = [*map(level_key, levels)].index(level_key(own[factor]))
+            names.append(cells.full_names(factor)[place])
+    return ", ".join(names)
 
 
 def pareto_front(points: Sequence[Point], signs: tuple[int, int]) -> tuple[Point, ...]:

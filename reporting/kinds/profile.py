@@ -9,7 +9,7 @@ from ...studies.presentation.kinds import CurveKind, KeyFault, describe_levels
 from ...studies.schema.design import Design
 from ...studies.schema.factors import SEED, level_key, level_text, named_levels, one_line
 from ...studies.text.units import number_range
-from ..curves.curve import Axis, Curve, Line, Panel, Point
+from ..curves.curve import Axis, Curve, Line, Panel, Point, subject_curve
 from ..scores import BOOTSTRAP_SEED, RESAMPLES, ScoreKeys, Scores, collect_scores, scale_sentences
 from ..subject import ResultSubject
 from .line import Lines
@@ -48,20 +48,17 @@ class ProfileFigure(ScoreKeys, CurveKind):
         titles = [metric.axis_title or metric.title for metric in shown]
         side = "more than" if scores.sign > 0 else "less than"
         caption = f"{' and '.join(titles)}: share of runs with {side} a score"
-        caption += f"; {describe_levels(fixed)}" if fixed else ""
-        return Curve(
-            name=self.name,
-            caption=one_line(self.caption or caption).removesuffix("."),
-            notes=(
-                *subject.fixed_note(fixed if self.caption else {}),
-                *subject.difference(shown),
-                *_notes(self, subject, scores),
-                *subject.omitted(scores.gaps, scores.planned),
-            ),
+        return subject_curve(
+            self,
+            subject,
+            scores,
+            caption=caption + (f"; {describe_levels(fixed)}" if fixed else ""),
+            fixed=fixed,
+            metrics=shown,
+            notes=_notes(self, subject, scores),
             x=Axis(title=one_line(titles[0] if len(shown) == 1 and not self.bounds else "Score")),
             y=Axis(title=f"Share of runs with {side} this"),
             panels=(Panel(title="", content=Lines(lines=tuple(_lines(self, subject, scores)), ranked=True)),),
-            provenance=subject.provenance(scores.trials),
         )
 
 
@@ -71,7 +68,6 @@ def _lines(spec: ProfileFigure, subject: ResultSubject, scores: Scores) -> Itera
     levels = subject.levels[spec.series]
     names = named_levels(spec.series, levels)
     accented = None if spec.accent is None else level_key(spec.accent)
-    places = [number for number, level in enumerate(levels) if level_key(level) == accented]
     every = [run for runs in scores.runs.values() for task in runs for run in task]
     if not every:
         return
@@ -80,9 +76,9 @@ def _lines(spec: ProfileFigure, subject: ResultSubject, scores: Scores) -> Itera
         if not scores.lost(level_text(level)):
             yield Line(
                 name=name,
-                number=number - sum(place < number for place in places),
+                number=number,
                 points=tuple(_points(scores.runs[level_text(level)], thresholds, scores.sign)),
-                accent=number in places,
+                accent=level_key(level) == accented,
             )
 
 

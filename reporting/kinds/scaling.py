@@ -29,7 +29,7 @@ from ...studies.schema.design import Design
 from ...studies.schema.factors import SEED, level_key, level_name, named_levels, one_line, short_level_names
 from ...studies.schema.settings import Names
 from ...studies.text.units import number_range
-from ..curves.curve import Axis, Content, Curve, Panel, Point
+from ..curves.curve import Axis, Content, Curve, Panel, Point, subject_curve
 from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, layout_points, spread_labels
 from ..curves.draw.style import DIM, LIGHT, TEXT, TICK, Stroke, crop_names, line_strokes, text_width
 from ..picked_levels import PickKeys, Place, pick_cells, pick_note, place_of
@@ -161,21 +161,17 @@ class ScalingFigure(LawKeys, CurveKind):
         series = tuple(_series(self, subject, found.cells))
         fixed = subject.fixed((SEED, self.series))
         titles = [one_line(each.axis_title or each.title) for each in (y, x)]
-        caption = against(titles[0], titles[1]) + (f"; {describe_levels(fixed)}" if fixed else "")
-        return Curve(
-            name=self.name,
-            caption=one_line(self.caption or caption).removesuffix("."),
-            notes=(
-                *subject.fixed_note(fixed if self.caption else {}),
-                *subject.difference([y, x]),
-                *_notes(series, found.unfit),
-                *found.pick_notes,
-                *subject.omitted(found.observations.gaps, found.observations.planned),
-            ),
+        return subject_curve(
+            self,
+            subject,
+            found.observations,
+            caption=against(titles[0], titles[1]) + (f"; {describe_levels(fixed)}" if fixed else ""),
+            fixed=fixed,
+            metrics=[y, x],
+            notes=(*_notes(series, found.unfit), *found.pick_notes),
             x=Axis(title=titles[1], log=True),
             y=Axis(title=titles[0], log=True),
             panels=(Panel(title="", content=Scaling(series=series)),),
-            provenance=subject.provenance(found.observations.trials),
         )
 
 
@@ -304,8 +300,8 @@ def _series(
     spec: ScalingFigure, subject: ResultSubject, found: Mapping[str, Sequence[LawCell]]
 ) -> Iterator[ScalingSeries]:
     names = named_levels(spec.series, subject.levels[spec.series]) if spec.series else ("",)
-    accented = None if spec.accent is None else list(found).index(level_key(spec.accent))
-    for number, (name, cells) in enumerate(zip(names, found.values(), strict=True)):
+    accent = None if spec.accent is None else level_key(spec.accent)
+    for number, (name, (key, cells)) in enumerate(zip(names, found.items(), strict=True)):
         points = [
             Point(x=cell.cost, y=cell.result, low=cell.results[0], high=cell.results[-1], n=len(cell.results))
             if len(cell.results) > 1
@@ -316,11 +312,11 @@ def _series(
             law, fitted = fit_law(spec, cells)
             yield ScalingSeries(
                 name=name,
-                number=number - (accented is not None and accented < number),
+                number=number,
                 points=tuple(points[:fitted] if law else points),
                 law=_law(law, [point.x for point in points], fitted) if law else None,
                 held_out=tuple(points[fitted:] if law else ()),
-                accent=number == accented,
+                accent=key == accent,
             )
 
 
@@ -439,9 +435,7 @@ class Scaling(Content):
 
     def draw(self, plot: Plot, curve: Curve) -> None:
         plot.frame(x=True, y=True)
-        strokes = line_strokes(
-            {series.name: None if series.accent else series.number for series in self.series}
-        )
+        strokes = line_strokes(self.series)
         # the accented series is drawn last, so that it lies above the others
         for series in sorted(self.series, key=lambda series: series.accent):
             _draw_series(plot, series, strokes[series.name])

@@ -9,12 +9,16 @@ in points.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ....errors import replace_unprintable
 from ....studies.text.units import abbreviate_all
+
+if TYPE_CHECKING:
+    from ...kinds.scaling import ScalingSeries
+    from ..curve import Line
 
 ACCENT = "#d55e00"
 """Vermilion, alone beside greys: every kind of colour vision tells it from grey (Okabe and Ito 2008)."""
@@ -57,16 +61,19 @@ _ACCENTED: Stroke = (ACCENT, "-", 2.2)
 """The accented line is the widest, so that it is visible in grey print, too."""
 
 
-def line_strokes(numbers: Mapping[str, int | None]) -> dict[str, Stroke]:
+def line_strokes(lines: Sequence[Line | ScalingSeries]) -> dict[str, Stroke]:
     """Return the stroke (colour, dashes and width) of each line of a panel, by the line's name.
 
-    `numbers` has the index of each line's level among the levels without an accent; None for the accent.
+    It depends on the number of the line's level among the levels without an accent.
     """
-    strokes = _GREY_STROKES if None in numbers.values() else _COLORED_STROKES
-    alone = (INK, "-", 1.5) if len(numbers) == 1 else None
+    accent = next((line.number for line in lines if line.accent), None)
+    strokes = _COLORED_STROKES if accent is None else _GREY_STROKES
+    alone = (INK, "-", 1.5) if len(lines) == 1 else None
     return {
-        name: _ACCENTED if number is None else alone or strokes[number % len(strokes)]
-        for name, number in numbers.items()
+        line.name: _ACCENTED
+        if line.accent
+        else alone or strokes[(line.number - (accent is not None and accent < line.number)) % len(strokes)]
+        for line in lines
     }
 
 
