@@ -15,7 +15,14 @@ import polars as pl
 
 from ..storage import Store
 from ..storage.rows import KEY_COLUMNS, has_trial
-from ..studies.catalog.metrics import METRICS_AND_COSTS, PROBED_METRIC, TUNED_METRIC, is_target, metric_family
+from ..studies.catalog.metrics import (
+    METRICS,
+    METRICS_AND_COSTS,
+    PROBED_METRIC,
+    TUNED_METRIC,
+    is_target,
+    metric_family,
+)
 from ..studies.catalog.tasks import GeneratedTask
 from ..studies.planning.final_values import (
     BITS_PER_BYTE,
@@ -39,7 +46,7 @@ from ..studies.planning.status import (
     timed_devices,
 )
 from ..studies.resolve.costs import has_many_lengths, sequence_tokens
-from ..studies.resolve.trial import Trial, first_of_each_kind
+from ..studies.resolve.trial import Trial, first_of_each_kind, shown
 from ..studies.schema.factors import one_line
 from ..studies.study import Study
 from ..studies.text.errors import command_line
@@ -234,14 +241,25 @@ def device_fault(
     )
 
 
-def stale_sentence(study: Study, outcomes: pl.DataFrame) -> str:
-    """Return a sentence on results that are left out because plug-ins have changed; "" if there are none."""
+def stale_sentences(study: Study, outcomes: pl.DataFrame, metrics: Collection[str]) -> tuple[str, ...]:
+    """Return sentences on results from other versions of plug-ins.
+
+    They are trials that are left out, and values of `metrics` that a plug-in has measured before it changed.
+    """
     stale = find_stale_trials(study, outcomes)
-    return (
-        one_line(f"{describe_stale(stale)} and excluded; study run --keep-stale reuses them.")
-        if stale
-        else ""
-    )
+    found = [f"{describe_stale(stale)} and excluded; study run --keep-stale reuses them."] if stale else []
+    for name in sorted(METRICS.keys() & set(map(metric_family, metrics))):
+        if (code := METRICS.code(name)) is None:
+            continue
+        owner = code.rpartition(" ")[0]
+        programs = study_outcomes(study, outcomes)["version"].str.split(" with ").list.last().str.split(", ")
+        others = [[each for each in listed if each.startswith(f"{owner} ")] for listed in programs]
+        if changed := sum(bool(each) and shown(code) not in each for each in others):
+            found.append(
+                f"{name} was measured by another version of {owner} in {plural(changed, 'trial')}: "
+                "forget these trials (study forget), and train them again."
+            )
+    return tuple(map(one_line, found))
 
 
 def unused_seeds_sentence(study: Study, table: TableKind, outcomes: pl.DataFrame) -> str:

@@ -216,6 +216,11 @@ class Model(BaseModel[ResidualStack]):
         """
         mask = x = None
         if lengths is not None:
+            if lengths.shape != inputs.shape[:1] or lengths.is_floating_point():
+                got = f"{lengths.dtype} of shape {tuple(lengths.shape)}"
+                raise ValueError(
+                    f"expected lengths as {len(inputs)} integers, one for each sequence, got {got}"
+                )
             lengths = lengths.clamp(min=1)
             mask = _mask(inputs, lengths)
         plain = self.config.settings.position == "none" and not (

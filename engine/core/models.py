@@ -20,24 +20,38 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from ...blocks import Model, build
+from ...blocks.core.block import BuildError
 from ...blocks.core.residual_stack import outermost_stacks
 from ...blocks.models.model import TransductionModel, build_on_meta
 from ...errors import ActivememError
 from ...grammar import ModelConfig, analyse
+from ...grammar.analysis.analyse import count_parameters
 from ...storage.checksums import add_model_checksum, encode_metadata, read_model
 from ...storage.errors import DamagedError, UnreadableError
 from ...storage.files import replacing
 from ...studies.resolve.costs import gains_from_bf16
 from ...studies.resolve.trial import Trial, code_fault, shown
 from ...studies.schema.settings import Precision, TrialSettings, read_recipe
+from ...studies.text.units import format_bytes
+from .resources import memory_here
 
 AnyModel = Model | TransductionModel
 """A model of one sequence, or of a source and a target."""
 
 
 def build_model(settings: TrialSettings, generator: torch.Generator) -> AnyModel:
-    """Build the model of a trial on the CPU. `generator` draws the initial weights."""
-    return build(read_recipe(settings.model.recipe), settings.config, generator=generator)
+    """Build the model of a trial on the CPU. `generator` draws the initial weights.
+
+    Raise BuildError for weights that are larger than the memory, before anything is allocated.
+    """
+    recipe = read_recipe(settings.model.recipe)
+    weights = 4 * count_parameters(recipe, settings.config)
+    if weights > memory_here():
+        raise BuildError(
+            f"the weights of {recipe.text} take {format_bytes(weights)}, and this machine has "
+            f"{format_bytes(memory_here())} of memory: choose a smaller model"
+        )
+    return build(recipe, settings.config, generator=generator, max_parameters=None)
 
 
 def meta_model(settings: TrialSettings) -> AnyModel:

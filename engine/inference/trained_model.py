@@ -51,6 +51,13 @@ class TrainedModel:
     def __init__(self, path: Path, file: ModelFile) -> None:
         self.path, self.file, self.module = path, file, rebuild(file)
 
+    def __repr__(self) -> str:
+        settings = self.file.trial.settings
+        return (
+            f"<TrainedModel {self.recipe} on {settings.task.name}, seed {settings.seed}: "
+            f"{self.parameters:,} parameters>"
+        )
+
     @property
     def uses(self) -> tuple[str, ...]:
         """Return the names of the methods that this kind of model supports."""

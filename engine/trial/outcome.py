@@ -20,6 +20,7 @@ import torch
 
 from ... import __version__
 from ...storage import MetricRow, Store, TrialRow
+from ...studies.catalog.metrics import METRICS
 from ...studies.planning.trials_to_run import EarlierTrial
 from ...studies.resolve.trial import Trial, settings_to_json, shown
 from ...studies.schema.settings import TrialSettings, read_recipe
@@ -31,8 +32,13 @@ _CLEAR_REFS, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 
 
 def version(settings: TrialSettings) -> str:
-    """Return the versions of this package and of all plug-ins that a trial uses, as one text."""
-    others = sorted(set(map(shown, settings.code.values())))
+    """Return the versions of this package and of all plug-ins that a trial uses, as one text.
+
+    Plug-ins that measure it are among them, although they are not part of its id.
+    """
+    kind = settings.task.spec.kind
+    measured = (METRICS.code(name) for name, each in METRICS.items() if each.measure and kind in each.kinds)
+    others = sorted(set(map(shown, filter(None, (*settings.code.values(), *measured)))))
     return " with ".join([__version__, *([", ".join(others)] if others else [])])
 
 

@@ -180,7 +180,7 @@ _Places = tuple[tuple[str, int], ...]
 stack, and the index of the node's first layer in that stack."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Analysis:
     """Parameters, FLOPs, reach and memory of a whole model, for one input sequence.
 
@@ -190,9 +190,15 @@ class Analysis:
 
     length: int
     outputs: int
-    root: Node = field(repr=False)
-    config: ModelConfig = field(repr=False)
-    sizes: Mapping[str, int] = field(repr=False)
+    root: Node
+    config: ModelConfig
+    sizes: Mapping[str, int]
+
+    def __repr__(self) -> str:
+        return (
+            f"<Analysis of {render(self.root)}: {self.parameters:,} parameters, {self.flops:,} FLOPs, "
+            f"{self.length} tokens>"
+        )
 
     @cached_property
     def tree(self) -> ModelPart:

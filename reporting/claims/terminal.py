@@ -19,7 +19,7 @@ from ...studies.last_run import describe_late_claims, describe_max_seeds
 from ...studies.planning.final_values import trial_values
 from ...studies.presentation.metric_words import describe_metrics
 from ...studies.text.units import degrees_of_freedom, listed
-from ..outcomes import overrides_sentence, stale_sentence, unlearnt_sentence
+from ..outcomes import overrides_sentence, stale_sentences, unlearnt_sentence
 from ..statistics.estimates import TESTS
 from ..statistics.speedup import BOUND_WORDS, FIRST_SENTENCE, HALFWAY_SENTENCE, format_ratio
 from .verdicts import (
@@ -318,7 +318,7 @@ def settings_sentences(study: Study, outcomes: pl.DataFrame) -> tuple[str, ...]:
     parts = (
         *_unlearnt_sentences(study, outcomes),
         overrides_sentence(study.document.overrides),
-        stale_sentence(study, outcomes),
+        *stale_sentences(study, outcomes, [each.metric for each in _quantities(study)]),
         study.source_sheet.summary(study.name) if study.paper else "",
     )
     return tuple(sentence for sentence in parts if sentence)

@@ -266,9 +266,10 @@ def build_curve(
     if wrong := list(spec.faults(study.design, study.paper)):
         faults = (f"curve {spec.name}: {'.'.join(map(str, path))}: {message}" for path, message in wrong)
         raise CurveError("\n".join(faults))
-    from ..outcomes import device_fault, stale_sentence  # noqa: PLC0415 -- the keys are checked without it
+    from ..outcomes import device_fault, stale_sentences  # noqa: PLC0415 -- the keys are checked without it
 
     if fault := device_fault(study, outcomes, spec.timed_metrics(), spec.shows):
         raise CurveError(f"curve {spec.name}: {fault}")
-    curve, sentence = spec.curve(study, outcomes, metrics), stale_sentence(study, outcomes)
-    return replace(curve, notes=(*curve.notes, sentence)) if sentence else curve
+    curve = spec.curve(study, outcomes, metrics)
+    sentences = stale_sentences(study, outcomes, [name for _, name in spec.named_metrics()])
+    return replace(curve, notes=(*curve.notes, *sentences))

@@ -19,7 +19,7 @@ from ..outcomes import (
     device_fault,
     match_sentence,
     overrides_sentence,
-    stale_sentence,
+    stale_sentences,
     unused_seeds_sentence,
 )
 from ..statistics.estimates import Estimate, Interval
@@ -279,7 +279,7 @@ def build_table(
     table = spec.table(study, outcomes, TableExtras(published=published, paper_only=paper_only, begun=begun))
     parts = [
         overrides_sentence(study.document.overrides),
-        stale_sentence(study, outcomes),
+        *stale_sentences(study, outcomes, [name for _, name in spec.named_metrics()]),
         match_sentence(study),
         unused_seeds_sentence(study, spec, outcomes),
     ]

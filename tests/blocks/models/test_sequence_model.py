@@ -264,6 +264,12 @@ def test_a_model_over_the_limit_is_refused_before_anything_is_allocated(golden):
     golden(str(caught.value))
 
 
+@pytest.mark.parametrize("lengths", [[9], [[9, 9]], [9.0, 1.0]])
+def test_lengths_are_one_integer_for_each_sequence(lengths):
+    with pytest.raises(ValueError, match="expected lengths as 2 integers, one for each sequence, got torch"):
+        build("sa", **SIZES)(torch.ones(2, 9, dtype=torch.int64), torch.tensor(lengths))
+
+
 def test_the_limit_of_parameters_is_the_callers(golden):
     parameters = analyse(parse("ff(5)"), **SIZES, length=1).parameters
     build("ff(5)", **SIZES, max_parameters=parameters)

@@ -138,6 +138,51 @@ def test_an_edited_block_makes_stored_trials_other_ones_which_are_trained_again_
     assert not store.upkeep.copy_outcome(block, edited)
 
 
+METRIC = """
+from activemem import register_metric
+
+@register_metric("halves", title="half of a count", higher_is_better=True, kinds=["tagging"])
+class Halves:
+    def __init__(self):
+        self.count = 0
+
+    def update(self, outputs, targets):
+        self.count += len(targets) / 2
+
+    def compute(self):
+        return self.count
+"""
+
+
+@pytest.mark.heavy
+def test_values_of_an_edited_metric_are_told_wherever_they_are_shown(process, scaling):
+    own = (
+        STUDY.replace("conv(k=3) >> scaled", "sa")
+        .replace('"max_length"', '"halves"')
+        .replace("loss", "halves")
+    )
+    Path("scaling.toml").write_text(own, encoding="utf-8")
+    Path("scaled.py").write_text(METRIC, encoding="utf-8")
+    assert process("study", "run", *scaling, "--local", "--only", "mixer=sa").returncode == 0
+    commands = [("table", "render"), ("claim", "check"), ("report", "build")]
+
+    def shown(command):
+        text = process(*command, *scaling).stdout
+        return " ".join((Path(text.strip()).read_text("utf-8") if "report" in command else text).split())
+
+    assert not any("another version of" in shown(each) for each in commands)
+    Path("scaled.py").write_text(METRIC.replace("/ 2", "/ 4"), encoding="utf-8")
+    assert (
+        process("study", "run", *scaling, "--local").returncode == 0
+    )  # the id of the first trial is the same
+    told = "halves was measured by another version of scaled.py in 1 trial: "
+    assert all(told in shown(each) for each in commands)
+    rows = Store("results").trials()
+    assert (
+        len(rows) == rows["version"].str.contains(" with scaled.py ").sum() == rows["version"].n_unique() == 2
+    )
+
+
 @pytest.mark.heavy
 def test_the_same_source_from_another_path_is_the_same_code(process, scaling):
     found = trials(process, *scaling)

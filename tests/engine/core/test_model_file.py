@@ -9,6 +9,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save
 
+from activemem import ActivememError
 from activemem.engine import ModelFileError
 from activemem.engine.core import ModelFile, build_model, read_model_file, rebuild, write_model_file
 from activemem.storage import add_model_checksum, encode_metadata
@@ -52,6 +53,11 @@ def rewrite(path, weights, **changes):
         description = json.loads(opened.metadata()["activemem"])
     del description["crc32"]
     path.write_bytes(add_model_checksum(save(weights, metadata=encode_metadata(description | changes))))
+
+
+def test_weights_larger_than_the_memory_are_refused(settings):
+    with pytest.raises(ActivememError, match=r"ff\(1000000\) take 1\.3 TB, and this machine has .* memory"):
+        build_model(settings("10000 * ff(1000000)"), torch.Generator())
 
 
 def test_a_model_comes_back_as_it_was(path, file, model):

@@ -1,13 +1,14 @@
 """A model file works as in its trial, without the study."""
 
 import math
+import re
 from fractions import Fraction
 
 import numpy as np
 import pytest
 import torch
 
-from activemem import ActivememError, load_model, open_study, run_study
+from activemem import ActivememError, analyse, load_model, open_study, run_study
 from activemem.engine import DataError, Machine
 from activemem.engine.core import ModelFile, read_model_file, write_model_file
 from activemem.engine.data.text import open_corpus
@@ -149,6 +150,13 @@ def test_damaged_weights_are_reported_with_the_commands_that_mend_them(language_
     (tmp_path / "model.safetensors").write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
     with golden.raises(ActivememError):
         load_model(tmp_path)
+
+
+def test_a_trained_model_and_an_analysis_show_what_they_are(language_model):
+    trained, *_ = language_model
+    assert re.fullmatch(r"<TrainedModel .* on language_model, seed 0: [\d,]+ parameters>", repr(trained))
+    shown = repr(analyse("2 * (sa(heads=2) >> ff(8))", length=5, d_model=4, vocab=9))
+    assert re.fullmatch(r"<Analysis of 2 \* \(sa.*: [\d,]+ parameters, [\d,]+ FLOPs, 5 tokens>", shown)
 
 
 def test_an_unknown_keyword_of_generation_is_answered_with_those_that_exist(language_model):
