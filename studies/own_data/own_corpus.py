@@ -9,15 +9,15 @@ import hashlib
 import json
 import os
 import time
-from array import array
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from types import NoneType
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from ...storage.files import replacing
 from ..catalog.own_corpora import OwnDocuments, OwnPairs, OwnSequences, OwnText, OwnTokenizer
@@ -25,11 +25,11 @@ from ..catalog.tasks.spec import DEFAULT_PIECES
 from ..text.document import Diagnostics
 from ..text.strict_model import StrictModel
 from .cells import MAX_DATA_VARIABLE
-from .reader import CORPUS, Reader
+from .reader import CORPUS, OwnFacts, Read, Reader
 from .rows import CLASSES, NUMBERS, TAGS
-from .summary import CorpusSummary, PieceBounds
+from .summary import CorpusSummary
 from .tables import PAIR_FORMS, SEQUENCE_FORMS, read_pairs, read_sequences
-from .texts import TEXT_FORMS, read_own_documents, read_own_text
+from .texts import TEXT_FORMS, read_texts
 from .tokenizers import TOKENIZER, TokenizerFile, read_tokenizer
 
 _MIN_BYTES = 1_000_000
@@ -38,8 +38,6 @@ _MIN_BYTES = 1_000_000
 _MAX_AGE_S = 30 * 24 * 3600
 """The age after which an unused cache entry is removed."""
 
-FactsT = TypeVar("FactsT", bound=BaseModel)
-
 
 def _cache_file(folder: Path, table: Mapping[str, Any], task: Mapping[str, Any]) -> Path | None:
     """Return the file that caches the facts about a corpus, or None for small files.
@@ -47,7 +45,7 @@ def _cache_file(folder: Path, table: Mapping[str, Any], task: Mapping[str, Any])
     Its name is a hash of the task and of the files' states, so that changed files have another cache file. A
     file's state is its path, size, modification times and inode. All files of a folder count.
     """
-    states = [state for name in _texts(table) for state in _states(folder / name)]
+    states = [state for name in corpus_paths(table) for state in _states(folder / name)]
     if sum(size for _, size, *_ in states) < _MIN_BYTES:
         return None
     # the facts also depend on this package's own code, and on the size limit
@@ -61,52 +59,34 @@ def _cache_file(folder: Path, table: Mapping[str, Any], task: Mapping[str, Any])
     return place / f"data-{digest[:32]}.json"
 
 
-def _load_facts(cache: Path, facts: type[FactsT]) -> tuple[FactsT, dict[str, Path], CorpusSummary] | None:
-    """Return the cached facts, the path of each file by its SHA-256, and the summary.
+class _KnownCorpus(BaseModel):
+    """What a cache file has of a corpus: facts, and the path of each file by its SHA-256."""
 
-    Return None if there is no valid cache file.
-    """
-    try:
-        found = json.loads(cache.read_text(encoding="utf-8"))
+    facts: OwnFacts
+    files: dict[str, Path]
+    summary: CorpusSummary
+
+
+def _load_facts(cache: Path) -> _KnownCorpus | None:
+    """Return the contents of a cache file, or None if there is no valid one."""
+    with suppress(OSError, ValueError):
+        found = _KnownCorpus.model_validate_json(cache.read_bytes())
         os.utime(cache)  # marks the entry as used, so that `_save_facts` does not delete it by its age
-        summary = found["summary"]
-        summary["lengths"] = {
-            kind: tuple(array("Q", side) for side in sides) for kind, sides in summary["lengths"].items()
-        }
-        summary["pieces"] = {name: PieceBounds(*bounds) for name, bounds in summary["pieces"].items()}
-        summary |= {name: tuple(summary[name]) for name in ("notes", "warnings")}
-        files = {digest: Path(path) for digest, path in found["files"].items()}
-        return facts.model_validate(found["facts"]), files, CorpusSummary(**summary)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
-        return None
+        return found
+    return None
 
 
-def _save_facts(cache: Path, facts: BaseModel, files: Mapping[str, Path], summary: CorpusSummary) -> None:
+def _save_facts(cache: Path, found: _KnownCorpus) -> None:
     """Write the cache file, and delete cache files that were not used for 30 days.
 
     Errors such as a full disk are ignored, since a cache is never needed.
     """
-    stored = {field.name: getattr(summary, field.name) for field in fields(summary)}
-    stored["lengths"] = {kind: [list(side) for side in sides] for kind, sides in summary.lengths.items()}
-    found = {
-        "facts": facts.model_dump(mode="json"),
-        "files": {digest: str(path.absolute()) for digest, path in files.items()},
-        "summary": stored,
-    }
     with suppress(OSError):
         with replacing(cache) as temporary:  # another process never sees half a file
-            temporary.write_text(json.dumps(found), encoding="utf-8")
+            temporary.write_text(found.model_dump_json(), encoding="utf-8")
         for other in cache.parent.glob("data-*.json"):
             if time.time() - other.stat().st_mtime > _MAX_AGE_S:
                 other.unlink()
-
-
-def _texts(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping | list):
-        for each in value.values() if isinstance(value, Mapping) else value:
-            yield from _texts(each)
 
 
 def corpus_paths(value: object) -> Iterator[str]:
@@ -135,9 +115,6 @@ def _states(path: Path) -> Iterator[tuple[str, int, int, int, int]]:
             now = each.stat()
             if not each.is_dir():
                 yield str(each.absolute()), now.st_size, now.st_mtime_ns, now.st_ctime_ns, now.st_ino
-
-
-_Read = Callable[[Diagnostics, Reader, Mapping[str, Any]], BaseModel | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,31 +185,46 @@ def read_own_corpus(diagnostics: Diagnostics, folder: Path) -> OwnCorpus | None:
 
 
 def _read_corpus(diagnostics: Diagnostics, folder: Path) -> OwnCorpus | None:
-    found = _own_table(diagnostics)
+    own = _own_table(diagnostics)
+    if own is None:
+        return None
+    table, kind = own
+    cache = _cache_file(folder, table, diagnostics.data["task"])
+    found = _load_facts(cache) if cache else None
     if found is None:
-        return None
-    table, facts_class, read = found
-    reader, before = Reader(diagnostics, folder), len(diagnostics.faults)
-    cache, written = _cache_file(folder, table, diagnostics.data["task"]), _written(diagnostics)
-    if cache and (known := _load_facts(cache, facts_class)):
-        return _own_corpus(written, *known)
-    facts = read(diagnostics, reader, table)
-    if facts is None or len(diagnostics.faults) > before:
-        diagnostics.invalid.add(CORPUS)
-        return None
-    summary = reader.summary and reader.summary.with_notes(reader.notes)
-    if cache and summary:
-        _save_facts(cache, facts, reader.files, summary)
-    return _own_corpus(written, facts, reader.files, summary)
+        reader, before = Reader(diagnostics, folder), len(diagnostics.faults)
+        read = kind.read(diagnostics, reader, table)
+        if read is None or len(diagnostics.faults) > before:
+            diagnostics.invalid.add(CORPUS)
+            return None
+        facts, summary = read
+        found = _KnownCorpus(
+            facts=facts,
+            files={digest: path.absolute() for digest, path in reader.files.items()},
+            summary=replace(summary, notes=(*reader.notes, *summary.notes)),
+        )
+        if cache:
+            _save_facts(cache, found)
+    summary = found.summary
+    if pieces := summary.default_pieces(DEFAULT_PIECES):
+        note = f"pieces = {pieces:,} by default, since the text is small"
+        summary = replace(summary, notes=(note, *summary.notes))
+    return OwnCorpus(
+        written=_written(diagnostics),
+        facts=found.facts,
+        files=found.files,
+        summary=summary,
+        pieces=pieces,
+    )
 
 
-def _own_corpus(
-    written: str, facts: BaseModel, files: Mapping[str, Path], summary: CorpusSummary | None
-) -> OwnCorpus:
-    pieces = None
-    if summary and (pieces := summary.default_pieces(DEFAULT_PIECES)):
-        summary = summary.with_notes([f"pieces = {pieces:,} by default, since the text is small"])
-    return OwnCorpus(written=written, facts=facts, files=files, summary=summary, pieces=pieces)
+class _Record(BaseModel):
+    """What the store has of a corpus and a tokenizer, as `OwnCorpus.to_dict` returns it."""
+
+    written: str
+    facts: OwnFacts | None = None
+    tokenizer: OwnTokenizer | None = None
+    pieces: int | None = None
 
 
 def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | None) -> OwnCorpus | None:
@@ -241,46 +233,60 @@ def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | Non
     `earlier` is the result of `OwnCorpus.to_dict` when the study ran. If it does not fit the tables that name
     the files, report a fault.
     """
-    found, named = _own_table(diagnostics), _names_tokenizer(diagnostics)
-    if found is None and not named:
+    own, named = _own_table(diagnostics), _names_tokenizer(diagnostics)
+    if own is None and not named:
         return None
-    written = _written(diagnostics)
-    try:
-        if earlier is not None and earlier["written"] == written:
-            pieces = earlier.get("pieces")
-            return OwnCorpus(
-                written=written,
-                facts=None if found is None else found[1].model_validate(earlier["facts"]),
-                tokenizer=OwnTokenizer.model_validate(earlier["tokenizer"]) if named else None,
-                pieces=pieces if isinstance(pieces, int) else None,
-            )
-    except (ValidationError, KeyError):
-        pass
+    with suppress(ValueError):
+        known = _Record.model_validate(earlier)
+        fits = isinstance(known.facts, own[1].facts if own else NoneType)
+        if known.written == _written(diagnostics) and fits and (known.tokenizer is not None) == named:
+            return OwnCorpus(**dict(known))
     message = (
         "the store does not describe these files; give the path of the study file instead of its name, so "
         "that they are read"
     )
-    for path in [CORPUS] * (found is not None) + [TOKENIZER] * named:
+    for path in [CORPUS] * (own is not None) + [TOKENIZER] * named:
         diagnostics.report(path, message)
         diagnostics.invalid.add(path)
     return None
 
 
-def _own_table(diagnostics: Diagnostics) -> tuple[Mapping[str, Any], type[BaseModel], _Read] | None:
-    """Return the table `[task] corpus`, the class for its facts, and its reader.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kind:
+    """How a task reads the user's own files.
 
-    Return None if `[task] corpus` is not a table, or if the task cannot use the user's files.
+    `read` reads them, `facts` has the classes of its result, and `forms` those of their table.
+    """
+
+    read: Callable[[Diagnostics, Reader, Mapping[str, Any]], Read | None]
+    facts: tuple[type[OwnFacts], ...]
+    forms: tuple[type[StrictModel], ...]
+
+
+_KINDS = {
+    "language_model": _Kind(read=read_texts, facts=(OwnText, OwnDocuments), forms=TEXT_FORMS),
+    "translation": _Kind(read=read_pairs, facts=(OwnPairs,), forms=PAIR_FORMS),
+    **{
+        name: _Kind(read=partial(read_sequences, kind=rows), facts=(OwnSequences,), forms=SEQUENCE_FORMS)
+        for name, rows in {
+            "sequence_classification": CLASSES,
+            "sequence_regression": NUMBERS,
+            "token_classification": TAGS,
+        }.items()
+    },
+}
+"""The tasks that accept the user's own files."""
+
+
+def _own_table(diagnostics: Diagnostics) -> tuple[Mapping[str, Any], _Kind] | None:
+    """Return the table `[task] corpus` with its kind, or None.
+
+    None if `[task] corpus` is not a table, or if the task cannot use the user's files.
     """
     task = diagnostics.data.get("task")
     table = task.get("corpus") if isinstance(task, Mapping) else None
     kind = _KINDS.get(str(task.get("name"))) if isinstance(task, Mapping) else None
-    if not isinstance(table, Mapping) or kind is None:
-        return None
-    return (
-        (table, OwnDocuments, read_own_documents)
-        if kind[0] is OwnText and "documents" in table
-        else (table, *kind)
-    )
+    return (table, kind) if isinstance(table, Mapping) and kind is not None else None
 
 
 def _names_tokenizer(diagnostics: Diagnostics) -> bool:
@@ -298,24 +304,8 @@ def _written(diagnostics: Diagnostics) -> str:
     return json.dumps(named if "tokenizer" in task else task["corpus"], sort_keys=True, default=str)
 
 
-_KINDS: Mapping[str, tuple[type[BaseModel], _Read]] = {
-    "language_model": (OwnText, read_own_text),
-    "translation": (OwnPairs, read_pairs),
-    "sequence_classification": (OwnSequences, partial(read_sequences, kind=CLASSES)),
-    "sequence_regression": (OwnSequences, partial(read_sequences, kind=NUMBERS)),
-    "token_classification": (OwnSequences, partial(read_sequences, kind=TAGS)),
-}
-"""The tasks that accept the user's own files, with the class of their facts and their reader."""
-
-_FORMS: Mapping[type[BaseModel], tuple[type[StrictModel], ...]] = {
-    OwnText: TEXT_FORMS,
-    OwnPairs: PAIR_FORMS,
-    OwnSequences: SEQUENCE_FORMS,
-}
-
-
 def own_data_forms() -> Iterator[tuple[str, str, type[StrictModel]]]:
     """Yield each form of a table of the user's files: the task, its key in `[task]`, and the form's class."""
-    for task, (facts, _) in _KINDS.items():
-        yield from ((task, "corpus", form) for form in _FORMS[facts])
+    for task, kind in _KINDS.items():
+        yield from ((task, "corpus", form) for form in kind.forms)
     yield "language_model", "tokenizer", TokenizerFile

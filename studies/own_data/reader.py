@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..catalog.datasets import CorpusError
+from ..catalog.own_corpora import OwnDocuments, OwnPairs, OwnSequences, OwnText
 from ..text.document import Diagnostics
 from ..text.toml_positions import KeyPath
 from .cells import digest_in_pieces, quoted, read_limited
@@ -76,11 +77,17 @@ CORPUS: KeyPath = ("task", "corpus")
 """The key whose table names files."""
 
 
+OwnFacts = OwnText | OwnDocuments | OwnPairs | OwnSequences
+"""The facts about a user's corpus, which are part of a trial's settings."""
+
+Read = tuple[OwnFacts, CorpusSummary]
+"""The facts about a corpus for trials, and those for a plan."""
+
+
 class Reader:
     """Reader of the user's files, which a study names relative to its folder.
 
-    `files` has the path of each content by its SHA-256. `notes` say what is left out of the files, and
-    `summary` has the facts for a plan.
+    `files` has the path of each content by its SHA-256. `notes` say what is left out of the files.
     """
 
     def __init__(self, diagnostics: Diagnostics, folder: Path) -> None:
@@ -88,7 +95,6 @@ class Reader:
         self._read: dict[Path, tuple[str, bytes] | None] = {}
         self.files: dict[str, Path] = {}
         self.notes: list[str] = []
-        self.summary: CorpusSummary | None = None
 
     def locate(self, name: str) -> Path:
         """Return the path of a file or folder that the study names."""

@@ -5,10 +5,9 @@ These facts are not part of a trial's id. A trial reads the rows again.
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..catalog.datasets import source_key
@@ -38,9 +37,6 @@ _WORDS_OF_A_PIECE = 4
 
 _MIN_LINE = 20  # bytes; shorter lines are alike by chance
 
-Lengths = Sequence[Sequence[int]]
-"""The number of tokens of each training row; for pairs of each side, for documents of each source."""
-
 
 class PieceBounds(NamedTuple):
     """The smallest, the largest and a suitable bpe vocabulary size for a text."""
@@ -57,17 +53,17 @@ class CorpusSummary:
     `rows` has the number of rows of each split, without the `num_held_out` training pairs whose source is in
     another split. `unit` is the word for a row. `classes` has the number of labels of each class in training.
 
-    The other counts have an entry for each kind of tokens. `lengths` has the lengths of training sequences,
-    `symbols` the number of distinct training tokens, `tokens` the length of a training text. `pieces` has the
-    bounds of a bpe vocabulary for each text from which a vocabulary is learnt: the split `train`, or for
-    pairs each side or both.
+    The other counts have an entry for each kind of tokens. `lengths` counts the training sequences by their
+    length in tokens, which for a pair is that of its longer side. `symbols` has the number of distinct
+    training tokens, `tokens` the length of a training text. `pieces` has the bounds of a bpe vocabulary for
+    each text from which a vocabulary is learnt: the split `train`, or for pairs each side or both.
     """
 
     unit: str
     rows: Mapping[str, int]
     num_held_out: int = 0
     classes: Mapping[str, int] = field(default_factory=dict[str, int])
-    lengths: Mapping[str, Lengths] = field(default_factory=dict[str, Lengths])
+    lengths: Mapping[str, Counter[int]] = field(default_factory=dict[str, Counter[int]])
     symbols: Mapping[str, int] = field(default_factory=dict[str, int])
     tokens: Mapping[str, int] = field(default_factory=dict[str, int])
     pieces: Mapping[str, PieceBounds] = field(default_factory=dict[str, PieceBounds])
@@ -83,10 +79,6 @@ class CorpusSummary:
         if not bounds or min(each.most for each in bounds) >= most:
             return None
         return max(MIN_PIECES, min(each.fair for each in bounds), *(each.least for each in bounds))
-
-    def with_notes(self, notes: Iterable[str]) -> CorpusSummary:
-        """Return a copy of the summary with these notes before the existing notes."""
-        return replace(self, notes=(*notes, *self.notes))
 
 
 def summarise_rows(rows: Sequence[Row], kind: RowKind, tokens: object) -> CorpusSummary:
@@ -110,7 +102,7 @@ def summarise_rows(rows: Sequence[Row], kind: RowKind, tokens: object) -> Corpus
         unit="row",
         rows={split: counts[split] for split in SPLITS},
         classes={name: count for name, count in labels["train"].most_common() if name is not None},
-        lengths={each: (array("Q", (_length(row.sequence, each) for row in train)),) for each in kinds},
+        lengths={each: Counter(_length(row.sequence, each) for row in train) for each in kinds},
         symbols={each: _num_symbols((row.sequence for row in train), each) for each in kinds},
         pieces=_piece_bounds({"train": (word for row in train for word in row.sequence.split())}, tokens),
         notes=tuple(notes),
@@ -134,8 +126,8 @@ def summarise_text(parts: Mapping[str, bytes], tokens: object) -> CorpusSummary:
                 f"{split}: {shared:,} of {len(long):,} lines of {_MIN_LINE} bytes or more are also in train"
             )
     kinds = [each for each in _kinds(tokens) if each != "symbols"]
-    sizes = {
-        each: array("Q", ((len(line) if each == "characters" else len(line.split())) + 1 for line in train))
+    lengths = {
+        each: Counter((len(line) if each == "characters" else len(line.split())) + 1 for line in train)
         for each in kinds
     }
     symbols = {
@@ -145,9 +137,9 @@ def summarise_text(parts: Mapping[str, bytes], tokens: object) -> CorpusSummary:
     return CorpusSummary(
         unit="line",
         rows={split: len(found) for split, found in lines.items()},
-        lengths={each: (found,) for each, found in sizes.items()},
+        lengths=lengths,
         symbols=symbols,
-        tokens={each: sum(found) for each, found in sizes.items()},
+        tokens={each: sum(found.elements()) for each, found in lengths.items()},
         pieces=_piece_bounds({"train": parts["train"].decode(errors="replace").lower().split()}, tokens),
         warnings=tuple(warnings),
     )
@@ -177,7 +169,7 @@ def _summarise_pairs(rows: Sequence[Row], tokens: object) -> CorpusSummary:
         rows={split: len(kept[split]) for split in SPLITS},
         num_held_out=lost["train"],
         lengths={
-            each: tuple(array("Q", (_length(row[place], each) + 1 for row in train)) for place in (1, 2))
+            each: Counter(max(_length(row[place], each) for place in (1, 2)) + 1 for row in train)
             for each in kinds
         },
         symbols={

@@ -18,7 +18,7 @@ from ..text.document import Diagnostics
 from ..text.strict_model import StrictModel
 from ..text.units import plural
 from .cells import MOST_FAULTS, RowsError
-from .reader import CORPUS, Reader, find_files
+from .reader import CORPUS, Read, Reader, find_files
 from .rows import (
     NUMBERS,
     PAIRS,
@@ -165,7 +165,6 @@ def _read_rows(
         without = " and ".join(missing)
         reader.report(f"expected rows in every split, got {len(rows):,} rows and none in {without}")
         return None
-    reader.summary = summarise_rows(rows, kind, reader.tokens)
     return layout, rows
 
 
@@ -249,12 +248,10 @@ SEQUENCE_FORMS: tuple[type[StrictModel], ...] = (_LabelledRows,)
 
 def read_sequences(
     diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any], kind: RowKind
-) -> OwnSequences | None:
+) -> Read | None:
     """Read the user's labelled sequences; return the facts about them.
 
-    A sequence has one class, one number, or a class for each token.
-
-    None if faults are reported.
+    A sequence has one class, one number, or a class for each token. None if faults are reported.
     """
     if not table.keys() & {"path", "train"}:
         reader.report('expected { path = "my.csv" }, or one file each for train, dev and test')
@@ -273,13 +270,14 @@ def read_sequences(
     if kind is not NUMBERS and len(labels) < 2:
         reader.report(f"expected at least two labels, got {', '.join(labels)} alone")
         return None
-    return OwnSequences(
+    facts = OwnSequences(
         layout=layout,
         rows=_count_rows(rows),
         lists=any(isinstance(row.sequence, Tokens) for row in rows),
         symbols=len({token for row in train for token in row.sequence.split()}),
         classes=None if kind is NUMBERS else len(labels),
     )
+    return facts, summarise_rows(rows, kind, reader.tokens)
 
 
 class _PairRows(_Rows):
@@ -320,7 +318,7 @@ PAIR_FORMS: tuple[type[StrictModel], ...] = (_PairRows, _TwoFilesInShares, _SixF
 """The forms of `[task] corpus` with sentence pairs."""
 
 
-def read_pairs(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]) -> OwnPairs | None:
+def read_pairs(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]) -> Read | None:
     """Read the user's sentence pairs; return the facts about them.
 
     The pairs are in one data file, in one for each split, or in line-aligned files of two languages. None if
@@ -339,7 +337,10 @@ def read_pairs(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any
     else:
         forms = '{ source = "my.en", target = "my.fr" }, { path = "my.tsv" }, or files for each split'
         reader.report(f"expected {forms}")
-    return OwnPairs(layout=found[0], rows=_count_rows(found[1])) if found else None
+    if not found:
+        return None
+    layout, rows = found
+    return OwnPairs(layout=layout, rows=_count_rows(rows)), summarise_rows(rows, PAIRS, reader.tokens)
 
 
 def _read_lines(

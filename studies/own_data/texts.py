@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -17,7 +16,7 @@ from ..text.document import Diagnostics
 from ..text.strict_model import StrictModel
 from ..text.units import plural
 from .cells import RowsError, max_bytes, missing_column, too_large
-from .reader import CORPUS, Reader
+from .reader import CORPUS, Read, Reader
 from .summary import CorpusSummary, summarise_text
 
 Share = Annotated[float, Field(gt=0, lt=1)]
@@ -62,11 +61,14 @@ def check_shares(*given: str | float | None) -> None:
         raise ValueError(f"expected dev and test that add up to less than 1, got {shares:g}")
 
 
-def read_own_text(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]) -> OwnText | None:
-    """Return the facts about a text in one file, or in one for each split.
+def read_texts(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]) -> Read | None:
+    """Return the facts about a text or about documents. None if faults are reported."""
+    read = _read_documents if "documents" in table else _read_text
+    return read(diagnostics, reader, table)
 
-    Return None if faults are reported.
-    """
+
+def _read_text(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]) -> Read | None:
+    """Return the facts about a text in one file, or in one for each split."""
     if not {"path", "train"} & table.keys():
         reader.report(
             'expected { path = "my.txt" }, one file each for train, dev and test, or { documents = "shards" }'
@@ -103,13 +105,12 @@ def _first_byte(data: bytes) -> int:
     return len(BOM_UTF8) if data.startswith(BOM_UTF8) else 0
 
 
-def _facts(reader: Reader, splits: Mapping[str, tuple[str, bytes, int, int]]) -> OwnText:
-    """Return the facts about a text, and set the summary of the reader.
+def _facts(reader: Reader, splits: Mapping[str, tuple[str, bytes, int, int]]) -> Read:
+    """Return the facts about a text.
 
     `splits` has for each split the SHA-256 and the bytes of its file, and where the split starts and stops.
     """
     texts = {split: data[start:stop] for split, (_, data, start, stop) in splits.items()}
-    reader.summary = summarise_text(texts, reader.tokens or "characters")
     alphabet = set[int]().union(*map(set, texts.values())) - {ord("\n")}
     parts = {
         split: OwnPart(
@@ -120,7 +121,8 @@ def _facts(reader: Reader, splits: Mapping[str, tuple[str, bytes, int, int]]) ->
         )
         for split, (sha256, data, start, stop) in splits.items()
     }
-    return OwnText(**parts, alphabet=bytes(sorted(alphabet)).hex())
+    facts = OwnText(**parts, alphabet=bytes(sorted(alphabet)).hex())
+    return facts, summarise_text(texts, reader.tokens or "characters")
 
 
 _MAX_EXPANSION = 100  # times the size of a file that its texts may take, if that is more than the limit
@@ -170,10 +172,8 @@ TEXT_FORMS: tuple[type[StrictModel], ...] = (_OneText, _ThreeTexts, _Documents)
 """The forms of `[task] corpus` with texts."""
 
 
-def read_own_documents(
-    diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]
-) -> OwnDocuments | None:
-    """Read the user's documents and count their texts and bytes. None after a fault."""
+def _read_documents(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]) -> Read | None:
+    """Read the user's documents and count their texts and bytes."""
     named = diagnostics.validate(_Documents, CORPUS, table)
     if named is None:
         return None
@@ -186,24 +186,20 @@ def read_own_documents(
         return None
     drawn = HeldOutFractions(dev=shares.get("dev", 0.0), test=shares.get("test", 0.0))
     before, counts = len(diagnostics.faults), Counter[str]()
-    found, sizes = list[OwnShards](), list["array[int]"]()
+    found, lengths = list[OwnShards](), Counter[int]()
     for source, digests in zip(sources, files, strict=True):
-        documents, lengths = Counter[str](), array("Q")  # each length is in bytes, plus 1 for the end
+        documents, size = Counter[str](), 0
         for text in _texts(reader, digests or (), named.text, "documents"):
             split = drawn.split_of(text)
             documents[split] += 1
             if split == "train":
-                lengths.append(len(text.encode()) + 1)
+                count = len(text.encode())
+                size += count
+                lengths[count + 1] += 1  # with the end of the document
         counts += documents
         found.append(
-            OwnShards(
-                files=digests or (),
-                weight=source.weight,
-                documents=documents["train"],
-                bytes=sum(lengths) - len(lengths),  # each length counts the end of its document
-            )
+            OwnShards(files=digests or (), weight=source.weight, documents=documents["train"], bytes=size)
         )
-        sizes.append(lengths)
     for split, digests in of_splits.items():
         counts[split] = sum(1 for _ in _texts(reader, digests or (), named.text, split))
     if len(diagnostics.faults) > before:
@@ -217,12 +213,7 @@ def read_own_documents(
             f"{plural(sum(rows.values()), 'document')} in all"
         )
         return None
-    reader.summary = CorpusSummary(
-        unit="document",
-        rows=rows,
-        lengths={"characters": tuple(sizes)},
-    )
-    return OwnDocuments(
+    facts = OwnDocuments(
         column=named.text,
         sources=tuple(found),
         dev=of_splits.get("dev") or (),
@@ -231,6 +222,7 @@ def read_own_documents(
         test_share=drawn.test,
         rows=OwnCounts(**rows),
     )
+    return facts, CorpusSummary(unit="document", rows=rows, lengths={"characters": lengths})
 
 
 def iter_documents(path: Path, column: str) -> Iterator[str]:

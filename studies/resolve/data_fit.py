@@ -38,13 +38,13 @@ def train_lengths(settings: TrialSettings, summary: CorpusSummary) -> TrainLengt
     kind, most, cut = limits
     if (found := summary.lengths.get(kind)) is None:
         return None
-    sizes = [size for size in map(max, zip(*found, strict=True)) if cut or size > 1]  # of a pair the longer
-    fitting = [min(size, most) for size in sizes if cut or size <= most]
+    sizes = {size: count for size, count in found.items() if cut or size > 1}
+    fitting = [size for size in sizes if cut or size <= most]
     return TrainLengths(
-        num_fitting=len(fitting),
-        num_long=sum(size > most for size in sizes),
+        num_fitting=sum(sizes[size] for size in fitting),
+        num_long=sum(count for size, count in sizes.items() if size > most),
         cut=cut,
-        longest=max(fitting, default=0),
+        longest=min(most, max(fitting, default=0)),
     )
 
 
@@ -67,7 +67,7 @@ def as_long_as_data(settings: TrialSettings, corpus: OwnCorpus | None) -> TrialS
     if summary is None or limits is None or not (found := summary.lengths.get(limits[0])):
         return settings
     _, most, cut = limits
-    longest = min(most, max(max(each, default=most) for each in found))
+    longest = min(most, max(found))
     task = settings.task.model_copy(update={"longest": max(1, longest - (not cut))})
     return settings.model_copy(update={"task": task})
 
