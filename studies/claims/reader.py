@@ -168,80 +168,63 @@ def claim_scope(design: Design, metrics: Mapping[str, Metric]) -> Scope:
     )
 
 
-def _different_targets(comparison: Comparison) -> str:
-    targets = sorted(_targets(comparison.left) | _targets(comparison.right), key=repr)
-    by_currency = {f"{each.currency}_to": each for each in targets}
-    if len(by_currency) > 1:
-        return f"expected one kind of cost on all sides, got {' and '.join(by_currency)}"
-    if len(targets) > 1:
-        return f"expected the same target on all sides, got {' and '.join(map(str, targets))}"
-    return ""
+_Kind = tuple[str, Target | None]
+"""A metric by its family, and the target to which it is a cost, if it is one."""
 
 
-def _targets(number: Number) -> frozenset[Target]:
-    """Return the targets in a number's metrics: `dev_loss ≤ 1.5` for `steps_to[dev_loss<=1.5]`.
+def _kinds(number: Number) -> list[_Kind]:
+    """Return the kinds of metrics whose unit a number has.
 
-    A speedup, and the quotient of two costs to one target, are ratios without a currency. They have no
-    target.
+    A constant and a speedup have no unit. A quotient of two kinds has none, either, but two costs to
+    different targets stay different.
     """
     match number:
         case Quantity() | Picked():
-            target = read_target(number.metric)
-            return frozenset() if target is None else frozenset([target])
-        case Quotient():
-            above, below = _targets(number.numerator), _targets(number.denominator)
-            return frozenset() if above == below else above | below
+            return [(metric_family(number.metric), read_target(number.metric))]
         case Speedup():
-            return frozenset()
+            return []
+        case Quotient():
+            above, below = _kinds(number.numerator), _kinds(number.denominator)
+            if not below:
+                return above
+            return [kind for kind in (*above, *below) if kind[1] and set(above) != set(below)]
         case _:
-            return frozenset(chain.from_iterable(map(_targets, number_parts(number))))
+            return [kind for part in number_parts(number) for kind in _kinds(part)]
 
 
-def _different_units(comparison: Comparison, metrics: Mapping[str, Metric]) -> str:
-    """Return an error message if the two sides cannot be compared, else "".
+def _comparison_faults(comparison: Comparison, metrics: Mapping[str, Metric]) -> Iterator[str]:
+    """Yield why the two sides cannot be compared.
 
-    Two metrics cannot be compared if their units differ, or if only one of them is better when it is higher.
-    The terms of a sum must have one unit, too, and a share is compared with numbers from 0 to 1.
+    All costs must be costs to one target. Two metrics cannot be compared if their units differ, or if only
+    one of them is better when it is higher. The terms of a sum must have one unit, too, and a share is
+    compared with numbers from 0 to 1.
     """
+    left, right = (_kinds(side) for side in number_parts(comparison))
+    targets = sorted({target for _, target in (*left, *right) if target is not None}, key=repr)
+    costs = list(dict.fromkeys(f"{each.currency}_to" for each in targets))
+    if len(costs) > 1:
+        yield f"expected one kind of cost on all sides, got {' and '.join(costs)}"
+    if len(targets) > 1:
+        yield f"expected the same target on all sides, got {' and '.join(map(str, targets))}"
     for number in iter_numbers(comparison):
-        terms = [metrics[name] for name in _measured(number)] if isinstance(number, SignedSum) else []
+        terms = [metrics[name] for name, _ in _kinds(number)] if isinstance(number, SignedSum) else []
         for term in terms[1:]:
             if _unit(term) != _unit(terms[0]):
-                return f"expected one unit in a sum, got {_with_unit(terms[0])} and {_with_unit(term)}"
+                yield f"expected one unit in a sum, got {_with_unit(terms[0])} and {_with_unit(term)}"
     for side, other in permutations(number_parts(comparison)):
         if isinstance(side, Quantity | Picked) and isinstance(other, Constant):
             metric = metrics[metric_family(side.metric)]
             if metric.is_share and not 0 <= other.value <= 1:
-                return f"{metric.name} is a share, from 0 to 1, and never reaches {other.value:g}"
-    left, right = ([metrics[name] for name in _measured(side)] for side in number_parts(comparison))
-    if not left or not right:
-        return ""
-    for one, other in product(left, right):
-        if _unit(one) == _unit(other) and {one.higher_is_better, other.higher_is_better} != {True, False}:
-            return ""
-    sides = (left[0], right[0])
-    if _unit(left[0]) != _unit(right[0]):
-        return f"expected both sides in one unit, got {' and '.join(map(_with_unit, sides))}"
-    directions = (
-        f"{each.name} ({'higher' if each.higher_is_better else 'lower'} is better)" for each in sides
-    )
-    return f"expected metrics with one direction on both sides, got {' and '.join(directions)}"
-
-
-def _measured(number: Number) -> list[str]:
-    """Return the names of the metrics whose unit a number has.
-
-    A constant, a speedup and a quotient of two metrics have no unit.
-    """
-    match number:
-        case Quantity() | Picked():
-            return [metric_family(number.metric)]
-        case Quotient():
-            return [] if any(iter_quantities(number.denominator)) else _measured(number.numerator)
-        case Speedup():
-            return []
-        case _:
-            return [name for part in number_parts(number) for name in _measured(part)]
+                yield f"{metric.name} is a share, from 0 to 1, and never reaches {other.value:g}"
+    pairs = [(metrics[one], metrics[other]) for (one, _), (other, _) in product(left, right)]
+    alike = [pair for pair in pairs if _unit(pair[0]) == _unit(pair[1])]
+    if pairs and not alike:
+        yield f"expected both sides in one unit, got {' and '.join(map(_with_unit, pairs[0]))}"
+    elif alike and all({each.higher_is_better for each in pair} == {True, False} for pair in alike):
+        ways = (
+            f"{each.name} ({'higher' if each.higher_is_better else 'lower'} is better)" for each in alike[0]
+        )
+        yield f"expected metrics with one direction on both sides, got {' and '.join(ways)}"
 
 
 def _unit(metric: Metric) -> str:
@@ -423,7 +406,7 @@ class _Resolver:
         found = Comparison(left, "==" if sign == "!=" else sign, right, margin)
         if not any(iter_quantities(found)):
             raise self.fail(node, f"expected a metric, such as {_EXAMPLE}, got only numbers")
-        if fault := _different_targets(found) or _different_units(found, self._scope.metrics):
+        if fault := next(_comparison_faults(found, self._scope.metrics), ""):
             raise self.fail(node, fault)
         return NotOf(found) if sign == "!=" else found
 
