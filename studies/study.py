@@ -292,7 +292,7 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
     if diagnostics.has_search:
         from .schema.search import read_search  # noqa: PLC0415 -- a grid does without it
 
-        search, space = read_search(diagnostics, data["search"], header.bounds if header else ())
+        search, space = read_search(diagnostics, data["search"])
     decode = _read_decode(diagnostics)
     trial_tables = {name: data[name] for name in TRIAL_TABLES if name in data}
     if own_corpus is not None:
@@ -305,7 +305,7 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
     if diagnostics.has_search:
         from .resolve.search_source import find_dimensions  # noqa: PLC0415 -- as above
 
-        dimensions = find_dimensions(draft, search)
+        dimensions = find_dimensions(draft, search, header.bounds if header else ())
     if header is None or diagnostics.faults:
         # the other faults may change which metrics exist
         if tried is not None and not diagnostics.has_search and not diagnostics.invalid:

@@ -1,33 +1,29 @@
-"""A search as the source of a study's trials: its space, its points, and their trials."""
+"""A search as the source of a study's trials: its space, its points, and their trials. Checks of a search."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
+from random import Random
 from typing import TYPE_CHECKING
 
+from ...errors import nearest_hint
 from ...grammar import Recipe
 from ...grammar.dimensions import representative_values
-from ...grammar.nodes import Dimension
+from ...grammar.nodes import ChoiceDimension, Dimension, RealDimension
+from ..catalog.metrics import COSTS, MODEL_COSTS
+from ..catalog.samplers import ONE_OBJECTIVE, WITHOUT_CONDITIONS, WITHOUT_LIMITS, TpeSettings
 from ..schema.factors import SEED
-from ..schema.search import (
-    Suggest,
-    check_across,
-    check_baseline_values,
-    check_search,
-    check_search_ends,
-    check_search_space,
-    contains,
-    count_points,
-    default_sampler,
-    read_baseline,
-    search_dimensions,
-)
-from ..schema.search_settings import Rungs, SearchSettings
+from ..schema.limits import Limit, is_known_before
+from ..schema.reported_metrics import final_metrics, last_metrics, missing_metric
+from ..schema.search import Suggest, as_listed, contains, count_points, options_by_name
+from ..schema.search_settings import EPOCHS, NONE, RACE, Rungs, SearchSettings, usual_direction
 from ..schema.settings import RECIPE_PATH, Level
 from ..text.document import Diagnostics
+from ..text.strict_model import PartSettings, format_value
+from ..text.toml_positions import KeyPath
 from .compatibility import StudyBudget
 from .draft import Draft, recipe_dimensions
 from .template import Template, resolve_settings
@@ -189,24 +185,120 @@ class SearchSource:
             return None
 
 
-def find_dimensions(draft: Draft, search: SearchSettings | None) -> dict[str, Dimension]:
+def find_dimensions(
+    draft: Draft, search: SearchSettings | None, limits: Sequence[Limit]
+) -> dict[str, Dimension]:
     """Return the dimensions of a study's search by name, and report faults of the search.
 
-    Without the settings of the search, which have faults of their own, the result is empty.
+    They come from [factors], [search.space] and the recipe. A factor is a dimension if it has several levels
+    and the search is not across it. Options of a choice are plain data, parts of a recipe as text. Without
+    the settings of the search, which have faults of their own, the result is empty.
     """
     diagnostics, factors = draft.diagnostics, draft.design.factors
-    given = (*search.across, search.fidelity) if search else ()
-    dimensions = search_dimensions(factors, draft.space, recipe_dimensions(draft), given)
+    asked = search.across if search else diagnostics.table("search").get("across")
+    across: Sequence[object] = asked if isinstance(asked, list | tuple) else ()
+    fidelity = search.fidelity if search else ""
+    fixed = (SEED, fidelity, *search.across) if search else (SEED,)
+    chosen = {
+        name: ChoiceDimension(levels)
+        for name, levels in factors.items()
+        if name not in fixed and len(levels) > 1
+    }
+    own = {
+        name: ChoiceDimension(representative_values(each)) if isinstance(each, ChoiceDimension) else each
+        for name, each in recipe_dimensions(draft).items()
+    }
+    dimensions = {**chosen, **draft.space, **own}
+    known = [name for name in factors if name not in (SEED, fidelity)]
+    for number, name in enumerate(across):
+        if isinstance(name, str) and name not in known:
+            message = f"unknown factor '{name}'{nearest_hint(name, known)}"
+            diagnostics.report(("search", "across", number), message)
+        elif name in across[:number]:
+            diagnostics.report(("search", "across"), f"expected each factor once, got '{name}' twice")
     named = diagnostics.table("study").get("baseline")
+    in_recipe = named if RECIPE_PATH in diagnostics.invalid else ()
+    # with other faults, such a name may be a dimension that has one
+    unread = {*draft.declared_names(), *(in_recipe or ())} if diagnostics.faults else set[str]()
     if isinstance(named, Mapping):
-        in_recipe = named if RECIPE_PATH in diagnostics.invalid else ()
-        check_baseline_values(diagnostics, named, dimensions, faulty={*draft.declared_names(), *in_recipe})
+        _check_baseline(diagnostics, named, dimensions, unread)
     if search is None:
-        across = diagnostics.table("search").get("across")
-        check_across(diagnostics, across if isinstance(across, list) else (), factors)
         return {}
-    check_search(diagnostics, search, factors, dimensions)
+    for key, message in _faults(search, limits, dimensions, len(factors[SEED])):
+        diagnostics.report(("search", key), message)
+    for name in search.space:
+        if name in factors:
+            message = f"'{name}' is already a factor: rename one of the two"
+            diagnostics.report(("search", "space", name), message, key=True)
+    if not dimensions and not diagnostics.faults:
+        message = "nothing to search: add a dimension to [search.space] or to the recipe"
+        diagnostics.report(("search",), message)
     return dimensions
+
+
+def _check_baseline(
+    diagnostics: Diagnostics,
+    given: Mapping[str, object],
+    dimensions: Mapping[str, Dimension],
+    unread: Collection[str],
+) -> None:
+    """Report names of `[study] baseline` that are no dimensions, and values outside of their dimensions.
+
+    Names in `unread` are skipped if they are unknown.
+    """
+    for name, value in given.items():
+        path = ("study", "baseline", name)
+        dimension = dimensions.get(name)
+        if dimension is None:
+            if name not in unread:
+                message = f"unknown dimension '{name}'{nearest_hint(name, dimensions)}"
+                diagnostics.report(path, message, key=True)
+        elif isinstance(dimension, ChoiceDimension):
+            if fault := options_by_name(dimension).fault(value):
+                diagnostics.report(path, fault)
+        elif not contains(dimension, value):
+            step = 1 if isinstance(dimension, RealDimension) else dimension.step
+            steps = f" in steps of {step}" if step > 1 else ""
+            values = f"{dimension.low} to {dimension.high}{steps}"
+            diagnostics.report(path, f"expected {values}, got {format_value(value)}")
+
+
+def _faults(
+    search: SearchSettings, limits: Sequence[Limit], dimensions: Mapping[str, Dimension], seeds: int
+) -> Iterator[tuple[str, str]]:
+    """Yield the faults of a search that its settings and dimensions show, each with its key in [search]."""
+    names, sampler, scheduler = list(search.metric), search.sampler_name, search.scheduler.name
+    for name in names if not search.direction else ():
+        if usual_direction(name) is None:
+            what = f"it is not known whether higher or lower {name} is better"
+            yield "metric", f"{what}: set direction = 'max' or 'min'"
+    if len(names) > 1:
+        several = f"needs a single metric, got {', '.join(names)}"
+        if sampler in ONE_OBJECTIVE:
+            yield "sampler", f"{sampler} {several}"
+        if scheduler != NONE:
+            yield "scheduler", f"{scheduler} {several}"
+    if scheduler == RACE and is_known_before(names[0]):
+        yield "metric", f"{RACE} needs a metric that depends on the seed, got '{names[0]}'"
+    if search.fidelity != EPOCHS and is_known_before(names[0]):
+        yield "metric", f"{scheduler} needs a metric that training changes, got '{names[0]}'"
+    if search.compares_epochs and len(names) == 1 and names[0] in (*COSTS, *MODEL_COSTS):
+        late = f"{scheduler} needs a metric that is measured after each epoch"
+        yield "metric", f"{late}, got '{names[0]}'"
+    learnt = [f"limits.{each.name}" for each in limits if not is_known_before(each.name)]
+    if learnt and sampler in WITHOUT_LIMITS:
+        why = f"{sampler} does not support limits on metrics that are known only after training"
+        yield "sampler", f"{why}: remove {', '.join(learnt)}, or use another sampler"
+    real = [name for name, dimension in dimensions.items() if isinstance(dimension, RealDimension)]
+    if real and sampler == "grid":
+        why = f"a grid cannot enumerate the real numbers of {', '.join(real)}"
+        yield "sampler", f"{why}: write choice(…) instead of real(…), or use another sampler"
+    if scheduler == RACE and seeds < 2:
+        yield "scheduler", f"{RACE} needs several seeds, got one in [factors]"
+
+
+_PROBES = 200
+"""The number of points that are drawn to find dimensions that some points lack."""
 
 
 def build_search(
@@ -215,11 +307,16 @@ def build_search(
     settings: SearchSettings,
     dimensions: Mapping[str, Dimension],
 ) -> SearchSource:
-    """Return the search of a study. Report faults that only its points show."""
+    """Return the search of a study. Report faults that only its points show.
+
+    The default sampler is `gp_trees`, or `tpe` for several metrics and for limits on values that only
+    training shows, which `gp_trees` does not support.
+    """
     header, factors, seeds, names = study.header, study.factors, study.seeds, settings.across
-    settings = settings.model_copy(
-        update={"sampler": settings.sampler or default_sampler(settings, header.bounds)}
-    )
+    learns_limits = any(not is_known_before(each.name) for each in header.bounds)
+    by_tpe = len(settings.metric) > 1 or learns_limits
+    usual = TpeSettings(name="tpe") if by_tpe else PartSettings(name="gp_trees")
+    settings = settings.model_copy(update={"sampler": settings.sampler or usual})
     more, first = (header.baseline_seeds or 0) - len(seeds), max(seeds) + 1
     search = SearchSource(
         study=study.name,
@@ -235,9 +332,64 @@ def build_search(
         budget=study.budget,
         template=study.template,
     )
-    search = replace(search, baseline=read_baseline(diagnostics, header, dimensions, search.choose))
-    check_search_space(diagnostics, settings, dimensions, search.choose)
-    check_search_ends(
-        diagnostics, settings, header.bounds, [each.settings for each in search.trials_at_ends()]
-    )
+    if header.baseline:
+        search = replace(search, baseline=_baseline(diagnostics, search, header.baseline))
+    elif header.baseline_seeds is not None:
+        message = "baseline_seeds needs a baseline: add baseline = { … }"
+        diagnostics.report(("study", "baseline_seeds"), message)
+    _check_points(diagnostics, search, header.bounds)
     return search
+
+
+def _baseline(diagnostics: Diagnostics, search: SearchSource, named: Mapping[str, Level]) -> dict[str, Level]:
+    """Return the point of `[study] baseline`, which a search trains first. Report missing and idle values."""
+    given = {name: as_listed(search.dimensions[name], value) for name, value in named.items()}
+    missing = list[str]()
+
+    def value_of(name: str, dimension: Dimension) -> Level:
+        missing.extend([name] if name not in given else [])
+        return given.get(name, representative_values(dimension)[0])
+
+    point = search.choose(value_of)
+    idle = [name for name in given if name not in point]
+    if missing:
+        message = f"expected a value of each dimension: {', '.join(missing)} is missing"
+        diagnostics.report(("study", "baseline"), message)
+    elif idle:
+        message = f"this point does not use {', '.join(idle)}: remove the value"
+        diagnostics.report(("study", "baseline"), message)
+    return point
+
+
+def _check_points(diagnostics: Diagnostics, search: SearchSource, limits: Sequence[Limit]) -> None:
+    """Report what some points of a search lack.
+
+    They may lack a dimension that the sampler needs in all points. At an end of the space, all dimensions
+    have their first or their last value. There an objective or a limit may have no value, or an objective one
+    that is known too late for a scheduler that reads it after each epoch.
+    """
+    settings, dimensions = search.settings, search.dimensions
+    # a dimension of one block is absent from points that choose another block; random points show such ones
+    absent, rng = set[str](), Random(0)
+    for _ in range(_PROBES if settings.sampler_name in WITHOUT_CONDITIONS else 0):
+        point = search.choose(lambda _, each: rng.choice(representative_values(each)))
+        absent |= dimensions.keys() - point.keys()
+    if absent:
+        lacking = ", ".join(name for name in dimensions if name in absent)
+        message = f"{settings.sampler_name} needs the same dimensions in all points, but some lack {lacking}"
+        remedy = "tpe, evolution and gp_trees support conditional dimensions"
+        diagnostics.report(("search", "sampler"), f"{message}: {remedy}")
+    paths: list[tuple[KeyPath, str]] = [(("search", "metric"), name) for name in settings.metric]
+    paths += [(("study", "limits", each.name), each.name) for each in limits]
+    ends = [each.settings for each in search.trials_at_ends()]
+    for path, name in paths:
+        for end in ends:
+            fault = missing_metric(name, [end])
+            late = last_metrics(end) if settings.compares_epochs and path == ("search", "metric") else ()
+            if name in late and not fault:
+                early = ", ".join(each for each in final_metrics(end) if each not in late)
+                rule = f"{settings.scheduler.name} needs a metric that is measured after each epoch"
+                fault = f"{rule}: expected one of {early}; got '{name}'"
+            if fault:
+                diagnostics.report(path, fault)
+                break
