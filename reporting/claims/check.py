@@ -50,9 +50,7 @@ from .verdicts import (
     ComparisonResult,
     MissingTrials,
     Verdict,
-    combine_verdicts,
-    deciding_comparison,
-    seeds_needed,
+    judge,
 )
 
 if TYPE_CHECKING:
@@ -140,7 +138,10 @@ def check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimResu
     adjusted = hochberg_adjusted([p_over_looks(counts, shown[each].p) for each in tested])
     p_values = dict(zip(tested, adjusted, strict=True))
     labels = comparison_labels(claim)
-    verdict = combine_verdicts(claim.statement, verdicts)
+    needed = {
+        each: test.needed(1 - threshold) if verdicts[each] in OPEN else None for each, test in shown.items()
+    }
+    judged = judge(claim.statement, verdicts, {each: test.p for each, test in shown.items()}, needed)
     findings = {
         each: ComparisonResult(
             text=full_text(each, claim),
@@ -153,7 +154,7 @@ def check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimResu
             test=None if test.exact or test.at_bound or not test.complete or test.n < 2 else test.method,
             n=test.n,
             degrees=test.degrees if test.method in {"pooled", "t"} else None,
-            needed=test.needed(1 - threshold) if verdicts[each] in OPEN else None,
+            needed=needed[each],
             decimals=_decimals(each),
             unit=_unit(each),
             is_ratio=each.is_ratio,
@@ -162,21 +163,20 @@ def check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimResu
             gaps=results.gaps(each),
             notes=(
                 *results.notes(each),
-                *_notes(test, results.saturation(each), labels[each], verdicts[each], verdict),
+                *_notes(test, results.saturation(each), labels[each], verdicts[each], judged.verdict),
             ),
         )
         for each, test in shown.items()
     }
-    needed = seeds_needed(claim.statement, verdicts, lambda each: findings[each].needed)
     return ClaimResult(
         spec=claim.spec,
-        verdict=verdict,
+        verdict=judged.verdict,
         findings=tuple(findings.values()),
-        deciding=findings[deciding_comparison(claim.statement, verdicts, lambda each: shown[each].p)],
+        deciding=findings[judged.deciding],
         level=1 - threshold,
         level_of_look=1 - look_level(counts, alpha),
         looks=counts,
-        needed=needed if verdict in OPEN else None,
+        needed=judged.needed if judged.verdict in OPEN else None,
         seeds=len(results.seeds),
         comparable_words=results.comparable.words,
         small=small and bool(claim.spec.source),

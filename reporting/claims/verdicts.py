@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ...errors import ActivememError
@@ -227,66 +227,49 @@ def count_verdicts(results: Iterable[ClaimResult], separator: str = ", ") -> str
     return separator.join(shown)
 
 
-def combine_verdicts(statement: Statement, verdicts: Mapping[Comparison, Verdict]) -> Verdict:
-    """Combine the verdicts of a statement's comparisons into one verdict.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """The verdict on a statement, from those on its comparisons.
+
+    `deciding` is the comparison on which it depends most: that with the lowest p if one comparison is enough,
+    and that with the highest p if all are needed. `needed` is how many seeds would decide the statement: the
+    largest number that an open comparison needs; None if unknown. A single comparison may decide it sooner.
+    """
+
+    verdict: Verdict
+    deciding: Comparison
+    needed: int | None
+
+
+def judge(
+    statement: Statement,
+    verdicts: Mapping[Comparison, Verdict],
+    p_values: Mapping[Comparison, float],
+    needed: Mapping[Comparison, int | None],
+) -> Judgement:
+    """Combine the verdicts on a statement's comparisons into one, with their p-values and needed seeds.
 
     One refuted part refutes an AllOf, and one confirmed part confirms an AnyOf, regardless of the others.
     """
     match statement:
         case Comparison():
-            return verdicts[statement]
+            return Judgement(verdict=verdicts[statement], deciding=statement, needed=needed[statement])
         case NotOf():
-            inner = combine_verdicts(statement.part, verdicts)
+            inner = judge(statement.part, verdicts, p_values, needed)
             opposite = {Verdict.CONFIRMED: Verdict.REFUTED, Verdict.REFUTED: Verdict.CONFIRMED}
-            return opposite.get(inner, inner)
+            return replace(inner, verdict=opposite.get(inner.verdict, inner.verdict))
         case AllOf() | AnyOf():
-            parts = {combine_verdicts(part, verdicts) for part in statement.parts}
-            if (one := _resolving_verdict(statement)) in parts:
-                return one
-            return parts.pop() if len(parts) == 1 else Verdict.UNDECIDED
-
-
-def deciding_comparison(
-    statement: Statement, verdicts: Mapping[Comparison, Verdict], p: Callable[[Comparison], float]
-) -> Comparison:
-    """Return the comparison on which the verdict of a statement depends most.
-
-    It is the comparison with the lowest p if one comparison is enough, and with the highest p if all are
-    needed.
-    """
-    match statement:
-        case Comparison():
-            return statement
-        case NotOf():
-            return deciding_comparison(statement.part, verdicts, p)
-        case AllOf() | AnyOf():
-            verdict = combine_verdicts(statement, verdicts)
+            parts = [judge(part, verdicts, p_values, needed) for part in statement.parts]
+            found = {part.verdict for part in parts}
+            resolving = Verdict.REFUTED if isinstance(statement, AllOf) else Verdict.CONFIRMED
+            verdict = resolving if resolving in found else Verdict.UNDECIDED
+            verdict = parts[0].verdict if len(found) == 1 else verdict
             same = OPEN if verdict in OPEN else (verdict,)
-            parts = [part for part in statement.parts if combine_verdicts(part, verdicts) in same]
-            leaves = [deciding_comparison(part, verdicts, p) for part in parts]
-            return (min if verdict is _resolving_verdict(statement) else max)(leaves, key=p)
-
-
-def seeds_needed(
-    statement: Statement, verdicts: Mapping[Comparison, Verdict], needed: Callable[[Comparison], int | None]
-) -> int | None:
-    """Return how many seeds would decide a statement; None if unknown.
-
-    The result is the largest number that an undecided comparison needs. A single comparison may decide the
-    statement sooner.
-    """
-    match statement:
-        case Comparison():
-            return needed(statement)
-        case NotOf():
-            return seeds_needed(statement.part, verdicts, needed)
-        case AllOf() | AnyOf():
-            parts = [part for part in statement.parts if combine_verdicts(part, verdicts) in OPEN]
-            counts = [seeds_needed(part, verdicts, needed) for part in parts]
+            candidates = [part.deciding for part in parts if part.verdict in same]
+            counts = [part.needed for part in parts if part.verdict in OPEN]
             known = [count for count in counts if count is not None]
-            return max(known) if known and len(known) == len(counts) else None
-
-
-def _resolving_verdict(statement: AllOf | AnyOf) -> Verdict:
-    """Return the verdict that a single part causes: one refutes "all of", and one confirms "any of"."""
-    return Verdict.REFUTED if isinstance(statement, AllOf) else Verdict.CONFIRMED
+            return Judgement(
+                verdict=verdict,
+                deciding=(min if verdict is resolving else max)(candidates, key=p_values.__getitem__),
+                needed=max(known) if known and len(known) == len(counts) else None,
+            )
