@@ -7,8 +7,8 @@ To keep `*` unambiguous, significance is marked by daggers.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from textwrap import wrap
 
@@ -57,36 +57,25 @@ def render(table: Table, *, width: int = 80, ansi: bool = False) -> str:
 
 
 def _body(table: Table, width: int, *, ansi: bool) -> list[str]:
-    lines, cells = list[str](), list(zip(*table.cells, strict=True))  # by column
     columns = [
-        _column(head, column, tuple(line[number] for line in table.column_headings), ansi=ansi)
-        for number, (head, column) in enumerate(zip(table.columns, cells, strict=True))
+        _column(head, cells, tuple(line[number] for line in table.column_headings), ansi=ansi)
+        for number, (head, cells) in enumerate(
+            zip(table.columns, zip(*table.cells, strict=True), strict=True)
+        )
     ]
-    names, groups = _layout(table, table.rows, columns, width)
-    short = _layout(table, short_level_names(table.rows), columns, width)
-    shortened = len(short[1]) < len(groups)
-    if shortened:
-        names, groups = short
-    name_width = _name_width(table, names)
-    for group in groups:
-        lines += ["", *_lines(table, names, _fit_headings(group), name_width)]
+    layouts: list[tuple[list[str], int, list[list[TextColumn]]]] = []
+    for rows in (table.rows, short_level_names(table.rows)):
+        groups = table.groups or ("",) * len(rows)
+        names = [" " * INDENT * bool(group) + row for group, row in zip(groups, rows, strict=True)]
+        name_width = max(map(len, (table.corner, *groups, *names)))
+        layouts.append((names, name_width, _blocks(columns, width - INDENT - name_width)))
+    names, name_width, blocks = shown = min(layouts, key=lambda layout: len(layout[2]))
+    lines = [line for block in blocks for line in ("", *_lines(table, names, name_width, block))]
     lines.append("")
-    if shortened:
+    if shown is not layouts[0]:
         in_full = f"In full: {', '.join(omitted_arguments(table.rows))}."
         lines += wrap(in_full, width, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
     return lines
-
-
-def _layout(
-    table: Table, rows: Sequence[str], columns: Sequence[TextColumn], width: int
-) -> tuple[tuple[str, ...], list[list[TextColumn]]]:
-    headings = table.groups or ("",) * len(rows)
-    names = tuple(" " * INDENT * bool(heading) + row for heading, row in zip(headings, rows, strict=True))
-    return names, list(_groups(columns, width - INDENT - _name_width(table, names)))
-
-
-def _name_width(table: Table, names: Sequence[str]) -> int:
-    return max(map(len, (table.corner, *table.groups, *names)))
 
 
 def _column(head: str, cells: Sequence[Cell], headings: tuple[str, ...], *, ansi: bool) -> TextColumn:
@@ -138,100 +127,76 @@ def _ansi(text: str, code: int, *, ansi: bool) -> str:
     return f"\x1b[{code}m{text}\x1b[0m" if ansi and text else text
 
 
-def _groups(columns: Sequence[TextColumn], max_width: int) -> Iterator[list[TextColumn]]:
-    """Split columns into groups that fit into `max_width`.
+def _blocks(columns: Sequence[TextColumn], max_width: int) -> list[list[TextColumn]]:
+    """Split columns into as few blocks as fit into `max_width`, of similar widths.
 
-    A group has at least one column. A group ends where an outer heading ends, if possible.
+    A block has at least one column. If possible, it ends where an outer heading ends.
     """
     parted = ([run for _, run in _runs(columns, depth)] for depth in range(len(columns[0].headings)))
-    runs = next((runs for runs in parted if len(runs) > 1), [list(columns)])
-    group: list[TextColumn] = []
-    for run in runs:
-        if group and _total_width([*group, *run]) > max_width:
-            yield from _balance_groups(group, max_width)
-            group = []
-        group += run
-    yield from _balance_groups(group, max_width)
+    found: list[list[TextColumn]] = []
+    for block in _fill(next((runs for runs in parted if len(runs) > 1), [list(columns)]), max_width):
+        alone = [[column] for column in block]
+        fewest = _fill(alone, max_width)
+        # the narrowest limit with which no more blocks are needed
+        narrower = (_fill(alone, limit) for limit in range(1, max_width))
+        found += next((blocks for blocks in narrower if len(blocks) == len(fewest)), fewest)
+    return found
 
 
-def _balance_groups(columns: Sequence[TextColumn], max_width: int) -> list[list[TextColumn]]:
-    fewest = _fill_groups(columns, max_width)
-    # the narrowest limit with which no more groups are needed
-    candidates = (_fill_groups(columns, limit) for limit in range(1, max_width))
-    return next((groups for groups in candidates if len(groups) == len(fewest)), fewest)
-
-
-def _fill_groups(columns: Sequence[TextColumn], max_width: int) -> list[list[TextColumn]]:
-    groups: list[list[TextColumn]] = []
-    for column in columns:
-        if groups and _total_width([*groups[-1], column]) <= max_width:
-            groups[-1].append(column)
+def _fill(parts: Sequence[list[TextColumn]], max_width: int) -> list[list[TextColumn]]:
+    blocks: list[list[TextColumn]] = []
+    for part in parts:
+        longer = [*blocks[-1], *part] if blocks else part
+        if blocks and sum(GAP + width for width in _widths(longer)) <= max_width:
+            blocks[-1] = longer
         else:
-            groups.append([column])
-    return groups
+            blocks.append(part)
+    return blocks
 
 
-def _total_width(columns: Sequence[TextColumn]) -> int:
-    return sum(GAP + column.width for column in _fit_headings(columns))
-
-
-def _fit_headings(group: Sequence[TextColumn]) -> list[TextColumn]:
-    columns = list(group)
-    for depth in range(len(columns[0].headings)):
+def _widths(block: Sequence[TextColumn]) -> list[int]:
+    """Return the widths of a block's columns. The last one below a wide heading is wider than its texts."""
+    widths = [column.width for column in block]
+    for depth in range(len(block[0].headings)):
         end = 0
-        for heading, run in list(_runs(columns, depth)):
-            end += len(run)
-            missing = len(heading) - sum(column.width for column in run) - GAP * (len(run) - 1)
-            if missing > 0:
-                columns[end - 1] = _shift_column(columns[end - 1], missing)
-    return columns
+        for heading, run in _runs(block, depth):
+            begin, end = end, end + len(run)
+            widths[end - 1] += max(0, len(heading) - sum(widths[begin:end]) - GAP * (len(run) - 1))
+    return widths
 
 
-def _shift_column(column: TextColumn, by: int) -> TextColumn:
-    space = " " * by
-    return replace(
-        column,
-        width=column.width + by,
-        head=space + column.head,
-        ours=tuple(space + text for text in column.ours),
-        published=tuple(space + text for text in column.published),
-    )
+def _lines(table: Table, names: Sequence[str], name_width: int, block: Sequence[TextColumn]) -> Iterator[str]:
+    widths = _widths(block)
+    spaces = [" " * (GAP + width - column.width) for width, column in zip(widths, block, strict=True)]
 
+    def line(name: str, texts: Iterable[str] = ()) -> str:
+        cells = (space + text for space, text in zip(spaces, texts, strict=False))
+        return f"{'':{INDENT}}{name:<{name_width}}{''.join(cells)}".rstrip()
 
-def _lines(table: Table, names: Sequence[str], group: Sequence[TextColumn], name_width: int) -> Iterator[str]:
-    yield from _heading_lines(group, name_width)
-    yield _line(table.corner, name_width, [column.head for column in group])
+    for depth in range(len(block[0].headings)):
+        headings, rules, end = "", "", 0
+        for heading, run in _runs(block, depth):
+            begin, end = end, end + len(run)
+            width = sum(widths[begin:end]) + GAP * (len(run) - 1)
+            headings += f"{'':{GAP}}{heading:^{width}}"
+            rules += f"{'':{GAP}}{('─' if heading else ' ') * width}"
+        if headings.strip():
+            yield from (line(" " * name_width + text) for text in (headings, rules))
+    yield line(table.corner, [column.head for column in block])
     for heading, numbers in table.row_groups():
         if heading:
-            yield _line(heading, name_width, [])
+            yield line(heading)
         for row in numbers:
-            ours = [column.ours[row] for column in group]
-            published = [column.published[row] for column in group]
-            if not any(text.strip() for text in ours) and any(text.strip() for text in published):
-                yield _line(names[row], name_width, published)
-                continue
-            yield _line(names[row], name_width, ours)
-            if any(text.strip() for text in published):
-                yield _line("", name_width, published)
+            ours, published = (
+                [getattr(column, kind)[row] for column in block] for kind in ("ours", "published")
+            )
+            shown = [texts for texts in (ours, published) if any(text.strip() for text in texts)]
+            first, *others = shown or [ours]
+            yield line(names[row], first)
+            yield from (line("", texts) for texts in others)
 
 
-def _heading_lines(group: Sequence[TextColumn], name_width: int) -> Iterator[str]:
-    for depth in range(len(group[0].headings)):
-        texts, rules = [], []
-        for heading, columns in _runs(group, depth):
-            width = sum(column.width for column in columns) + GAP * (len(columns) - 1)
-            texts.append(f"{heading:^{width}}")
-            rules.append(("─" if heading else " ") * width)
-        if "".join(texts).strip():
-            yield _line("", name_width, texts)
-            yield _line("", name_width, rules)
-
-
-def _runs(group: Sequence[TextColumn], depth: int) -> Iterator[tuple[str, list[TextColumn]]]:
-    columns = iter(group)
-    for heading, count in heading_runs([column.headings for column in group], depth):
+def _runs(block: Sequence[TextColumn], depth: int) -> Iterator[tuple[str, list[TextColumn]]]:
+    columns = iter(block)
+    for heading, count in heading_runs([column.headings for column in block], depth):
         yield heading, list(islice(columns, count))
-
-
-def _line(name: str, name_width: int, texts: Sequence[str]) -> str:
-    return (" " * INDENT + f"{name:<{name_width}}" + "".join(" " * GAP + text for text in texts)).rstrip()
