@@ -80,23 +80,60 @@ class Shares:
     noise: float | None = None
 
 
-@dataclass(frozen=True)
 class FactorModel:
     """A linear model of a metric's values, fitted by least squares.
 
-    `values[i]` is the value of observation i in `columns`.
+    `estimable` are the factors and interactions that the observations can estimate. `error` is the error
+    variance; None if no degrees of freedom are left or all values are equal. `shares` are the shares of
+    variance that are not due to factors.
     """
 
-    columns: TermColumns
-    values: Sequence[float]
+    def __init__(self, columns: TermColumns, values: Sequence[float]) -> None:
+        """Fit the model. `values[i]` is the value of observation i in `columns`."""
+        self.columns = columns
+        self._y: Floats = np.asarray(values, dtype=float)
+        mains, every, y = columns.mains, (*columns.mains, *columns.pairs), self._y
+        pairs = estimable_terms(columns, columns.pairs, every)
+        self.estimable = (*estimable_terms(columns, mains, mains), *pairs)
+        self._terms = (*mains, *pairs)  # with factors that are confounded with each other
+        self._model, self._places = columns.model(self._terms), columns.places(self._terms)
+        # (X'X)⁻, the covariance of the coefficients, divided by the error variance: a pseudo-inverse, because
+        # confounded factors make the matrix singular
+        covariance = np.linalg.pinv(self._model.T @ self._model, rcond=1e-10, hermitian=True)
+        self._inverse = covariance.astype(np.float64)
+        self._coefficients = self._inverse @ self._model.T @ y
+        within, rounding = _within_cells(columns, y), _ROUNDING**2 * float((y**2).sum())
+        residuals, degrees = within or _residuals(y, columns.model(every))
+        squares, total = float((residuals**2).sum()), float(((y - y.mean()) ** 2).sum())
+        self.error: ErrorVariance | None = None
+        if degrees >= 1 and squares > rounding:
+            self.error = ErrorVariance(
+                variance=squares / degrees,
+                degrees=degrees,
+                is_within_cells=within is not None,
+                residuals=residuals,
+            )
+        self._total, self.shares = 0.0, Shares()
+        if total > rounding:
+            left, noise = float((_residuals(y, self._model)[0] ** 2).sum()), squares if within else 0.0
+            blocks = slice(1, 1 + columns.blocks.shape[1])
+            self._total = total
+            self.shares = Shares(
+                seeds=self._squares(blocks) / total if blocks.stop > 1 else None,
+                rest=max(0.0, left - noise) / total,
+                noise=noise / total if within else None,
+            )
 
     def effects(self) -> tuple[TermEffect, ...]:
         """Return the effect of every term, factors before interactions.
 
         The p-values are corrected for the number of terms.
         """
+        # the interactions that the model omits may bias its terms
+        left_out = [pair for pair in self.columns.pairs if pair not in self.estimable]
+        aliases = biases(self.columns, self._terms, left_out)
         found = [
-            self._effect(term)
+            self._effect(term, aliases[term])
             if term in self.estimable
             else TermEffect(term=term, aliases=partners(self.columns, term))
             for term in (*self.columns.mains, *self.columns.pairs)
@@ -115,118 +152,20 @@ class FactorModel:
         parts = [(name,) for name in term] + ([term] if len(term) > 1 and term in self.estimable else [])
         if any(part not in self.estimable for part in parts):
             return ()
-        counts = [self.columns.counts[name] for name in term]
-        rows = np.zeros((math.prod(counts), len(self._coefficients)))
-        rows[:, 0] = 1
+        effects = {part: self.columns.effects(part) for part in parts}
         for part in parts:
-            effects = self.columns.effects(part)
             if len(part) < len(term):
-                sides = [
-                    effects if name == part[0] else np.ones((self.columns.counts[name], 1)) for name in term
-                ]
-                effects = np.kron(*sides)
-            rows[:, self._places[part]] = effects
-        inflation = max(map(self._inflation, parts))
-        return tuple(self._contrast(row, inflation) for row in rows)
+                ones = {name: np.ones((self.columns.counts[name], 1)) for name in term}
+                sides = (effects[part] if name == part[0] else ones[name] for name in term)
+                effects[part] = np.kron(*sides).astype(np.float64)
+        return self._contrasts(effects, mean=True)
 
     def deviations(self, factor: str) -> tuple[Contrast, ...]:
         """Return the mean at each level of a factor, minus the mean over all levels.
 
         The model must be able to estimate the factor.
         """
-        effects = self.columns.effects((factor,))
-        rows = np.zeros((len(effects), len(self._coefficients)))
-        rows[:, self._places[factor,]] = effects
-        inflation = self._inflation((factor,))
-        return tuple(self._contrast(row, inflation) for row in rows)
-
-    @cached_property
-    def estimable(self) -> tuple[Term, ...]:
-        """Return the factors and interactions that the observations can estimate."""
-        mains, pairs = self.columns.mains, self.columns.pairs
-        return (
-            *estimable_terms(self.columns, mains, mains),
-            *estimable_terms(self.columns, pairs, (*mains, *pairs)),
-        )
-
-    @cached_property
-    def error(self) -> ErrorVariance | None:
-        """Return the error variance, if it is known.
-
-        None if no degrees of freedom are left or all values are equal.
-        """
-        within = _within_cells(self.columns, self._y)
-        residuals, degrees = within or _residuals(
-            self._y, self.columns.model([*self.columns.mains, *self.columns.pairs])
-        )
-        squares = float((residuals**2).sum())
-        if degrees < 1 or squares <= _ROUNDING**2 * float((self._y**2).sum()):
-            return None
-        return ErrorVariance(
-            variance=squares / degrees,
-            degrees=degrees,
-            is_within_cells=within is not None,
-            residuals=residuals,
-        )
-
-    @cached_property
-    def shares(self) -> Shares:
-        """Return the shares of variance that are not due to factors: seeds, residuals and noise."""
-        left = float((_residuals(self._y, self._model)[0] ** 2).sum())
-        if not self._total:
-            return Shares()
-        within = _within_cells(self.columns, self._y)
-        noise = float((within[0] ** 2).sum()) if within else 0.0
-        blocks = slice(1, 1 + self.columns.blocks.shape[1])
-        return Shares(
-            seeds=self._squares(blocks) / self._total if blocks.stop > 1 else None,
-            rest=max(0.0, left - noise) / self._total,
-            noise=noise / self._total if within else None,
-        )
-
-    @cached_property
-    def _y(self) -> Floats:
-        return np.asarray(self.values, dtype=float)
-
-    @cached_property
-    def _total(self) -> float:
-        total = float(((self._y - self._y.mean()) ** 2).sum())
-        return total if total > _ROUNDING**2 * float((self._y**2).sum()) else 0.0
-
-    @cached_property
-    def _terms(self) -> tuple[Term, ...]:
-        """Return the fitted terms: all factors, and the interactions that can be estimated.
-
-        Factors that are confounded with each other are included.
-        """
-        return (*self.columns.mains, *(term for term in self.estimable if len(term) > 1))
-
-    @cached_property
-    def _model(self) -> Floats:
-        return self.columns.model(self._terms)
-
-    @cached_property
-    def _places(self) -> Mapping[Term, slice]:
-        return self.columns.places(self._terms)
-
-    @cached_property
-    def _inverse(self) -> Floats:
-        """Return (X'X)⁻: the covariance of the coefficients, divided by the error variance."""
-        # a pseudo-inverse, because confounded factors make the matrix singular
-        return np.linalg.pinv(self._model.T @ self._model, rcond=1e-10, hermitian=True).astype(np.float64)
-
-    @cached_property
-    def _coefficients(self) -> Floats:
-        return self._inverse @ self._model.T @ self._y
-
-    @cached_property
-    def _biases(self) -> Mapping[Term, tuple[Term, ...]]:
-        """Map each term to the omitted interactions that would bias it.
-
-        The model omits interactions that the observations cannot estimate.
-        """
-        left_out = [pair for pair in self.columns.pairs if pair not in self.estimable]
-        return biases(self.columns, self._terms, left_out)
+        return self._contrasts({(factor,): self.columns.effects((factor,))})
 
     @cached_property
     def _by_seed(self) -> Floats | None:
@@ -244,41 +183,47 @@ class FactorModel:
             found.append(np.linalg.pinv(own, rcond=1e-8) @ self._y[seeds == seed])
         return np.array(found)
 
-    def _effect(self, term: Term) -> TermEffect:
+    def _effect(self, term: Term, aliases: tuple[Term, ...]) -> TermEffect:
         """Return the effect of a term.
 
         It has estimates, an F test and a share of the variance.
 
         The F statistic is b'[(X'X)⁻]⁻¹b / (k s²) (Searle 1971, section 5.5).
         """
-        place, degrees, inflation = self._places[term], self.columns.degrees(term), self._inflation(term)
-        rows = np.zeros((len(self.columns.contrasts(term)), len(self._coefficients)))
-        rows[:, place] = self.columns.contrasts(term)
-        squares, p = self._squares(place), None
+        squares, p = self._squares(self._places[term]), None
         if self.error:
             from scipy.special import fdtrc  # noqa: PLC0415 -- a table without tests does not need it
 
-            f = squares / (degrees * self.error.variance * inflation)
+            degrees = self.columns.degrees(term)
+            f = squares / (degrees * self.error.variance * self._inflation(term))
             p = float(fdtrc(degrees, self.error.degrees, f))
         return TermEffect(
             term=term,
-            contrasts=tuple(self._contrast(row, inflation) for row in rows),
+            contrasts=self._contrasts({term: self.columns.contrasts(term)}),
             p=p,
             share=squares / self._total if self._total else None,
-            aliases=self._biases[term],
+            aliases=aliases,
         )
 
     def _squares(self, place: slice) -> float:
         own = self._coefficients[place]
         return float(own @ np.linalg.pinv(self._inverse[place, place], hermitian=True) @ own)
 
-    def _contrast(self, row: Floats, inflation: float) -> Contrast:
-        value = float(row @ self._coefficients)
-        if self.error is None:
-            return Contrast(value=value)
-        error = math.sqrt(float(row @ self._inverse @ row) * self.error.variance * inflation)
-        half = error * t_quantile(LEVEL, self.error.degrees + 1)
-        return Contrast(value=value, error=error, low=value - half, high=value + half)
+    def _contrasts(self, parts: Mapping[Term, Floats], *, mean: bool = False) -> tuple[Contrast, ...]:
+        """Return estimates from the rows of weights of the coefficients of each term, and of the mean."""
+        rows = np.zeros((len(next(iter(parts.values()))), len(self._coefficients)))
+        rows[:, 0] = mean
+        for term, weights in parts.items():
+            rows[:, self._places[term]] = weights
+        inflation, found = max(map(self._inflation, parts)), list[Contrast]()
+        for row in rows:
+            value, error, half = float(row @ self._coefficients), None, 0.0
+            if self.error is not None:
+                error = math.sqrt(float(row @ self._inverse @ row) * self.error.variance * inflation)
+                half = error * t_quantile(LEVEL, self.error.degrees + 1)
+            low, high = (None, None) if error is None else (value - half, value + half)
+            found.append(Contrast(value=value, error=error, low=low, high=high))
+        return tuple(found)
 
     def _inflation(self, term: Term) -> float:
         """Return how many times larger a term's variance is than in the linear model; at least 1.
