@@ -19,8 +19,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import count
 from statistics import median
 from typing import Literal
@@ -42,148 +40,97 @@ from ..statistics.pooled_differences import Pool, own_or_pooled, permutation_dec
 from ..statistics.speedup import bounds_of_mean
 
 
-@dataclass(frozen=True, kw_only=True)
 class PairedTest:
-    """A test of whether the mean of paired differences lies in `region`.
+    """A test of whether the mean of paired differences lies in `region`, an open interval.
 
-    `region` is an open interval. `differences` has left minus right for each seed. If one is infinite, their
-    median is tested by ranks, also if there are `ties`: seeds with which both sides are infinite, and whose
-    difference is 0. If trainings ended before they reached a target, `differences` has the lowest possible
-    values, and `highest` the highest. If both sides are `at_bound`, equal values are taken as proven, and no
-    more can be
-    shown.
+    `n` is the number of seeds with a value or a bound on both sides of the comparison. `effect` is the mean
+    over seeds, or the Hodges–Lehmann estimate if ranks are tested; None if nothing or only `bounds` are known
+    of it. `bounds` are the lowest and the highest possible mean, if trainings missed a target; an end is None
+    if it is unbounded. `is_unknown` if no training of either side reached the target.
 
-    `rounding_sd` is the standard deviation from rounding alone, and `pool` the variance of all comparable
-    cells. `family` is the number of comparisons of the claim, and `alpha` the level of one look at all of
-    them. Costs that are computed, not measured, are `exact`: one value is enough. Unless the seeds are
-    `complete`, nothing is decided.
+    `method` is the test. It is the one that the claim sets, except for `pooled`: with enough seeds, a
+    permutation test replaces it, and without a pooled variance, the t interval of the comparison alone.
+    Infinite values leave only Wilcoxon's test. `spread` is the standard deviation that the test uses, with
+    its `degrees` of freedom; both are None below two seeds, for ranks and at a bound. `own_spread` is that of
+    the comparison alone, if `spread` is pooled.
+
+    `inside` says whether the effect lies in the region; ranks decide it if they are tested. `p` is the
+    smallest significance level at which the test decides, at most 1.
     """
 
-    differences: Mapping[int, float]
-    region: tuple[float, float]
-    rounding_sd: float
-    test: Test
-    complete: bool
-    highest: Mapping[int, float] | None = None
-    exact: bool = False
-    ties: int = 0
-    at_bound: bool = False
-    pool: Pool | None = None
-    family: int = 1
-    alpha: float = 1.0
+    def __init__(
+        self,
+        *,
+        differences: Mapping[int, float],
+        region: tuple[float, float],
+        rounding_sd: float,
+        test: Test,
+        complete: bool,
+        highest: Mapping[int, float] | None = None,
+        exact: bool = False,
+        ties: int = 0,
+        at_bound: bool = False,
+        pool: Pool | None = None,
+        family: int = 1,
+        alpha: float = 1.0,
+    ) -> None:
+        """Test `differences`: left minus right for each seed.
 
-    @property
-    def n(self) -> int:
-        """Return the number of seeds with a value or a bound on both sides of the comparison."""
-        return len(self.differences)
+        If one is infinite, their median is tested by ranks, also if there are `ties`: seeds with which both
+        sides are infinite, and whose difference is 0. If trainings ended before they reached a target,
+        `differences` has the lowest possible values, and `highest` the highest. If both sides are `at_bound`,
+        equal values are taken as proven, and no more can be shown.
 
-    @cached_property
-    def _values(self) -> list[float]:
-        return list(self.differences.values())
-
-    @property
-    def bounds(self) -> tuple[float | None, float | None] | None:
-        """Return the lowest and the highest possible mean difference, if trainings missed a target.
-
-        An end is None if it is unbounded.
+        `rounding_sd` is the standard deviation from rounding alone, and `pool` the variance of all comparable
+        cells. `family` is the number of comparisons of the claim, and `alpha` the level of one look at all of
+        them. Costs that are computed, not measured, are `exact`: one value is enough. Unless the seeds are
+        `complete`, nothing is decided.
         """
-        if self.highest is None:
-            return None
-        return bounds_of_mean(list(zip(self._values, self.highest.values(), strict=True)))
-
-    @property
-    def is_unknown(self) -> bool:
-        """Return whether no training of either side reached the target."""
-        ends = zip(self._values, (self.highest or {}).values(), strict=False)
-        return set(ends) == {(-math.inf, math.inf)}
-
-    @cached_property
-    def effect(self) -> float | None:
-        """Return the estimate of left minus right; None if nothing or only `bounds` are known of it.
-
-        It is the mean over seeds, or the Hodges–Lehmann estimate if ranks are tested.
-        """
-        if self.ties == self.n or self.highest is not None:
-            return None
-        return hodges_lehmann(self._values) if self._is_ranked else mean(self._values)
-
-    @cached_property
-    def _is_ranked(self) -> bool:
-        return self.ties > 0 or self.highest is not None or any(map(math.isinf, self._values))
-
-    @property
-    def method(self) -> Test:
-        """Return the name of the test.
-
-        It is the one that the claim sets, except for `pooled`: with enough seeds, a permutation test replaces
-        it, and without a pooled variance, the t interval of the comparison alone. Infinite values leave only
-        Wilcoxon's test.
-        """
+        self.region, self.complete, self.exact, self.at_bound = region, complete, exact, at_bound
+        self._values = values = list(differences.values())
+        self.n, highs = len(values), values if highest is None else list(highest.values())
+        ends = list(zip(values, highs, strict=True))
+        self.bounds = None if highest is None else bounds_of_mean(ends)
+        self.is_unknown = set(ends) == {(-math.inf, math.inf)}
+        self._is_ranked = ties > 0 or highest is not None or any(map(math.isinf, values))
+        self.effect: float | None = None
+        if ties < self.n and highest is None:
+            self.effect = hodges_lehmann(values) if self._is_ranked else mean(values)
+        self.method: Test = test
         if self._is_ranked:
-            return "wilcoxon"
-        if self.test != "pooled":
-            return self.test
-        if permutation_decides(self.n, self.family, self.alpha):
-            return "permutation"
-        return "pooled" if self.pool else "t"
-
-    @property
-    def spread(self) -> float | None:
-        """Return the standard deviation that the test uses.
-
-        None below two seeds, for ranks and at a bound. It may be pooled over comparable cells. It is at least
-        `rounding_sd`.
-        """
-        return None if self._spread is None else self._spread[0]
-
-    @property
-    def own_spread(self) -> float | None:
-        """Return the standard deviation of the comparison's own differences, if the test uses a pooled one.
-
-        Otherwise return None, since `spread` is then the same number.
-        """
-        is_pooled = self.method == "pooled" and self._spread is not None
-        return sample_sd(self._values) if is_pooled else None
-
-    @property
-    def degrees(self) -> float | None:
-        """Return the degrees of freedom of the t interval; None below two seeds."""
-        return None if self._spread is None else self._spread[1]
-
-    @cached_property
-    def _spread(self) -> tuple[float, float] | None:
-        found = None if self._is_ranked or self.at_bound else sample_sd(self._values)
-        if found is None:
-            return None
-        own, degrees = max(found, self.rounding_sd), self.n - 1.0
-        if self.method != "pooled":
-            return own, degrees
-        assert self.pool is not None
-        variance, degrees = own_or_pooled(own**2, self.n, self.pool)
-        return math.sqrt(variance), degrees
-
-    @property
-    def inside(self) -> bool:
-        """Return whether the effect lies in the claimed region. Ranks decide it if they are tested."""
+            self.method = "wilcoxon"
+        elif test == "pooled" and permutation_decides(self.n, family, alpha):
+            self.method = "permutation"
+        elif test == "pooled" and pool is None:
+            self.method = "t"
+        self.spread: float | None = None
+        self.degrees: float | None = None
+        self.own_spread: float | None = None
+        own = None if self._is_ranked or at_bound else sample_sd(values)
+        if own is not None:
+            self.spread, self.degrees = max(own, rounding_sd), self.n - 1.0
+            if self.method == "pooled" and pool is not None:
+                variance, self.degrees = own_or_pooled(self.spread**2, self.n, pool)
+                self.spread, self.own_spread = math.sqrt(variance), own
+        low, high = region
+        self._ends = [end for end in region if math.isfinite(end)]  # from which the effect must differ
         if self._is_ranked:
-            inside, outside = self._ranked_p
-            return inside < outside
-        low, high = self.region
-        return self.effect is not None and low < self.effect < high
-
-    @cached_property
-    def p(self) -> float:
-        """Return the p-value: the smallest significance level at which the test decides. At most 1."""
-        if not self._values or not self.complete:
-            return 1.0
-        if self.exact:
-            return 0.0
-        if self.at_bound:
-            return 0.0 if self.inside else 1.0
-        if self._is_ranked:
-            return min(self._ranked_p)
-        found = map(self._p_against, self._ends)
-        return max(found) if self.inside else min(found)  # inside, the mean must differ from both ends
+            # with the worst values for each side
+            inside = max(_p_of_ranks(values, low, 1), _p_of_ranks(highs, high, -1))
+            outside = min(_p_of_ranks(highs, low, -1), _p_of_ranks(values, high, 1))
+            self.inside = inside < outside
+            p_values = [inside, outside]
+        else:
+            self.inside = self.effect is not None and low < self.effect < high
+            if self.effect is not None and not self.inside:  # only the end that is crossed
+                self._ends = [low if self.effect <= low else high]
+            p_values = [self._p_against(end) for end in self._ends]
+        self.p = 1.0
+        if values and complete and (exact or at_bound):
+            self.p = 0.0 if exact or self.inside else 1.0
+        elif values and complete:
+            # inside, the mean must differ from both ends
+            self.p = max(p_values) if self.inside and not self._is_ranked else min(p_values)
 
     def interval(self, level: float) -> tuple[float, float] | None:
         """Return the t interval of the mean difference, or for ranks that of Wilcoxon's test.
@@ -223,27 +170,12 @@ class PairedTest:
             degrees_per_pair=self.degrees / (self.n - 1),
         )
 
-    @cached_property
-    def _ranked_p(self) -> tuple[float, float]:
-        """Return the p-values for a median inside and outside the region, with the worst values for each."""
-        lows, highs = self._values, list((self.highest or self.differences).values())
-        low, high = self.region
-        inside = max(_p_of_ranks(lows, low, 1), _p_of_ranks(highs, high, -1))
-        return inside, min(_p_of_ranks(highs, low, -1), _p_of_ranks(lows, high, 1))
-
-    @property
-    def _ends(self) -> list[float]:
-        """Return the ends of the region from which the effect must differ; outside, only the crossed end."""
-        low, high = self.region
-        if self.inside or self.effect is None:
-            return [end for end in self.region if math.isfinite(end)]
-        return [low] if self.effect <= low else [high]
-
     def _p_against(self, end: float) -> float:
-        assert self.effect is not None
-        method, distance = self.method, self.effect - end
-        if method not in ("pooled", "t"):
-            return paired_p((each - end for each in self._values), test=method)
+        if self.effect is None:
+            return 1.0
+        distance = self.effect - end
+        if self.method not in ("pooled", "t"):
+            return paired_p((each - end for each in self._values), test=self.method)
         if self.spread is None or self.degrees is None or not distance:
             return 1.0
         error = self.spread / math.sqrt(self.n)
