@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -19,7 +19,7 @@ from ...studies.catalog.metrics import (
 )
 from ...studies.catalog.published import published_tables
 from ...studies.claims.interim_tests import seeds_at_looks
-from ...studies.presentation.changes import CHANGES, Changes, read_changes
+from ...studies.presentation.changes import CHANGES, read_changes
 from ...studies.presentation.kinds import Spread, TableExtras, is_selected, selected_levels
 from ...studies.presentation.metric_words import with_true_title
 from ...studies.resolve.trial import CellKey as TrialCell
@@ -46,111 +46,57 @@ if TYPE_CHECKING:
     from ..kinds.cells import CellsTable
 
 
-@dataclass(frozen=True, kw_only=True)
 class TableCells:
-    """A table of cells while it is built.
+    """A table of cells: its rows, columns and trials, their values and tests, and the finished table.
 
-    Each property is computed on first use. If the table has a smallest difference, differences are tested at
-    several looks as seeds are added. `counts` are the numbers of seeds at the looks; the last look is shown.
+    `changes` has the change to the baseline in each row, if rows are changes. `baselines` maps each row to
+    the row that it is compared with. If the table has a smallest difference, differences are tested at
+    several looks (interim tests) as seeds are added: `looks` has the seeds of each, `counts` their numbers.
+
+    `trials` are the trials of all cells, including those of seeds that may be added later; their levels
+    include that of their row. `shown_trials` are those behind the numbers of the table: a trial of an added
+    seed belongs to them once it has ended. `trial_of_each_cell` has one of them for each cell, whose seeds
+    share an object of settings, and `settings` has their settings, once for trials that differ only in the
+    seed. `published_match` matches rows and columns with those of the paper's table, if it is shown.
     """
 
-    spec: CellsTable
-    study: Study
-    outcomes: pl.DataFrame
-    extras: TableExtras = TableExtras()  # noqa: RUF009 -- frozen
-
-    def table(self) -> Table:
-        """Return the finished table. If requested, rows and columns that only the paper has are added."""
-        spec, match, shown = self.spec, self.published_match, self.shown_trials
-        best = {place for column in self.bold_cells for place in column.best}
-        cells = tuple(  # makes the footnotes too
-            tuple(self._cell(row.level, column, best) for column in self.columns) for row in self.rows
-        )
-        table = Table(
-            name=spec.name,
-            caption=caption_sentences(self, list(chain(*cells))),
-            corner="" if self.changes else one_line(spec.rows),
-            rows=tuple(row.head for row in self.rows),
-            columns=tuple(column.head for column in self.columns),
-            cells=cells,
-            footnotes=self.footnotes.as_tuple(),
-            provenance=provenance({trial.id for trial in shown}, self.outcomes),
-            keys=tuple(
-                ColumnKey(metric=column.metric.name, level=column.head if column.level else "")
-                for column in self.columns
-            ),
-            column_headings=tuple(zip(*(column.headings for column in self.columns), strict=True)),
-            factor_line=None if spec.columns is None else int(len(spec.value) > 1),
-            groups=tuple(row.group for row in self.rows) if any(row.group for row in self.rows) else (),
-            spread=spec.spread,
-        )
-        table = note_unlearnt(table, groups_by_task(self))
-        if match and self.extras.paper_only:
-            table = add_paper_only(table, match, self.rows, self.columns)
-        return table
-
-    def place(self, levels: Mapping[str, Level]) -> tuple[str, str]:
-        """Return the row and the column of a trial with these levels."""
-        column = level_text(levels[self.spec.columns]) if self.spec.columns else ""
-        return level_text(levels[self.spec.rows]), column
-
-    @cached_property
-    def footnotes(self) -> Footnotes:
-        """Return the footnotes of the table. Its cells add them."""
-        return Footnotes()
-
-    @cached_property
-    def changes(self) -> Changes | None:
-        """Return the change to the baseline in each row; None if rows are levels of a factor."""
-        return read_changes(self.spec, self.study.design) if self.spec.rows == CHANGES else None
-
-    @cached_property
-    def levels(self) -> Mapping[str, tuple[Level, ...]]:
-        """Return the selected levels of each factor."""
-        return selected_levels(self.spec.select, self.study.factors)
-
-    @cached_property
-    def looks(self) -> tuple[tuple[int, ...], ...]:
-        """Return the seeds that each look (interim test) uses."""
-        grows = bool(self.spec.smallest_difference) and SEED not in self.spec.select
-        return seeds_at_looks(self.study.seeds, self.study.later_seeds if grows else ())
-
-    @property
-    def counts(self) -> tuple[int, ...]:
-        """Return the number of seeds that each look (interim test) uses."""
-        return tuple(map(len, self.looks))
-
-    @cached_property
-    def trials(self) -> list[Trial]:
-        """Return the trials of all cells, including trials of seeds that may be added later.
-
-        The levels of each trial include that of its row.
-        """
-        study = self.study.with_later_seeds() if len(self.looks) > 1 else self.study
-        return self._in_rows(study.cells)
-
-    @cached_property
-    def shown_trials(self) -> list[Trial]:
-        """Return the trials behind the numbers of the table.
-
-        These are the trials of the study's seeds. A trial of an added seed belongs to them once it has ended.
-        """
-        if len(self.looks) == 1:
-            return self.trials
-        seeds = set(self.study.seeds)
-        ended = {trial.id for trial in self.trials if trial.seed not in seeds}
-        ended.intersection_update(self.outcomes["trial"])
-        return [trial for trial in self.trials if trial.seed in seeds or trial.id in ended]
-
-    @cached_property
-    def trial_of_each_cell(self) -> list[Trial]:
-        """Return one of the shown trials of each cell, whose seeds share an object of settings."""
-        return list({id(trial.common): trial for trial in self.shown_trials}.values())
-
-    @cached_property
-    def settings(self) -> list[TrialSettings]:
-        """Return the settings of the shown trials, once for trials that differ only in the seed."""
-        return [trial.settings for trial in first_of_each_kind(self.trial_of_each_cell)]
+    def __init__(
+        self, study: Study, spec: CellsTable, outcomes: pl.DataFrame, extras: TableExtras | None = None
+    ) -> None:
+        """Find the rows, the columns and the trials of a table."""
+        self.study, self.spec, self.outcomes, self.extras = study, spec, outcomes, extras or TableExtras()
+        self.changes = read_changes(spec, study.design) if spec.rows == CHANGES else None
+        self.levels = selected_levels(spec.select, study.factors)
+        grows = bool(spec.smallest_difference) and SEED not in spec.select
+        self.looks = seeds_at_looks(study.seeds, study.later_seeds if grows else ())
+        self.counts = tuple(map(len, self.looks))
+        self.trials = self._in_rows((study.with_later_seeds() if len(self.looks) > 1 else study).cells)
+        self.shown_trials = self.trials
+        if len(self.looks) > 1:
+            seeds, ended = set(study.seeds), set(outcomes["trial"])
+            self.shown_trials = [each for each in self.trials if each.seed in seeds or each.id in ended]
+        self.trial_of_each_cell = list({id(trial.common): trial for trial in self.shown_trials}.values())
+        self.settings = [trial.settings for trial in first_of_each_kind(self.trial_of_each_cell)]
+        self.baselines: dict[str, str] = {}
+        if self.changes:
+            changed = self.changes.rows
+            self.rows = tuple(TableRow(level=row.label, head=row.name, group=row.heading) for row in changed)
+            references = ((row, changed[row.reference]) for row in changed)
+            self.baselines = {row.label: other.label for row, other in references if row is not other}
+        else:
+            heads = _heads(self.levels[spec.rows])
+            self.rows = tuple(TableRow(level=text, head=head) for text, head in heads.items())
+            if spec.baseline is not None:
+                baseline = level_text(spec.baseline)
+                self.baselines = {row.level: baseline for row in self.rows if row.level != baseline}
+        self.columns = tuple(_columns(spec, self.levels, self.settings))
+        paper = published_tables().get((study.paper or "", spec.published_table))
+        self.published_match: PublishedMatch | None = None
+        if paper is not None and self.extras.published:
+            self.published_match = match_published(paper, spec.published, self.rows, self.columns)
+        # the cells that are not trained because they exceed the budget, by row and column
+        self._over_budget = {self.place(each.levels) for each in self._in_rows(study.source.over_budget)}
+        self._footnotes = Footnotes()  # the cells add them
 
     def _in_rows(self, trials: Iterable[Trial]) -> list[Trial]:
         """Return the selected trials that belong to a row of the table.
@@ -172,34 +118,10 @@ class TableCells:
             if changes.has_row(trial.levels)
         ]
 
-    @cached_property
-    def rows(self) -> tuple[TableRow, ...]:
-        """Return the rows of the table."""
-        if self.changes:
-            changed = self.changes.rows
-            return tuple(TableRow(level=row.label, head=row.name, group=row.heading) for row in changed)
-        heads = _heads(self.levels[self.spec.rows])
-        return tuple(TableRow(level=text, head=head) for text, head in heads.items())
-
-    @cached_property
-    def columns(self) -> tuple[TableColumn, ...]:
-        """Return the columns of the table."""
-        found = (find_metric(name, self.spec.digits) for name in self.spec.value)
-        metrics = [with_true_title(metric, self.settings) for metric in found]
-        columns: list[TableColumn] = []
-        for metric, words in metrics:
-            title = metric_head(metric, words)
-            if self.spec.columns is None:
-                columns.append(TableColumn(metric=metric, level="", head=title))
-                continue
-            factor = one_line(self.spec.columns)
-            headings = (title, factor) if len(metrics) > 1 else (factor,)
-            heads = _heads(self.levels[self.spec.columns])
-            columns += [
-                TableColumn(metric=metric, level=text, head=head, headings=headings)
-                for text, head in heads.items()
-            ]
-        return tuple(columns)
+    def place(self, levels: Mapping[str, Level]) -> tuple[str, str]:
+        """Return the row and the column of a trial with these levels."""
+        column = level_text(levels[self.spec.columns]) if self.spec.columns else ""
+        return level_text(levels[self.spec.rows]), column
 
     @cached_property
     def _tallied(self) -> tuple[TalliesByLook, Mapping[CellKey, str]]:
@@ -226,36 +148,18 @@ class TableCells:
         return {place: looks for place, looks in self._tallied[0].items() if place[2] in self.spec.value}
 
     @cached_property
-    def fallbacks(self) -> Mapping[tuple[str, str], Tally]:
-        """Return the values of the fallback metric, which the key `otherwise` names, by row and column.
-
-        Cells without a value of their own metric show it.
-        """
-        every = self._tallied[0].items()
-        return {place[:2]: looks[-1] for place, looks in every if place[2] == self.spec.otherwise}
+    def tallies(self) -> Mapping[CellKey, Tally]:
+        """Return the values that each cell shows: those of its last look (interim test)."""
+        return {place: looks[-1] for place, looks in self.look_tallies.items()}
 
     @cached_property
-    def untrained(self) -> Mapping[tuple[str, str], str]:
-        """Return remarks on cells whose trainings did not learn, by row and column."""
-        return untrained_remarks(self.spec, self.study.name, self.trials, self.outcomes)
-
-    @cached_property
-    def over_budget(self) -> Collection[tuple[str, str]]:
-        """Return the cells that are not trained because they exceed the budget, by row and column."""
-        return {self.place(trial.levels) for trial in self._in_rows(self.study.source.over_budget)}
-
-    @cached_property
-    def baselines(self) -> Mapping[str, str]:
-        """Map each row to the row that it is compared with."""
-        if self.changes:
-            rows = self.changes.rows
-            return {
-                row.label: rows[row.reference].label for at, row in enumerate(rows) if row.reference != at
-            }
-        if self.spec.baseline is None:
-            return {}
-        baseline = level_text(self.spec.baseline)
-        return {row.level: baseline for row in self.rows if row.level != baseline}
+    def estimates(self) -> Mapping[CellKey, Estimate]:
+        """Return the mean and the spread of each cell that has values."""
+        return {
+            place: estimate.within(find_metric(place[2]).bounds)
+            for place, tally in self.tallies.items()
+            if (estimate := tally.estimate(self.spec.spread)) is not None
+        }
 
     @cached_property
     def differences(self) -> Mapping[tuple[str, str], ColumnTests]:
@@ -263,11 +167,14 @@ class TableCells:
         return {(column.metric.name, column.level): baseline_tests(self, column) for column in self.columns}
 
     @cached_property
-    def published_match(self) -> PublishedMatch | None:
-        """Match this table's rows and columns with those of the paper's table, if it is shown."""
-        key = (self.study.paper or "", self.spec.published_table)
-        paper = published_tables().get(key) if self.extras.published else None
-        return match_published(paper, self.spec.published, self.rows, self.columns) if paper else None
+    def bold_cells(self) -> tuple[ColumnTests, ...]:
+        """Return the best cells of each column, which are bold, with their tests."""
+        return tuple(find_bold_cells(self, column) for column in self.columns)
+
+    @cached_property
+    def _untrained(self) -> Mapping[tuple[str, str], str]:
+        """Return remarks on cells whose trainings did not learn, by row and column."""
+        return untrained_remarks(self.spec, self.study.name, self.trials, self.outcomes)
 
     def published_values(self) -> dict[tuple[str, TrialCell], float]:
         """Return the paper's numbers by the metric and the cell of the trials that repeat them.
@@ -287,24 +194,35 @@ class TableCells:
                     found[column.metric.name, cell] = number.value
         return found
 
-    @cached_property
-    def bold_cells(self) -> tuple[ColumnTests, ...]:
-        """Return the best cells of each column, which are bold, with their tests."""
-        return tuple(find_bold_cells(self, column) for column in self.columns)
-
-    @cached_property
-    def tallies(self) -> Mapping[CellKey, Tally]:
-        """Return the values that each cell shows: those of its last look (interim test)."""
-        return {place: looks[-1] for place, looks in self.look_tallies.items()}
-
-    @cached_property
-    def estimates(self) -> Mapping[CellKey, Estimate]:
-        """Return the mean and the spread of each cell that has values."""
-        return {
-            place: estimate.within(find_metric(place[2]).bounds)
-            for place, tally in self.tallies.items()
-            if (estimate := tally.estimate(self.spec.spread)) is not None
-        }
+    def table(self) -> Table:
+        """Return the finished table. If requested, rows and columns that only the paper has are added."""
+        spec, match, shown = self.spec, self.published_match, self.shown_trials
+        best = {place for column in self.bold_cells for place in column.best}
+        cells = tuple(  # makes the footnotes too
+            tuple(self._cell(row.level, column, best) for column in self.columns) for row in self.rows
+        )
+        table = Table(
+            name=spec.name,
+            caption=caption_sentences(self, list(chain(*cells))),
+            corner="" if self.changes else one_line(spec.rows),
+            rows=tuple(row.head for row in self.rows),
+            columns=tuple(column.head for column in self.columns),
+            cells=cells,
+            footnotes=self._footnotes.as_tuple(),
+            provenance=provenance({trial.id for trial in shown}, self.outcomes),
+            keys=tuple(
+                ColumnKey(metric=column.metric.name, level=column.head if column.level else "")
+                for column in self.columns
+            ),
+            column_headings=tuple(zip(*(column.headings for column in self.columns), strict=True)),
+            factor_line=None if spec.columns is None else int(len(spec.value) > 1),
+            groups=tuple(row.group for row in self.rows) if any(row.group for row in self.rows) else (),
+            spread=spec.spread,
+        )
+        table = note_unlearnt(table, groups_by_task(self))
+        if match and self.extras.paper_only:
+            table = add_paper_only(table, match, self.rows, self.columns)
+        return table
 
     def _cell(self, row: str, column: TableColumn, best: Collection[CellKey]) -> Cell:
         """Return the finished cell at a row and column.
@@ -314,10 +232,13 @@ class TableCells:
         place, metric, match = (row, column.level, column.metric.name), column.metric, self.published_match
         tally, estimate = self.tallies.get(place), self.estimates.get(place)
         baseline = (self.baselines.get(row, ""), column.level, metric.name)
-        fallback = self.fallbacks.get(place[:2]) if tally is not None and not tally.values else None
+        fallback: Tally | None = None  # of the metric in `otherwise`, in place of one without a value
+        if tally is not None and not tally.values and self.spec.otherwise:
+            looks = self._tallied[0].get((row, column.level, self.spec.otherwise))
+            fallback = looks[-1] if looks else None
         published = match.published_at(row, column) if match else None
         shared: dict[str, Any] = {
-            "marks": tuple(map(self.footnotes.mark, self._remarks(place, tally, fallback))),
+            "marks": tuple(map(self._footnotes.mark, self._remarks(place, tally, fallback))),
             "published": published,
         }
         if match and published:
@@ -325,11 +246,10 @@ class TableCells:
             extra = difference_from_baseline(published, theirs)
             shared["published_text"] = f"{published.text_with_deviation}{f' ({extra})' if extra else ''}"
         if tally is None:
-            if (row, column.level) in self.over_budget:
-                return Cell(status=CellStatus.REFUSED, text=CellStatus.REFUSED.value, **shared)
-            return Cell(status=CellStatus.UNPLANNED, **shared)
+            is_refused = place[:2] in self._over_budget
+            status = CellStatus.REFUSED if is_refused else CellStatus.UNPLANNED
+            return Cell(status=status, text=CellStatus.REFUSED.value if is_refused else "", **shared)
         if fallback and self.spec.otherwise and (found := fallback.estimate(self.spec.spread)) is not None:
-            # the metric in `otherwise`, in place of one without a value
             metric = find_metric(self.spec.otherwise, self.spec.digits)
             estimate = found.within(metric.bounds)
             spread, interval = spread_texts(estimate, metric, self.spec.spread)
@@ -378,7 +298,7 @@ class TableCells:
             remarks += [tally.label] if tally.label else []
             over_levels = self.spec.pick_by is not None and not tally.label
             remarks += (fallback or tally).remarks("trials" if over_levels else "seeds")
-        others = (self._tallied[1].get(place, ""), self.untrained.get(place[:2], ""))
+        others = (self._tallied[1].get(place, ""), self._untrained.get(place[:2], ""))
         return [*remarks, *filter(None, others)]
 
 
@@ -419,6 +339,21 @@ class TableColumn:
     def name(self) -> str:
         """Return the column's name in the paper's table: its level or, without one, its metric."""
         return self.level or self.metric.name
+
+
+def _columns(
+    spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], settings: Sequence[TrialSettings]
+) -> Iterator[TableColumn]:
+    metrics = [with_true_title(find_metric(name, spec.digits), settings) for name in spec.value]
+    for metric, words in metrics:
+        title = metric_head(metric, words)
+        if spec.columns is None:
+            yield TableColumn(metric=metric, level="", head=title)
+            continue
+        factor = one_line(spec.columns)
+        headings = (title, factor) if len(metrics) > 1 else (factor,)
+        for text, head in _heads(levels[spec.columns]).items():
+            yield TableColumn(metric=metric, level=text, head=head, headings=headings)
 
 
 def metric_head(metric: Metric, words: str) -> str:
