@@ -225,59 +225,57 @@ _NONE = "–"
 def models(inputs: Snapshot) -> Mapping[str, object] | None:
     """Return a row for each model with its predicted costs, and the models' diagrams.
 
-    Return None if there are no models, or if a plug-in's block cannot be measured; the page then shows its
-    failures.
+    Those of a search are the models of its best points. Return None if there are none yet, or if a plug-in's
+    block cannot be measured; the page then shows its failures.
     """
     try:
-        return _searched_models(inputs) if inputs.study.search is not None else _planned_models(inputs)
+        return _models(inputs)
     except PluginError:
         return None
 
 
-def _planned_models(inputs: Snapshot) -> Mapping[str, object] | None:
-    study = inputs.study
-    check_layers(study, study.trials)
-    label, estimator = model_labeller(study), TimeEstimator(inputs.outcomes, study.trials)
-    groups, over_budget = (group_by_model(study, each) for each in (study.trials, study.source.over_budget))
-    models, excluded = (model_costs(study, each, estimator, {}) for each in (groups, over_budget))
+def _models(inputs: Snapshot) -> Mapping[str, object] | None:
+    study, match, excluded = inputs.study, inputs.study.design.matched_size, list[ModelCost]()
+    if study.search is None:
+        check_layers(study, study.trials)
+        label, estimator = model_labeller(study), TimeEstimator(inputs.outcomes, study.trials)
+        shown = group_by_model(study, study.trials)
+        models = model_costs(study, shown, estimator, {})
+        excluded = model_costs(study, group_by_model(study, study.source.over_budget), estimator, {})
+        labels = [f"{each.at} · {each.label}" if each.at else each.label for each in models]
+        labelled = [(label(trial), trial.settings) for trial in first_of_each_kind(study.trials)]
+        lead, recipe = "Every model is", study.template.texts[RECIPE_PATH]
+    else:
+        trained = {trial.id: trial for trial in inputs.points.trained}
+        ranked = (trial for point in inputs.points.ranked() for trial in point.trials)
+        groups = group_by_model(study, [trained[trial] for trial in ranked if trial in trained])
+        shown = groups[:MAX_SEARCHED]
+        models = model_costs(study, shown, TimeEstimator(inputs.outcomes, []), {})
+        labels = [_resolved(study, each[0]) for each in shown]
+        labelled = [
+            (name, trial.settings) for name, each in zip(labels, shown, strict=True) for trial in each
+        ]
+        which = f"The best {len(shown)} of {len(groups):,}" if len(groups) > len(shown) else "All"
+        lead, recipe = f"{which} models with ranked points, the best first.", ""
     if not models:
         return None
-    labelled = ((label(trial), trial.settings) for trial in first_of_each_kind(study.trials))
+    unit, size = si_prefix(max(model.step_flops for model in models))
+    numbers = [*([match.name, "residual"] if match else []), "parameters", f"{unit}FLOPs/step"]
+    rows = (
+        list(_cells(inputs, model, trials, size, matched=match is not None))
+        for model, trials in zip(models, shown, strict=True)
+    )
     return {
-        "lead": "Every model is",
-        "recipe": study.template.texts[RECIPE_PATH],
+        "lead": lead,
+        "recipe": recipe,
         "known": [
             *predict_reach_limits(labelled),
             *(f"{each.label}: {each.excess}; {plural(each.trials, 'trial')} not run" for each in excluded),
         ],
-        **_rows(
-            inputs,
-            [f"{each.at} · {each.label}" if each.at else each.label for each in models],
-            models,
-            groups,
-        ),
-    }
-
-
-def _searched_models(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return the models of a search's best points. Return None before any point is complete."""
-    study = inputs.study
-    found = inputs.points
-    trained = {trial.id: trial for trial in found.trained}
-    trials = [trained[trial] for point in found.ranked() for trial in point.trials if trial in trained]
-    if not trials:
-        return None
-    groups = group_by_model(study, trials)
-    shown = groups[:MAX_SEARCHED]
-    models = model_costs(study, shown, TimeEstimator(inputs.outcomes, []), {})
-    labels = [_resolved(study, each[0]) for each in shown]
-    labelled = [(label, trial.settings) for label, each in zip(labels, shown, strict=True) for trial in each]
-    which = f"The best {len(shown)} of {len(groups):,}" if len(groups) > len(shown) else "All"
-    return {
-        "lead": f"{which} models with ranked points, the best first.",
-        "recipe": "",
-        "known": predict_reach_limits(labelled),
-        **_rows(inputs, labels, models, shown),
+        "heads": ["model", *numbers, "reach", "done", "time/trial", "peak memory"],
+        "rows": list(zip(labels, rows, strict=True)),
+        "reference_tokens": REFERENCE_TOKENS,
+        "diagrams": [_diagram(trials) for trials in shown],
     }
 
 
@@ -296,30 +294,12 @@ def _resolved(study: Study, trial: Trial) -> str:
     return ", ".join([trial.settings.model.recipe, *sizes])
 
 
-def _rows(
-    inputs: Snapshot, labels: Sequence[str], models: Sequence[ModelCost], groups: Sequence[Sequence[Trial]]
-) -> Mapping[str, object]:
-    """Return the page's table of models, and the models' diagrams. `groups` has the trials of each model."""
-    size_match = inputs.study.design.matched_size
-    unit, size = si_prefix(max(model.step_flops for model in models))
-    numbers = [size_match.name, "residual"] if size_match else []
-    numbers += ["parameters", f"{unit}FLOPs/step"]
-    rows = [
-        [*_size_cells(model, size, matched=size_match is not None), *_training_cells(inputs, trials)]
-        for model, trials in zip(models, groups, strict=True)
-    ]
-    return {
-        "heads": ["model", *numbers, "reach", "done", "time/trial", "peak memory"],
-        "rows": list(zip(labels, rows, strict=True)),
-        "reference_tokens": REFERENCE_TOKENS,
-        "diagrams": [_diagram(trials) for trials in groups],
-    }
+def _cells(
+    inputs: Snapshot, model: ModelCost, trials: Sequence[Trial], size: float, *, matched: bool
+) -> Iterator[str]:
+    """Yield the table cells of a model: its predicted costs, then those of its trainings.
 
-
-def _size_cells(model: ModelCost, size: float, *, matched: bool) -> Iterator[str]:
-    """Yield the table cells with a model's parameters and FLOPs.
-
-    If the study makes costs equal, first yield the size that was solved for the model, and its error.
+    If the study makes costs equal, the first are the size that was solved for the model, and its error.
     """
     if matched:
         solved = model.size_match
@@ -327,9 +307,6 @@ def _size_cells(model: ModelCost, size: float, *, matched: bool) -> Iterator[str
         yield solved.residual_text if solved else _NONE
     yield f"{model.parameters:,}"
     yield f"{model.step_flops / size:,.1f}"
-
-
-def _training_cells(inputs: Snapshot, trials: Sequence[Trial]) -> Iterator[str]:
     done = inputs.own_outcomes.filter(has_trial(trial.id for trial in trials) & (pl.col("status") == "done"))
     yield format_reach(reach(trials[0].settings))
     yield f"{len(done)} of {len(trials)}"
