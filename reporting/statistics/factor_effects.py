@@ -284,36 +284,24 @@ Term = tuple[str, ...]
 _TOLERANCE = 1e-8  # rounding error of codes of 0 and 1
 
 
-@dataclass(frozen=True)
 class TermColumns:
     """The columns of each term in the design matrix of the model.
 
-    `levels` has, for each factor, the level index of every observation. A factor has at least two observed
-    levels. `seeds` has the block index of every observation.
+    `counts` are the numbers of levels of the factors. `mains` has a term for each factor, and `pairs` one for
+    the interaction of each pair of factors. `blocks` are the columns of the seeds; a single seed has none.
     """
 
-    levels: Mapping[str, Sequence[int]]
-    seeds: Sequence[int]
+    def __init__(self, *, levels: Mapping[str, Sequence[int]], seeds: Sequence[int]) -> None:
+        """Code the observations.
 
-    @cached_property
-    def counts(self) -> dict[str, int]:
-        """Return the number of levels of each factor."""
-        return {name: max(numbers) + 1 for name, numbers in self.levels.items()}
-
-    @cached_property
-    def mains(self) -> tuple[Term, ...]:
-        """Return the main effects: one term for each factor."""
-        return tuple((name,) for name in self.levels)
-
-    @cached_property
-    def pairs(self) -> tuple[Term, ...]:
-        """Return the interactions: one term for each pair of factors."""
-        return tuple(combinations(self.levels, 2))
-
-    @cached_property
-    def blocks(self) -> Floats:
-        """Return the columns of the seeds in the model's matrix. A single seed has no columns."""
-        return _coded(self.seeds, max(self.seeds) + 1)
+        `levels` has, for each factor, the level index of every observation. A factor has at least two
+        observed levels. `seeds` has the block index of every observation.
+        """
+        self.levels, self.seeds = levels, seeds
+        self.counts = {name: max(numbers) + 1 for name, numbers in levels.items()}
+        self.mains: tuple[Term, ...] = tuple((name,) for name in levels)
+        self.pairs: tuple[Term, ...] = tuple(combinations(levels, 2))
+        self.blocks = _coded(seeds, max(seeds) + 1)
 
     def of(self, term: Term) -> Floats:
         """Return the columns of a term in the model's matrix.

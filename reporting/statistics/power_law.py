@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -30,54 +29,35 @@ _TOLERANCE = 1e-14
 _ROUNDING = 1e-12  # smaller deviations relative to the values count as zero
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PowerLaw:
     """A law y = offset + coefficient · x ** exponent fitted to `n` cells.
 
-    `parameters` are the logarithm of a xᵇ at the center, b and, in a law with an offset, the offset. `center`
-    is the mean logarithm of x. `error` is the residual standard deviation, or that of the cells' means over
-    seeds if that is larger. It is None if there are no degrees of freedom, or if the law fits cells with one
-    seed exactly; then there are no intervals. `covariance` is that of the parameters, divided by error².
+    `half_width` is half of the width of the exponent's interval, and `exponent_interval` this interval. The
+    `offset` is None if the law has none. `offset_interval` is at least 0.
     """
 
-    parameters: Numbers
-    center: float
-    n: int
-    error: float | None
-    covariance: Numbers
+    def __init__(
+        self, *, parameters: Numbers, center: float, n: int, error: float | None, covariance: Numbers
+    ) -> None:
+        """Make a law from fitted parameters.
 
-    @property
-    def coefficient(self) -> float:
-        """Return the factor of the power of x."""
-        return math.exp(self.parameters[0] - self.exponent * self.center)
-
-    @property
-    def exponent(self) -> float:
-        """Return the exponent of x."""
-        return float(self.parameters[1])
-
-    @property
-    def offset(self) -> float | None:
-        """Return the offset; None if the law has none."""
-        return float(self.parameters[2]) if len(self.parameters) > 2 else None
-
-    @property
-    def half_width(self) -> float | None:
-        """Return half of the width of the exponent's interval."""
-        return self._half_width(np.eye(len(self.parameters))[1])
-
-    @property
-    def exponent_interval(self) -> tuple[float, float] | None:
-        """Return the interval of the exponent."""
-        half = self.half_width
-        return None if half is None else (self.exponent - half, self.exponent + half)
-
-    @property
-    def offset_interval(self) -> tuple[float, float] | None:
-        """Return the interval of the offset, which is at least 0."""
-        if self.offset is None or (half := self._half_width(np.eye(3)[2])) is None:
-            return None
-        return max(0.0, self.offset - half), self.offset + half
+        `parameters` are the logarithm of a xᵇ at the center, b and, in a law with an offset, the offset.
+        `center` is the mean logarithm of x. `error` is the residual standard deviation, or that of the cells'
+        means over seeds if that is larger. It is None if there are no degrees of freedom, or if the law fits
+        cells with one seed exactly; then there are no intervals. `covariance` is that of the parameters,
+        divided by error².
+        """
+        self.n, self.error, self._parameters, self._center = n, error, parameters, center
+        self._covariance = covariance
+        level, self.exponent, *offset = map(float, parameters)
+        self.coefficient = math.exp(level - self.exponent * center)
+        self.offset = offset[0] if offset else None
+        _, self.half_width, *offset_half = map(self._half_width, np.eye(len(parameters)))
+        self.exponent_interval = self.offset_interval = None
+        if self.half_width is not None:
+            self.exponent_interval = self.exponent - self.half_width, self.exponent + self.half_width
+        if self.offset is not None and offset_half[0] is not None:
+            self.offset_interval = max(0.0, self.offset - offset_half[0]), self.offset + offset_half[0]
 
     def at(self, x: float) -> Interval:
         """Return the law's value at x, with its interval."""
@@ -91,7 +71,7 @@ class PowerLaw:
         return self._at(x, 1.0)
 
     def _at(self, x: float, own: float) -> Interval:
-        logs, rows = _evaluate(self.parameters, np.array([math.log(x) - self.center]))
+        logs, rows = _evaluate(self._parameters, np.array([math.log(x) - self._center]))
         middle, half = float(logs[0]), self._half_width(rows[0], own)
         if half is None:
             return Interval(math.exp(middle))
@@ -104,8 +84,8 @@ class PowerLaw:
         """
         if self.error is None:
             return None
-        quantile = t_quantile(LEVEL, self.n - len(self.parameters) + 1)
-        return quantile * self.error * math.sqrt(float(row @ self.covariance @ row) + own)
+        quantile = t_quantile(LEVEL, self.n - len(self._parameters) + 1)
+        return quantile * self.error * math.sqrt(float(row @ self._covariance @ row) + own)
 
 
 def error_of_means(cells: Sequence[Sequence[float]]) -> float:
