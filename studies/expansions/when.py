@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Self
 
 from ...errors import nearest_hint
 from ..schema.design import DesignReader, Expansion
-from ..schema.factors import SEED, Conditions
+from ..schema.factors import SEED
 from ..schema.settings import Level
 from ..schema.tables import StudyTable
 from ..text.document import Diagnostics
 from ..text.strict_model import format_value
-from ..text.toml_positions import KeyPath
 
 TABLE = "when"
+
+_Condition = dict[str, tuple[Level, ...]]
 
 
 class When(Expansion):
@@ -34,82 +35,53 @@ class When(Expansion):
         return cls()
 
     def read_cells(self, reader: DesignReader) -> Mapping[str, Any]:
-        conditions = {
-            name: {other: tuple(reader.find(other, each) for each in of) for other, of in condition.items()}
-            for name, condition in read_conditions(reader.diagnostics, reader.names, reader.around).items()
-        }
-        if conditions and not reader.kind.has_conditions:
+        """Return the valid conditions, each after those of the factors that it names. Report the others."""
+        report, found = reader.diagnostics.report, dict[str, _Condition]()
+        for name, condition in reader.diagnostics.table(TABLE).items():
+            if name not in reader.names:
+                message = f"unknown factor '{name}'{nearest_hint(name, reader.names)}"
+                report((TABLE, name), message, key=True)
+            elif name in reader.around:
+                why = f"every cell has {name}, because it is in `around`"
+                report((TABLE, name), f"{why}: remove the condition of {name}", key=True)
+            elif not isinstance(condition, Mapping) or not condition:
+                expected = 'expected levels of other factors, such as { mixer = "conv" }'
+                report((TABLE, name), f"{expected}, got {format_value(condition)}")
+            else:
+                found[name] = _read_condition(reader, name, condition)
+        ordered = dict[str, _Condition]()
+        while ready := [
+            name
+            for name in found
+            if name not in ordered and not found[name].keys() & (found.keys() - ordered.keys())
+        ]:
+            ordered |= {name: found[name] for name in ready}
+        for name in found.keys() - ordered:
+            report((TABLE, name), f"{name} depends on itself", key=True)
+        if ordered and not reader.kind.has_conditions:
             design = reader.header.design.name
-            message = f"in a {design} design every factor is in every cell: remove [when]"
-            reader.diagnostics.report((TABLE,), message)
-        for name, condition in conditions.items():
-            for other, of in condition.items():
-                for each in of:
-                    reader.check_levels((TABLE, name), {other: each})
-        return {"conditions": conditions}
+            report((TABLE,), f"in a {design} design every factor is in every cell: remove [when]")
+        return {"conditions": ordered}
+
+
+def _read_condition(reader: DesignReader, name: str, given: Mapping[str, Any]) -> _Condition:
+    """Return the levels that the condition of a factor names, by factor; report faults."""
+    condition: _Condition = {}
+    for other, levels in given.items():
+        if other == SEED:
+            fault = "a condition cannot name the seed, because every cell has every seed"
+        elif other == name:
+            fault = f"{name} depends on itself"
+        elif other not in reader.names:
+            fault = f"unknown factor '{other}'{nearest_hint(other, reader.names)}"
+        else:
+            named = levels if isinstance(levels, list) else [levels]
+            condition[other] = tuple(reader.find(other, each) for each in named)
+            for each in condition[other]:
+                reader.check_levels((TABLE, name), {other: each})
+            continue
+        reader.diagnostics.report((TABLE, name, other), fault, key=True)
+    return condition
 
 
 EXPANSION = When
-
-
-def read_conditions(diagnostics: Diagnostics, names: Collection[str], fixed: Collection[str]) -> Conditions:
-    """Return the valid conditions of factors, and report the others.
-
-    `names` are the factors without the seed; `fixed` are factors that are present in every cell.
-    """
-    conditions: dict[str, dict[str, tuple[Level, ...]]] = {}
-    table = diagnostics.table(TABLE)
-    for name, condition in table.items():
-        path: KeyPath = (TABLE, name)
-        if name not in names:
-            diagnostics.report(path, f"unknown factor '{name}'{nearest_hint(name, names)}", key=True)
-        elif name in fixed:
-            diagnostics.report(
-                path,
-                f"every cell has {name}, because it is in `around`: remove the condition of {name}",
-                key=True,
-            )
-        elif not isinstance(condition, Mapping) or not condition:
-            expected = 'expected levels of other factors, such as { mixer = "conv" }'
-            diagnostics.report(path, f"{expected}, got {format_value(condition)}")
-        else:
-            conditions[name] = {
-                other: tuple(levels if isinstance(levels, list) else [levels])
-                for other, levels in condition.items()
-                if _is_other(diagnostics, (*path, other), names)
-            }
-    order = list(_ordered(conditions))
-    for name in conditions.keys() - set(order):
-        diagnostics.report((TABLE, name), f"{name} depends on itself", key=True)
-    return {name: conditions[name] for name in order}
-
-
-def _is_other(diagnostics: Diagnostics, path: KeyPath, names: Collection[str]) -> bool:
-    """Return whether a condition depends on a valid factor; report a fault if not.
-
-    `path` is `("when", NAME, OTHER)`: the condition of the factor NAME depends on the factor OTHER.
-    """
-    _, name, other = path
-    if other == SEED:
-        diagnostics.report(
-            path, "a condition cannot name the seed, because every cell has every seed", key=True
-        )
-    elif other == name:
-        diagnostics.report(path, f"{name} depends on itself", key=True)
-    elif other not in names:
-        diagnostics.report(path, f"unknown factor '{other}'{nearest_hint(str(other), names)}", key=True)
-    else:
-        return True
-    return False
-
-
-def _ordered(conditions: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield conditional factors, each after those that its condition names; leave out cyclic conditions."""
-    done: set[str] = set()
-    while ready := [
-        name
-        for name, condition in conditions.items()
-        if name not in done and not (condition.keys() & conditions.keys()) - done
-    ]:
-        done.update(ready)
-        yield from ready
