@@ -21,7 +21,7 @@ from ...grammar.dimensions import representative_values
 from ...grammar.nodes import Dimension
 from ..schema.design import BASELINE_PATH, MAX_TRIALS, Design
 from ..schema.factors import ABSENT, SEED, is_name, level_key
-from ..schema.settings import D_MODEL_PATH, RECIPE_PATH, Level, read_recipe
+from ..schema.settings import D_MODEL_PATH, RECIPE_PATH, Level, TrialSettings, read_recipe
 from ..text.document import Diagnostics
 from ..text.errors import path_prefix
 from ..text.strict_model import ValidationProblem, format_value
@@ -346,88 +346,72 @@ def _texts(draft: Draft) -> Iterator[tuple[KeyPath, str]]:
 def check_levels(draft: Draft) -> list[Trial] | None:
     """Try each level of the study in some cell, and report faults.
 
-    A fault is reported at the level that no earlier cell has, if there is only one. So a grid of any size
-    needs about one try a level, and a combination that never occurs is not a fault. Return the tried cells as
-    trials, or None if some settings are not known.
+    A fault is reported at the level that all tried cells with this fault have, and no other cell. So a grid
+    of any size needs about one try a level, and a combination that never occurs is not a fault. Return the
+    tried cells as trials, or None if some settings are not known.
     """
     axes = _valid_axes(draft)
     paths = {
         (name, level_key(level)): path for name, levels in axes.items() for path, level in reversed(levels)
     }
-    seen, known, tried = set[tuple[str, str]](), set[ValidationProblem](), list[Trial]()
-    first: dict[str, Level] = {}
-    cures: dict[ValidationProblem, set[str]] = {}  # the factors whose other levels remove a first problem
-    is_known = True
     unfilled = {name: f"{{{name}}}" for name in draft.template.hole_names}
-    for cell in _covering_cells(draft, axes, frozenset(paths)):
-        places = {name: (name, level_key(level)) for name, level in cell.items()}
-        own = {name: paths[place] for name, place in places.items() if place in paths}
-        new = [name for name in own if places[name] not in seen]
-        problems: list[ValidationProblem] = []
+    cells = list(_covering_cells(draft, axes, paths))
+    known, faulty = list[TrialSettings | None](), dict[ValidationProblem, list[int]]()
+    for number, cell in enumerate(cells):
         try:
-            settings = resolve_settings(draft.template, {**unfilled, **cell, SEED: 0})
+            known.append(resolve_settings(draft.template, {**unfilled, **cell, SEED: 0}))
         except InvalidSettingsError as error:
-            settings = error.known
-            problems = [each for each in error.problems if each.path]
-            problems = [each for each in problems if not draft.diagnostics.already_reported(each.path)]
-        if not seen:
-            first, cures = cell, {problem: set() for problem in problems}
-        elif len(new) == 1:
-            for problem in cures.keys() - problems:
-                cures[problem].add(new[0])
-        for problem in problems:
-            if problem not in {*known, *cures}:
-                cause = new[0] if len(new) == 1 else None
-                report_problem(
-                    draft.diagnostics, draft.template, problem, levels=cell, paths=own, cause=cause
-                )
-        known.update(problems)
-        seen.update(places.values())
-        is_known = is_known and settings is not None
-        if settings is not None:
-            tried.append(Trial(study="", levels=cell, settings=settings))
-    own = {
-        name: paths[name, level_key(level)]
-        for name, level in first.items()
-        if (name, level_key(level)) in paths
-    }
-    for problem, causes in cures.items():
-        cause = causes.pop() if len(causes) == 1 and causes <= own.keys() else None
-        report_problem(draft.diagnostics, draft.template, problem, levels=first, paths=own, cause=cause)
-    return tried if is_known else None
+            known.append(error.known)
+            for problem in error.problems:
+                if problem.path and not draft.diagnostics.already_reported(problem.path):
+                    faulty.setdefault(problem, []).append(number)
+    placed = [{(name, level_key(level)) for name, level in cell.items()} & paths.keys() for cell in cells]
+    for problem, numbers in faulty.items():
+        sound = [places for number, places in enumerate(placed) if number not in numbers]
+        guilty = [placed[number].difference(*sound) for number in numbers]
+        shared = set.intersection(*guilty)
+        blamed = shared if len(shared) == 1 else guilty[0]
+        report_problem(
+            draft.diagnostics,
+            draft.template,
+            problem,
+            levels=cells[numbers[0]],
+            paths={name: paths[name, key] for name, key in placed[numbers[0]]},
+            cause=next(iter(blamed))[0] if sound and len(blamed) == 1 else None,
+        )
+    settings = [each for each in known if each is not None]
+    if len(settings) < len(known):
+        return None
+    return [Trial(study="", levels=cell, settings=each) for cell, each in zip(cells, settings, strict=True)]
 
 
 def _covering_cells(
-    draft: Draft, axes: Mapping[str, PlacedLevels], placed: frozenset[tuple[str, str]]
+    draft: Draft, axes: Mapping[str, PlacedLevels], placed: Mapping[tuple[str, str], KeyPath]
 ) -> Iterator[dict[str, Level]]:
-    """Yield cells that together have all valid values; only the first yielded cell has several new ones.
+    """Yield cells that together have all valid values.
 
     A grid has every combination, so each value is tried beside the first values. Other designs have their own
     cells, of which those without a new level are left out. Placeholders that are no factors, such as
     dimensions of a search, have their first value in all other cells.
     """
     design = draft.design
-    others = {name: levels[0][1] for name, levels in axes.items() if name not in design.factors}
-    free = {name: levels for name, levels in axes.items() if name not in design.factors}
-    cells = chain(design.combined_cells(), design.listed_cells.values())
-    if design.kind == "grid" and not design.conditions and (design.crossed or not design.listed_cells):
-        combined = {
-            name: tuple(each for each in levels if each[0][0] not in ("cells", "study"))
-            for name, levels in axes.items()
-            if name in design.factors
-        }
-        free = {**{name: levels for name, levels in combined.items() if levels}, **free}
-        others = {name: levels[0][1] for name, levels in free.items()}
-        cells = chain([{}], design.listed_cells.values())
+    is_grid = design.kind == "grid" and not design.conditions and (design.crossed or not design.listed_cells)
+    free = dict[str, list[Level]]()
+    for name, levels in axes.items():
+        for path, level in levels:
+            if name not in design.factors or (is_grid and path[0] not in ("cells", "study")):
+                free.setdefault(name, []).append(level)
+    first = {name: levels[0] for name, levels in free.items()}
+    cells = chain([{}] if is_grid else design.combined_cells(), design.listed_cells.values())
     left = {(name, key) for name, key in placed if name in design.factors}
-    for number, levels in enumerate(islice(cells, MAX_TRIALS)):
-        keys = {(name, level_key(level)) for name, level in levels.items() if level != ABSENT}
-        if keys <= placed and (number == 0 or keys & left):
-            yield {**others, **levels}
+    for number, cell in enumerate(islice(cells, MAX_TRIALS)):
+        keys = {(name, level_key(level)) for name, level in cell.items() if level != ABSENT}
+        if keys <= placed.keys() and (number == 0 or keys & left):
+            yield {**first, **cell}
             left -= keys
             if number == 0:
-                values = ((name, level) for name, each in free.items() for _, level in each[1:])
-                yield from ({**others, **levels, name: level} for name, level in values)
+                values = ((name, level) for name, levels in free.items() for level in levels[1:])
+                yield from ({**first, **cell, name: level} for name, level in values)
 
 
 _KEY = re.compile(r"[\w.]+: ")
