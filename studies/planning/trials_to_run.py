@@ -356,15 +356,17 @@ def select_trials(study: Study, selectors: Sequence[str], option: str = "--only"
     faults: list[StudyFault] = []
     for text in selectors:
         before, sign, after = text.partition("=")
-        factor = before.strip()
-        try:
-            level = _resolve_level_text(study, factor, after.strip())
-        except ValueError as error:
-            known = factor in study.factors
-            start, end = (len(before + sign), len(text)) if known else (0, len(before))
-            faults.append(fault(text, start, end, str(error)))
+        factor, name = before.strip(), after.strip()
+        if factor not in study.factors:
+            message = f"unknown factor '{factor}'{nearest_hint(factor, study.factors)}"
+            faults.append(fault(text, 0, len(before), message))
+            continue
+        levels = (trial.levels[factor] for trial in (*study.cells, *study.source.over_budget))
+        names = NamedLevels({level_text(level): level for level in levels}.values(), f"of {factor}")
+        if message := names.fault(name):
+            faults.append(fault(text, len(before + sign), len(text), message))
         else:
-            asked.setdefault(factor, set()).add(level)
+            asked.setdefault(factor, set()).add(level_text(names.find(name)))
     found = frozenset(
         trial.id
         for trial in study.cells
@@ -429,17 +431,3 @@ def select_shard(study: Study, text: str) -> frozenset[str]:
         message = f"--shard: expected I/N with I from 1 to N, such as 3/16, got {text!r}"
         raise StudyError(study.name, [StudyFault(message=message)])
     return frozenset(trial.id for trial in study.cells if int(trial.id, 16) % count == number - 1)
-
-
-def _resolve_level_text(study: Study, factor: str, name: str) -> str:
-    """Return the complete text of the one level with this name.
-
-    Raise ValueError if no level matches, or several.
-    """
-    if factor not in study.factors:
-        raise ValueError(f"unknown factor '{factor}'{nearest_hint(factor, study.factors)}")
-    levels = {
-        level_text(trial.levels[factor]): trial.levels[factor]
-        for trial in (*study.cells, *study.source.over_budget)
-    }
-    return level_text(NamedLevels(levels.values(), f"of {factor}").find(name))
