@@ -430,31 +430,22 @@ def type_words(field: FieldInfo) -> str:
     return ", ".join([_format_type(field.annotation), *bounds])
 
 
-def _format_type(kind: Any) -> str:  # noqa: ANN401 -- a type of any form
-    if get_origin(kind) in _TYPE_FORMATTERS:
-        return _TYPE_FORMATTERS[get_origin(kind)](get_args(kind))
-    return "table" if isinstance(kind, type) and issubclass(kind, BaseModel) else _TYPE_NAMES.get(kind, "any")
-
-
-def _format_union(kinds: tuple[Any, ...]) -> str:
-    return " or ".join(dict.fromkeys(_format_type(one) for one in kinds if one is not type(None)))
-
-
-def _format_list(kinds: tuple[Any, ...]) -> str:
-    plural = kinds[-1] is Ellipsis or len(kinds) == 1
-    item = _format_type(kinds[0])
-    return f"list of {item}{'s' if item[-1].isalpha() else ''}" if plural else f"list of {len(kinds)}"
-
-
-_TYPE_FORMATTERS: Mapping[object, Callable[[tuple[Any, ...]], str]] = {
-    Literal: lambda words: " or ".join(f'"{word}"' for word in words),
-    Annotated: lambda kinds: _format_type(kinds[0]),
-    Union: _format_union,
-    types.UnionType: _format_union,
-    list: _format_list,
-    tuple: _format_list,
-    dict: lambda _kinds: "table",
-}
+def _format_type(kind: Any) -> str:  # noqa: ANN401, PLR0911 -- a type of any form, one return for each
+    origin, kinds = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return " or ".join(f'"{word}"' for word in kinds)
+    if origin is Annotated:
+        return _format_type(kinds[0])
+    if origin in (Union, types.UnionType):
+        return " or ".join(dict.fromkeys(_format_type(one) for one in kinds if one is not types.NoneType))
+    if origin in (list, tuple):
+        if kinds[1:] and kinds[-1] is not Ellipsis:
+            return f"list of {len(kinds)}"
+        item = _format_type(kinds[0])
+        return f"list of {item}{'s' if item[-1].isalpha() else ''}"
+    if origin is dict or (isinstance(kind, type) and issubclass(kind, BaseModel)):
+        return "table"
+    return _TYPE_NAMES.get(kind, "any")
 
 
 def default_words(field: FieldInfo) -> str:
