@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -46,32 +46,23 @@ class PluginSampler(PartSettings, ABC):
         """Build the sampler. A search builds it anew for each point, with another seed."""
 
 
-PartT = TypeVar("PartT")
-
-MakeSampler = Callable[[int], "optuna.samplers.BaseSampler"]
-"""Makes a sampler from a seed."""
-
-MakeScheduler = Callable[[], "optuna.pruners.BasePruner"]
-"""Makes a scheduler, which Optuna calls a pruner."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SearchPart(Generic[PartT]):
+class SearchPart:
     """A registered sampler or scheduler of searches.
 
     `source` names the publication that describes it. `startup` is the number of points that a sampler draws
     at random before it learns from results, or the sampler's key that sets this number. `make` is the
-    function of a plug-in that builds it; None for built-in samplers and schedulers. `settings` is the class
-    of a sampler's keys.
+    function of a plug-in that builds a sampler from a seed, or a scheduler, which Optuna calls a pruner; None
+    for built-in ones. `settings` is the class of a sampler's keys.
     """
 
     source: str
     startup: int | str = 0
-    make: PartT | None = None
+    make: Callable[..., Any] | None = None
     settings: type[PartSettings] = PartSettings
 
 
-SAMPLERS: Registry[SearchPart[MakeSampler]] = Registry(
+SAMPLERS: Registry[SearchPart] = Registry(
     "sampler",
     {
         "tpe": SearchPart(
@@ -98,7 +89,7 @@ ONE_OBJECTIVE = WITHOUT_LIMITS = ("gp_trees",)
 WITHOUT_CONDITIONS = ("gp",)
 """The samplers that need the same dimensions in all points."""
 
-SCHEDULERS: Registry[SearchPart[MakeScheduler]] = Registry(
+SCHEDULERS: Registry[SearchPart] = Registry(
     "scheduler",
     {
         name: SearchPart(source=source)
@@ -143,7 +134,7 @@ def register_scheduler(name: str, *, source: str) -> Callable[[MakeT], MakeT]:
     return _register(SCHEDULERS, name, source)
 
 
-def _register(registry: Registry[SearchPart[Any]], name: str, source: str) -> Callable[[MakeT], MakeT]:
+def _register(registry: Registry[SearchPart], name: str, source: str) -> Callable[[MakeT], MakeT]:
     def register(make: MakeT) -> MakeT:
         if not callable(make):
             raise ValueError(f"expected a factory of the {registry.kind} '{name}', got {make!r}")
