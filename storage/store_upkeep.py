@@ -44,6 +44,7 @@ from .read import (
     latest_copies,
     load_partition,
     read,
+    read_adopted,
     read_latest,
     read_verified,
     scan,
@@ -536,6 +537,9 @@ class StoreUpkeep:
                     ids = [trial for trial, name in passed_on.items() if name == other]
                     if len(rows := stored[dataset].filter(pl.col("trial").is_in(ids))):
                         rows = rows.with_columns(study=pl.lit(other))
+                        if dataset == "trials":  # a search finds its points by its own factors
+                            adopted = read_adopted(self._quarantine, [other])
+                            rows = rows.update(adopted.select("trial", "factors"), on="trial")
                         write_merged(layout.place, dataset, layout.root / dataset / other, rows)
                 for dataset in _ORDER:
                     if len(stored[dataset]):

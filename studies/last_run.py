@@ -424,13 +424,13 @@ def load_studies(store: Store | str | Path) -> dict[str, Study | StudyError]:
 def users_of_trials(store: Store, trials: Collection[str], *, apart_from: str) -> dict[str, str]:
     """Return which of these trials another study of the store has, too, with the name of that study.
 
-    Studies that cannot be read are left out.
+    A search has the trials that it has adopted. Studies that cannot be read are left out.
     """
     found: dict[str, str] = {}
     for name in store.records.names():
         study = _load_or_fail(name, store) if name != apart_from else None
         if isinstance(study, Study):
-            own = {trial.id for trial in study.with_later_seeds().trials}
+            own = {trial.id for trial in study.with_later_seeds().trials} | {*store.adopted(name)["trial"]}
             found |= dict.fromkeys(own.intersection(trials), name)
     return found
 
