@@ -101,6 +101,17 @@ class ComparisonResult:
         return format_quantity(value, self.unit) if self.unit else format_number(value, self.decimals)
 
     @property
+    def reversed(self) -> ComparisonResult:
+        """Return the result for right minus left."""
+        effect, interval, bounds = self.effect, self.interval, self.bounds
+        return replace(
+            self,
+            effect=None if effect is None else -effect,
+            interval=interval and (-interval[1], -interval[0]),
+            bounds=bounds and tuple(None if end is None else -end for end in bounds[::-1]),
+        )
+
+    @property
     def effect_text(self) -> str:
         """Return the effect as text, or a bound of it, such as `> 0.71`; "" if nothing is known of it."""
         if self.effect is not None:

@@ -7,7 +7,8 @@ the cells that it names, averaged over their seeds. Unknown metrics, factors and
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Annotated, Literal
@@ -21,11 +22,14 @@ from ...studies.catalog.metrics import METRICS_AND_COSTS, find_metric
 from ...studies.claims.comparisons import (
     Claim,
     ClaimSpec,
+    Constant,
     Extrapolation,
     Quantity,
+    Ratio,
     cell_label,
     iter_comparisons,
     iter_numbers,
+    iter_terms,
 )
 from ...studies.claims.reader import cell_key, claim_scope, key_faults, missing_metrics, read_number
 from ...studies.last_run import load_last_run
@@ -158,8 +162,9 @@ def read_manuscript(path: Path, find_store: Callable[[str | None], Store]) -> Ma
         now = Snapshot.of(replace(study, claims=(*study.claims, *claims[name])), store)
         snapshots.append(replace(now, study=study))
         checked = replace(now, study=replace(study, claims=tuple(claims[name]))).claims()
+        own = snapshots[-1].claims() if checked else ()
         for result, claim in zip(checked, claims[name], strict=True):
-            numbers.update(_numbers(result, claim, now))
+            numbers.update(_numbers(_as_claimed(result, claim, study, own), claim, now))
     return Manuscript(path=path, keys=keys, studies=tuple(snapshots), numbers=numbers)
 
 
@@ -238,6 +243,29 @@ def _read_numbers(diagnostics: Diagnostics, keys: PaperKeys, study: Study) -> li
     for claim, cell, fault in missing_metrics(claims, [*study.cells, *study.source.over_budget]):
         diagnostics.report((*path, claim.spec.name), f"{cell_label(cell)}: {fault}")
     return claims
+
+
+def _as_claimed(checked: ClaimResult, claim: Claim, study: Study, own: Sequence[ClaimResult]) -> ClaimResult:
+    """Return the result of the study's claim about the same difference or speedup, else that of the number.
+
+    So the text has the same seeds and the same interval as the verdict. `own` are the results of the study's
+    claims. A difference that a claim has the other way round changes its sign.
+    """
+    number = next(iter_comparisons(claim.statement))
+    asked = Counter(iter_terms(number.left, 1))
+    if len(asked) == 1 and not number.is_ratio:  # it compares nothing
+        return checked
+    reverse = Counter({(-sign, term): count for (sign, term), count in asked.items()})
+    for each, result in zip(study.claims, own, strict=True):
+        for comparison, finding in zip(each.comparisons, result.findings, strict=True):
+            if comparison.subtracts_constant:  # its effect is another number
+                continue
+            terms = Counter(term for term in comparison.terms if not isinstance(term[1], Constant | Ratio))
+            if terms == asked:
+                return replace(result, deciding=finding)
+            if terms == reverse and not number.is_ratio:
+                return replace(result, deciding=finding.reversed)
+    return checked
 
 
 def _numbers(checked: ClaimResult, claim: Claim, now: Snapshot) -> Iterator[tuple[str, PaperNumber]]:

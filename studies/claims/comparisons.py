@@ -140,6 +140,11 @@ class Comparison:
         return isinstance(self.left, Speedup)
 
     @property
+    def terms(self) -> tuple[tuple[int, Number], ...]:
+        """Return the numbers whose sum is left minus right, each added (1) or subtracted (−1)."""
+        return (*iter_terms(self.left, 1), *iter_terms(self.right, -1))
+
+    @property
     def added(self) -> float:
         """Return the number that is added to a difference of metrics, such as 0.01 in `a > b + 0.01`.
 
@@ -148,10 +153,16 @@ class Comparison:
         """
         if self.right == Constant(0.0):
             return 0.0
-        terms = [*_iter_terms(self.left, 1), *_iter_terms(self.right, -1)]
+        terms = list(self.terms)
         signs = {sign for sign, term in terms if not isinstance(term, Constant)}
         numbers = [-sign * term.value for sign, term in terms if isinstance(term, Constant)]
         return math.fsum(numbers) if len(signs) > 1 else 0.0
+
+    @property
+    def subtracts_constant(self) -> bool:
+        """True if the effect of a comparison of metrics has a number in it, as in `a - b - 0.01 > 0`."""
+        numbers = [sign * term.value for sign, term in self.terms if isinstance(term, Constant)]
+        return not self.is_ratio and math.fsum(numbers) + self.added != 0
 
     def accepted_range(self, step: float) -> tuple[float, float]:
         """Return the lower and upper limit between which `left - right` satisfies the comparison.
@@ -199,10 +210,11 @@ Number = Constant | Quantity | Picked | SignedSum | Quotient | Reduction | Extra
 Statement = Comparison | AllOf | AnyOf | NotOf
 
 
-def _iter_terms(number: Number, sign: int) -> Iterator[tuple[int, Number]]:
+def iter_terms(number: Number, sign: int) -> Iterator[tuple[int, Number]]:
+    """Yield the numbers whose sum is `number` times `sign`, each added (1) or subtracted (−1)."""
     if isinstance(number, SignedSum):
         for inner, term in number.terms:
-            yield from _iter_terms(term, sign * inner)
+            yield from iter_terms(term, sign * inner)
     else:
         yield sign, number
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from activemem import StudyError, load_study
+from activemem import StudyError, load_study, open_study
 from activemem.reporting.manuscript import paper_files, read_manuscript
 from activemem.storage import Store
 
@@ -50,6 +50,37 @@ gain = "steps_to[dev_loss <= 1.5, mixer=sa] - steps_to[dev_loss <= 1.5, mixer=co
     assert [numbers[f"{name}.n"].text for name in ("alone", "gain")] == ["5", "3"]
     assert (numbers["alone"].text, numbers["gain"].text) == ("320", "200")  # 400 thrice, 200 twice
     assert 95 < float(numbers["gain.level"].text) < 100
+
+
+SPEEDUP = "speedup(conv(k=3) over sa, steps_to[dev_loss <= 1.5])"
+
+
+def test_a_difference_that_a_claim_compares_has_its_level_and_seeds(tmp_path):
+    sa, conv = (f"steps_to[dev_loss <= 1.5, mixer={mixer}]" for mixer in ("sa", "conv(k=3)"))
+    claims = [
+        {"name": "other", "holds": f"{sa} - {conv} - 10 > 0", "level": 0.6},
+        {"name": "slower", "holds": f"{conv} < {sa}", "level": 0.99},
+        {"name": "faster", "holds": f"{SPEEDUP} > 1", "level": 0.9},
+    ]
+    factors = {"mixer": ["sa", "conv(k=3)"], "seed": [0, 1, 2]}
+    text = study_text(task=TASK, train=TRAIN, factors=factors, claim=claims)
+    (tmp_path / "tiny.toml").write_text(text, encoding="utf-8")
+    store, found = Store(tmp_path / "results"), load_study(text)
+    for trial in found.cells:
+        is_slow = trial.levels["mixer"] == "sa" and trial.levels["seed"] < 2
+        store_course(store, trial, SLOW if is_slow else FAST)
+    numbers = {"gain": f"{sa} - {conv}", "loss": f"{conv} - {sa}", "alone": sa}
+    numbers |= {"times": SPEEDUP, "ratio": f"{conv} / {sa}"}
+    lines = "\n".join(f'{name} = "{value}"' for name, value in numbers.items())
+    (tmp_path / "paper.toml").write_text(f'[paper]\nstudies = ["tiny.toml"]\n[numbers.tiny]\n{lines}\n')
+    read = read_manuscript(tmp_path / "paper.toml", lambda place: store).numbers
+    levels = {name: read[f"{name}.level"].text for name in numbers}
+    assert levels == {"gain": "99", "loss": "99", "alone": "95", "times": "90", "ratio": "95"}
+    low, high = (read[f"gain.{end}"].text for end in ("low", "high"))
+    assert [read[f"loss.{end}"].text for end in ("low", "high")] == [f"−{high}", low.removeprefix("−")]
+    _, slower, faster = open_study(found, store).check_claims()
+    assert [slower.deciding.format(-end) for end in reversed(slower.deciding.interval)] == [low, high]
+    assert read["times"].text == f"{faster.deciding.effect:.2f}"
 
 
 @pytest.mark.parametrize("over", ["lr", "lrr"])
