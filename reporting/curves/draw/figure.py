@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import matplotlib
@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 from ..curve import Curve
 from ..figure_format import FigureFormat
-from .panel import HoverArea, PanelLayout, Plot, write
+from .panel import HoverArea, Plot, write
 from .style import ACCENT, DIM, INK, SETTINGS, SMALL, TEXT, TICK, TITLE, crop_names, wrap_text
 
 WIDTH = 460.0
@@ -37,36 +37,6 @@ _REPRODUCIBLE_METADATA: dict[FigureFormat, dict[str, Any]] = {
     "png": {"Software": None},
 }
 """Metadata without entries that would differ between two files of the same figure."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _FigureLayout:
-    """The sizes of a figure, in points."""
-
-    width: float
-    columns: int
-    rows: int
-    head: float  # above each plot
-    plot_width: float
-    gap: float  # between columns
-    row_names: float  # at the left of the panels
-    caption: list[str]
-    subtitle: str
-    footer_lines: list[tuple[str, float]]  # lines with their font size
-    panel_layout: PanelLayout
-
-    @property
-    def pitch(self) -> float:
-        return self.head + self.panel_layout.height + self.panel_layout.bottom + _BETWEEN
-
-    @property
-    def caption_height(self) -> float:
-        return 1.35 * TITLE * len(self.caption) + (1.5 * TEXT if self.subtitle else 0) + 3
-
-    @property
-    def height(self) -> float:
-        notes = sum(1.35 * size for _, size in self.footer_lines)
-        return 2 * _EDGE + self.caption_height + self.rows * self.pitch - _BETWEEN + 6 + notes
 
 
 def draw(curve: Curve, file_format: FigureFormat) -> bytes:
@@ -101,81 +71,68 @@ def _shorter(path: re.Match[bytes]) -> bytes:
 def _figure(curve: Curve, areas: list[HoverArea]) -> Figure:
     contents = [panel.content for panel in curve.panels]
     measure = type(contents[0]).measure
+    own = [measure(curve, [content]) for content in contents] if curve.own_scales else []
     need = measure(curve, contents)
-    own = [measure(curve, [content]) for content in contents] if curve.own_scales else [need] * len(contents)
-    page = _layout_figure(curve, replace(need, left=max(each.left for each in own)))
-    figure = Figure(figsize=(page.width / 72, page.height / 72))
+    need = replace(need, left=max((each.left for each in own), default=need.left))
+    # as few rows of panels as fit the width, with the panels spread evenly over them
+    names, count = TEXT + 6.0 if curve.columns else 0.0, len(contents)
+    inner = WIDTH - 2 * _EDGE - need.end_margin - need.left - names
+    gap = _GAP + (need.left if curve.own_scales else 0.0)
+    limit = int((inner + gap) // (need.min_width + need.right + gap)) if count > 1 else 1
+    columns = curve.columns or math.ceil(count / math.ceil(count / max(min(limit, count), 1)))
+    gaps = (columns - 1) * gap
+    plot_width = min((inner - columns * need.right - gaps) / columns, need.width)
+    width = names + need.left + columns * (plot_width + need.right) + gaps + need.end_margin + 2 * _EDGE
+    width = max(width, 0.6 * WIDTH)
+    text = width - 2 * _EDGE
+    head = _HEAD if count > 1 else 4.0  # above each plot
+    pitch = head + need.height + need.bottom + _BETWEEN
+    # the texts above and below the panels, with their sizes
+    caption = wrap_text(curve.caption, text, TITLE, bold=True)
+    below = [(line, TICK) for line in wrap_text(" ".join(curve.notes), text, TICK)]
+    below += [(line, SMALL) for line in wrap_text(curve.provenance, text, SMALL)]
+    below = below if curve.caption or curve.notes or curve.provenance else []
+    is_titled = contents[0].shows_title or curve.y.title.casefold() in curve.caption.casefold()
+    subtitle, footer = "" if is_titled else curve.y.title, sum(1.35 * size for _, size in below)
+    above = 1.35 * TITLE * len(caption) + (1.5 * TEXT if subtitle else 0) + 3
+    height = 2 * _EDGE + above + math.ceil(count / columns) * pitch - _BETWEEN + 6 + footer
+
+    figure = Figure(figsize=(width / 72, height / 72))
     FigureCanvasAgg(figure)
-    y, top, need = page.height - _EDGE, page.height - _EDGE - page.caption_height, page.panel_layout
-    for line in page.caption:
+    y, top = height - _EDGE, height - _EDGE - above
+    for line in caption:
         write(figure, _EDGE, y, line, size=TITLE, weight="bold", va="top")
         y -= 1.35 * TITLE
-    if page.subtitle:
-        write(figure, _EDGE, y - 1, page.subtitle, size=TEXT, color=DIM, va="top")
-    titles = crop_names((panel.title for panel in curve.panels), page.plot_width + need.right)
+    if subtitle:
+        write(figure, _EDGE, y - 1, subtitle, size=TEXT, color=DIM, va="top")
+    titles = crop_names((panel.title for panel in curve.panels), plot_width + need.right)
     for number, panel in enumerate(curve.panels):
-        row, column = divmod(number, page.columns)
-        left = _EDGE + page.row_names + need.left + column * (page.plot_width + need.right + page.gap)
-        bottom = top - row * page.pitch - page.head - need.height
-        place = (left / page.width, bottom / page.height)
-        size = (page.plot_width / page.width, need.height / page.height)
+        row, column = divmod(number, columns)
+        left = _EDGE + names + need.left + column * (plot_width + need.right + gap)
+        bottom = top - row * pitch - head - need.height
         plot = Plot(
             figure=figure,
-            axes=figure.add_axes((*place, *size)),
+            axes=figure.add_axes((left / width, bottom / height, plot_width / width, need.height / height)),
             left=left,
             bottom=bottom,
-            width=page.plot_width,
+            width=plot_width,
             height=need.height,
             first=column == 0 or curve.own_scales,
-            last=number == min(page.columns, len(curve.panels)) - 1,
-            layout=replace(need, x=own[number].x, y=own[number].y),
+            last=number == min(columns, count) - 1,
+            layout=replace(need, x=own[number].x, y=own[number].y) if own else need,
             title=" · ".join(filter(None, (panel.row, panel.title))),
             hover_areas=areas,
         )
         panel.content.draw(plot, curve)
         if panel.row and column == 0:
             middle = bottom + need.height / 2
-            name = crop_names([panel.row], need.height + page.head)[panel.row]
+            name = crop_names([panel.row], need.height + head)[panel.row]
             write(figure, _EDGE + TEXT / 2, middle, name, size=TEXT, weight="bold", rotation=90, **_CENTERED)
         if panel.title and (row == 0 or not panel.row):
             color = ACCENT if panel.content.is_accented else INK
             plot.write(0, need.height + 7, titles[panel.title], color=color)
-    y = _EDGE + sum(1.35 * size for _, size in page.footer_lines)
-    for line, size in page.footer_lines:
+    y = _EDGE + footer
+    for line, size in below:
         write(figure, _EDGE, y, line, size=size, color=DIM, va="top")
         y -= 1.35 * size
     return figure
-
-
-def _layout_figure(curve: Curve, need: PanelLayout) -> _FigureLayout:
-    row_names = TEXT + 6.0 if curve.columns else 0.0
-    count, inner = len(curve.panels), WIDTH - 2 * _EDGE - need.end_margin - need.left - row_names
-    gap = _GAP + (need.left if curve.own_scales else 0.0)
-    limit = int((inner + gap) // (need.min_width + need.right + gap)) if count > 1 else 1
-    # as few rows as fit the width, with the panels spread evenly over them
-    columns = curve.columns or math.ceil(count / math.ceil(count / max(min(limit, count), 1)))
-    gaps = (columns - 1) * gap
-    plot_width = min((inner - columns * need.right - gaps) / columns, need.width)
-    width = row_names + need.left + columns * (plot_width + need.right) + gaps + need.end_margin + 2 * _EDGE
-    width = max(width, 0.6 * WIDTH)
-    text = width - 2 * _EDGE
-    below = [(line, TICK) for line in wrap_text(" ".join(curve.notes), text, TICK)]
-    below += [(line, SMALL) for line in wrap_text(curve.provenance, text, SMALL)]
-    if not (curve.caption or curve.notes or curve.provenance):
-        caption, below = [], []
-    caption = wrap_text(curve.caption, text, TITLE, bold=True)
-    first = curve.panels[0].content
-    titled = first.shows_title or curve.y.title.casefold() in curve.caption.casefold()
-    return _FigureLayout(
-        width=width,
-        columns=columns,
-        rows=math.ceil(count / columns),
-        head=_HEAD if count > 1 else 4.0,
-        plot_width=plot_width,
-        gap=gap,
-        row_names=row_names,
-        caption=caption,
-        subtitle="" if titled else curve.y.title,
-        footer_lines=below,
-        panel_layout=need,
-    )
