@@ -330,12 +330,13 @@ _PAGES: Sequence[tuple[str, Any]] = (
     ("study coordinates", StudyCoordinates),
     _page(
         "study show",
-        "A study's settings. With --best, it is the table of its best points. `sizes` has the size that "
-        "`match` solves for each model, if any.",
+        "A study's settings. With --best, it is the table of its best points. `design` has the settings "
+        "from which its cells follow, and `sizes` the size that `match` solves for each model, if any.",
         study=str,
         title=str,
         paper=str | None,
         settings=Sequence[_StudySetting],
+        design=Mapping[str, Sequence[str]],
         sizes=Mapping[str, int],
         points=_Rows | None,
     ),

@@ -44,6 +44,8 @@ def show(
 ) -> None:
     """List every setting of a study with its value: first those in its file, then the defaults.
 
+    The last are those from which its cells follow, with the values of each size.
+
     --best N prints the best points of a search so far: their results, their numbers of seeds, and their
     parameter values. --toml prints the file of the study, even if a plug-in that it needs is not loaded.
     """
@@ -52,7 +54,7 @@ def show(
         raise typer.BadParameter(f"expected --toml or {others[0]}, got both")
     from ...reporting.tables.table import iter_records
     from ...studies.last_run import recorded_text
-    from ...studies.planning.plan import solved_sizes
+    from ...studies.planning.plan import design_settings, solved_sizes
     from ..machine_settings import load_settings, open_results
     from ..views.settings import format_settings
 
@@ -65,9 +67,10 @@ def show(
         print_stdout(found.document.text)
     elif as_json:
         keys: dict[str, object] = {"settings": found.source_sheet.settings}
+        keys["design"] = dict(design_settings(found))
         keys["sizes"] = dict(solved_sizes(found)) if found.design.matched_size else {}
         if table is not None:
-            keys = {"settings": (), "sizes": {}, "points": list(iter_records(table))}
+            keys = {"settings": (), "design": {}, "sizes": {}, "points": list(iter_records(table))}
         print_page("study show", study=found.name, title=found.title, paper=found.paper, **keys)
     elif table is not None:
         from ...reporting.tables.render import rich

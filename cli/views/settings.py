@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from textwrap import wrap
 
-from ...studies.planning.plan import solved_sizes
-from ...studies.presentation.kinds import describe_levels
+from ...studies.planning.plan import design_settings
 from ...studies.schema.source_sheet import SourceSheet
 from ...studies.study import Study
 from ...studies.text.units import WIDTH, plural
@@ -19,33 +17,18 @@ def format_settings(study: Study, *, sources: bool) -> str:
     The source of the value follows if `sources` is true.
     """
     sheet = study.source_sheet
+    given = {each.name: each for each in sheet.settings}
+    rows = {each.name: [each.text] for each in sheet.settings} | dict(design_settings(study))
     lines = [*wrap(f"{study.name} · {study.title}", WIDTH), ""]
-    width = max(len(each.name) for each in sheet.settings)
-    for each in sheet.settings:
-        value = wrap(each.text, WIDTH - width - 4) or [""]
-        lines += [f"  {each.name:{width}}  {value[0]}".rstrip()]
-        lines += [f"  {'':{width}}  {more}" for more in value[1:]]
-        if sources and each.source and not each.is_default:
-            lines += wrap(str(each.source), WIDTH, initial_indent="      ", subsequent_indent="      ")
-    return "\n".join([*lines, *_match(study), "", *wrap(_summary(sheet), WIDTH)])
-
-
-def _match(study: Study) -> Iterator[str]:
-    """Yield the baseline of `match`, and the size that is solved for each model."""
-    if (matched := study.design.matched_size) is None:
-        return
-    levels = {name: study.design.baseline_level(name) for name in study.design.baseline}
-    yield ""
-    costs = " and ".join(matched.costs)
-    yield from wrap(
-        f"match: equal {costs} by {matched.name}; in the baseline {matched.name} = {matched.size}, "
-        f"{describe_levels(levels)}",
-        WIDTH,
-        initial_indent="  ",
-        subsequent_indent="    ",
-    )
-    for label, size in solved_sizes(study):
-        yield from wrap(f"{size:>9,}  {label}", WIDTH, initial_indent="  ", subsequent_indent=" " * 13)
+    width = max(map(len, rows))
+    for name, texts in rows.items():
+        first, *others = [line for text in texts for line in wrap(text, WIDTH - width - 4)] or [""]
+        lines += [f"  {name:{width}}  {first}".rstrip()]
+        lines += [f"  {'':{width}}  {more}" for more in others]
+        setting = given.get(name)
+        if sources and setting and setting.source and not setting.is_default:
+            lines += wrap(str(setting.source), WIDTH, initial_indent="      ", subsequent_indent="      ")
+    return "\n".join([*lines, "", *wrap(_summary(sheet), WIDTH)])
 
 
 def _summary(sheet: SourceSheet) -> str:

@@ -168,7 +168,8 @@ def _appendix(now: Snapshot) -> Iterator[str]:
     found: Mapping[str, Any] = settings(now) or {"settings": {}, "sources": {}}
     groups = dict[str, list[str]]()
     for name, texts in found["settings"].items():
-        value = breakable(_DIGEST.sub(r"\1…", one_line(", ".join(texts))))
+        joined = ("; " if any(", " in text for text in texts) else ", ").join(texts)
+        value = breakable(_DIGEST.sub(r"\1…", one_line(joined)))
         groups.setdefault(found["sources"].get(name, ""), []).append(
             rf"\texttt{{{breakable(name)}}}~=~{value}"
         )

@@ -23,11 +23,11 @@ from ...studies.planning.plan import (
     SIZE_KEYS,
     ModelCost,
     check_layers,
+    design_settings,
     group_by_model,
     model_costs,
     model_labeller,
     predict_reach_limits,
-    solved_sizes,
 )
 from ...studies.planning.status import outcome_trials
 from ...studies.planning.time_estimates import TimeEstimator
@@ -102,18 +102,18 @@ def settings(inputs: Snapshot) -> Mapping[str, object]:
     """Return the settings of the study that have a value, each with its source.
 
     They are those of the study file, then the defaults. Facts about the user's own files follow, such as
-    their hashes. If the study makes costs equal, the keys that say how follow, and the sizes that were
-    solved. At the end is how a search chooses its points.
+    their hashes. Then come the settings from which the cells follow, such as the sizes of a ladder. At the
+    end is how a search chooses its points.
     """
     study = inputs.study
     sheet = [each for each in study.source_sheet.settings if each.text not in _UNSET]
-    own, matched, searched = (dict(find(study)) for find in (_own_facts, _matched_settings, _search_settings))
+    own, cells, searched = (dict(find(study)) for find in (_own_facts, design_settings, _search_settings))
     sources = {each.name: str(each.source) for each in sheet if each.source}
     if sources:
-        sources |= dict.fromkeys(matched, "how costs are made equal")
-        sources |= dict.fromkeys(searched, "how the search chooses points")
+        chosen = dict.fromkeys(searched, "how the search chooses points")
+        sources = dict.fromkeys(cells, "how cells are made") | chosen | sources
     texts = {each.name: [each.text] for each in sheet}
-    return {"settings": texts | own | matched | searched, "sources": sources}
+    return {"settings": texts | own | cells | searched, "sources": sources}
 
 
 def _own_facts(study: Study) -> Iterator[tuple[str, list[str]]]:
@@ -124,32 +124,15 @@ def _own_facts(study: Study) -> Iterator[tuple[str, list[str]]]:
         yield name, [text]
 
 
-def _matched_settings(study: Study) -> Iterator[tuple[str, list[str]]]:
-    """Yield the settings that make the costs of models equal.
-
-    They are keys of [study], and the size that was solved for each model. Yield nothing if the study has no
-    key `match`.
-    """
-    if (size := study.design.matched_size) is None:
-        return
-    yield "study.match", list(size.costs)
-    yield "study.baseline", [f"{name}={level_name(level)}" for name, level in study.header.baseline.items()]
-    yield "study.tolerance", [f"{size.tolerance:g}"]
-    yield size.name, [f"{number} at {label}" for label, number in solved_sizes(study)]
-
-
 def _search_settings(study: Study) -> Iterator[tuple[str, list[str]]]:
     """Yield how a search chooses its points.
 
-    They are its baseline and limits, the keys of [search], and all of its dimensions.
+    They are the seeds of its baseline, the keys of [search], and all of its dimensions.
     """
     if (search := study.search) is None:
         return
     if search.baseline:
-        yield "study.baseline", [f"{name}={level_name(level)}" for name, level in search.baseline.items()]
         yield "study.baseline_seeds", [str(len(search.baseline_seeds))]
-    if study.header.bounds:
-        yield "study.limits", list(map(str, study.header.bounds))
     settings = search.settings
     for path, value in iter_leaves(("search",), settings.model_dump(mode="json", exclude={"space"})):
         texts = value if isinstance(value, list) else [value]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from html import escape
 from importlib import import_module
 from statistics import fmean
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
 
@@ -39,7 +39,7 @@ from ..resolve.data_fit import as_long_as_data
 from ..resolve.grid import check_layers, factors_of_sizes
 from ..resolve.trial import Kind, Trial, first_of_each_kind
 from ..schema.design import Design
-from ..schema.factors import ABSENT, filled_levels, level_key, level_name
+from ..schema.factors import ABSENT, SEED, filled_levels, level_key, level_name
 from ..schema.settings import TrialSettings, read_recipe
 from ..study import Study
 from ..text.units import plural
@@ -540,6 +540,52 @@ def solved_sizes(study: Study) -> Iterator[tuple[str, int]]:
         if match is not None and match.size is not None:
             at = [level_name(group[0].levels[name]) for name in factors_of_sizes(study)]
             yield " · ".join([*at, label(group[0])]), match.size
+
+
+def design_settings(study: Study) -> Iterator[tuple[str, list[str]]]:
+    """Yield the settings from which a study's cells follow: a name and texts for each.
+
+    They are the keys of [study], [ladder], [when] and [[gate]] in the study file. Then come the values that
+    follow from them: the size that `match` solves for each model, and the steps and the learning rate at each
+    size of a ladder.
+    """
+    data, matched = study.document.data, study.design.matched_size
+    gates = {f"gate.{number}": gate for number, gate in enumerate(data.get("gate", ()), 1)}
+    tables = {name: data.get(name, {}) for name in ("study", "ladder", "when")} | gates
+    for table, keys in tables.items():
+        for key, value in keys.items():
+            if key not in ("name", "title", "paper"):
+                yield f"{table}.{key}", _value_texts(value)
+    if study.header.bounds:
+        yield "study.limits", list(map(str, study.header.bounds))
+    if matched is not None:
+        yield "study.tolerance", [f"{matched.tolerance:g}"]
+        yield matched.name, [f"{number} at {label}" for label, number in solved_sizes(study)]
+    if study.design.ladder:
+        steps, rates = dict[str, None](), dict[str, None]()
+        for trial in first_of_each_kind(study.trials):
+            train, levels = trial.common.train, filled_levels(trial.levels)
+            varied = [name for name in levels if name != SEED and len(study.factors[name]) > 1]
+            sizes, cell = (
+                ", ".join(f"{name}={level_name(levels[name])}" for name in names)
+                for names in (study.design.ladder, varied)
+            )
+            steps[f"{train.steps_per_epoch} at {cell}"] = None
+            rates[f"{train.optimizer.lr:g} at {sizes}"] = None
+        yield "train.steps_per_epoch", list(steps)
+        if data["ladder"].get("lr_exponent"):
+            yield "train.optimizer.lr", list(rates)
+
+
+def _value_texts(value: Any) -> list[str]:  # noqa: ANN401 -- TOML holds anything
+    """Return the value of a key as texts, one for each item of a list or a table."""
+    if isinstance(value, Mapping):
+        return [f"{name}={_value_text(item)}" for name, item in value.items()]
+    return list(map(_value_text, value if isinstance(value, list) else [value]))
+
+
+def _value_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _distance(match: SizeMatch) -> tuple[float, float]:

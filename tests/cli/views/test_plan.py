@@ -45,10 +45,24 @@ def test_a_plan_of_equal_parameters_has_the_solved_sizes_and_what_they_miss(
 
 def test_study_show_has_the_solved_sizes_and_the_baseline_of_the_match(run, study):
     shown = run("study", "show", study).stdout
-    assert re.search("match: .*filter = 512, mixer = sa$", shown, re.MULTILINE)
-    assert "\n        512  sa\n        256  " in shown
+    assert re.search("study.baseline +mixer=sa\n +filter=512$", shown, re.MULTILINE)
+    assert re.search("filter +512 at sa\n +256 at ", shown)
     page = json.loads(run("study", "show", study, "--json").stdout)
     assert list(page["sizes"].values()) == [512, 256, 1021, 320]
+
+
+def test_study_show_has_the_ladder_the_gates_and_the_steps_of_each_size(run):
+    shown = " ".join(run("study", "show", "lm-ladder-small").stdout.split())
+    for words in (
+        "study.max_seeds 5 ",
+        "ladder.sizes width=[32, 48, 64, 96] heads=[2, 3, 4, 6] ",
+        "ladder.tokens_per_parameter 20 ",
+        "gate.1.holds width=[64, 96] train.steps_per_epoch ",
+        " at width=32, heads=2, filter=84, mixer=attention ",
+    ):
+        assert words in shown
+    page = json.loads(run("study", "show", "lm-ladder-small", "--json").stdout)
+    assert len(page["design"]["train.steps_per_epoch"]) == 20
 
 
 @pytest.mark.usefixtures("steps_of_a_second")
