@@ -310,8 +310,6 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
         # the other faults may change which metrics exist
         if tried is not None and not diagnostics.has_search and not diagnostics.invalid:
             _check_metrics(diagnostics, design, tables=tables, curves=curves, claims=claims, trials=tried)
-        for expansion in expansions.values():
-            expansion.check(diagnostics, design, claims)
         return None
     study = Study(
         header=header,
@@ -390,11 +388,12 @@ def _check_tables(diagnostics: Diagnostics) -> None:
 def read_size(diagnostics: Diagnostics) -> tuple[StudySettings | None, int, int]:
     """Return the table [study] of a grid, the number of its trials, and how many of them gates hold back.
 
-    Report faults. The number of trials is the number of cells times the number of seeds.
+    Report faults. The number of trials is the number of cells times the number of seeds. With faults, no
+    trial counts as held back.
     """
     expansions, header, design, *_ = _read_design(diagnostics)
     trials = sum(map(len, design.blocks())) * len(design.factors[SEED])
-    return header, trials, _held_trials(expansions).count_held(diagnostics, design)
+    return header, trials, 0 if diagnostics.faults else _held_trials(expansions).count_held(design)
 
 
 def _held_trials(expansions: Mapping[str, Expansion]) -> HeldTrials:

@@ -15,7 +15,7 @@ from pydantic import Field
 from ...errors import nearest_hint
 from ..claims.comparisons import Claim, cell_label
 from ..resolve.costs import max_trial_flops
-from ..schema.design import Design, Expansion, HeldTrials
+from ..schema.design import Design, DesignReader, Expansion, HeldTrials
 from ..schema.factors import SEED, NamedLevels, level_key
 from ..schema.settings import Level, Names
 from ..schema.tables import StudyTable
@@ -82,6 +82,26 @@ class Gates(HeldTrials, Expansion):
         ]
         return cls(tables=tuple((path, settings) for path, settings in read if settings is not None))
 
+    def read_cells(self, reader: DesignReader) -> Mapping[str, Any]:
+        """Report factors, levels and claims of gates that the study does not have."""
+        report, known = reader.diagnostics.report, list(reader.levels)
+        tables = [each for each in reader.diagnostics.tables("claim") if isinstance(each, Mapping)]
+        names = [name for each in tables if isinstance(name := each.get("name"), str)]
+        for path, settings in self.tables:
+            place = (*path, "holds")
+            if not settings.holds:
+                report(place, f"expected levels of a factor, got {format_value(settings.holds)}")
+            for factor, levels in settings.holds.items():
+                if factor not in known:
+                    report((*place, factor), f"unknown factor '{factor}'{nearest_hint(factor, known)}")
+                for each in _as_list(levels):
+                    reader.check_levels(place, {factor: each})
+            for name in settings.claims:
+                if name not in names and name.partition(": ")[2] not in names:
+                    message = f"unknown claim '{name}'{nearest_hint(name, names)}"
+                    report((*path, "claims"), message)
+        return {}
+
     def held(self, confirmed: Sequence[str] = ()) -> frozenset[str]:
         left = frozenset[str]()
         for gate in self.gates:
@@ -93,13 +113,23 @@ class Gates(HeldTrials, Expansion):
         first = min((self.stage(each) for each in unfinished if each not in held), default=len(self.gates))
         return frozenset(each for each in held.intersection(unfinished) if self.stage(each) <= first)
 
+    def _levels(self, design: Design) -> list[dict[str, list[Level]]]:
+        """Return the levels of the cells that each gate holds back, by factor."""
+        names = {name: NamedLevels(levels, f"of {name}") for name, levels in design.factors.items()}
+        return [
+            {
+                name: [names[name].find(each) for each in _as_list(levels)]
+                for name, levels in each.holds.items()
+            }
+            for _, each in self.tables
+        ]
+
     def stage(self, trial: str) -> int:
         """Return the number of the last gate that holds this trial back, from 1; 0 if none does."""
         return max((number for number, gate in enumerate(self.gates, 1) if trial in gate.held), default=0)
 
-    def count_held(self, diagnostics: Diagnostics, design: Design) -> int:
-        found = [_read_levels(diagnostics, (*path, "holds"), each, design) for path, each in self.tables]
-        levels = [each for each in found if each is not None]
+    def count_held(self, design: Design) -> int:
+        levels = self._levels(design)
         cells = (cell for block in design.blocks() for cell in block)
         held = sum(any(_has_levels(cell, each) for each in levels) for cell in cells)
         return held * len(design.factors[SEED])
@@ -115,31 +145,12 @@ class Gates(HeldTrials, Expansion):
         )
         return replace(study, source=replace(study.source, cells=cells))
 
-    def check(self, diagnostics: Diagnostics, design: Design, claims: Sequence[Claim]) -> None:
-        """Report factors, levels and claims of gates that the study does not have.
-
-        Faulty claims are ignored.
-        """
-        tables = [each for each in diagnostics.tables("claim") if isinstance(each, Mapping)]
-        known = [
-            *(each for claim in claims for each in _names(claim)),
-            *(each.get("name") for each in tables),
-        ]
-        names = list(dict.fromkeys(each for each in known if isinstance(each, str)))
-        for path, settings in self.tables:
-            _read_levels(diagnostics, (*path, "holds"), settings, design)
-            for name in settings.claims:
-                if name not in names and name.partition(": ")[2] not in names:
-                    message = f"unknown claim '{name}'{nearest_hint(name, names)}"
-                    diagnostics.report((*path, "claims"), message)
-
     def complete(self, diagnostics: Diagnostics, study: Study) -> Study:
         """Return the study with its gates, and with a stricter test for each claim that opens a gate.
 
         Each of these n claims is decided at the level 1 − (1 − level) / n (Bonferroni). So the probability of
         any wrong confirmation stays below that of a single claim.
         """
-        self.check(diagnostics, study.design, study.claims)
         found = replace(self, gates=tuple(self._gates(diagnostics, study)))
         names = {name for gate in found.gates for name in gate.opened_by}
         claims = tuple(
@@ -163,22 +174,21 @@ class Gates(HeldTrials, Expansion):
         holds back.
         """
         design = study.design
-        levels = [_read_levels(diagnostics, (*path, "holds"), each, design) for path, each in self.tables]
+        levels = self._levels(design)
         for index, ((path, settings), wanted) in enumerate(zip(self.tables, levels, strict=True)):
             named = [claim for claim in study.claims if not set(settings.claims).isdisjoint(_names(claim))]
-            if wanted is None:
-                continue
             held = [trial for trial in study.cells if _has_levels(trial.levels, wanted)]
             if len(held) in (0, len(study.cells)):
                 whole = "every cell, so that nothing would train" if held else "no cell"
                 diagnostics.report((*path, "holds"), f"expected some cells of the study, got {whole}")
                 continue
-            later = [each for each in levels[index:] if each is not None]
             sizes = {*wanted, *(design.ladder if wanted.keys() & set(design.ladder) else ()), SEED}
             opened = dict[str, frozenset[str]]()
             for claim in named:
                 compared = [dict(quantity.cell) for quantity in claim.quantities]
-                own = next((cell for cell in compared for each in later if _has_levels(cell, each)), None)
+                own = next(
+                    (cell for cell in compared for each in levels[index:] if _has_levels(cell, each)), None
+                )
                 if own is not None:
                     what = f"the claim '{claim.spec.name}' compares {cell_label(tuple(own.items()))}"
                     why = "which this gate or a later one holds back"
@@ -253,25 +263,8 @@ def _stage_cost(trials: Sequence[PlannedTrial]) -> str:
     return f"{cost}, at most {format_duration(math.fsum(known))} of training"
 
 
-def _read_levels(
-    diagnostics: Diagnostics, path: KeyPath, settings: GateSettings, design: Design
-) -> dict[str, list[Level]] | None:
-    found: dict[str, list[Level]] = {}
-    for factor, value in settings.holds.items():
-        if factor not in design.factors or factor == SEED:
-            known = [name for name in design.factors if name != SEED]
-            diagnostics.report((*path, factor), f"unknown factor '{factor}'{nearest_hint(factor, known)}")
-            return None
-        names = NamedLevels(design.factors[factor], f"of {factor}")
-        try:
-            found[factor] = [names.find(each) for each in (value if isinstance(value, list) else [value])]
-        except ValueError as error:
-            diagnostics.report((*path, factor), str(error))
-            return None
-    if not found:
-        diagnostics.report(path, f"expected levels of a factor, got {format_value(settings.holds)}")
-        return None
-    return found
+def _as_list(levels: object) -> list[Any]:
+    return levels if isinstance(levels, list) else [levels]
 
 
 def _names(claim: Claim) -> list[str]:

@@ -43,7 +43,6 @@ from .settings import (
 
 if TYPE_CHECKING:
     from ...storage import Store
-    from ..claims.comparisons import Claim
     from ..planning.plan import Plan
     from ..resolve.costs import SizeMatch
     from ..resolve.trial import Trial
@@ -114,12 +113,6 @@ class Expansion:
         """Return the settings of a cell with this feature's changes."""
         return settings
 
-    def check(self, diagnostics: Diagnostics, design: Design, claims: Sequence[Claim]) -> None:
-        """Report faults of the feature's keys in a study whose other faults prevent `complete`.
-
-        `claims` are the valid claims.
-        """
-
     def complete(self, diagnostics: Diagnostics, study: Study) -> Study:
         """Return the study with this feature's additions; report faults.
 
@@ -158,7 +151,7 @@ class HeldTrials:
         """
         return frozenset()
 
-    def count_held(self, diagnostics: Diagnostics, design: Design) -> int:
+    def count_held(self, design: Design) -> int:
         """Return how many trials of a design are held back before the first run."""
         return 0
 
