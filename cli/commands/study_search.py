@@ -226,6 +226,7 @@ def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
     smaller differences, so two cells without a significant difference can still differ. The best of many
     points leads even if all points are equally good, so its lead alone proves nothing.
     """
+    from ...reporting.outcomes import complete_outcomes
     from ...reporting.search.noise import NoiseFloor, noise_floor
     from ...studies.catalog.metrics import COSTS, MODEL_COSTS, find_metric, is_target
     from ...studies.planning.status import study_outcomes
@@ -233,7 +234,8 @@ def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
 
     opened = open_results(study, results)
     found = opened.study
-    rows, seeds = study_outcomes(found, opened.store.trials()), max(len(found.seeds), 1)
+    rows = study_outcomes(found, opened.store.trials())
+    rows, seeds = complete_outcomes(rows, opened.store.metric_course, found), max(len(found.seeds), 1)
     # seeds hardly change costs
     compared = [name for name in found.metrics if name not in {*COSTS, *MODEL_COSTS} and not is_target(name)]
     by_task = {frame["task"][0]: frame for frame in rows.partition_by("task", maintain_order=True)}

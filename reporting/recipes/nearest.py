@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from heapq import nsmallest
 from pathlib import Path
@@ -20,13 +21,20 @@ import polars as pl
 from ...errors import ActivememError, argument_fault, check_arguments, nearest_hint, number_fault
 from ...grammar import Expression, Recipe, RecipeError, parse
 from ...grammar.difference import DistanceTree, describe_difference
-from ...storage import Store, open_store, store_fault
+from ...storage import Store, StoreError, open_store, store_fault
 from ...storage.rows import row_values
 from ...studies.catalog.metrics import METRICS, METRICS_AND_COSTS, find_metric, metric_family
-from ...studies.planning.final_values import final_value, metric_names
-from ...studies.resolve.trial import model_from_json
+from ...studies.planning.final_values import (
+    DIVERGED,
+    describe_divergence,
+    final_value,
+    may_diverge,
+    metric_names,
+    uniform_losses,
+)
+from ...studies.resolve.trial import model_from_json, settings_from_json
 from ...studies.schema.factors import SEED
-from ...studies.schema.settings import Level
+from ...studies.schema.settings import Level, TaskSettings
 from ...studies.text.units import WIDTH, align_columns
 from ..search.noise import cell_of
 
@@ -48,7 +56,7 @@ class StoredResult:
     """The results of a recipe under one set of settings, over all seeds.
 
     `mean` and `sd` of `metric` are over the `n` finished trainings that have this metric, and null if there
-    are none. `ended` counts the trainings by status.
+    are none. `ended` counts the trainings by status; those that diverged are in no mean.
     """
 
     study: str
@@ -104,11 +112,12 @@ def nearest_recipes(
         ),
         error=NearestError,
     )
-    asked = parse(recipe)
-    rows = _wanted_rows(asked, open_store(store).trials(), task, metric)
+    asked, opened = parse(recipe), open_store(store)
+    rows = _wanted_rows(asked, opened.trials(), task, metric)
     texts = rows.sort("started", "trial")["recipe"].unique(maintain_order=True).to_list()
     found = _nearest(asked, texts, count)
     by_recipe = rows.filter(pl.col("recipe").is_in([each.text for _, each in found]))
+    by_recipe = _mark_diverged(by_recipe, opened)
     groups = by_recipe.sort("study", "trial").partition_by("recipe", as_dict=True)
     return [
         NearRecipe(
@@ -160,6 +169,17 @@ def _nearest(asked: Recipe, texts: Sequence[str], count: int) -> list[tuple[floa
         found = mine.distance(DistanceTree(recipe.root)), number, recipe
         best = nsmallest(count, [*best, found], key=lambda each: each[:2])
     return [(distance, recipe) for distance, _, recipe in best]
+
+
+def _mark_diverged(rows: pl.DataFrame, store: Store) -> pl.DataFrame:
+    """Set the status of trainings that diverged to "diverged", as tables do."""
+    doubtful, tasks = rows.filter(may_diverge()), dict[str, TaskSettings]()
+    for trial, settings in doubtful.select("trial", "settings").iter_rows():
+        with suppress(StoreError):  # a task of a plug-in that is not loaded
+            tasks[trial] = settings_from_json(settings).task
+    marked = describe_divergence(rows, doubtful, store.metric_course, uniform_losses(tasks))
+    status = pl.when(pl.col(DIVERGED).is_null()).then("status").otherwise(pl.lit(DIVERGED))
+    return marked.with_columns(status=status).drop(DIVERGED)
 
 
 def _results(rows: Sequence[Mapping[str, Any]], metric: str | None) -> Iterator[StoredResult]:

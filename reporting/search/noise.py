@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from ...studies.catalog.metrics import Metric
-from ...studies.planning.final_values import final_value
+from ...studies.planning.final_values import ValueStatus, trial_values
 from ...studies.resolve.trial import settings_from_json, trial_id
 from ...studies.schema.search_settings import SearchObjective
 from ...studies.searches.points import FoundPoint, SearchPoints, point_key
@@ -232,14 +232,14 @@ class NoiseFloor:
 def noise_floor(outcomes: pl.DataFrame, metric: str, seeds: int) -> NoiseFloor | None:
     """Estimate the largest difference between two cells that may come from their seeds alone.
 
-    Each cell has `seeds` seeds. Return None if no cell in `outcomes` has several seeds.
+    Each cell has `seeds` seeds. Return None if no cell in `outcomes` has several seeds. Trainings that the
+    column DIVERGED marks do not count.
     """
-    done = outcomes.filter(pl.col("status") == "done", final_value(metric).is_finite())
-    if not len(done):
+    found = trial_values("", outcomes["trial"], outcomes, metric)
+    cells = outcomes.select(cell="settings", value=found["value"]).filter(found["status"] == ValueStatus.DONE)
+    if not len(cells):
         return None
-    cells = done.select(
-        cell=pl.col("settings").map_elements(cell_of, return_dtype=pl.String), value=final_value(metric)
-    )
+    cells = cells.with_columns(pl.col("cell").map_elements(cell_of, return_dtype=pl.String))
     spread = cells.group_by("cell").agg(n=pl.len(), variance=pl.col("value").var()).filter(pl.col("n") > 1)
     if not len(spread):
         return None

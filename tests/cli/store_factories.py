@@ -9,9 +9,10 @@ from activemem.storage import MetricRow, Store, TrialRow
 WHEN = datetime(2026, 11, 28, 12, tzinfo=UTC)
 
 
-def store_outcome(trial, store, *, status="done", reason=None, value=7.0, version="0.1.0"):
-    """Store an outcome of a trial."""
+def store_outcome(trial, store, *, status="done", reason=None, value=7.0, version="0.1.0", losses=(0.5,)):
+    """Store an outcome of a trial, with its loss after some epochs."""
     settings = trial.settings
+    lengths = () if settings.train.curriculum is None else (("max_length", value),)
     row = TrialRow(
         trial=trial.id,
         attempt=0,
@@ -24,7 +25,7 @@ def store_outcome(trial, store, *, status="done", reason=None, value=7.0, versio
         reason=reason,
         factors=json.dumps(dict(trial.levels)),
         settings=settings.model_dump_json(),
-        metrics=(("max_length", value), ("loss", 0.5)) if status == "done" else (),
+        metrics=(*lengths, ("loss", losses[-1])) if status == "done" else (),
         parameters=2000,
         flops=1e9,
         epochs=2,
@@ -38,7 +39,8 @@ def store_outcome(trial, store, *, status="done", reason=None, value=7.0, versio
         started=WHEN,
         finished=WHEN,
     )
-    store.write(row, [MetricRow(step=4, epoch=2, name="loss", value=0.5)])
+    epochs = enumerate(losses, 3 - len(losses))
+    store.write(row, [MetricRow(step=2 * at, epoch=at, name="loss", value=loss) for at, loss in epochs])
 
 
 def make_partial_store(path, folder="results", reason="not a number at epoch 1"):

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from activemem import StudyResults, load_study
+from activemem import StudyResults, load_study, nearest_recipes
 from activemem.reporting import Verdict
 from activemem.reporting.manuscript import check_text, read_manuscript
 from activemem.storage import MetricRow, Store
@@ -43,7 +43,8 @@ def found(tmp_path_factory):
             MetricRow(step=epoch, epoch=epoch, name="loss", value=loss)
             for epoch, loss in enumerate(losses, 1)
         ]
-        store.write(made_row(trial, {"test_perplexity": end, "loss": losses[-1]}, number), course)
+        row = made_row(trial, {"test_perplexity": end, "loss": losses[-1]}, number)
+        store.write(replace(row, settings=trial.settings.model_dump_json()), course)
     return StudyResults(study, store)
 
 
@@ -62,6 +63,11 @@ def test_a_claim_counts_a_seed_that_diverged_as_the_worst_and_names_it(found):
     assert claim.verdict is Verdict.UNDECIDED
     assert claim.findings[0].gaps == ()
     assert [note.what for note in claim.findings[0].notes] == [TOLD]
+
+
+def test_no_mean_of_a_stored_recipe_has_a_seed_that_diverged(found):
+    (result,) = nearest_recipes("seq2seq(gru, gru)", found.store, count=1)[0].results
+    assert (result.mean, result.n, dict(result.ended)) == (300.0, 2, {"done": 2, "diverged": 1})
 
 
 def test_a_paper_cannot_quote_a_number_that_a_diverged_seed_makes_infinite(found, tmp_path):

@@ -25,6 +25,23 @@ def test_the_smallest_difference_that_the_seeds_can_show_is_printed(run, tiny):
     assert re.search(rf"max_length on not: {len(study.seeds)} seeds .* [\d.]+ or more", said)
 
 
+def test_a_seed_that_diverged_does_not_count(run):
+    text = study_text(
+        model={"recipe": "{model}"},
+        task={"name": "reverse_copy"},
+        train={"curriculum": None},
+        factors={"model": ["seq2seq(gru, gru)", "seq2seq(lstm, lstm)"], "seed": [0, 1, 2]},
+        table=[{"name": "losses", "rows": "model", "value": "loss"}],
+    )
+    Path("steep.toml").write_text(text, encoding="utf-8")
+    for place, trial in enumerate(load_study("steep.toml").trials):
+        losses = (0.5, 9.0) if place == 0 else (0.5, 0.4 + place / 100)
+        store_outcome(trial, Store("results"), losses=losses)
+    found = json.loads(run("study", "noise", "steep.toml", "--json").stdout)["noise"]["loss"]
+    assert (found["cells"], found["degrees"]) == (2, 3)
+    assert found["sd"] < 0.1
+
+
 def test_a_study_that_compares_nothing_says_so(run, golden):
     text = study_text(task={"name": "reverse"}, factors={"mixer": ["sa"]})
     Path("none.toml").write_text(text, encoding="utf-8")
