@@ -23,7 +23,7 @@ from .claims.check import check_claim, comparison_tests, results_of_claims
 from .claims.hypothesis_test import PairedTest
 from .claims.verdicts import OPEN, ClaimResult, Verdict
 from .statistics.decided_differences import DecidedDifference
-from .statistics.estimates import t_quantile
+from .statistics.estimates import TESTS, smallest_p, t_quantile
 
 if TYPE_CHECKING:
     from ..studies.resolve.trial import Trial
@@ -197,11 +197,14 @@ def _predicted(test: PairedTest, count: int, level: float) -> _Chances:
 
     The results so far are used: the mean of the added seeds is centred at the observed effect, with the error
     of both means. This is the predictive distribution of a normal mean under a flat prior. To decide, the
-    mean over all seeds must be further from an end of the region than the test's limit.
+    mean over all seeds must be further from an end of the region than the test's limit. A permutation test
+    decides nothing with too few seeds.
     """
     from scipy.special import ndtr  # noqa: PLC0415 -- only this needs it
 
     effect, spread, degrees = test.effect, test.spread, test.degrees
+    if test.method in TESTS and smallest_p(count) > 1 - level:
+        return _UNDECIDED
     if effect is None or spread is None or degrees is None:
         return _UNDECIDED
     # `t_quantile` takes a number of values, which is one more than their degrees of freedom

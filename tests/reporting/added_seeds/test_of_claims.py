@@ -20,9 +20,9 @@ CLOSE = {"sa": (20, 24, 19), "conv(k=3)": (18, 17, 20)}
 LEVEL = look_level((3, 5, 8), 0.05)
 
 
-def grown(*claims, found, text=GROWING):
+def grown(*claims, found, text=GROWING, **keys):
     """Return a study with claims that may add seeds, and outcomes by mixer, by default on reverse."""
-    study = study_with_claims(*claims, text=text)
+    study = study_with_claims(*claims, text=text, **keys)
     cells = {key if isinstance(key, tuple) else (key, "reverse"): ends for key, ends in found.items()}
     return study, make_outcomes(study.with_later_seeds(), cells)
 
@@ -137,6 +137,14 @@ def test_nothing_is_added_where_nothing_would_be_decided():
     study = study_with_claims(BEATS.format("reverse", "sa", "conv(k=3)"))
     outcomes = make_outcomes(study, {(mixer, "reverse"): ends for mixer, ends in CLOSE.items()})
     assert next_seeds(study, outcomes, None) is None
+
+
+@pytest.mark.parametrize("test", ["permutation", "wilcoxon"])
+def test_five_seeds_never_decide_a_test_of_ranks_or_signs(test):
+    sure = {"sa": (40, 43, 41), "conv(k=3)": (10, 11, 12)}
+    found = next_seeds(*grown(BEATS.format("reverse", "sa", "conv(k=3)"), found=sure, test=test), None)
+    assert (found.seeds, found.seeds_at_decision) == (5, 8)
+    assert found.chance > 0.99
 
 
 def test_claims_of_one_seed_get_a_second_as_one_has_no_spread():
