@@ -46,6 +46,7 @@ from ..studies.planning.status import (
     timed_devices,
 )
 from ..studies.resolve.costs import has_many_lengths, sequence_tokens
+from ..studies.resolve.grid import training_difference
 from ..studies.resolve.trial import Trial, first_of_each_kind, shown
 from ..studies.schema.factors import one_line
 from ..studies.study import Study
@@ -190,8 +191,8 @@ def overrides_sentence(overrides: Sequence[str]) -> str:
 def match_sentence(study: Study) -> str:
     """Return a sentence on the costs that are equal for all models (key `match`).
 
-    It includes the largest relative difference, rounded up to two digits. It is "" if the study does not
-    match costs.
+    It includes the largest relative difference, rounded up to two digits, and that of whole trainings of
+    equal FLOPs a token. It is "" if the study does not match costs.
     """
     if study.design.matched_size is None or not study.source.size_matches:
         return ""
@@ -203,7 +204,8 @@ def match_sentence(study: Study) -> str:
     worst = max(abs(match.largest.relative_residual) for match in study.source.size_matches.values())
     # nine digits first, so that an error in the last bit is not rounded up
     bound = Context(prec=2, rounding=ROUND_CEILING).create_decimal(f"{100 * worst:.9g}")
-    return f"Models have equal {costs}{f' within {bound:f} %' if worst else ', exactly'}."
+    apart = f"; {text}" if (text := training_difference(study)) else ""
+    return f"Models have equal {costs}{f' within {bound:f} %' if worst else ', exactly'}{apart}."
 
 
 _MATCHED = {

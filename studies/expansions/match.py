@@ -25,7 +25,7 @@ from ..resolve.costs import (
     step_bytes,
 )
 from ..resolve.draft import report_problem
-from ..resolve.grid import SIZE_PATHS, factors_of_sizes
+from ..resolve.grid import SIZE_PATHS, factors_of_sizes, training_difference
 from ..resolve.template import resolve_settings
 from ..schema.design import BASELINE_PATH, DesignReader, Expansion, MatchedSize
 from ..schema.factors import has_level, level_key, level_name
@@ -270,7 +270,8 @@ class Match(Expansion):
         where = f" at the same {' and '.join(apart)}" if apart else ""
         text = f"{matched.name} solved for the {' and '.join(matched.costs)} of {cell}{where}; {order} "
         share = f", {100 * abs(worst.relative_residual):.2g} %" if worst.residual else ""
-        yield "match", text + worst.residual_text + (share if worst.name == "parameters" else "")
+        text += worst.residual_text + (share if worst.name == "parameters" else "")
+        yield "match", "; ".join(filter(None, (text, training_difference(study))))
 
 
 EXPANSION = Match

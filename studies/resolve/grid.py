@@ -6,6 +6,7 @@ No model is built: settings come from the text, parameters and FLOPs from its an
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,7 +28,7 @@ from .compatibility import StudyBudget
 from .costs import SizeMatch, parameter_count, step_flops
 from .draft import report_problem
 from .template import resolve_settings
-from .trial import CellKey, Kind, Trial, first_of_each_kind
+from .trial import CellKey, Kind, Trial, cell_key, first_of_each_kind
 
 if TYPE_CHECKING:
     from ..study import Study
@@ -191,6 +192,26 @@ def factors_of_sizes(study: Study) -> list[str]:
     matches = study.source.size_matches
     sizes = {trial.cell: matches[trial.id].size for trial in study.trials if trial.id in matches}
     return [name for name in study.factors if name not in (*inside, SEED) and _decides_size(name, sizes)]
+
+
+def training_difference(study: Study) -> str:
+    """Return by how much trainings of models with equal FLOPs differ from their baseline's, as text.
+
+    The steps of a ladder follow the parameters, which are not equal then. Return "" if trainings have equally
+    many steps, or if the study does not match FLOPs.
+    """
+    if study.design.matched_size is None or "flops" not in study.design.matched_size.costs:
+        return ""
+    cells = {trial.cell: trial for trial in study.trials}
+    steps = {
+        cell: trial.common.train.epochs * trial.common.train.steps_per_epoch for cell, trial in cells.items()
+    }
+    largest = 0.0
+    for cell, trial in cells.items():
+        baseline = cell_key(study.design.baseline_of(trial.levels))
+        largest = max(largest, abs(steps[cell] / steps.get(baseline, steps[cell]) - 1))
+    percent = math.ceil(round(100 * largest, 6))
+    return f"whole trainings differ by up to {percent} % in steps and FLOPs" if percent else ""
 
 
 def _decides_size(factor: str, sizes: Mapping[CellKey, int | None]) -> bool:

@@ -27,6 +27,12 @@ from ..schema.settings import Level, ModelSettings, TrialSettings, read_recipe
 CellKey = frozenset[tuple[str, object]]
 """The levels of a cell, regardless of the order of its factors."""
 
+
+def cell_key(levels: Mapping[str, Level]) -> CellKey:
+    """Return a key for a cell: all its levels except the seed."""
+    return frozenset((name, level_key(level)) for name, level in levels.items() if name != SEED)
+
+
 SHOWN_DIGITS = 8
 """The number of digits of a digest in messages."""
 
@@ -205,7 +211,7 @@ class Trial:
     @property
     def cell(self) -> CellKey:
         """Return a key for the trial's cell: all its levels except the seed."""
-        return frozenset((name, level_key(level)) for name, level in self.levels.items() if name != SEED)
+        return cell_key(self.levels)
 
     def to_json(self) -> str:
         """Return the trial as text for `from_json`."""

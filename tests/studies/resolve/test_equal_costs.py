@@ -1,5 +1,6 @@
 """`match` solves sizes for equal FLOPs, state, memory or parameters, also jointly."""
 
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from activemem import Study, StudyError, load_study
 from activemem.grammar import Analysis, analyse, parse
+from activemem.reporting.tables import build_table
 from activemem.storage import Store
 from activemem.studies import format_plan, make_plan
 from activemem.studies.resolve import SizeMatch, sequence_tokens
@@ -169,3 +171,25 @@ def test_a_cost_that_is_named_twice_is_refused(golden: GoldenTexts) -> None:
 def test_an_unknown_cost_is_refused_with_the_known_ones() -> None:
     with pytest.raises(StudyError, match="flops"):
         study_of("flop")
+
+
+def test_a_ladder_of_equal_flops_says_by_how_much_whole_trainings_differ(tmp_path: Path) -> None:
+    ladder = "[ladder]\nsizes = { width = [16, 32] }\ntokens_per_parameter = 400\n"
+    text = ladder + study_text(
+        study={"match": "flops", "baseline": {"mixer": "sa", "filter": 64}, "tolerance": 0.02},
+        model={"recipe": "{mixer} >> ff({filter})", "d_model": "{width}", "dropout": 0.0},
+        task={"name": "reverse"},
+        train={"batch_size": 4, "curriculum": None, "lengths": [5, 5], "steps_per_epoch": None},
+        factors={"mixer": ["sa", "gru"], "task": None, "seed": [0]},
+        table=[{"name": "t", "rows": "mixer", "columns": "width", "value": "loss"}],
+    )
+    study = load_study(text)
+    trains = [each.settings.train for each in study.trials]
+    steps = [train.epochs * train.steps_per_epoch for train in trains]
+    by_mixer = zip(steps[:2], steps[2:], strict=True)
+    percent = max(abs(gru / sa - 1) for sa, gru in by_mixer) * 100
+    words = f"whole trainings differ by up to {ceil(percent)} % in steps and FLOPs"
+    store = Store(tmp_path)
+    assert words in " ".join(format_plan(make_plan(study, store, memory=None)).split())
+    caption = build_table(study, study.tables[0], store.trials()).caption
+    assert f"Models have equal FLOPs a token, exactly; {words}." in caption
