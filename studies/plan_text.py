@@ -87,6 +87,7 @@ def format_plan(
         ("packs", machine.packs if machine else ""),
         ("bf16", machine.bf16 if machine else ""),
         *_design_notes(study, plan),
+        ("costs", _costliest_cells(plan)),
         *_cost_notes(plan, width),
         *_search_notes(study, plan),
         ("stale", f"{describe_stale(plan.stale)}; {_STALE}" if plan.stale else ""),
@@ -247,6 +248,22 @@ def _models(study: Study, plan: Plan, width: int) -> Iterator[str]:
         yield from (label + costs,) if has_room else (label.rstrip(), costs)
     if len(models) > _MAX_MODELS:
         yield f"  and {plural(len(models) - _MAX_MODELS, 'model')} more"
+
+
+def _costliest_cells(plan: Plan) -> str:
+    """Return which cells have the costs in the table of models.
+
+    Return "" if all cells of each model cost the same.
+    """
+    found = {
+        "parameters": {model.parameters_at for model in plan.models},
+        "FLOPs/step": {model.flops_at for model in plan.models},
+    }
+    costs: dict[str, list[str]] = {}
+    for what, levels in found.items():
+        costs.setdefault(" or ".join(sorted(levels - {""})), []).append(what)
+    parts = [f"{' and '.join(several)} at {at}" for at, several in costs.items() if at]
+    return f"the table has the largest of each model: {'; '.join(parts)}" if parts else ""
 
 
 def _labels(texts: Sequence[str], max_width: int) -> list[str]:

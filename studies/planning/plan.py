@@ -215,8 +215,10 @@ class ModelCost:
 
     Costs are those of its costliest trial, as with the largest vocabulary or batch. `step_flops` counts a
     training step on sequences of the task's length, or of REFERENCE_TOKENS tokens if the length grows.
-    `memory` is the peak memory of a step, None for a model over the budget. `estimate` is its trials' mean
-    time; `excess` says what exceeds the budget.
+    `parameters_at` and `flops_at` have the levels of that trial if other trials cost less, as in
+    `tokens=pretrained`. `memory` is the peak memory
+    of a step, None for a model over the budget. `estimate` is its trials' mean time; `excess` says what
+    exceeds the budget.
     """
 
     label: str
@@ -224,7 +226,9 @@ class ModelCost:
     recipe: str
     trials: int
     parameters: int
+    parameters_at: str
     step_flops: int
+    flops_at: str
     memory: int | None
     estimate: TimeEstimate
     excess: str
@@ -522,7 +526,9 @@ def model_costs(
             recipe=costliest.model.recipe,
             trials=len(group),
             parameters=max(map(parameter_count, settings)),
+            parameters_at=_largest_at(kinds, parameter_count),
             step_flops=max(map(step_flops, settings)),
+            flops_at=_largest_at(kinds, step_flops),
             memory=max((steps[trial.id].total for trial in kinds if trial.id in steps), default=None),
             estimate=time.scaled(1 / len(group)),
             excess=budget.describe_excess(costliest),
@@ -530,6 +536,26 @@ def model_costs(
         )
         models.append(model)
     return tuple(models)
+
+
+def _largest_at(kinds: Sequence[Trial], cost: Callable[[TrialSettings], int]) -> str:
+    """Return the levels that make a cost of a model largest, such as `tokens=pretrained`.
+
+    Return "" if the cost is the same in all cells of the model.
+    """
+    costs = [cost(trial.settings) for trial in kinds]
+    largest = kinds[costs.index(max(costs))].levels
+    differing = [
+        {
+            name
+            for name in largest
+            if name != SEED and level_key(trial.levels[name]) != level_key(largest[name])
+        }
+        for trial, each in zip(kinds, costs, strict=True)
+        if each < max(costs)
+    ]
+    names = set[str]().union(*(names for names in differing if len(names) == min(map(len, differing))))
+    return ", ".join(f"{name}={level_name(largest[name])}" for name in largest if name in names)
 
 
 def solved_sizes(study: Study) -> Iterator[tuple[str, int]]:
@@ -591,11 +617,9 @@ def _value_text(value: object) -> str:
 def _distance(match: SizeMatch) -> tuple[float, float]:
     """Return a sort key that puts the cell with the worst match of costs last.
 
-    The key is the cell's largest difference from the baseline's costs, then the baseline's cost. The
-    difference is relative if there are several costs.
+    The key is the cell's largest relative difference from the baseline's costs, then the baseline's cost.
     """
-    worst = match.largest
-    return abs(worst.residual if len(match.costs) == 1 else worst.relative_residual), worst.target
+    return abs(match.largest.relative_residual), match.largest.target
 
 
 def model_labeller(study: Study) -> Callable[[Trial], str]:
