@@ -270,6 +270,7 @@ def model_factors(subject: ResultSubject, metric: str) -> StudyModel:
     if not varied:
         return StudyModel(observations=observations, observed=observed, model=None)
     seeds = sorted({each.seed for each in observations.values})
+    trials = {trial: at for at, trial in enumerate(dict.fromkeys(each.trial for each in observations.values))}
     numbers = {name: {level_key(level): at for at, level in enumerate(observed[name])} for name in varied}
     columns = TermColumns(
         levels={
@@ -277,6 +278,7 @@ def model_factors(subject: ResultSubject, metric: str) -> StudyModel:
             for name in varied
         },
         seeds=[seeds.index(each.seed) for each in observations.values],
+        trials=[trials[each.trial] for each in observations.values],
     )
     model = FactorModel(columns, [each.value for each in observations.values])
     return StudyModel(observations=observations, observed=observed, model=model)

@@ -1,7 +1,7 @@
 """The values that claims compare, or why they are missing.
 
 There is one for each cell and seed. A trial that belongs to several cells, as with two spellings of one
-recipe, counts in each of them.
+recipe, has its value in each of them, but counts once for the pooled variance.
 """
 
 from __future__ import annotations
@@ -650,14 +650,19 @@ class ComparableCells:
 
     def _values(self, group: _Group, seeds: tuple[int, ...]) -> list[Values]:
         metric, settings, shared = group
+        # cells of recipes that do not use a factor share their trials, which count once
+        distinct = {
+            frozenset(trial.id for trial in trials.values()): trials
+            for place, trials in self._trials.items()
+            if shared <= place and self._tasks[place] == settings
+        }
         return [
             {
                 seed: found
                 for seed in seeds
                 if seed in trials and (found := self._value(metric, trials[seed])) is not None
             }
-            for place, trials in self._trials.items()
-            if shared <= place and self._tasks[place] == settings
+            for trials in distinct.values()
         ]
 
 

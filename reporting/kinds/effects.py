@@ -352,7 +352,7 @@ def _sentences(
         )
     yield from subject.omitted(found.observations.gaps, found.observations.planned)
     if count := found.observations.planned - len(found.observations.trials):
-        yield f"{count} combinations of cell and seed share their trial with another cell."
+        yield f"{count} combinations of cell and seed share their trial with another cell, and count once."
 
 
 def _test_sentences(found: StudyModel, metric: Metric) -> Iterator[str]:

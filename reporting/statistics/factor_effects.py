@@ -58,7 +58,8 @@ class TermEffect:
 class ErrorVariance:
     """The error variance of the model, with its degrees of freedom.
 
-    If `is_within_cells`, it is the noise within cells, otherwise the residual variance of the model.
+    If `is_within_cells`, it is the noise within cells, with a residual for each trial. Otherwise it is the
+    residual variance of the model.
     """
 
     variance: float
@@ -104,6 +105,7 @@ class FactorModel:
         self._coefficients = self._inverse @ self._model.T @ y
         within, rounding = _within_cells(columns, y), _ROUNDING**2 * float((y**2).sum())
         residuals, degrees = within or _residuals(y, columns.model(every))
+        degrees -= 0 if within else len(y) - len(columns.firsts)
         squares, total = float((residuals**2).sum()), float(((y - y.mean()) ** 2).sum())
         self.error: ErrorVariance | None = None
         if degrees >= 1 and squares > rounding:
@@ -115,7 +117,8 @@ class FactorModel:
             )
         self._total, self.shares = 0.0, Shares()
         if total > rounding:
-            left, noise = float((_residuals(y, self._model)[0] ** 2).sum()), squares if within else 0.0
+            left = float((_residuals(y, self._model)[0] ** 2).sum())
+            noise = float((residuals[columns.trials] ** 2).sum()) if within else 0.0
             blocks = slice(1, 1 + columns.blocks.shape[1])
             self._total = total
             self.shares = Shares(
@@ -219,29 +222,42 @@ class FactorModel:
         for row in rows:
             value, error, half = float(row @ self._coefficients), None, 0.0
             if self.error is not None:
-                error = math.sqrt(float(row @ self._inverse @ row) * self.error.variance * inflation)
+                once = float((self._weights(row) ** 2).sum())
+                error = math.sqrt(
+                    max(float(row @ self._inverse @ row) * inflation, once) * self.error.variance
+                )
                 half = error * t_quantile(LEVEL, self.error.degrees + 1)
             low, high = (None, None) if error is None else (value - half, value + half)
             found.append(Contrast(value=value, error=error, low=low, high=high))
         return tuple(found)
 
+    def _weights(self, rows: Floats) -> Floats:
+        """Return the weight of each trial in an estimate, or in several, from the weights of coefficients."""
+        found = np.zeros((len(self.columns.firsts), *rows.shape[:-1]))
+        np.add.at(found, self.columns.trials, self._model @ self._inverse @ rows.T)
+        return found.T
+
     def _inflation(self, term: Term) -> float:
         """Return how many times larger a term's variance is than in the linear model; at least 1.
 
-        The variance of the effects is estimated in two ways: from the effects of each seed, and from the
-        noise of the cells that each effect compares (White 1980). The squared residuals are scaled up for
-        their degrees of freedom.
+        It is larger where cells share trials. The variance of the effects is also estimated in two ways: from
+        the effects of each seed, and from the noise of the cells that each effect compares (White 1980). The
+        squared residuals are scaled up for their degrees of freedom.
         """
-        if self.error is None or not self.error.is_within_cells:
+        if self.error is None:
             return 1.0
         place, effects = self._places[term], self.columns.effects(term)
         expected = np.diag(effects @ self._inverse[place, place] @ effects.T) * self.error.variance
-        weights = effects @ self._inverse[place] @ self._model.T
-        raised = len(self._y) / self.error.degrees
-        own = [(weights**2) @ self.error.residuals**2 * raised]
-        if self._by_seed is not None:
-            alone = self.columns.places(self._terms, blocks=False)[term]
-            own.append((self._by_seed[:, alone] @ effects.T).var(axis=0, ddof=1) / len(self._by_seed))
+        rows = np.zeros((len(effects), len(self._coefficients)))
+        rows[:, place] = effects
+        squares = self._weights(rows) ** 2
+        own = [squares.sum(axis=1) * self.error.variance]
+        if self.error.is_within_cells:
+            raised = len(self.error.residuals) / self.error.degrees
+            own.append(squares @ self.error.residuals**2 * raised)
+            if self._by_seed is not None:
+                alone = self.columns.places(self._terms, blocks=False)[term]
+                own.append((self._by_seed[:, alone] @ effects.T).var(axis=0, ddof=1) / len(self._by_seed))
         return max(1.0, float((np.array(own) / expected).max()))
 
 
@@ -249,9 +265,11 @@ def _within_cells(columns: TermColumns, y: Floats) -> tuple[Floats, int] | None:
     """Subtract the mean of its cell and the effect of its seed from each value.
 
     The second result is the number of degrees of freedom of these values. Return None if it is below 1. The
-    values are the least-squares residuals of a model of cell means and seeds.
+    values are the least-squares residuals of a model of cell means and seeds. A trial of several cells counts
+    once.
     """
-    cells = np.unique(np.array(list(columns.levels.values())), axis=1, return_inverse=True)[1].ravel()
+    levels, y = np.array(list(columns.levels.values()))[:, columns.firsts], y[columns.firsts]
+    cells = np.unique(levels, axis=1, return_inverse=True)[1].ravel()
     counts = np.bincount(cells)
 
     def centred(numbers: Floats) -> Floats:
@@ -259,7 +277,7 @@ def _within_cells(columns: TermColumns, y: Floats) -> tuple[Floats, int] | None:
         np.add.at(sums, cells, numbers)  # unlike `sums[cells] += numbers`, adds rows of the same cell
         return numbers - (sums / counts[:, None])[cells]
 
-    blocks = centred(columns.blocks)
+    blocks = centred(columns.blocks[columns.firsts])
     rank = matrix_rank(blocks) if blocks.shape[1] else 0
     degrees = len(y) - len(counts) - rank
     if degrees < 1:
@@ -289,15 +307,25 @@ class TermColumns:
 
     `counts` are the numbers of levels of the factors. `mains` has a term for each factor, and `pairs` one for
     the interaction of each pair of factors. `blocks` are the columns of the seeds; a single seed has none.
+    `firsts` has the first observation of each trial.
     """
 
-    def __init__(self, *, levels: Mapping[str, Sequence[int]], seeds: Sequence[int]) -> None:
+    def __init__(
+        self,
+        *,
+        levels: Mapping[str, Sequence[int]],
+        seeds: Sequence[int],
+        trials: Sequence[int] | None = None,
+    ) -> None:
         """Code the observations.
 
         `levels` has, for each factor, the level index of every observation. A factor has at least two
-        observed levels. `seeds` has the block index of every observation.
+        observed levels. `seeds` has the block index of every observation. `trials` has the number of its
+        trial, by default one of its own. A trial is in several cells if its recipe does not use a factor.
         """
         self.levels, self.seeds = levels, seeds
+        numbers = range(len(seeds)) if trials is None else trials
+        _, self.firsts, self.trials = np.unique(numbers, return_index=True, return_inverse=True)
         self.counts = {name: max(numbers) + 1 for name, numbers in levels.items()}
         self.mains: tuple[Term, ...] = tuple((name,) for name in levels)
         self.pairs: tuple[Term, ...] = tuple(combinations(levels, 2))

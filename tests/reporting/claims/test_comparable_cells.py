@@ -95,6 +95,21 @@ def test_cells_that_do_not_vary_are_not_pooled_and_other_tasks_neither():
     assert one.deciding.p == pytest.approx(2 * scipy.stats.t.sf(12 / np.sqrt(2 * variance / 3), degrees))
 
 
+def test_a_trial_of_several_cells_counts_once():
+    mixers = ["sa", "conv(k={k})"]
+    text = study_text(task={"name": "reverse"}, factors={"mixer": mixers, "k": [3, 5, 9], "seed": [0, 1, 2]})
+    study = study_with_claims("max_length[mixer=sa, k=3] > max_length[mixer=conv(k={k}), k=5]", text=text)
+    table = quiet_pair(drawn())
+    rows = dict(zip([3, 5, 9], table[1:], strict=True))
+    rows[5] = table[0] - 12
+    found = {(mixer, k): tuple(table[0] if mixer == "sa" else rows[k]) for mixer in mixers for k in rows}
+    outcomes = make_outcomes(study, found, by=("mixer", "k")).unique("trial")
+    (one,) = check_claims(study, outcomes)
+    variance, degrees = residual(np.array([table[0], *rows.values()]))
+    assert (len(outcomes), one.deciding.degrees) == (12, degrees)
+    assert one.deciding.p == pytest.approx(2 * scipy.stats.t.sf(12 / np.sqrt(2 * variance / 3), degrees))
+
+
 def test_a_mean_over_tasks_has_the_sum_of_their_variances():
     first, second = quiet_pair(drawn(seed=1)), quiet_pair(drawn(scale=3.0, seed=2))
     holds = (

@@ -108,6 +108,24 @@ def test_p_is_that_of_the_f_test_where_seeds_and_cells_vary_alike():
     assert [effect.p for effect in effects] == pytest.approx(holm_adjusted(raw))
 
 
+def test_a_trial_of_several_cells_counts_once_in_the_noise():
+    # the first level of a does not use b, so its three cells are the same two trials
+    terms = columns(list(itertools.product(range(2), range(3))), 2)
+    trials = [0, 1] * 3 + list(range(2, 8))
+    terms = TermColumns(levels=terms.levels, seeds=terms.seeds, trials=trials)
+    values = np.array([1.5, 2.5, 3.5, 4.5, 4.5, 5.5, 10.0, 12.0])
+    model = FactorModel(terms, values[trials])
+    # as in four cells of 2 trials each, whose seeds differ by 1, 1, 1 and 2
+    assert model.error.degrees == 3
+    assert model.error.variance == pytest.approx(2 * (3 * 0.125**2 + 0.375**2) / 3)
+    contrast = by_term(model)["a",].contrasts[0]
+    assert contrast.value == pytest.approx((4 + 5 + 11) / 3 - 2)
+    assert contrast.error >= np.sqrt(model.error.variance * (1 / 2 + 1 / 6))
+    alone = model.means(("a",))[0]
+    assert alone.value == pytest.approx(2)
+    assert alone.error >= np.sqrt(model.error.variance / 2)
+
+
 def test_a_half_fraction_names_what_it_confuses():
     cells = [(*cell, sum(cell) % 2) for cell in itertools.product(range(2), repeat=3)]
     draw = random.Random(2)
