@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..studies.catalog.metrics import NEEDS_PICK_BY, find_metric, pick_faults
+from ..studies.catalog.metrics import NEEDS_PICK_BY, find_metric, pick_bias, pick_faults
 from ..studies.presentation.kinds import KeyFault, ResultKeys, factor_faults
 from ..studies.schema.factors import SEED, level_key, level_text, short_level_names
 from ..studies.schema.settings import Level, Names
@@ -89,3 +89,5 @@ def pick_note(
     ]
     picks = f": {'; '.join(listed)}" if len(listed) <= MAX_LISTED else ""
     yield f"At the best {' and '.join(spec.over)} by {spec.pick_by}{picks}."
+    if bias := pick_bias(spec.pick_by, spec.over):
+        yield bias

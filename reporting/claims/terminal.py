@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from ...studies.catalog.metrics import find_metric, is_target, with_sign
+from ...studies.catalog.metrics import find_metric, is_target, pick_bias, with_sign
 from ...studies.claims.comparisons import Quantity, iter_quantities
 from ...studies.claims.reader import cell_key
 from ...studies.last_run import describe_late_claims, describe_max_seeds
@@ -295,14 +295,20 @@ def _trials_of(study: Study, compared: Iterable[Quantity]) -> list[Trial]:
 def measured_sentences(study: Study) -> tuple[str, ...]:
     """Return sentences that explain the metrics in claims, such as `loss: loss, nats a token`.
 
-    Only targets, and metrics whose meaning depends on the study's settings, have a sentence.
+    Only targets, metrics whose meaning depends on the study's settings, and test metrics that pick levels
+    have a sentence.
     """
     compared = _quantities(study)
     settings = [trial.settings for trial in _trials_of(study, compared)]
     metrics = [find_metric(name) for name in dict.fromkeys(quantity.metric for quantity in compared)]
     comparisons = (each for claim in study.claims for each in claim.comparisons if not each.is_ratio)
     targeted = any(is_target(one.metric) for each in comparisons for one in iter_quantities(each))
-    return (*describe_metrics(metrics, settings), *([FIRST_SENTENCE] if targeted else []))
+    biases = dict.fromkeys(pick_bias(claim.spec.pick_by, claim.spec.over) for claim in study.claims)
+    return (
+        *describe_metrics(metrics, settings),
+        *([FIRST_SENTENCE] if targeted else []),
+        *filter(None, biases),
+    )
 
 
 def after_results_sentences(study: Study, store: Store) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from itertools import combinations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ...studies.catalog.metrics import ANALYTIC_COSTS, Metric, find_metric, is_target
+from ...studies.catalog.metrics import ANALYTIC_COSTS, Metric, find_metric, is_target, pick_bias
 from ...studies.planning.final_values import ValueStatus
 from ...studies.presentation.kinds import describe_levels, fixed_levels
 from ...studies.presentation.metric_words import (
@@ -283,6 +283,7 @@ def caption_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[str, ...
     fixed = fixed_levels([trial.levels for trial in made.shown_trials], shown, made.study.design)
     at = f", at {describe_levels(fixed)}" if fixed else ""
     sentences = [f"{subject}{_average(spec, made.levels, trained or tallies)}{at}."]
+    sentences += filter(None, [pick_bias(spec.pick_by, spec.over)])
     if other := next((cell.metric for cell in cells if cell.metric), ""):
         title = with_true_title(find_metric(other), settings)[0].title
         sentences.append(f"In parentheses, as a fallback: {title[0].lower()}{title[1:]}.")

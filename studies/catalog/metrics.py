@@ -256,6 +256,13 @@ def pick_faults(pick_by: str | None, over: Collection[str]) -> list[str]:
     return [*found, *(message for _, message in direction_faults("pick_by", pick_by))]
 
 
+def pick_bias(pick_by: str | None, over: Collection[str]) -> str:
+    """Return a sentence for captions if `pick_by` looks at the test split, else ""."""
+    if pick_by is None or "test_" not in pick_by:
+        return ""
+    return f"The test split chose {' and '.join(over)} (by {pick_by}), so the values are biased."
+
+
 def unknown_metric(name: str, known: Iterable[str] = METRICS_AND_COSTS) -> str:
     """Return the error message for an unknown metric name.
 

@@ -5,10 +5,14 @@ import pytest
 
 from activemem import StudyError
 from activemem.reporting import Verdict
-from activemem.reporting.claims import check_claims
+from activemem.reporting.claims import check_claims, measured_sentences
+from activemem.reporting.curves import build_curve
+from activemem.reporting.tables import build_table
+from activemem.storage import trial_frame
 
 from ...studies.claims.factories import make_outcomes, study_with_claims
 from ...study_texts import study_text
+from ..conftest import made_row
 
 TEXT = study_text(
     task={"name": "reverse"},
@@ -55,6 +59,30 @@ def test_a_cell_has_the_level_that_is_best_by_the_other_metric():
     assert (found.n, found.gaps) == (3, ())
     assert found.effect == pytest.approx((0.10 + 0.10 + 0.09) / 3)
     assert found.text == "accuracy[mixer=sa, lr=0.001] > accuracy[mixer=conv(k=3), lr=0.003]"
+
+
+def test_tables_figures_and_claims_say_that_the_test_split_has_picked_levels():
+    keys = {"x": "mixer", "value": "test_accuracy", "over": "lr"}
+    text = study_text(
+        task={"name": "word_problem", "lengths": [8, 16], "test_lengths": [16]},
+        train={"optimizer": {"name": "adam", "lr": "{lr}"}, "curriculum": None},
+        factors={"mixer": ["sa", "gru"], "task": None, "lr": [1e-3, 3e-3], "seed": [0, 1]},
+        table=[{"name": "t", "rows": "mixer", "value": "test_accuracy", "over": "lr", "pick_by": "PICK"}],
+        curve=[{"name": "c", "kind": "bar", **keys, "pick_by": "PICK"}],
+    )
+    for pick_by in ("test_loss", "test_accuracy", "dev_accuracy"):
+        of = study(
+            "test_accuracy[mixer=sa] > test_accuracy[mixer=gru]",
+            text=text.replace("PICK", pick_by),
+            pick_by=pick_by,
+        )
+        metrics = {"test_loss": 1.0, "test_accuracy": 0.5, "dev_accuracy": 0.5}
+        rows = pl.concat([trial_frame(made_row(trial, metrics, 1)) for trial in of.trials])
+        sentence = f"The test split chose lr (by {pick_by}), so the values are biased."
+        is_said = pick_by.startswith("test_")
+        assert (sentence in build_table(of, of.tables[0], rows).caption) is is_said
+        assert (sentence in build_curve(of, of.curves[0], rows).notes) is is_said
+        assert (sentence in measured_sentences(of)) is is_said
 
 
 def test_lower_values_are_better_where_the_metric_says_so():
