@@ -155,16 +155,20 @@ def check(
 def _read(paper: Path, results: str | None) -> Manuscript:
     """Read the TOML file of a paper, and print notes on its studies.
 
-    They are on studies without results, and on studies whose last run had overrides. Exit with 1 if no study
-    has results.
+    They are on studies without results, on stored trials with other settings, and on studies whose last run
+    had overrides. Exit with 1 if no study has results.
     """
     from ...reporting.manuscript.paper_file import read_manuscript
     from ...reporting.results import StudyResults
     from ..machine_settings import load_settings
-    from ..missing_results import note_missing_results
+    from ..missing_results import note_missing_results, note_other_settings
 
     found = read_manuscript(paper, lambda place: load_settings({"results": results or place}).store)
-    missing = [note_missing_results(StudyResults(each.study, each.store)) for each in found.studies]
+    missing: list[bool] = []
+    for each in found.studies:
+        opened = StudyResults(each.study, each.store)
+        missing.append(note_missing_results(opened))
+        note_other_settings(opened, "table")
     if all(missing):
         raise typer.Exit(EXIT_FAILED)
     for study in (each.study for each in found.studies):

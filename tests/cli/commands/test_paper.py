@@ -208,6 +208,19 @@ def test_a_paper_without_any_results_is_not_written(run, tiny, golden):
     golden(done.stderr)
 
 
+def test_a_paper_of_an_edited_study_says_that_its_trials_are_stored(run, paper, tiny):
+    text = load_study(tiny).document.text
+    paper.records.save("tiny", {"text": text, "overrides": []})
+    Path(tiny).write_text(text.replace("lr = 0.01", "lr = 0.02"), encoding="utf-8")
+    for done in (run("paper", "build"), run("paper", "check", "main.tex")):
+        first, second = done.stderr.splitlines()
+        assert (done.exit_code, first.startswith("no trial of tiny has ended in ")) == (1, True)
+        assert second == (
+            "the store has 7 trials with the settings of its last run (train.optimizer.lr = 0.01, now 0.02): "
+            "activemem table render tiny"
+        )
+
+
 def test_a_wrong_paper_or_text_is_reported(run, paper, golden):
     Path("paper.toml").write_text(PAPER_TOML.replace("tiny.toml", "tinny.toml"), encoding="utf-8")
     done = run("paper", "build")
