@@ -271,13 +271,13 @@ class CellResults:
             case _:
                 return (-math.inf, math.inf)
 
-    def is_censored(self, comparison: Comparison) -> bool:
-        """Return whether a comparison uses the cost to reach a target, and some training missed the target.
+    def is_censored(self, comparison: Comparison, seeds: Collection[int]) -> bool:
+        """Return whether a comparison uses the cost to reach a target that a training of these seeds missed.
 
         A training that diverged has missed it, too.
         """
-        parts = [each for each in iter_quantities(comparison) if is_target(each.metric)]
-        return any(math.isinf(high) for each in parts for _, high in self._answers[each].ends.values())
+        parts = [self._answers[each].ends for each in iter_quantities(comparison) if is_target(each.metric)]
+        return any(math.isinf(ends[seed][1]) for ends in parts for seed in ends.keys() & set(seeds))
 
     def notes(self, comparison: Comparison) -> tuple[MissingTrials, ...]:
         """Return notes on picked cells, and on trainings that diverged or did not reach their target.

@@ -141,7 +141,8 @@ def check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimResu
     needed = {
         each: test.needed(1 - threshold) if verdicts[each] in OPEN else None for each, test in shown.items()
     }
-    judged = judge(claim.statement, verdicts, {each: test.p for each, test in shown.items()}, needed)
+    doubts = {each: test.p if test.inside else 2 - test.p for each, test in shown.items()}
+    judged = judge(claim.statement, verdicts, doubts, needed)
     findings = {
         each: ComparisonResult(
             text=full_text(each, claim),
@@ -165,6 +166,7 @@ def check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimResu
                 *results.notes(each),
                 *_notes(test, results.saturation(each), labels[each], verdicts[each], judged.verdict),
             ),
+            decides_part=each in judged.parts,
         )
         for each, test in shown.items()
     }
@@ -222,12 +224,12 @@ def comparison_tests(
     names = {each.metric for each in iter_quantities(comparison)}
     found: list[PairedTest] = []
     step, rounding_sd = results.rounding(comparison)
-    complete, censored = not results.gaps(comparison), results.is_censored(comparison)
+    complete = not results.gaps(comparison)
     alpha = look_level(tuple(map(len, results.looks)), 1 - claim.spec.level)
     at_bound = results.saturation(comparison) is not None
     known = tuple(results.differences(comparison, results.looks[-1]))
     for seeds in (known,) if at_bound else results.looks:
-        differences = results.differences(comparison, seeds)
+        differences, censored = results.differences(comparison, seeds), results.is_censored(comparison, seeds)
         if found and len(differences) < len(seeds):
             break
         found.append(

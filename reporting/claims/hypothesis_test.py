@@ -92,7 +92,9 @@ class PairedTest:
         ends = list(zip(values, highs, strict=True))
         self.bounds = None if highest is None else bounds_of_mean(ends)
         self.is_unknown = set(ends) == {(-math.inf, math.inf)}
-        self._is_ranked = ties > 0 or highest is not None or any(map(math.isinf, values))
+        self._is_ranked = (
+            test == "wilcoxon" or ties > 0 or highest is not None or any(map(math.isinf, values))
+        )
         self.effect: float | None = None
         if ties < self.n and highest is None:
             self.effect = hodges_lehmann(values) if self._is_ranked else mean(values)

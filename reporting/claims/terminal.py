@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ...studies.catalog.metrics import find_metric, is_target, pick_bias, with_sign
 from ...studies.claims.comparisons import Quantity, iter_quantities
@@ -153,7 +153,11 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
         )
     others = [TESTS[test] for test in TESTS if test in tests]
     if names := " and ".join(["interval of the comparison alone"] * ("t" in tests) + others):
-        sentences.append(f"Tested by the {names} if a claim sets this test.")
+        ranked = (
+            f"the {TESTS['wilcoxon']} has the Hodges–Lehmann estimate as its effect, and its own interval"
+        )
+        more = f"; {ranked}" if "wilcoxon" in tests else ""
+        sentences.append(f"Tested by the {names} if a claim sets this test{more}.")
     if any(finding.is_ratio for each in checked for finding in each.findings):
         sentences.append(
             "A speedup (×) is the geometric mean over seeds, with its interval on logarithms. "
@@ -231,6 +235,10 @@ def _has_stricter_level(checked: ClaimResult) -> bool:
     return checked.level > checked.level_of_look + 1e-9 and any(each.interval for each in checked.findings)
 
 
+_MAX_LISTED: Final = 12
+"""The number of a claim's comparisons above which only those that decide its parts are listed."""
+
+
 def _rows(checked: ClaimResult) -> Iterator[_ClaimRow]:
     found = checked.findings
     notes = [checked.deciding.tested_for, checked.deciding_parts, *format_missing(found)]
@@ -256,7 +264,7 @@ def _rows(checked: ClaimResult) -> Iterator[_ClaimRow]:
 
     yield row(checked.deciding, checked.spec.name, checked.verdict, checked.needed)
     if len(found) > 1 and any(each.effect is not None or each.bounds for each in found):
-        for each in found:
+        for each in found if len(found) <= _MAX_LISTED else (one for one in found if one.decides_part):
             yield row(each, each.label, each.verdict, each.needed, 2 * INDENT)
 
 

@@ -74,7 +74,8 @@ class ComparisonResult:
     if nothing was tested. `degrees` are the degrees of freedom of a t interval, None for other tests.
     `needed` is the number of seeds that would decide it; None if unknown. `gaps` are the missing trials of
     its seeds. `notes` are the diverged ones, which count with the worst value, those that did not reach a
-    target, and values that are all at a bound.
+    target, and values that are all at a bound. `decides_part` is true for the comparison on which a part of
+    the claim, such as an `any` in an `all`, depends most.
     """
 
     text: str
@@ -95,6 +96,7 @@ class ComparisonResult:
     tested_for: str
     gaps: tuple[MissingTrials, ...]
     notes: tuple[MissingTrials, ...]
+    decides_part: bool
 
     def format(self, value: float) -> str:
         """Format a value of this comparison, such as the effect, with its unit or decimals."""
@@ -243,34 +245,37 @@ class Judgement:
     """The verdict on a statement, from those on its comparisons.
 
     `deciding` is the comparison on which it depends most: that with the lowest p if one comparison is enough,
-    and that with the highest p if all are needed. `needed` is how many seeds would decide the statement: the
-    largest number that an open comparison needs; None if unknown. A single comparison may decide it sooner.
+    and that with the highest p if all are needed. `parts` are those of its parts. `needed` is how many seeds
+    would decide the statement: the largest number that an open comparison needs, or for an `any` the smallest
+    of those that may be confirmed; None if unknown. A single comparison may decide it sooner.
     """
 
     verdict: Verdict
     deciding: Comparison
     needed: int | None
+    parts: tuple[Comparison, ...] = ()
 
 
 def judge(
     statement: Statement,
     verdicts: Mapping[Comparison, Verdict],
-    p_values: Mapping[Comparison, float],
+    doubts: Mapping[Comparison, float],
     needed: Mapping[Comparison, int | None],
 ) -> Judgement:
-    """Combine the verdicts on a statement's comparisons into one, with their p-values and needed seeds.
+    """Combine the verdicts on a statement's comparisons into one, with their doubts and needed seeds.
 
-    One refuted part refutes an AllOf, and one confirmed part confirms an AnyOf, regardless of the others.
+    One refuted part refutes an AllOf, and one confirmed part confirms an AnyOf, regardless of the others. The
+    doubt of a comparison is its p if the effect is on its side, else 2 − p.
     """
     match statement:
         case Comparison():
             return Judgement(verdict=verdicts[statement], deciding=statement, needed=needed[statement])
         case NotOf():
-            inner = judge(statement.part, verdicts, p_values, needed)
+            inner = judge(statement.part, verdicts, doubts, needed)
             opposite = {Verdict.CONFIRMED: Verdict.REFUTED, Verdict.REFUTED: Verdict.CONFIRMED}
             return replace(inner, verdict=opposite.get(inner.verdict, inner.verdict))
         case AllOf() | AnyOf():
-            parts = [judge(part, verdicts, p_values, needed) for part in statement.parts]
+            parts = [judge(part, verdicts, doubts, needed) for part in statement.parts]
             found = {part.verdict for part in parts}
             resolving = Verdict.REFUTED if isinstance(statement, AllOf) else Verdict.CONFIRMED
             verdict = resolving if resolving in found else Verdict.UNDECIDED
@@ -279,8 +284,17 @@ def judge(
             candidates = [part.deciding for part in parts if part.verdict in same]
             counts = [part.needed for part in parts if part.verdict in OPEN]
             known = [count for count in counts if count is not None]
+            most = max(known) if known and len(known) == len(counts) else None
+            if isinstance(statement, AnyOf):
+                hopeful = [part for part in parts if part.verdict in OPEN and doubts[part.deciding] < 1]
+                fewest = min((part.needed for part in hopeful if part.needed is not None), default=None)
+                deciding, seeds = min(candidates, key=doubts.__getitem__), fewest if hopeful else most
+            else:
+                of_p = max if verdict is not resolving else min
+                deciding, seeds = of_p(candidates, key=lambda each: min(doubts[each], 2 - doubts[each])), most
             return Judgement(
                 verdict=verdict,
-                deciding=(min if verdict is resolving else max)(candidates, key=p_values.__getitem__),
-                needed=max(known) if known and len(known) == len(counts) else None,
+                deciding=deciding,
+                needed=seeds,
+                parts=tuple(part.deciding for part in parts),
             )

@@ -6,6 +6,7 @@ AllOf, AnyOf and NotOf combine comparisons.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -292,7 +293,7 @@ def replace_metrics(number: Number, change: Callable[[Quantity | Picked], Number
             return number
 
 
-def replace_comparisons(statement: Statement, change: Callable[[Comparison], Comparison]) -> Statement:
+def replace_comparisons(statement: Statement, change: Callable[[Comparison], Statement]) -> Statement:
     """Return a statement with each comparison in it replaced by what `change` returns for it."""
     match statement:
         case Comparison():
@@ -303,6 +304,54 @@ def replace_comparisons(statement: Statement, change: Callable[[Comparison], Com
             return replace(
                 statement, parts=tuple(replace_comparisons(part, change) for part in statement.parts)
             )
+
+
+def split_extremes(comparison: Comparison) -> Statement:
+    """Replace the minima and maxima of an inequality by comparisons of their parts.
+
+    `max(a, b) > c` holds if any part is larger, and `c > max(a, b)` if c is larger than all. The mean of a
+    maximum that is computed for each seed would be larger than the maximum of the means. Extremes within a
+    mean or a quotient stay, and so do those of an equality or of `within`.
+    """
+    if comparison.sign not in ("<", "<=", ">", ">="):
+        return comparison
+    for side, number in (("left", comparison.left), ("right", comparison.right)):
+        if (found := _first_extreme(number, 1)) is None:
+            continue
+        function, sign, numbers = found
+        split = [split_extremes(replace(comparison, **{side: each})) for each in numbers]
+        parts = tuple(each for each in split if not _cancels(each)) or tuple(split)
+        raises_left = (sign == 1) == (side == "left")
+        helps = raises_left == (comparison.sign in (">", ">="))
+        return AnyOf(parts) if (function == "max") == helps else AllOf(parts)
+    return comparison
+
+
+def _cancels(part: Statement) -> bool:
+    """Return whether a part compares a number with itself, as `max(a, b) - min(a, b) > 1` would."""
+    if not isinstance(part, Comparison):
+        return False
+    signs: Counter[Number] = Counter()
+    for sign, term in part.terms:
+        signs[term] += 0 if isinstance(term, Constant) else sign
+    return not any(signs.values())
+
+
+def _first_extreme(number: Number, sign: int) -> tuple[str, int, list[Number]] | None:
+    """Find the first minimum or maximum that is a number, or a term of it.
+
+    Return its function, its sign in the number, and the number with each of its parts in its place.
+    """
+    match number:
+        case Reduction(function="min" | "max"):
+            return number.function, sign, list(number.parts)
+        case SignedSum():
+            for place, (own, term) in enumerate(number.terms):
+                if (found := _first_extreme(term, sign * own)) is not None:
+                    function, at, parts = found
+                    before, after = number.terms[:place], number.terms[place + 1 :]
+                    return function, at, [SignedSum((*before, (own, part), *after)) for part in parts]
+    return None
 
 
 def cell_label(cell: Cell) -> str:

@@ -68,7 +68,9 @@ from .comparisons import (
     iter_numbers,
     iter_quantities,
     number_parts,
+    replace_comparisons,
     replace_metrics,
+    split_extremes,
 )
 from .parser import ClaimFaultError, parse_claim
 
@@ -869,6 +871,7 @@ def _resolve(spec: ClaimSpec, scope: Scope, faults: FaultCollector) -> list[Clai
     for name, within in named:
         if (statement := resolve_claim(within, faults, spec)) is None:
             return []
+        statement = replace_comparisons(statement, split_extremes)
         claims.append(_claim(spec.model_copy(update={"name": name}), statement, scope))
     return claims
 

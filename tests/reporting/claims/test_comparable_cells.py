@@ -126,7 +126,7 @@ def test_a_mean_over_tasks_has_the_sum_of_their_variances():
     "holds",
     [
         "max_length[task=reverse, mixer=sa] > 40",
-        "max_length[task=reverse, mixer=sa] > min(max_length[task=reverse, mixer=conv(k=3)], 40)",
+        "max_length[task=reverse, mixer=sa] == min(max_length[task=reverse, mixer=conv(k=3)], 40)",
         "max_length[task=reverse, mixer=sa] / max_length[task=reverse, mixer=conv(k=3)] > 1.1",
         "max_length[task=reverse, mixer=sa] > max_length[task=not, mixer=sa]",
     ],

@@ -330,8 +330,8 @@ def test_sums_and_folds_are_taken_seed_by_seed():
         f"max_length[task=reverse, mixer={mixer}]" for mixer in ("sa", "conv(k=3)", "conv(k=20)")
     )
     for statement, effect in (
-        (f"{sa} > max({three}, {twenty})", ((40 - 12) + (43 - 11) + (43 - 12)) / 3),
-        (f"{sa} > min({three}, {twenty})", ((40 - 10) + (43 - 9) + (43 - 10)) / 3),
+        (f"{sa} == max({three}, {twenty})", ((40 - 12) + (43 - 11) + (43 - 12)) / 3),
+        (f"{sa} == min({three}, {twenty})", ((40 - 10) + (43 - 9) + (43 - 10)) / 3),
         (f"{sa} > mean({three}, {twenty})", ((40 - 11) + (43 - 10) + (43 - 11)) / 3),
         (f"{sa} - {three} > {twenty} + 1", ((40 - 10 - 12) + (43 - 11 - 9) + (43 - 12 - 10)) / 3),
         (f"{sa} / {three} > 1.5", (40 / 10 + 43 / 11 + 43 / 12) / 3 - 1.5),

@@ -63,10 +63,12 @@ READ = {
         "L[conv(k=20), not] > 20",
     ],
     "max_length[task=not, mixer=sa] > min(max_length[task=not, mixer=m] for m in [conv(k=3), conv(k=20)])": [
-        "L[sa, not] > min(L[conv(k=3), not], L[conv(k=20), not])"
+        "L[sa, not] > L[conv(k=3), not]",
+        "L[sa, not] > L[conv(k=20), not]",
     ],
     "max(max_length[task=not, mixer=sa], 3) > mean(max_length[mixer=sa])": [
-        "max(L[sa, not], 3) > mean(L[sa, reverse], L[sa, not], L[sa, addition])"
+        "L[sa, not] > mean(L[sa, reverse], L[sa, not], L[sa, addition])",
+        "3 > mean(L[sa, reverse], L[sa, not], L[sa, addition])",
     ],
     "best(max_length[task=not]) is conv(k=3) + sa": [
         "L[sa + conv(k=3), not] > L[sa, not]",
@@ -292,3 +294,22 @@ def test_brackets_without_end_are_reported():
     for text in ("(" * 3000, "[" * 3000, "not " * 900, "all(" * 900, "-" * 3000, "loss[a=" + "(" * 3000):
         with pytest.raises(StudyError):
             study_with_claims(text)
+
+
+def test_minima_and_maxima_of_an_inequality_become_comparisons_of_their_parts():
+    a, b, c = (f"max_length[task=not, mixer={mixer}]" for mixer in ("sa", "conv(k=3)", "conv(k=20)"))
+    says = [
+        (f"max({a}, {b}) > {c}", f"any({a} > {c}, {b} > {c})"),
+        (f"{c} >= max({a}, {b})", f"all({c} >= {a}, {c} >= {b})"),
+        (f"{c} - min({a}, {b}) < 1", f"all({c} - {a} < 1, {c} - {b} < 1)"),
+        (f"min({a}, {b}) <= min({b}, {c})", f"any(all({a} <= {b}, {a} <= {c}), all({b} <= {c}))"),
+        (f"max({a}, {b}) - min({a}, {b}) > 2", f"any(any({a} - {b} > 2), any({b} - {a} > 2))"),
+        (f"not max({a}, {b}) < {c}", f"not all({a} < {c}, {b} < {c})"),
+    ]
+    for extreme, parts in says:
+        one, other = study_with_claims(extreme, parts).claims
+        assert set(one.comparisons) == set(other.comparisons), extreme
+        assert type(one.statement) is type(other.statement), extreme
+    for whole in (f"max({a}, {b}) == {c}", f"max({a}, {b}) / {c} > 1"):
+        (claim,) = study_with_claims(whole).claims
+        assert len(claim.comparisons) == 1
