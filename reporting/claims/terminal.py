@@ -136,7 +136,7 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
         )
     if "t" in found and len(found) > 1:
         sentences.append(
-            "Comparisons whose variance cannot be pooled, as with a number, a maximum or a quotient, use "
+            "Comparisons whose variance cannot be pooled, as with a number or a quotient, use "
             "their own alone."
         )
     if "permutation" in found:

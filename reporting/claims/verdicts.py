@@ -269,7 +269,9 @@ def judge(
     """
     match statement:
         case Comparison():
-            return Judgement(verdict=verdicts[statement], deciding=statement, needed=needed[statement])
+            return Judgement(
+                verdict=verdicts[statement], deciding=statement, needed=needed[statement], parts=(statement,)
+            )
         case NotOf():
             inner = judge(statement.part, verdicts, doubts, needed)
             opposite = {Verdict.CONFIRMED: Verdict.REFUTED, Verdict.REFUTED: Verdict.CONFIRMED}

@@ -97,6 +97,16 @@ def test_a_training_that_was_stopped_sooner_than_the_other_reached_the_target_is
     assert one.verdict is Verdict.CONFIRMED
 
 
+def test_an_added_seed_that_missed_the_target_leaves_the_verdict_of_an_earlier_look(tmp_path):
+    courses = {"sa": [FAST] * 5, "conv(k=3)": [SLOW] * 4 + [NEVER]}
+    found = study(study={"max_seeds": 5}, claim=claim(FASTER))
+    store = Store(tmp_path)
+    for trial in found.with_later_seeds().cells:
+        store_course(store, trial, courses[trial.levels["mixer"]][trial.levels["seed"]])
+    (one,) = StudyResults(found, store).check_claims()
+    assert (one.verdict, one.deciding.n, one.deciding.effect) == (Verdict.CONFIRMED, 3, -200)
+
+
 def test_a_target_that_neither_side_reached_decides_nothing_with_any_number_of_seeds(tmp_path, golden):
     courses = {"sa": [NEVER] * 3, "conv(k=3)": [NEVER[:2]] * 3}
     found = results(study(study={"max_seeds": 8}, claim=claim(FASTER)), tmp_path, courses)

@@ -133,6 +133,7 @@ def test_claims_for_a_program(run, claiming):
         "bounds": None,
         "gaps": [],
         "notes": [],
+        "decides_part": True,
     }
 
 

@@ -3,6 +3,7 @@
 import math
 import random
 import re
+from collections import Counter
 from itertools import combinations_with_replacement
 
 import polars as pl
@@ -381,6 +382,34 @@ def test_a_permutation_or_a_wilcoxon_test_takes_six_seeds_at_least():
     one = checked(SA_BEATS_CONV.format("reverse"), six, **how)
     assert (one.verdict, one.deciding.p) == (CONFIRMED, 2 / 64)
     assert checked("max_length[task=reverse, mixer=sa] within 5 of 41", six, **how).verdict is CONFIRMED
+
+
+def test_ranks_decide_which_side_is_ahead_where_a_claim_sets_their_test():
+    ahead = (10, 11, 12, 9, 13, 8, 14, 7, 15, 6, 16)  # and the last seed collapses
+    found = pair((*(100 + each for each in ahead), 0), (100,) * 12)
+    text = STUDY_TEXT.replace("[0, 1, 2]", str(list(range(12))))
+    one = checked(SA_BEATS_CONV.format("reverse"), found, text=text, test="wilcoxon")
+    assert (one.verdict, one.deciding.effect) == (CONFIRMED, 10.5)
+    assert one.deciding.p == pytest.approx(scipy.stats.wilcoxon((*ahead, -100)).pvalue)
+    low, high = one.deciding.interval
+    assert 0 < low < 10.5 < high
+    assert checked(SA_BEATS_CONV.format("reverse"), found, text=text, test="t").deciding.effect < 2
+
+
+def test_equal_cells_are_seldom_told_apart_by_a_maximum():
+    chance, rounds, wrong = random.Random(0), 60, Counter()
+    mixers = ("sa", "conv(k=3)", "conv(k=20)", "sa + conv(k=3)")
+    over = " for m in mixer except [sa])"
+    holds = (
+        f"max(max_length[task=not, mixer=m]{over} > max_length[task=not, mixer=sa]",
+        f"max_length[task=not, mixer=sa] < max(max_length[task=not, mixer=m]{over}",
+        f"max_length[task=not, mixer=sa] > min(max_length[task=not, mixer=m]{over}",
+    )
+    study = study_with_claims(*holds, text=STUDY_TEXT.replace("[0, 1, 2]", str(list(range(6)))))
+    for _ in range(rounds):
+        found = {(mixer, "not"): tuple(chance.gauss(50, 3) for _ in range(6)) for mixer in mixers}
+        wrong.update(each.verdict for each in check_claims(study, make_outcomes(study, found)))
+    assert wrong[CONFIRMED] + wrong[REFUTED] <= 3 * rounds * 0.1
 
 
 def test_a_stricter_level_takes_more():
