@@ -92,9 +92,8 @@ class PairedTest:
         ends = list(zip(values, highs, strict=True))
         self.bounds = None if highest is None else bounds_of_mean(ends)
         self.is_unknown = set(ends) == {(-math.inf, math.inf)}
-        self._is_ranked = (
-            test == "wilcoxon" or ties > 0 or highest is not None or any(map(math.isinf, values))
-        )
+        has_mean = not ties and highest is None and not any(map(math.isinf, values))
+        self._is_ranked = not has_mean or (test == "wilcoxon" and not (exact or at_bound))
         self.effect: float | None = None
         if ties < self.n and highest is None:
             self.effect = hodges_lehmann(values) if self._is_ranked else mean(values)
@@ -108,7 +107,7 @@ class PairedTest:
         self.spread: float | None = None
         self.degrees: float | None = None
         self.own_spread: float | None = None
-        own = None if self._is_ranked or at_bound else sample_sd(values)
+        own = None if not has_mean or at_bound else sample_sd(values)
         if own is not None:
             self.spread, self.degrees = max(own, rounding_sd), self.n - 1.0
             if self.method == "pooled" and pool is not None:
