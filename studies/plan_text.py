@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from textwrap import wrap
 
@@ -14,7 +15,7 @@ from .planning.reused_trials import describe_stale
 from .planning.time_estimates import TimeEstimate
 from .resolve.training_budget import budget_note
 from .resolve.trial import Trial
-from .schema.factors import level_name, short_level_names
+from .schema.factors import bare_level_names, level_name, short_level_names
 from .schema.settings import read_recipe
 from .searches.points import comparison_note
 from .searches.words import rung_costs, rung_words, search_words, space_words
@@ -46,6 +47,8 @@ _ORDERS = {
 }
 
 _STALE = "a run trains them again, --keep-stale reuses them"
+
+_FACTOR = re.compile(r"(\w+)=")
 
 _MAX_MODELS = 24
 _MAX_NAMED = 3
@@ -269,13 +272,19 @@ def _costliest_cells(plan: Plan) -> str:
 def _labels(texts: Sequence[str], max_width: int) -> list[str]:
     """Return the first column of a table, padded to one width.
 
-    If they are too long, arguments that all labels share are left out.
+    If labels are too long, arguments that all of them share are left out. If that is not enough, and labels
+    stay different, so are all arguments, and the names of factors move into the heading.
     """
     corner, *labels = texts
-    shown = (
-        corner,
-        *(labels if max(map(len, labels), default=0) <= max_width else short_level_names(labels)),
-    )
+    if max(map(len, labels), default=0) > max_width:
+        short = short_level_names(labels)
+        bare = [(label, *bare_level_names(label))[-1] for label in labels]
+        names = {tuple(_FACTOR.findall(each)) for each in bare}
+        if max(map(len, short)) > max_width and len(set(bare)) == len(set(labels)) and len(names) == 1:
+            corner = ", ".join(*names) or corner
+            short = tuple(_FACTOR.sub("", each) for each in bare)
+        labels = list(short)
+    shown = (corner, *labels)
     widest = min(max_width, max(map(len, shown)))
     return [f"  {text:<{widest}}" for text in abbreviate_all(shown, widest)]
 

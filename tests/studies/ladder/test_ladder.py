@@ -1,5 +1,6 @@
 """[ladder]: coupled sizes, with training length and learning rate by rule."""
 
+import re
 import tomllib
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from activemem import StudyError, load_study
 from activemem.reporting.tables import build_table
 from activemem.storage import Store
+from activemem.studies import make_plan
 from activemem.studies.resolve import analysis
 
 TEXT = """
@@ -91,6 +93,20 @@ def test_a_plan_shows_parameters_steps_and_tokens_of_each_size(golden):
     assert not load_study("quickstart").planned_sizes
     wide = load_study("scaling-small")
     assert max(map(len, wide.expansions["ladder"].plan_lines(wide, 80))) <= 80
+
+
+def test_a_plan_names_the_mixer_of_each_size_where_arguments_leave_no_room(tmp_path):
+    text = TEXT.replace("filter = [64, 128, 192]", "head = [8, 16, 24]").replace('"lstm"', '"gru"')
+    text = text.replace("heads=2, head_width=8", "heads=2, head_width={head}, pos=rope")
+    text = text.replace(
+        'title = "Two', 'match = "flops"\nbaseline = { mixer = "sa", filter = 64 }\ntitle = "Two'
+    )
+    plan = str(make_plan(load_study(text), Store(tmp_path), memory=None))
+    labels = [re.split(r"  +", line.strip())[0] for line in plan.splitlines()[3:10]]
+    assert labels == [
+        "width, mixer",
+        *(f"{width}, {name}" for name in ("sa", "gru") for width in (16, 32, 48)),
+    ]
 
 
 def test_all_faults_of_a_ladder_are_reported_at_once(golden):
