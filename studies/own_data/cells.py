@@ -95,6 +95,8 @@ def digest_in_pieces(path: Path) -> str:
 
 
 def _where(path: Path) -> str:
+    if "{" in path.name:
+        return ": a hole cannot name a file, because files are read before holes are filled: write its name"
     folder = path.absolute().parent
     if not folder.is_dir():
         return f": there is no folder {folder}; paths are relative to the study file"

@@ -66,6 +66,15 @@ def test_an_id_is_that_of_the_content_wherever_its_file_is(folder):
     assert len({first.id, longer.id, split.id}) == 3
 
 
+def test_a_hole_in_place_of_a_file_is_refused_with_the_reason(folder):
+    keys = {"tokens": "{tokens}", "tokenizer": "{vocabulary}"}
+    reason = "a hole cannot name a file, because files are read before holes are filled: write its name"
+    assert (
+        '"{vocabulary}"',
+        f"[task] tokenizer: {{vocabulary}}: expected a file, got none: {reason}",
+    ) in told(folder, {"path": "my.txt"}, **keys)
+
+
 def test_a_text_is_split_where_lines_end_and_its_bytes_are_its_characters(folder):
     (trial,) = load_study(study(folder, {"path": "my.txt", "dev": 0.05, "test": 0.2})).trials
     text, data = trial.settings.task.corpus, LINES.encode()
