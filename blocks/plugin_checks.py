@@ -34,9 +34,9 @@ def check_plugin_block(
 
     Its output must have the shape of its input, and finite numbers. It must see no more positions than its
     specification states, and none later in a causal model. It must keep no state between batches, treat each
-    sequence of a batch alone, and use all of its parameters. If batches have padding, its content must not
-    change an output. A block is not checked if it cannot run on the CPU in double precision, or has random
-    outputs.
+    sequence of a batch alone, also in training mode, and use all of its parameters. If batches have padding,
+    its content must not change an output. A block is not checked if it cannot run on the CPU in double
+    precision, or has random outputs.
     """
     spec, code = spec_of(node.name), block_code(node.name)
     if code is None:
@@ -61,6 +61,7 @@ def check_plugin_block(
             faults = [*_batch_faults(block, x), *_gradient_faults(block, x)]
             faults += [] if moved is None else _reach_faults(moved, stated, causal=causal)
             faults += _padding_faults(block, x) if has_padding else []
+            faults = faults or list(_training_faults(block.train(), x))
         else:
             faults = [fault]
     except Exception:  # noqa: BLE001 -- it may need a GPU; training reports its own error
@@ -87,6 +88,14 @@ def _state_fault(block: Block, x: Tensor) -> str | None:
 def _batch_faults(block: Block, x: Tensor) -> Iterator[str]:
     if (together := block(x)[:1]).isfinite().all() and _differ(together, block(x[:1])).any():
         yield "gives a sequence other outputs in a batch than alone: it must not mix the sequences of a batch"
+
+
+def _training_faults(block: Block, x: Tensor) -> Iterator[str]:
+    """Yield faults in training mode; sequences of a batch are compared unless outputs are random."""
+    if (fault := _state_fault(block, x)) is not None:
+        yield f"in training mode {fault}"
+    elif torch.equal(block(x), block(x)):
+        yield from (f"in training mode {each}" for each in _batch_faults(block, x))
 
 
 @torch.no_grad()

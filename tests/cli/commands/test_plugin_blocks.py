@@ -91,6 +91,11 @@ def test_a_block_that_sees_further_than_it_states_is_refused_with_what_was_measu
     [
         ("y - y.mean(0)", "in a batch"),
         ("self.__dict__.setdefault('last', []).append(y) or y + len(self.last)", "no state"),
+        (
+            "y - y.mean(0) if self.training else y",
+            "in training mode gives a sequence other",
+        ),
+        ("self.__dict__.setdefault('last', []).append(y) or y + self.training * len(self.last)", "no state"),
         ("y.detach()", "no gradient: weight"),
         ("y / 0", "NaN or infinite"),
     ],
