@@ -6,9 +6,10 @@ With three seeds a permutation test cannot reach 0.05, and a paired t test has t
 Similarly trained cells have similar variances. So the variance of a difference is pooled over all pairs of
 cells with any variance. Cells without variance do not count: three lengths of 7 do not show that lengths
 never vary. If one comparison varies more than the pooled variance, the largest variance is used for all. This
-keeps the rate of false findings below its level for cells with unequal variances. A comparison of a claim is
-not corrected for others. It takes the larger of the pooled variance and its own, and its own has fewer
-degrees of freedom. `bench/false_findings.py` simulates all of it.
+keeps the rate of false findings below its level if some cells vary three times as much as others. With two or
+three seeds and 20 times as much, the rate exceeds it. A comparison of a claim is not corrected for others. It
+takes the larger of the pooled variance and its own, and its own has fewer degrees of freedom.
+`bench/false_findings.py` simulates tables, `bench/verdicts.py` claims.
 """
 
 from __future__ import annotations
