@@ -272,7 +272,8 @@ def read_model_file(path: Path) -> ModelFile:
     except (ActivememError, SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
         if plugins := _plugins(description):
             raise ModelFileError(
-                f"{path}: this model needs the plug-ins of its training: {plugins}"
+                f"{path}: this model needs the plug-ins of its training: {plugins}; load their files first "
+                "(--plugin FILE, or activemem.load_plugin in Python)"
             ) from error
         message = (
             error
