@@ -94,7 +94,8 @@ def build_grid(diagnostics: Diagnostics, study: Study) -> TrialSource:
             trials = Trial.of_seeds(study.name, levels, kind, seeds)
             (allowed if is_allowed else refused).append(trials)
             if match is not None:
-                size_matches = {trial.id: match for trial in trials} | size_matches
+                for trial in trials:
+                    size_matches.setdefault(trial.id, match)
         cells += itertools.chain.from_iterable(zip(*allowed, strict=True))  # by seed
         over_budget += itertools.chain.from_iterable(zip(*refused, strict=True))
     if over_budget and not cells and not diagnostics.faults:
