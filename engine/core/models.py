@@ -42,13 +42,13 @@ AnyModel = Model | TransductionModel
 def build_model(settings: TrialSettings, generator: torch.Generator) -> AnyModel:
     """Build the model of a trial on the CPU. `generator` draws the initial weights.
 
-    Raise BuildError for weights that are larger than the memory, before anything is allocated.
+    Raise BuildError for weights and gradients that are larger than the memory, before anything is allocated.
     """
     recipe = read_recipe(settings.model.recipe)
-    weights = 4 * count_parameters(recipe, settings.config)
-    if weights > memory_here():
+    needed = 2 * 4 * count_parameters(recipe, settings.config)  # in single precision
+    if needed > memory_here():
         raise BuildError(
-            f"the weights of {recipe.text} take {format_bytes(weights)}, and this machine has "
+            f"the weights and gradients of {recipe.text} take {format_bytes(needed)}, and this machine has "
             f"{format_bytes(memory_here())} of memory: choose a smaller model"
         )
     return build(recipe, settings.config, generator=generator, max_parameters=None)

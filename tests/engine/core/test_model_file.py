@@ -55,8 +55,8 @@ def rewrite(path, weights, **changes):
     path.write_bytes(add_model_checksum(save(weights, metadata=encode_metadata(description | changes))))
 
 
-def test_weights_larger_than_the_memory_are_refused(settings):
-    with pytest.raises(ActivememError, match=r"ff\(1000000\) take 1\.3 TB, and this machine has .* memory"):
+def test_weights_and_gradients_larger_than_the_memory_are_refused(settings):
+    with pytest.raises(ActivememError, match=r"ff\(1000000\) take 2\.6 TB, and this machine has .* memory"):
         build_model(settings("10000 * ff(1000000)"), torch.Generator())
 
 
