@@ -244,6 +244,9 @@ def _rows(checked: ClaimResult) -> Iterator[_ClaimRow]:
     notes = [checked.deciding.tested_for, checked.deciding_parts, *format_missing(found)]
     if _has_stricter_level(checked):
         notes.append(f"{len(found)} comparisons, intervals at {100 * checked.level:.4g} %")
+    listed_here = found if len(found) <= _MAX_LISTED else [each for each in found if each.decides_part]
+    if len(listed_here) < len(found):
+        notes.append(f"listed: the {len(listed_here)} of {len(found)} comparisons that decide its parts")
     if checked.verdict is Verdict.UNDECIDED and checked.deciding.n == 1:
         notes.append("one seed alone has no spread")
 
@@ -264,7 +267,7 @@ def _rows(checked: ClaimResult) -> Iterator[_ClaimRow]:
 
     yield row(checked.deciding, checked.spec.name, checked.verdict, checked.needed)
     if len(found) > 1 and any(each.effect is not None or each.bounds for each in found):
-        for each in found if len(found) <= _MAX_LISTED else (one for one in found if one.decides_part):
+        for each in listed_here:
             yield row(each, each.label, each.verdict, each.needed, 2 * INDENT)
 
 

@@ -298,5 +298,13 @@ def judge(
                 verdict=verdict,
                 deciding=deciding,
                 needed=seeds,
-                parts=tuple(part.deciding for part in parts),
+                parts=tuple(
+                    one
+                    for part, inner in zip(statement.parts, parts, strict=True)
+                    for one in (
+                        (inner.deciding,)
+                        if isinstance(part, AllOf | AnyOf) and type(part) is not type(statement)
+                        else inner.parts
+                    )
+                ),
             )

@@ -412,6 +412,22 @@ def test_equal_cells_are_seldom_told_apart_by_a_maximum():
     assert wrong[CONFIRMED] + wrong[REFUTED] <= 3 * rounds * 0.1
 
 
+LISTED = [("any", "all", 3), ("all", "all", 15), ("all", "any", 3)]
+
+
+@pytest.mark.parametrize(("inner", "outer", "count"), LISTED)
+def test_of_many_comparisons_those_are_listed_that_decide_a_part(inner, outer, count):
+    parts = ", ".join(f"max_length[task=t, mixer=sa] > {number}" for number in range(1, 6))
+    holds = f"{outer}({inner}({parts}) for t in [reverse, not, addition])"
+    found = {("sa", task): (20, 21, 22) for task in ("reverse", "not", "addition")}
+    one = checked(holds, found)
+    assert (one.verdict, len(one.findings)) == (CONFIRMED, 15)
+    assert sum(each.decides_part for each in one.findings) == count
+    text = claims_to_terminal([one], "")
+    assert text.count("p < ") + text.count("p = ") == count + 1
+    assert (f"listed: the {count} of 15 comparisons" in " ".join(text.split())) == (count < 15)
+
+
 def test_a_stricter_level_takes_more():
     found = pair((20, 20, 21), (10, 14, 12))
     assert checked(SA_BEATS_CONV.format("reverse"), found).verdict is CONFIRMED
