@@ -49,7 +49,6 @@ class ActivememForCausalLM(PreTrainedModel, GenerationMixin):
         super().__init__(config)
         self.module = module
         assert self.generation_config is not None, "transformers sets it for models that generate"
-        # the model has no cache: each step reads the whole text again
         self.generation_config.use_cache = False
 
     @classmethod
@@ -106,6 +105,10 @@ class ActivememForCausalLM(PreTrainedModel, GenerationMixin):
         if labels is not None:
             loss = functional.cross_entropy(logits[:, :-1].flatten(0, 1).float(), labels[:, 1:].flatten())
         return CausalLMOutput(loss=loss, logits=logits)  # pyright: ignore[reportArgumentType]
+
+    def generate(self, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401  those of transformers
+        """Continue texts. There is no cache: each step reads the whole text again, also with `use_cache=True`."""
+        return super().generate(*arguments, **{**options, "use_cache": False})
 
     def prepare_inputs_for_generation(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, input_ids: Tensor, attention_mask: Tensor | None = None, **_: object

@@ -99,6 +99,8 @@ def test_a_folder_says_how_long_a_text_the_model_reads(exported):
 def test_a_text_is_continued_without_a_mask_as_here(exported):
     beginning = exported.tokenizer("a small ", return_tensors="pt")["input_ids"]
     written = exported.model.generate(beginning, max_new_tokens=12, do_sample=False)[0]
+    asked = exported.model.generate(beginning, max_new_tokens=12, do_sample=False, use_cache=True)[0]
+    assert asked.tolist() == written.tolist()
     continued = exported.tokenizer.decode(written[beginning.shape[1] :], skip_special_tokens=True)
     expected = "".join(exported.trained.generate("a small ", temperature=0.0, max_symbols=12))
     # the last character may be incomplete
