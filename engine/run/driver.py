@@ -195,7 +195,7 @@ def _run_round(
         missing = trials_to_run(study, store, statuses, only=trial_ids, retry_failed=retry_failed)
         missing = sorted(missing, key=lambda trial: turns[trial.id])
     else:
-        missing = study.search.trials_at_ends()
+        missing = study.search.trials_of_options()
     check_layers(study, missing)
     settings = [trial.settings for trial in missing]
     local = _here_if_inline(settings, machine, local=local)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
+from itertools import cycle, product
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -112,6 +112,20 @@ class SearchSource:
         ends = [{name: each[index] for name, each in values.items()} for index in (0, -1)]
         level = self._level(rung)
         return tuple(self.trial_of(end, self.seeds[0], {**at, **level}) for end in ends for at in self.across)
+
+    def trials_of_options(self) -> tuple[Trial, ...]:
+        """Return trials that together have the options of all choices and both ends of all ranges."""
+        values = {name: representative_values(dimension) for name, dimension in self.dimensions.items()}
+        turns = {name: cycle(each) for name, each in values.items()}
+        unseen = {(name, value) for name, each in values.items() for value in each}
+        points = list[dict[str, Level]]()
+        for _ in range(2 * len(unseen)):  # options inside options may need a second round
+            points.append(self.choose(lambda name, _: next(turns[name])))
+            unseen -= points[-1].items()
+            if not unseen:
+                break
+        level, seed = self._level(None), self.seeds[0]
+        return tuple(self.trial_of(point, seed, {**at, **level}) for point in points for at in self.across)
 
     def seeds_of(self, values: Mapping[str, Level]) -> tuple[int, ...]:
         """Return the seeds with which a point is trained.

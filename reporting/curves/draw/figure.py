@@ -88,7 +88,7 @@ def _figure(curve: Curve, areas: list[HoverArea]) -> Figure:
     head = _HEAD if count > 1 else 4.0  # above each plot
     pitch = head + need.height + need.bottom + _BETWEEN
     # the texts above and below the panels, with their sizes
-    caption = wrap_text(curve.caption, text, TITLE, bold=True)
+    caption = wrap_text(curve.caption, text, TITLE, bold=True) if curve.caption else []
     below = [(line, TICK) for line in wrap_text(" ".join(curve.notes), text, TICK)]
     below += [(line, SMALL) for line in wrap_text(curve.provenance, text, SMALL)]
     below = below if curve.caption or curve.notes or curve.provenance else []

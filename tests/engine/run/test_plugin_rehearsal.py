@@ -101,3 +101,34 @@ def test_parts_of_a_script_train_in_this_process_and_not_on_ray(tmp_path):
         run_study(inline, tmp_path / "results", Machine(data=tmp_path), local=False)
     with pytest.raises(PluginError, match="no such layer"):
         run_study(inline, tmp_path / "results", Machine(data=tmp_path))
+
+
+BLOCK = """
+import torch
+from activemem import Block, Linear, register_block
+
+@register_block("inline_narrow", parameters=())
+class Narrow(Block):
+    def __init__(self, *, width, causal):
+        super().__init__()
+        self.map = Linear(width, width)
+
+    def forward(self, x, mask=None):
+        return self.map(x)[..., :1]
+"""
+
+
+def test_every_option_of_a_search_is_checked_before_training(tmp_path):
+    exec(compile(BLOCK, "script.py", "exec"), {"__name__": "__main__"})
+    searched = load_study(
+        study_text(
+            model={"recipe": "{mixer} >> ff(8)"},
+            task={"name": "sort"},
+            train={"curriculum": None, "lengths": [2, 4], "epochs": 1, "steps_per_epoch": 2},
+            factors={"seed": [0], "mixer": ["conv(k=3)", "inline_narrow", "gru"]},
+            search={"sampler": "random", "trials": 2, "metric": "loss"},
+        )
+    )
+    assert "gives an output of shape" in reported(tmp_path, searched)
+    with pytest.raises(PluginError, match=r"^script\.py: Ray's workers do not run this file"):
+        run_study(searched, tmp_path / "results", Machine(data=tmp_path), local=False)
