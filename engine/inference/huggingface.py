@@ -107,7 +107,7 @@ class ActivememForCausalLM(PreTrainedModel, GenerationMixin):
         return CausalLMOutput(loss=loss, logits=logits)  # pyright: ignore[reportArgumentType]
 
     def generate(self, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401  those of transformers
-        """Continue texts. There is no cache: each step reads the whole text again, also with `use_cache=True`."""
+        """Continue texts. Each step reads the whole text again, since there is no cache to use."""
         return super().generate(*arguments, **{**options, "use_cache": False})
 
     def prepare_inputs_for_generation(  # pyright: ignore[reportIncompatibleMethodOverride]
