@@ -141,28 +141,41 @@ class InvalidTableError(ActivememError):
 def validate(model: type[ModelT], data: Mapping[str, Any]) -> ModelT:
     """Return a table as an object of its Pydantic class; raise InvalidTableError if it is invalid.
 
-    A whole number may be written as a float without a fraction, as in 1e6.
+    A whole number may be written as a float without a fraction, as in 1e6. A list becomes a tuple where the
+    class expects one.
     """
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        floats = [each for each in error.errors() if each["type"] == "int_type"]
-    for each in floats:
-        value = each["input"]
-        if isinstance(value, float) and value.is_integer() and abs(value) <= _LARGEST_EXACT:
-            data = _with_whole_number(data, each["loc"])
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        raise InvalidTableError(tuple(_problems(model, error.errors()))) from error
+    left = _MAX_PASSES
+    while True:
+        try:
+            return model.model_validate(data)
+        except ValidationError as error:
+            left -= 1
+            convertible = [each["loc"] for each in error.errors() if _is_convertible(each)]
+            if not convertible or not left:
+                raise InvalidTableError(tuple(_problems(model, error.errors()))) from error
+        for path in convertible:
+            data = _converted(data, path)
 
+
+_MAX_PASSES = 4
+"""Each pass converts what Pydantic reports: first a list, then lists in it, then numbers in these."""
 
 _LARGEST_EXACT = 2.0**53
 """Up to this number, floats represent every whole number."""
 
 
-def _with_whole_number(value: Any, path: KeyPath) -> Any:  # noqa: ANN401 -- TOML holds anything
-    """Return a copy of a value in which the float at a path is an integer.
+def _is_convertible(error: ErrorDetails) -> bool:
+    match error["type"], error["input"]:
+        case "int_type", float(value):
+            return value.is_integer() and abs(value) <= _LARGEST_EXACT
+        case "tuple_type", list():
+            return True
+        case _:
+            return False
+
+
+def _converted(value: Any, path: KeyPath) -> Any:  # noqa: ANN401 -- TOML holds anything
+    """Return a copy of a value in which the float at a path is an integer, or the list there a tuple.
 
     The path may also have names of types, which Pydantic adds for a union.
     """
@@ -170,13 +183,15 @@ def _with_whole_number(value: Any, path: KeyPath) -> Any:  # noqa: ANN401 -- TOM
         case float():
             return int(value)
         case Mapping() if path and path[0] in value:
-            return {**value, path[0]: _with_whole_number(value[path[0]], path[1:])}
+            return {**value, path[0]: _converted(value[path[0]], path[1:])}
         case list() | tuple() if path and path[0] in range(len(value)):
-            return [
-                _with_whole_number(each, path[1:]) if at == path[0] else each for at, each in enumerate(value)
-            ]
+            return type(value)(
+                _converted(each, path[1:]) if at == path[0] else each for at, each in enumerate(value)
+            )
+        case list() if not path:
+            return tuple(value)
         case _:
-            return _with_whole_number(value, path[1:]) if path else value
+            return _converted(value, path[1:]) if path else value
 
 
 def _without_misspelt_keys(model: type[BaseModel], errors: list[ErrorDetails]) -> list[ErrorDetails]:
@@ -234,6 +249,10 @@ class PartSettings(StrictModel):
 
     name: str
     """its name"""
+
+    def __hash__(self) -> int:
+        """Return a hash, also if a plug-in's key holds a list or a table."""
+        return hash(repr(self))
 
 
 class NamedSettings(PartSettings):

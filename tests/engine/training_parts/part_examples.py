@@ -55,6 +55,21 @@ class Shown(LossTerm):
                 return 0.0 * step.outputs.sum()
 
 
+@register_loss_term("lists", title="Nothing", source=SOURCE)
+class Lists(LossTerm):
+    weights: list[float] = Field(default=[1.0])
+    """a list of numbers"""
+    pairs: tuple[tuple[int, float], ...] = ((1, 1.0),)
+    """a tuple of tuples"""
+    names: dict[str, float] = Field(default={})
+    """a table"""
+
+    def compute(self, step):
+        assert isinstance(self.weights, list)
+        assert all(isinstance(each, tuple) for each in self.pairs)
+        return 0.0 * step.outputs.sum()
+
+
 @register_callback(
     "drift",
     title="How far the weights have come",
