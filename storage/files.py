@@ -38,7 +38,9 @@ def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
     try:
         yield temporary
         put_in_place(temporary, path)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename is None:  # such as a full disk
+            error.filename = str(path)
         if temporary.is_dir():
             shutil.rmtree(temporary, ignore_errors=True)
         else:

@@ -37,6 +37,7 @@ class Quarantine:
         self.layout, self.dry = layout, dry
         self.paths: list[Path] = []
         self.unread: list[Path] = []
+        self._is_restored = False
 
     def move(self, path: Path, reason: str, left: str = "its contents count as missing") -> None:
         """Move a damaged file to the quarantine folder, and warn.
@@ -63,6 +64,23 @@ class Quarantine:
         if target not in self.paths:
             self.paths.append(target)
         _log.warning("%s is quarantined: %s; %s", name, reason, left)
+
+    def restore_intact(self) -> None:
+        """Move files back that are intact now, once for this object.
+
+        Another program was still copying them into the store when they were moved here.
+        """
+        layout = self.layout
+        if self.dry or self._is_restored or layout.place.address is not None:
+            return
+        self._is_restored = True
+        for path in (path for name in SCHEMAS for path in layout.quarantine.glob(f"{name}/*/*{DATA_ENDING}")):
+            target = layout.root / path.relative_to(layout.quarantine)
+            with contextlib.suppress(OSError, StoreError):  # it is damaged, or the store is read-only
+                verify_checksum(read_regular(path))
+                if not target.exists():
+                    layout.place.move(path, target)
+                    self._note(f"{target.relative_to(layout.root)}: it is intact now, and back in its place")
 
     def leave(self, path: Path, reason: str) -> None:
         """Skip a path that cannot be read, and warn about it once.
@@ -164,6 +182,14 @@ def load_partition(partition: Path, quarantine: Quarantine) -> dict[Path, bytes]
     )
 
 
+def check_readable(layout: Layout, study: str) -> None:
+    """Raise StoreError if this process may not read a data file of the study."""
+    for partition in (each for dataset in SCHEMAS for each in layout.partitions(dataset, [study])):
+        for path in data_files(partition):
+            if path.is_file() and not os.access(path, os.R_OK):
+                raise StoreError(f"{path}: no permission to read it; its owner can grant it (chmod g+r)")
+
+
 def read_verified(path: Path, quarantine: Quarantine) -> bytes | None:
     """Return a file's bytes, or None for a file that is damaged or that no store wrote.
 
@@ -201,15 +227,18 @@ _MEASURED: Final = (DONE, "pruned")
 _KEYS: Final = ("trial", "attempt")
 
 
-def read_latest(quarantine: Quarantine, columns: Sequence[str]) -> pl.DataFrame:
+def read_latest(quarantine: Quarantine, columns: Sequence[str], *, checks_all: bool = False) -> pl.DataFrame:
     """Return these columns of each trial's valid attempt, sorted by trial.
 
     The valid attempt is the latest that is done or, if none is done, the latest. If metrics of a study were
-    damaged, the study's attempts that have no metrics are incomplete.
+    damaged, or for all studies with `checks_all`, attempts that should have metrics but have none are
+    incomplete.
     """
+    quarantine.restore_intact()
     needed = list(dict.fromkeys([*columns, *_KEYS, "study", "status", "reason", "epochs"]))
     rows = read(quarantine, "trials", needed)
-    if studies := _studies_with_damaged_metrics(quarantine):
+    names = {path.name for path in quarantine.layout.partitions("trials")} if checks_all else set[str]()
+    if studies := names | _studies_with_damaged_metrics(quarantine):
         measured = read(quarantine, "metrics", _KEYS, studies).select(_KEYS).unique()
         rows = rows.join(measured.with_columns(_measured=pl.lit(value=True)), on=_KEYS, how="left")
         trained = pl.col("status").is_in(_MEASURED) & (pl.col("epochs") > 0)

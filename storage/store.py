@@ -21,8 +21,10 @@ from .read import (
     RANK,
     LatestAttempts,
     Quarantine,
+    check_readable,
     last_numbers,
     latest_copies,
+    load_partition,
     read,
     read_adopted,
     read_latest,
@@ -167,6 +169,15 @@ class Store:
     def damaged(self) -> tuple[Path, ...]:
         """Return the current paths of the damaged files that this object has found."""
         return tuple(self._quarantine.paths)
+
+    def verify_study(self, study: str) -> None:
+        """Read the metrics of a study before it runs; trials with damaged metrics run again.
+
+        Raise `StoreError` if this process may not read a file of the study.
+        """
+        check_readable(self._layout, study)
+        for partition in self._layout.partitions("metrics", [study]):
+            load_partition(partition, self._quarantine)
 
     def write(
         self, trial: TrialRow, metrics: Sequence[MetricRow], outputs: WrittenOutputs | None = None

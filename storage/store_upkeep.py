@@ -40,6 +40,7 @@ from .read import (
     RANK,
     Quarantine,
     batches,
+    check_readable,
     last_numbers,
     latest_copies,
     load_partition,
@@ -298,10 +299,13 @@ def _incomplete(quarantine: Quarantine) -> Iterator[Finding]:
     Its path is where the metrics should be.
     """
     columns = ["trial", "attempt", "study", "status"]
-    rows = read_latest(quarantine, columns).filter(status=INCOMPLETE)
+    trained_again = set(read_latest(quarantine, columns).filter(status=INCOMPLETE)["trial"])
+    rows = read_latest(quarantine, columns, checks_all=True).filter(status=INCOMPLETE)
     for trial, attempt, study, _ in rows.iter_rows():
         path = quarantine.layout.attempt_file("metrics", study, trial, attempt)
         reason = "metrics of this trial are lost; study run trains the trial again"
+        if trial not in trained_again:
+            reason = "metrics of this trial are lost, or were not copied with its row"
         yield _finding(FindingKind.INCOMPLETE, path, reason)
 
 
@@ -500,9 +504,11 @@ class StoreUpkeep:
         A `dry` run removes nothing. If another study has run a trial, too, the files of this trial are kept.
         The trials in `needed`, which maps them to studies that use their results, become trials of those
         studies. A second call after a crash finishes the removal. While one of the trials is in training,
-        nothing is removed, and `StoreError` is raised.
+        nothing is removed, and `StoreError` is raised; likewise if this process may not read a file of the
+        study.
         """
         layout, wanted = self._layout, pl.col("trial").is_in(list(trials))
+        check_readable(layout, study)
         stored = {dataset: self._rows(dataset, study).filter(wanted) for dataset in _ORDER}
         others = [each.name for each in layout.partitions("trials") if each.name != study]
         elsewhere = {trial for other in others for trial in self._rows("trials", other)["trial"]}

@@ -38,7 +38,8 @@ class StudyRecord(BaseModel):
 
     It has the study's text, its overrides, and data on the run, such as its time. `seeds_before` are the
     seeds for which there were results before the text got more seeds. `claims` has, for each claim that a
-    run has recorded, the number of trials that had ended by then.
+    run has recorded, the number of trials that had ended by then. `other_paths` are other files with the
+    same name that have run in this store.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(strict=True, frozen=True, extra="allow")
@@ -50,6 +51,7 @@ class StudyRecord(BaseModel):
     run: str | None = None
     seeds_before: list[int] = Field(default_factory=list[int])
     claims: dict[str, int] = Field(default_factory=dict[str, int])
+    other_paths: list[str] = Field(default_factory=list[str])
     renamed: str | None = None
     rename_ended: bool = False
 

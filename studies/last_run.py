@@ -248,6 +248,14 @@ def describe_taken_name(study: Study, store: Store, when: str) -> str:
     return f"the name {study.name} belonged to {before}; {when} it refers to {path}"
 
 
+def other_files(study: Study, store: Store) -> list[str]:
+    """Return the other files, which still exist, from which a study of this name has run in the store."""
+    record, path = store.records.load(study.name) or {}, study.document.path
+    own = None if path is None else str(path.absolute())
+    known = dict.fromkeys([*record.get("other_paths", ()), record.get("path")])
+    return [each for each in known if each and each != own and Path(each).exists()]
+
+
 def describe_max_seeds(study: Study, store: Store) -> str:
     """Return a note if `max_seeds` has changed or has no effect, or if seeds were added by hand.
 

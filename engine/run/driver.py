@@ -17,7 +17,7 @@ from ...errors import argument_fault, check_arguments, number_fault, texts_fault
 from ...plugins import PluginError, inline_codes
 from ...storage import Store, open_store, store_fault
 from ...studies.catalog.own_corpora import FOLDER
-from ...studies.last_run import claim_ages, seeds_before
+from ...studies.last_run import claim_ages, other_files, seeds_before
 from ...studies.planning.status import study_outcomes
 from ...studies.planning.time_estimates import TimeEstimator
 from ...studies.planning.trials_to_run import EarlierTrials, start_turns, trials_to_run
@@ -187,6 +187,7 @@ def _run_round(
 
     For an ablation path, these are the trials up to its current round.
     """
+    store.verify_study(study.name)
     # read before the outcomes: an attempt that ends in between has a lease that says so
     last = store.last_numbers()
     if study.search is None:
@@ -216,6 +217,7 @@ def _run_round(
         "run": datetime.now(UTC).isoformat(timespec="seconds"),
         "seeds_before": list(seeds_before(study, store)),
         "claims": claim_ages(study, store),
+        "other_paths": other_files(study, store),
     }
     store.records.save(study.name, record)
     with on_interrupt(listener.stopping) as stop:

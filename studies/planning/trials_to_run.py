@@ -23,11 +23,12 @@ from ...storage import Store, StoreError
 from ...storage.rows import KEY_COLUMNS, has_trial
 from ...storage.trial_files import STARTS_FILE, begun_trials, read_begun
 from ..catalog.optimisers import rates_depend_on_length
+from ..last_run import other_files
 from ..resolve.trial import CellKey, Trial, settings_from_json, trial_id
 from ..schema.factors import NamedLevels, level_text
 from ..schema.search_settings import SearchBudget
 from ..schema.settings import Level, TrialSettings
-from ..study import Study, load_recorded_study
+from ..study import Study, load_recorded_study, load_study
 from ..text.errors import StudyError, StudyFault
 
 if TYPE_CHECKING:
@@ -396,8 +397,9 @@ def stale_part(study: Study, store: Store) -> frozenset[str]:
     """Return the ids of a study's stored or begun trials that its present version does not have.
 
     They had other settings, data or code. Of a study with overrides, its trials without them are not stale:
-    a run with --set must not endanger them. Raise StudyError for a search, and for a path, whose trials are
-    not known in advance.
+    a run with --set must not endanger them. Nor are those of another file with the same name; if such a file
+    has faults or a search, no trial is. Raise StudyError for a search, and for a path, whose trials are not
+    known in advance.
     """
     if study.is_adaptive:
         message = "a search or a path has no stale trials, because its trials are not known in advance"
@@ -406,6 +408,12 @@ def stale_part(study: Study, store: Store) -> frozenset[str]:
     if study.document.overrides and (record := store.records.load(study.name)):
         with suppress(StudyError):  # a text that needs an override
             versions.append(load_recorded_study({**record, "overrides": ()}))
+    try:
+        versions += [load_study(path) for path in other_files(study, store)]
+    except StudyError:
+        return frozenset()
+    if any(each.is_adaptive for each in versions):
+        return frozenset()
     present = {trial.id for each in versions for trial in each.with_later_seeds().trials}
     rows = store.trials(columns=KEY_COLUMNS).filter(~has_trial(present), study=study.name)
     begun = begun_trials(store.files.checkpoints_folder(STARTS_FILE), study.name)

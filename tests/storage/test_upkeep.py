@@ -15,6 +15,7 @@ from safetensors.numpy import save
 from activemem.storage import (
     FindingKind,
     Store,
+    StoreError,
     add_checksum,
     add_model_checksum,
     encode_metadata,
@@ -199,11 +200,41 @@ def test_a_damaged_file_of_merged_metrics_makes_its_trials_incomplete_and_no_oth
     assert len(statuses) == 152
 
 
-def test_rows_that_were_written_without_metrics_are_complete(root):
-    store = Store(root)
-    store.write(make_trial_row(1), [])
-    assert store.latest_attempts() == {make_trial_id(1): ("done", 0)}
+def test_metrics_that_were_not_copied_with_their_rows_are_a_finding(root):
+    store = fill_store(root, [1])
     assert store.upkeep.check().findings == ()
+    shutil.rmtree(root / "metrics")
+    assert store.latest_attempts() == {make_trial_id(1): ("done", 0)}
+    (found,) = store.upkeep.check().findings
+    assert found.reason == "metrics of this trial are lost, or were not copied with its row"
+    assert store.upkeep.check().has_faults
+
+
+def test_a_file_that_was_read_while_it_was_copied_returns_once_it_is_complete(root, tmp_path):
+    fill_store(tmp_path / "source", [1])
+    shutil.copytree(tmp_path / "source", root)
+    (path,) = (root / "trials").glob("*/*.parquet")
+    data = path.read_bytes()
+    path.write_bytes(data[:100])
+    assert Store(root).trials().is_empty()
+    (moved,) = (root / "quarantine/trials").glob("*/*.parquet")
+    assert Store(root).trials().is_empty()
+    moved.write_bytes(data)
+    assert len(Store(root).trials()) == 1
+    assert path.read_bytes() == data
+    assert not moved.exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read all files")
+def test_a_study_with_a_file_of_another_user_is_not_forgotten(root):
+    store = fill_store(root, [1])
+    (path,) = (root / "trials").glob("*/*.parquet")
+    study = path.parent.name
+    path.chmod(0)
+    with pytest.raises(StoreError, match="no permission to read it"):
+        store.upkeep.forget(study, [make_trial_id(1)])
+    path.chmod(0o600)
+    assert len(store.trials()) == 1
 
 
 @pytest.fixture

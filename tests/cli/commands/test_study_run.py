@@ -361,3 +361,31 @@ def test_a_plan_and_a_run_say_when_their_name_was_that_of_another_file(run, tiny
     assert not run("study", "plan", tiny).stderr
     golden(run("study", "plan", "other.toml").stderr)
     golden(run("study", "run", "other.toml", *options).stderr.splitlines()[0])
+
+
+def test_trials_of_another_file_with_the_same_name_are_not_stale(run, tiny):
+    few = ("--local", "--only", "seed=0")
+    run("study", "run", tiny, *few)
+    Path("other.toml").write_text(Path(tiny).read_text(encoding="utf-8"), encoding="utf-8")
+    changed = Path("other.toml").read_text(encoding="utf-8").replace("epochs = 2", "epochs = 1")
+    Path("other.toml").write_text(changed, encoding="utf-8")
+    run("study", "run", "other.toml", *few)
+    assert "other versions" not in run("study", "status", "other.toml").stderr
+    forgotten = run("study", "forget", "other.toml", "--stale").stdout
+    assert forgotten.splitlines()[0] == "tiny: the store has none of these trials"
+    assert run("study", "status", tiny).stdout.splitlines()[1] == "4 of 8 trials done · 4 left"
+    Path(tiny).unlink()
+    forgotten = run("study", "forget", "other.toml", "--stale").stdout
+    assert forgotten.splitlines()[0] == "tiny: 4 trials removed"
+
+
+def test_a_run_trains_the_trials_whose_metrics_are_damaged(run, tiny):
+    few = ("--local", "--only", "seed=0")
+    run("study", "run", tiny, *few)
+    for path in Path("results/metrics/tiny").iterdir():
+        path.write_bytes(path.read_bytes()[:-100])
+    told = run("study", "run", tiny, *few)
+    assert told.exit_code == 0
+    words = " ".join(told.stderr.split())
+    assert "4 of 8 trials done · 4 left" in words
+    assert "4 trials ended" in words
