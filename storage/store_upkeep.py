@@ -524,7 +524,7 @@ class StoreUpkeep:
         there |= {path.name.partition(".")[0] for path in files}
         is_passed_on = pl.col("trial").is_in(list(passed_on))
         found = Forgotten(
-            removed=not dry,
+            removed=not dry and bool(there),
             study=study,
             trials=tuple(sorted(there - passed_on.keys())),
             rows={
