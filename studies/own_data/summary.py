@@ -35,6 +35,9 @@ MIN_PIECES = 300
 _WORDS_OF_A_PIECE = 4
 """A small text gets one piece for this many distinct words, but at least one for each character."""
 
+_MIN_UNKNOWN = 0.01
+"""The share of dev or test tokens that may be missing in the training data without a warning."""
+
 _MIN_LINE = 20  # bytes; shorter lines are alike by chance
 
 
@@ -91,19 +94,23 @@ def summarise_rows(rows: Sequence[Row], kind: RowKind, tokens: object) -> Corpus
     for row in rows:
         if not isinstance(row.target, float):
             labels[row.split].update(row.target if isinstance(row.target, tuple) else (row.target,))
-    warnings = [*_shared(rows), *_unseen(labels)]
+    kinds = ("symbols",) if kind.aligned else _kinds(tokens)
+    sequences = {split: [row.sequence for row in rows if row.split == split] for split in SPLITS}
+    symbols = {
+        each: {split: _count_symbols(found, each) for split, found in sequences.items()} for each in kinds
+    }
+    warnings = [*_shared(rows), *_unseen(labels), *_unknown(symbols)]
     notes = [
         f"{split}: {found[None]:,} of {found.total():,} tokens are not scored"
         for split, found in labels.items()
         if found[None]
     ]
-    kinds = ("symbols",) if kind.aligned else _kinds(tokens)
     return CorpusSummary(
         unit="row",
         rows={split: counts[split] for split in SPLITS},
         classes={name: count for name, count in labels["train"].most_common() if name is not None},
         lengths={each: Counter(_length(row.sequence, each) for row in train) for each in kinds},
-        symbols={each: _num_symbols((row.sequence for row in train), each) for each in kinds},
+        symbols={each: len(found["train"]) for each, found in symbols.items()},
         pieces=_piece_bounds({"train": (word for row in train for word in row.sequence.split())}, tokens),
         notes=tuple(notes),
         warnings=tuple(warnings),
@@ -173,7 +180,8 @@ def _summarise_pairs(rows: Sequence[Row], tokens: object) -> CorpusSummary:
             for each in kinds
         },
         symbols={
-            each: _num_symbols((row[place] for place in (1, 2) for row in train), each) for each in kinds
+            each: len(_count_symbols((row[place] for place in (1, 2) for row in train), each))
+            for each in kinds
         },
         pieces=_piece_bounds(
             {
@@ -225,11 +233,28 @@ def _length(sequence: str, kind: str) -> int:
     return len(split_words(sequence)) if kind == "words" else len(sequence.split())
 
 
-def _num_symbols(sequences: Iterable[str], kind: str) -> int:
-    if kind == "characters":
-        return len(set[int]().union(*(set(sequence.encode()) for sequence in sequences)))
-    split = split_words if kind == "words" else str.split
-    return len({symbol for sequence in sequences for symbol in split(sequence)})
+def _count_symbols(sequences: Iterable[str], kind: str) -> Counter[int | str]:
+    found = Counter[int | str]()
+    for sequence in sequences:
+        match kind:
+            case "characters":
+                found.update(sequence.encode())
+            case "words":
+                found.update(split_words(sequence))
+            case _:
+                found.update(sequence.split())
+    return found
+
+
+def _unknown(symbols: Mapping[str, Mapping[str, Counter[int | str]]]) -> Iterable[str]:
+    """Yield warnings for tokens of dev and test that are missing in training."""
+    for kind, counts in symbols.items():
+        for split in ("dev", "test"):
+            lacking = sum(count for symbol, count in counts[split].items() if symbol not in counts["train"])
+            total, name = counts[split].total(), "bytes" if kind == "characters" else kind
+            if lacking and lacking >= _MIN_UNKNOWN * total:
+                share = f"{lacking:,} of {total:,} {name}, {100 * lacking / total:.0f} %,"
+                yield f"{split}: {share} are not in train, so the model cannot know them"
 
 
 def _shared(rows: Sequence[Row]) -> Iterable[str]:

@@ -46,6 +46,14 @@ def test_rows_classes_shared_rows_and_unseen_labels_are_in_the_plan(tmp_path, go
     golden(plan.data.warnings)
 
 
+def test_tokens_of_dev_and_test_that_are_not_in_train_are_counted(tmp_path, golden):
+    for split, extra in {"train": "", "dev": " d", "test": " e e f"}.items():
+        write_rows(tmp_path / f"{split}.jsonl", [(f"a b c{extra}", n % 2) for n in range(20)])
+    files = {split: f"{split}.jsonl" for split in ("train", "dev", "test")}
+    for tokens in ("symbols", "characters"):
+        golden(optimiser_key(tmp_path, "sequence_classification", files, tokens=tokens).data.warnings)
+
+
 def test_sequences_that_are_cut_or_left_out_are_counted(tmp_path, golden):
     rows = [(f"a b c d e {n}" if n % 2 else f"a b {n}", "") for n in range(60)]
     tags = [(text.split(), ["X", "Y", "X", "Y", None, -100][: len(text.split())]) for text, _ in rows]
