@@ -201,7 +201,11 @@ def _read_corpus(diagnostics: Diagnostics, folder: Path) -> OwnCorpus | None:
         found = _KnownCorpus(
             facts=facts,
             files={digest: path.absolute() for digest, path in reader.files.items()},
-            summary=replace(summary, notes=(*reader.notes, *summary.notes)),
+            summary=replace(
+                summary,
+                notes=(*reader.notes, *summary.notes),
+                warnings=(*reader.warnings, *summary.warnings),
+            ),
         )
         if cache:
             _save_facts(cache, found)

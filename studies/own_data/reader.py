@@ -87,7 +87,8 @@ Read = tuple[OwnFacts, CorpusSummary]
 class Reader:
     """Reader of the user's files, which a study names relative to its folder.
 
-    `files` has the path of each content by its SHA-256. `notes` say what is left out of the files.
+    `files` has the path of each content by its SHA-256. `notes` say what is left out of the files, `warnings`
+    what they lack.
     """
 
     def __init__(self, diagnostics: Diagnostics, folder: Path) -> None:
@@ -95,6 +96,7 @@ class Reader:
         self._read: dict[Path, tuple[str, bytes] | None] = {}
         self.files: dict[str, Path] = {}
         self.notes: list[str] = []
+        self.warnings: list[str] = []
 
     def locate(self, name: str) -> Path:
         """Return the path of a file or folder that the study names."""

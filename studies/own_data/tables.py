@@ -16,7 +16,7 @@ from ..catalog.datasets import CorpusError
 from ..catalog.own_corpora import SPLITS, OwnCounts, OwnLayout, OwnPairs, OwnSequences
 from ..text.document import Diagnostics
 from ..text.strict_model import StrictModel
-from ..text.units import plural
+from ..text.units import listed, plural
 from .cells import MOST_FAULTS, RowsError
 from .reader import CORPUS, Read, Reader, find_files
 from .rows import (
@@ -157,10 +157,16 @@ def _read_rows(
         layout = layout.model_copy(update={"left_out": left_out})
     if unsound:
         return None
+    given = {row.split for row in rows}
     if shares is not None:
-        layout = _with_shares(reader, layout, shares, {row.split for row in rows})
+        layout = _with_shares(reader, layout, shares, given)
         rows = [draw_split(layout, row) for row in rows]
     counts = Counter(row.split for row in rows)
+    if shares is not None and (layout.split or len(given) > 1):
+        unasked = [each for each in SPLITS[1:] if shares[each] is None]
+        _warn_of_drawn(
+            reader, {each: counts[each] for each in unasked if each not in {*given, *layout.left_out}}
+        )
     if missing := [each for each in SPLITS if not counts[each]]:
         without = " and ".join(missing)
         reader.report(f"expected rows in every split, got {len(rows):,} rows and none in {without}")
@@ -201,6 +207,17 @@ def _with_shares(reader: Reader, layout: OwnLayout, asked: Mapping[str, Any], fo
             why = f"{split} rows are in the data already, so this share has no effect"
             reader.report(f"{why}: remove {split}", split)
     return layout.model_copy(update=shares)
+
+
+def _warn_of_drawn(reader: Reader, drawn: Mapping[str, int]) -> None:
+    """Warn of splits whose rows are drawn from train, although the data have other splits."""
+    if drawn:
+        numbers = listed(f"{count:,}" for count in drawn.values())
+        confirmed = ", ".join(f"{split} = {_DEFAULT_SHARE}" for split in drawn)
+        reader.warnings.append(
+            f"the data have no {listed(drawn, 'or')} rows, so that {numbers} are drawn from train: "
+            f"add some, or confirm this with {confirmed} in corpus"
+        )
 
 
 def _count_rows(rows: Sequence[Row]) -> OwnCounts:

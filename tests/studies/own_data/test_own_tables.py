@@ -115,6 +115,26 @@ def test_splits_can_be_files_or_a_column_and_those_that_are_missing_are_drawn(fo
     assert 40 <= len(found["dev"]) <= 80
 
 
+def test_splits_that_a_column_lacks_are_reported_until_their_shares_are_given(folder):
+    lines = [f"{text},{label},train" for text, label in ROWS]
+    (folder / "column.csv").write_text("\n".join(["text,label,part", *lines]), encoding="utf-8")
+    column = {"path": "column.csv", "split": "part"}
+    found = load_study(study(folder, column, tokens="characters"))
+    rows = found.own_corpus.summary.rows
+    [warning] = found.own_corpus.summary.warnings
+    assert f"no dev or test rows, so that {rows['dev']} and {rows['test']} are drawn" in warning
+    [warning] = load_study(
+        study(folder, {**column, "dev": 0.1}, tokens="characters")
+    ).own_corpus.summary.warnings
+    assert "no test rows" in warning
+    confirmed = load_study(study(folder, {**column, "dev": 0.1, "test": 0.1}, tokens="characters"))
+    assert confirmed.own_corpus.summary.warnings == ()
+    assert [each.id for each in confirmed.trials] == [each.id for each in found.trials]
+    assert (
+        load_study(study(folder, {"path": "my.csv"}, tokens="characters")).own_corpus.summary.warnings == ()
+    )
+
+
 def test_lists_of_tokens_are_symbols(folder, golden):
     rows = [{"text": [number, "a", 7], "label": number % 3} for number in range(100)]
     (folder / "lists.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
