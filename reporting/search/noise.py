@@ -120,6 +120,8 @@ def noise_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterat
     elif baseline is not None and (limit := lead_by_chance(found, baseline, noise)) is not None:
         lead = goal.sign * ((best.mean(goal.name) or 0.0) - (baseline.mean(goal.name) or 0.0))
         verdict = "so this is not chance" if lead > limit else "so this may be noise"
+        if lead > limit and best.seeds == 1:
+            verdict += ", unless its own seeds vary more than those of the points with several"
         yield (
             f"The best point leads the baseline by {_digits(lead, metric)}; of "
             f"{plural(len(others), 'point')} no"

@@ -21,7 +21,7 @@ def test_the_lead_by_chance_is_that_of_dunnett(count, degrees, limit):
     assert chance_lead(count, 3, 3, degrees) / math.sqrt(2 / 3) == pytest.approx(limit, abs=0.006)
 
 
-def searched(tmp_path, best, text=WITH_BASELINE):
+def searched(tmp_path, best, text=WITH_BASELINE, best_seeds=2):
     """Return a search with a baseline of four seeds at 11, and twelve points, one of a given value."""
     study, store = load_study(text), Store(tmp_path)
     points = [
@@ -29,7 +29,8 @@ def searched(tmp_path, best, text=WITH_BASELINE):
     ]
     for number in range(12):
         value = best if number == 3 else 10.0 + 0.1 * (number % 10)
-        points.append(({"lr": 0.001 * (number + 1), "choice": "sa"}, (value - 0.5, value + 0.5), 1))
+        values = (value - 0.5, value + 0.5) if number != 3 or best_seeds == 2 else (value,)
+        points.append(({"lr": 0.001 * (number + 1), "choice": "sa"}, values, 1))
     points = [each for each in points if each[0]["lr"] != 0.01 or len(each[1]) > 2]
     fill_search(store, study, points)
     return StudyResults(study, store)
@@ -49,8 +50,10 @@ def test_a_lead_within_the_noise_is_called_so_and_a_larger_one_is_not(tmp_path):
     assert re.search("baseline by 1.00; of 11 .* may be noise", caption)
     assert re.search(r"of 12 points .* point \d+ in the", caption)
     caption = " ".join(searched(tmp_path / "large", 20.0).best_table().caption)
-    assert "is not chance" in caption
+    assert "is not chance." in caption
     assert "cannot be told" not in caption
+    caption = " ".join(searched(tmp_path / "alone", 20.0, best_seeds=1).best_table().caption)
+    assert "is not chance, unless its own seeds vary more" in caption
     assert "No point is" in " ".join(searched(tmp_path / "none", 10.0).best_table().caption)
 
 
