@@ -106,7 +106,8 @@ def status(study: StudyName, *, results: ResultsOption = None, as_json: JsonOpti
         print_page("study status", **page_keys(opened))
     else:
         now = opened.status
-        note_missing_results(opened, now)
+        if not now.started:
+            note_missing_results(opened, now)
         if not note_other_settings(opened, "table"):
             note_stale_trials(opened)
         title = map(bold, wrap(f"{found.name} · {found.title}", output_width()))

@@ -185,6 +185,16 @@ def test_a_trial_that_has_a_checkpoint_counts_as_begun(run, tiny, golden):
     golden(run("study", "status", "tiny").stdout.splitlines()[1])
 
 
+def test_the_status_of_a_study_whose_first_trials_have_begun_does_not_say_to_train_it(run, tiny):
+    assert "train it: " in " ".join(run("study", "status", tiny).stderr.split())
+    folder = Store("results").files.checkpoint_dir(load_study(tiny).trials[0].id)
+    folder.mkdir(parents=True)
+    (folder / "state.pt").touch()
+    told = run("study", "status", tiny)
+    assert told.stdout.splitlines()[1] == "0 of 8 trials done · 8 left, 1 of them begun"
+    assert told.stderr == ""
+
+
 def test_the_progress_of_a_trial_is_reported_with_its_age(run, tiny, golden):
     store = make_partial_store(tiny)
     left = json.loads(run("study", "plan", tiny, "--json").stdout)["trials"][-1]["id"]
