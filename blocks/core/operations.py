@@ -81,6 +81,14 @@ def without_autocast(device: torch.device) -> AbstractContextManager[object]:
     return nullcontext() if device.type == "meta" else torch.autocast(device.type, enabled=False)
 
 
+def at_least_single(x: Tensor) -> Tensor:
+    """Return x in at least single precision, as running sums and solvers of linear systems need it.
+
+    A sum in 16 bits stops growing when the numbers that are added are less than 1/256 of it.
+    """
+    return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
+
+
 def is_transformed() -> bool:
     """Return whether a transform such as `torch.vmap` is active, as in a pack of trials.
 

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from ...core.operations import at_least_single
+
 MAX_CHUNK_LENGTH, MAX_VECTOR_CHUNK_LENGTH = 64, 16
 """The maximum chunk lengths; longer sequences are split into chunks of nearly equal size.
 
@@ -64,14 +66,14 @@ def run_in_chunks(
     if log_decay is None:
         weights = weights.tril()
     else:
-        total = split_chunks(log_decay.unsqueeze(-1), most).cumsum(-2)
-        weights = weights * pairwise_decay(total.squeeze(-1))
+        total = split_chunks(at_least_single(log_decay).unsqueeze(-1), most).cumsum(-2)
+        weights = rescale(weights, pairwise_decay(total.squeeze(-1)))
     within = weights @ v
     count = len(q) if keep else len(q) - 1
     if total is None:
         states, last = propagate_states(k[:count].transpose(-1, -2) @ v[:count], None, state, keep=keep)
         return join_chunks(add_states(within, q, states), length), last
-    written = k[:count] * (total[:count, ..., -1:, :] - total[:count]).exp()
+    written = rescale(k[:count], (total[:count, ..., -1:, :] - total[:count]).exp())
     decays = total[:count, ..., -1:, :]
     states, last = propagate_states(written.transpose(-1, -2) @ v[:count], decays, state, keep=keep)
     read = q[-len(states) :] * total[-len(states) :].exp() if states else q
@@ -106,8 +108,8 @@ def run_vector_decays(
     """
     length = q.shape[1]
     q, k, v, steps = (split_chunks(each, MAX_VECTOR_CHUNK_LENGTH) for each in (q, k, v, log_decay))
-    total = steps.cumsum(-2)  # (chunks, batch, heads, size, keys)
-    q, k = q * total.exp(), k * (-total).exp()
+    total = at_least_single(steps).cumsum(-2)  # (chunks, batch, heads, size, keys)
+    q, k = rescale(q, total.exp()), rescale(k, (-total).exp())
     within = (q @ k.transpose(-1, -2)).tril() @ v
     count = len(q) if keep else len(q) - 1
     decays = total[:count, ..., -1:, :]
@@ -121,14 +123,14 @@ def propagate_states(
 ) -> tuple[list[Tensor], Tensor | None]:
     """Return the state before each chunk, and the last state.
 
-    The last state is None without `keep`. If there is no initial `state`, the list begins with the state
-    before the second chunk.
+    They are in at least single precision. The last state is None without `keep`. If there is no initial
+    `state`, the list begins with the state before the second chunk.
 
     - `written` (chunks, batch, heads, keys, values) is what each chunk adds to the state.
     - `log_decay` (chunks, batch or 1, heads, 1, keys or 1) is the log of the earlier state's decay.
     """
-    states = [] if state is None else [state]
-    for place, added in enumerate(written.unbind(0)):
+    states = [] if state is None else [at_least_single(state)]
+    for place, added in enumerate(at_least_single(written).unbind(0)):
         if not states:
             states.append(added)
         elif log_decay is None:
@@ -146,10 +148,15 @@ def add_states(within: Tensor, read: Tensor, states: list[Tensor]) -> Tensor:
     """
     if not states:
         return within
-    outputs = list(within.unbind(0))
+    outputs, read = list(within.unbind(0)), read.to(within.dtype)
     for place in range(-len(states), 0):
-        outputs[place] = outputs[place] + read[place] @ states[place]
+        outputs[place] = outputs[place] + read[place] @ states[place].to(within.dtype)
     return torch.stack(outputs)
+
+
+def rescale(x: Tensor, factor: Tensor) -> Tensor:
+    """Return x times a factor of at least its precision, in the precision of x."""
+    return (x * factor).to(x.dtype)
 
 
 def split_chunks(x: Tensor, most: int) -> Tensor:

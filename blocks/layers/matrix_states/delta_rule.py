@@ -17,6 +17,7 @@ from torch.nn import functional
 from ....grammar.vocabulary.spec import Settings, as_bool, as_int
 from ...core.block import Context, register_block
 from ...core.initialisation import Initialisable, Linear, WeightRole, roles
+from ...core.operations import at_least_single
 from .chunked_recurrence import (
     LEAST_LOG_DECAY,
     MAX_VECTOR_CHUNK_LENGTH,
@@ -61,7 +62,8 @@ def run_delta_rule(
     if log_decay is None:
         weights = _hide_later(weights, writes)
     else:
-        total = split_chunks(log_decay.unsqueeze(-1), most).cumsum(-2).repeat_interleave(writes, -2)
+        total = split_chunks(at_least_single(log_decay).unsqueeze(-1), most).cumsum(-2)
+        total = total.repeat_interleave(writes, -2)
         decay = pairwise_decay(total.squeeze(-1))
         grown = total.exp()
         triangle, scaled = triangle * decay, scaled * grown
@@ -107,17 +109,12 @@ def solve_unit_triangle(triangle: Tensor, wanted: Tensor, read: Tensor) -> tuple
     solutions are (…, size, ·).
     """
     solved = torch.linalg.solve_triangular(
-        _at_least_single(triangle),
-        _at_least_single(torch.cat([wanted, read], -1)),
+        at_least_single(triangle),
+        at_least_single(torch.cat([wanted, read], -1)),
         upper=False,
         unitriangular=True,
     )
     return solved[..., : wanted.shape[-1]], solved[..., wanted.shape[-1] :]
-
-
-def _at_least_single(x: Tensor) -> Tensor:
-    """Return x in at least single precision, because torch's solvers do not support lower precisions."""
-    return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
 
 
 def _next_state(k: Tensor, new: Tensor, total: Tensor | None, state: Tensor | None) -> Tensor:
@@ -126,10 +123,10 @@ def _next_state(k: Tensor, new: Tensor, total: Tensor | None, state: Tensor | No
     k and new are (batch, heads, size, ·), and `total` has the running sums of the chunk's log decays.
     """
     if total is None:
-        written = k.transpose(-1, -2) @ new
+        written = at_least_single(k.transpose(-1, -2) @ new)
         return written if state is None else state + written
     end = total[..., -1:, :]
-    written = (k * (end - total).exp()).transpose(-1, -2) @ new
+    written = at_least_single((k * (end - total).exp()).transpose(-1, -2) @ new)
     return written if state is None else state * end.exp() + written
 
 
@@ -186,7 +183,7 @@ def run_vector_delta(
     """
     length = q.shape[1]
     q, read, p, steps = (split_chunks(each, MAX_VECTOR_CHUNK_LENGTH) for each in (q, read, p, log_decay))
-    total = steps.cumsum(-2)
+    total = at_least_single(steps).cumsum(-2)
     grown, shrunk = total.exp(), (-total).exp()
     q, p = q * grown, p * shrunk
     read = read * (grown if written is None else (total - steps).exp())
@@ -208,7 +205,7 @@ def run_vector_delta(
         y = y if added is None else y + added[0][place]
         outputs.append(y if state is None else y + q[place] @ state)
         if keep or place < len(q) - 1:
-            held = p[place].transpose(-1, -2) @ moved
+            held = at_least_single(p[place].transpose(-1, -2) @ moved)
             held = held if added is None else held + added[1][place]
             held = held if state is None else held + state
             state = held * grown[place, ..., -1:, :].transpose(-1, -2)
@@ -261,7 +258,7 @@ class KimiDeltaAttention(LinearRecurrence):
         """Decay the state, then move the value that is stored under a key towards the new value."""
         beta = torch.sigmoid(self.beta(x).to(v.dtype)).unsqueeze(-1)
         q, k = qk.unbind(2)
-        q, log_decay = q * self.head_width**-0.5, self.rates(x).to(v.dtype)
+        q, log_decay = q * self.head_width**-0.5, self.rates(x)
         return run_vector_delta(q, k * beta, k, log_decay, values=v * beta, state=state, keep=keep)
 
 
@@ -288,7 +285,7 @@ class GatedDeltaRule2(LinearRecurrence):
             for gate in (self.erase, self.write)
         )
         q, k = qk.unbind(2)
-        q, read, log_decay = q * self.head_width**-0.5, k * erased * self.most, self.rates(x).to(v.dtype)
+        q, read, log_decay = q * self.head_width**-0.5, k * erased * self.most, self.rates(x)
         return run_vector_delta(q, read, k, log_decay, values=v * written, state=state, keep=keep)
 
 

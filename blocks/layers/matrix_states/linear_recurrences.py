@@ -14,6 +14,7 @@ from torch.nn import functional
 from ....grammar.vocabulary.spec import Settings, as_bool, as_int, as_word
 from ...core.block import Context, register_block
 from ...core.initialisation import Initialisable, Linear, WeightRole, roles
+from ...core.operations import at_least_single
 from ..head_parts import turn
 from .chunked_recurrence import (
     LEAST_LOG_DECAY,
@@ -21,6 +22,7 @@ from .chunked_recurrence import (
     join_chunks,
     longest_chunk,
     propagate_states,
+    rescale,
     run_in_chunks,
     run_vector_decays,
     split_chunks,
@@ -190,7 +192,7 @@ def run_stabilised(
     """
     length, most_positions = q.shape[1], longest_chunk(q.shape[3])
     q, k, v = (split_chunks(each, most_positions) for each in (q, k, v))  # (chunks, batch, heads, size, ·)
-    gates = torch.stack([log_forget, log_input], -1)
+    gates = at_least_single(torch.stack([log_forget, log_input], -1))
     forgotten, written = split_chunks(gates, most_positions).unbind(-1)  # (chunks, batch, heads, size)
     total = forgotten.cumsum(-1)
     pairs = _pairs(total, written)
@@ -199,10 +201,10 @@ def run_stabilised(
         all_stable = _stabilisers(total[..., -1], left.amax(-1), None if state is None else state[1])
         before, behind = all_stable[:-1], all_stable[1:]
         most = torch.maximum(pairs.amax(-1), before.unsqueeze(-1) + total)
-    within = (q @ k.transpose(-1, -2) * (pairs - most.unsqueeze(-1)).exp()) @ v
+    within = rescale(q @ k.transpose(-1, -2), (pairs - most.unsqueeze(-1)).exp()) @ v
     count = len(q) if keep else len(q) - 1
     shares = (left[:count] - behind[:count].unsqueeze(-1)).exp().unsqueeze(-1)
-    added = (k[:count] * shares).transpose(-1, -2) @ v[:count]
+    added = rescale(k[:count], shares).transpose(-1, -2) @ v[:count]
     kept = before[:count] + total[:count, ..., -1] - behind[:count]
     states, last = propagate_states(
         added, kept[..., None, None], None if state is None else state[0], keep=keep
@@ -271,6 +273,7 @@ class MatrixLSTM(LinearRecurrence):
             keep=keep,
         )
         read = y[..., :-1] / torch.maximum(y[..., -1:].abs(), (-stabiliser).exp().unsqueeze(-1))
+        read = read.to(x.dtype)
         if last is None:
             return read, None
         return read, torch.cat([last[0].flatten(2), last[1].unsqueeze(-1)], -1)

@@ -16,6 +16,7 @@ from ....grammar.vocabulary.matrix_states import rotated_pairs
 from ....grammar.vocabulary.spec import Settings, as_int, as_word
 from ...core.block import Context, register_block
 from ...core.initialisation import Initialisable, Linear, WeightRole, roles
+from ...core.operations import at_least_single
 from ..head_parts import HeadNorm, turn
 from .chunked_recurrence import (
     add_states,
@@ -53,14 +54,15 @@ def run_trapezoid(
     length, most = q.shape[1], longest_chunk(q.shape[3])
     q, k, v = (split_chunks(each, most) for each in (q, k, v))
     now, later, total = (split_chunks(each.unsqueeze(-1), most) for each in (now, later, log_decay))
-    total, both = total.cumsum(-2), now + later  # (chunks, batch, heads, size, 1)
+    total, both = at_least_single(total).cumsum(-2), now + later  # (chunks, batch, heads, size, 1)
     size = total.shape[-2]
     own = torch.eye(size, dtype=torch.bool, device=total.device)
     shares = torch.where(own, now.transpose(-1, -2), both.transpose(-1, -2))  # no output sees a later step
-    within = (q @ k.transpose(-1, -2) * pairwise_decay(total.squeeze(-1)) * shares) @ v
+    weights = q @ k.transpose(-1, -2) * pairwise_decay(total.squeeze(-1)) * shares
+    within = weights.to(v.dtype) @ v
     count = len(q) if keep else len(q) - 1
     ends = total[:count, ..., -1:, :]
-    written = k[:count] * both[:count] * (ends - total[:count]).exp()
+    written = (k[:count] * both[:count] * (ends - total[:count]).exp()).to(v.dtype)
     states, last = propagate_states(written.transpose(-1, -2) @ v[:count], ends, state, keep=keep)
     read = q[-len(states) :] * total[-len(states) :].exp() if states else q
     return join_chunks(add_states(within, read, states), length), last

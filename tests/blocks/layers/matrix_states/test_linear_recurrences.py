@@ -8,8 +8,11 @@ from activemem.blocks.layers.matrix_states import run_in_chunks
 from activemem.blocks.testing import (
     STEP_CHECKS,
     conformance,
+    make_block,
     make_generator,
     outputs_and_gradients_equal_the_reference,
+    parse_block,
+    random_sequences,
 )
 
 SMALL = "heads=2, head_width=9"
@@ -51,6 +54,25 @@ def test_every_variant_passes_every_check(check, text):
 @pytest.mark.parametrize("length", [7, 130])
 def test_chunks_give_the_outputs_and_gradients_of_the_reference(text, length):
     outputs_and_gradients_equal_the_reference(text, length)
+
+
+@pytest.mark.parametrize("length, size", [(500, 1), (16_000, 16_000)], ids=["stepwise", "whole"])
+@pytest.mark.parametrize(
+    "text",
+    ["linear_attn(heads=2, head_width=8)", "retention(heads=8, head_width=4)"],
+)
+def test_half_precision_does_not_round_away_what_is_added_to_a_large_state(text, length, size):
+    block = make_block(parse_block(text), causal=True, width=16)
+    x = random_sequences(1, length, width=16) + 0.5
+    with torch.no_grad():
+        y, last = block(x), block.step_with_grad(x, None)[1]
+        state, outputs = None, []
+        for piece in x.float().split(size, 1):
+            with torch.autocast("cpu", torch.bfloat16):
+                near, state = block.float().step_with_grad(piece, state)
+            outputs.append(near)
+    for found, expected in ((torch.cat(outputs, 1), y), (state, last)):
+        assert (found - expected).norm() < 0.015 * expected.norm()
 
 
 @pytest.mark.parametrize("heads_of_keys", [3, 1])
