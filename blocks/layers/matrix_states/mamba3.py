@@ -130,12 +130,12 @@ class Mamba3(LinearRecurrence):
 
         The rotation angles add up along the sequence. Each key is written at two positions.
         """
-        steps, log_decay, shares, angles = (each.to(v.dtype) for each in self.gates(x))
+        steps, log_decay, shares, angles = self.gates(x)
         parts = qk.unbind(2)
         if self.norms is not None:
             parts = [norm(part) for norm, part in zip(self.norms, parts, strict=True)]
         q, k = (part + offset for part, offset in zip(parts, self.offsets, strict=True))
-        angles = angles.cumsum(1)  # (batch, length, heads, pairs)
+        angles = at_least_single(angles).cumsum(1)  # (batch, length, heads, pairs)
         # a key is written with `now` of its own position, and later with `before` of the next position
         now, before = shares * steps, (1.0 - shares) * steps
         held = None

@@ -59,9 +59,13 @@ def test_chunks_give_the_outputs_and_gradients_of_the_reference(text, length):
 @pytest.mark.parametrize("length, size", [(500, 1), (16_000, 16_000)], ids=["stepwise", "whole"])
 @pytest.mark.parametrize(
     "text",
-    ["linear_attn(heads=2, head_width=8)", "retention(heads=8, head_width=4)"],
+    [
+        "linear_attn(heads=2, head_width=8)",
+        "retention(heads=8, head_width=4)",
+        "mamba3(heads=2, head_width=8, state=8)",
+    ],
 )
-def test_half_precision_does_not_round_away_what_is_added_to_a_large_state(text, length, size):
+def test_half_precision_does_not_round_away_what_is_added_to_a_large_sum(text, length, size):
     block = make_block(parse_block(text), causal=True, width=16)
     x = random_sequences(1, length, width=16) + 0.5
     with torch.no_grad():
