@@ -84,7 +84,7 @@ def without_autocast(device: torch.device) -> AbstractContextManager[object]:
 def at_least_single(x: Tensor) -> Tensor:
     """Return x in at least single precision, as running sums and solvers of linear systems need it.
 
-    A sum in 16 bits stops growing when the numbers that are added are less than 1/256 of it.
+    A bfloat16 does not change when a number below 1/512 of it is added.
     """
     return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
 

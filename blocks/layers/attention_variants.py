@@ -13,6 +13,7 @@ from ...grammar.vocabulary.spec import Settings, as_float, as_int, as_word
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, Linear, WeightRole, roles
+from ..core.operations import at_least_single
 from ..core.positions import PairPositions
 from .attention import Scoring, attend_unfused, causal_mask, temperature_of
 from .head_parts import HeadNorm, turn
@@ -23,7 +24,7 @@ def _fading_weights(q: Tensor, k: Tensor, log_gates: Tensor, scale: float) -> Te
 
     Each position's gate reduces the weights of all earlier keys. q and k are (batch, heads, length,
     head_width); the queries are at the last positions of the keys. `log_gates` (batch, heads, keys) are the
-    logarithms of the gates.
+    logarithms of the gates, in at least single precision.
     """
     # the log gates between a key and a query add up to a difference of running sums
     total = log_gates.cumsum(-1)  # (batch, heads, keys)
@@ -61,12 +62,13 @@ class ForgettingAttention(Block):
         """
         qkv = self.qkv(x).unflatten(2, (3, self.heads, -1))
         q, k, v = qkv.permute(2, 0, 3, 1, 4).contiguous().unbind(0)  # each (batch, heads, length, head_width)
-        log_gates = -functional.softplus(-self.gate(x).to(v.dtype)).transpose(1, 2).unsqueeze(-1)
+        log_gates = -functional.softplus(-at_least_single(self.gate(x))).transpose(1, 2).unsqueeze(-1)
         known = torch.cat([k, v, log_gates], -1)
         if state is not None:
             known = torch.cat([state, known], 2)
             k, v, log_gates = known.split([k.shape[-1], k.shape[-1], 1], -1)
-        y = self.dropout(_fading_weights(q, k, log_gates.squeeze(-1), self.scale)) @ v
+            k, v = k.to(q.dtype), v.to(q.dtype)
+        y = self.dropout(_fading_weights(q, k, log_gates.squeeze(-1), self.scale)).to(v.dtype) @ v
         return self.output(y.transpose(1, 2).flatten(2)), known
 
 

@@ -268,15 +268,22 @@ def order_of_a_sum_is_free(text: str, *, causal: bool) -> None:
 
 
 def half_precision_is_near(text: str, *, causal: bool) -> None:
-    """Check that products in bf16 change outputs by at most 5 %, and gradients by at most 30 %."""
-    block, x = (
-        make_block(parse_block(text), causal=causal, dtype=torch.float32),
-        random_sequences(2, 7, dtype=torch.float32),
-    )
-    exact = _with_gradient(block, x)
+    """Check that products in bf16 change outputs by at most 5 %, and gradients by at most 30 %.
+
+    Outputs of a long sequence are as near, because running sums are not in bf16.
+    """
+    block = make_block(parse_block(text), causal=causal, dtype=torch.float32)
+    x, long = random_sequences(2, 7, dtype=torch.float32), random_sequences(1, 1030, dtype=torch.float32)
+
+    def run() -> tuple[Tensor, ...]:
+        with torch.no_grad():
+            far = block(long)
+        return far, *_with_gradient(block, x)
+
+    exact = run()
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        near = _with_gradient(block, x)
-    for one, other, most in zip(exact, near, (0.05, 0.3), strict=True):
+        near = run()
+    for one, other, most in zip(exact, near, (0.05, 0.05, 0.3), strict=True):
         off = float((other.float() - one).norm() / one.norm())
         assert off <= most, f"expected an error of at most {most:g} of the norm, got {off:.3f}"
 

@@ -241,6 +241,14 @@ class Mixing(Sound):
         return super().forward(x, mask) + x.mean(0, keepdim=True)
 
 
+class Rounding(Sound):
+    """A block whose positions have the precision of its products, which is too low for those above 256."""
+
+    def forward(self, x, mask=None):
+        y = super().forward(x, mask)
+        return y + torch.arange(x.shape[1]).to(y.dtype).sin().unsqueeze(-1)
+
+
 class Reckless(Sound):
     """A block that draws initial weights from a generator that the seed does not set."""
 
@@ -302,6 +310,7 @@ def failures(*, causal):
         (Wrapping, True, "padding_changes_nothing"),
         (Unmasked, False, "padding_changes_nothing"),
         (Mixing, True, "sequences_are_independent"),
+        (Rounding, True, "half_precision_is_near"),
         (Reckless, True, "seed_decides"),
         (Branching, True, "weights_can_be_stacked"),
         (Misled, True, "gradients_are_right"),
