@@ -233,6 +233,8 @@ def attend(
         if not plain:
             with without_autocast(k.device):
                 full = q.float(), k.float(), v.float()
+                if scoring.bias is not None:
+                    scoring = scoring._replace(bias=scoring.bias.float())
                 return attend(*full, mask, dropout, causal=causal, scoring=scoring).to(v.dtype)
     fused = not plain and scoring.can_be_fused
     scale = q.shape[-1] ** -0.5 / scoring.temperature

@@ -73,16 +73,20 @@ def test_scores_far_below_zero_have_finite_gradients(queries, keys, masked):
 
 
 @pytest.mark.parametrize("length", [20, attention.MAX_UNFUSED_BF16_LENGTH + 8], ids=["plain", "fused"])
-@pytest.mark.parametrize("recipe", ["sa(heads=2, head_width=16)", "sa(heads=2, head_width=16, span=300)"])
-def test_under_autocast_a_cpu_keeps_near_double_precision(recipe, length):
+@pytest.mark.parametrize("options", ["", ", span=300", ", pos=alibi", ", pos=t5"])
+def test_under_autocast_a_cpu_keeps_near_double_precision(options, length):
+    recipe = f"sa(heads=2, head_width=16{options})"
+
     def outputs_and_gradients(dtype, *, lowered):
         generator = torch.Generator().manual_seed(0)
         model = build(recipe, d_model=32, vocab=9, dropout=0.0, causal=True, generator=generator).to(dtype)
         tokens = torch.randint(9, (2, length), generator=generator)
         with torch.autocast("cpu", torch.bfloat16, enabled=lowered):
             y = model(tokens)
+            with torch.no_grad():  # a bias that needs no gradient can be fused
+                evaluated = model(tokens)
         y.double().sin().sum().backward()
-        return [y.detach(), *(weight.grad for weight in model.parameters())]
+        return [y.detach(), evaluated, *(weight.grad for weight in model.parameters())]
 
     exact = outputs_and_gradients(torch.float64, lowered=False)
     for found, expected in zip(outputs_and_gradients(torch.float32, lowered=True), exact, strict=True):
