@@ -30,9 +30,9 @@ from ..studies.planning.final_values import (
     FindCourse,
     ValueStatus,
     describe_divergence,
+    guessing_losses,
     may_diverge,
     probe_command,
-    uniform_losses,
     with_bits_per_byte,
     with_targets,
     without_whole_dev,
@@ -98,7 +98,7 @@ def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies:
     if doubtful.is_empty():
         return outcomes.with_columns(pl.lit(None, dtype=pl.String).alias(DIVERGED))
     judged = outcomes.filter(has_trial(doubtful["trial"]))
-    return describe_divergence(outcomes, doubtful, find_course, uniform_losses(find_tasks(judged)))
+    return describe_divergence(outcomes, doubtful, find_course, guessing_losses(find_tasks(judged)))
 
 
 def named_metrics(*studies: Study) -> set[str]:

@@ -28,9 +28,9 @@ from ...studies.planning.final_values import (
     DIVERGED,
     describe_divergence,
     final_value,
+    guessing_losses,
     may_diverge,
     metric_names,
-    uniform_losses,
 )
 from ...studies.resolve.trial import model_from_json, settings_from_json
 from ...studies.schema.factors import SEED
@@ -177,7 +177,7 @@ def _mark_diverged(rows: pl.DataFrame, store: Store) -> pl.DataFrame:
     for trial, settings in doubtful.select("trial", "settings").iter_rows():
         with suppress(StoreError):  # a task of a plug-in that is not loaded
             tasks[trial] = settings_from_json(settings).task
-    marked = describe_divergence(rows, doubtful, store.metric_course, uniform_losses(tasks))
+    marked = describe_divergence(rows, doubtful, store.metric_course, guessing_losses(tasks))
     status = pl.when(pl.col(DIVERGED).is_null()).then("status").otherwise(pl.lit(DIVERGED))
     return marked.with_columns(status=status).drop(DIVERGED)
 

@@ -19,9 +19,9 @@ from ..catalog.metrics import METRICS_AND_COSTS, find_metric, is_target, metric_
 from ..planning.final_values import (
     ValueStatus,
     describe_divergence,
+    guessing_losses,
     may_diverge,
     trial_values,
-    uniform_losses,
 )
 from ..schema.factors import level_key
 from ..schema.reported_metrics import missing_metric
@@ -151,4 +151,4 @@ def _outcomes(store: Store, metric: str, tasks: Mapping[str, TaskSettings]) -> p
     columns = [name for name in TRIALS if name != "settings"]  # most of the memory of a store's trials
     outcomes = store.trials({metric}, columns).filter(pl.col("trial").is_in(list(tasks)))
     doubtful = outcomes.filter(may_diverge())
-    return describe_divergence(outcomes, doubtful, store.metric_course, uniform_losses(tasks))
+    return describe_divergence(outcomes, doubtful, store.metric_course, guessing_losses(tasks))

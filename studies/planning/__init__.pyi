@@ -5,9 +5,9 @@ from .final_values import ValueStatus as ValueStatus
 from .final_values import combined_status as combined_status
 from .final_values import describe_divergence as describe_divergence
 from .final_values import final_value as final_value
+from .final_values import guessing_losses as guessing_losses
 from .final_values import may_diverge as may_diverge
 from .final_values import trial_values as trial_values
-from .final_values import uniform_losses as uniform_losses
 from .final_values import with_bits_per_byte as with_bits_per_byte
 from .memory_estimates import GPU_CONTEXT as GPU_CONTEXT
 from .memory_estimates import StepMemory as StepMemory

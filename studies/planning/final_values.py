@@ -5,11 +5,11 @@ Costs to reach a target are values, too.
 Tables, figures, claims, searches and probes all read final values here. If a trial has several values of one
 name, the last counts.
 
-A training diverged if at its end it had lost most of its improvement, or more. The training loss of an epoch
-of few steps is noisy, and the dev loss also rises by overfitting. So both must have risen, where the dev loss
-is measured after each epoch. Averages over seeds with a diverged one represent no training, and so does their
-spread. So a diverged training is treated like a failed one: tables name it with its value and leave it out of
-all numbers.
+A training diverged if at its end it had lost most of its improvement, or more, or was worse than a guess. The
+training loss of an epoch of few steps is noisy, and the dev loss also rises by overfitting. So both must show
+it, where the dev loss is measured after each epoch. Averages over seeds with a diverged one represent no
+training, and so does their spread. So a diverged training is treated like a failed one: tables name it with
+its value and leave it out of all numbers.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from ..catalog.metrics import (
 from ..catalog.own_corpora import OwnDocuments
 from ..catalog.tasks import (
     GeneratedTask,
+    LabelledSettings,
     LanguageModelSettings,
     TaskSettings,
     corpus_of_task,
@@ -80,42 +81,48 @@ def may_diverge() -> pl.Expr:
     return (pl.col("status") == "done") & ~grew
 
 
-def uniform_losses(tasks: Mapping[str, TaskSettings]) -> dict[str, float]:
-    """Return each trial's loss, in nats, for a model that predicts all symbols with equal probability.
+def guessing_losses(tasks: Mapping[str, TaskSettings]) -> dict[str, float]:
+    """Return each trial's loss for a model that guesses.
 
-    Tasks without symbols and tasks with their own losses have no such loss.
+    It gives all classes, or all symbols that it can predict, the same probability; the loss is in nats. For
+    the user's labels that are numbers, it predicts their mean. Other outputs that are numbers have no such
+    loss, nor have tasks with their own losses.
     """
     distinct = {id(task): task for task in tasks.values()}  # trials of a cell share their task
-    losses = {key: _uniform_loss(task) for key, task in distinct.items()}
+    losses = {key: _guessing_loss(task) for key, task in distinct.items()}
     return {trial: loss for trial, task in tasks.items() if (loss := losses[id(task)]) is not None}
 
 
 def describe_divergence(
-    outcomes: pl.DataFrame, doubtful: pl.DataFrame, find_course: FindCourse, ignorant: Mapping[str, float]
+    outcomes: pl.DataFrame, doubtful: pl.DataFrame, find_course: FindCourse, guessing: Mapping[str, float]
 ) -> pl.DataFrame:
     """Add a column that describes how the loss of each diverged trial rose.
 
     The rows are the latest attempts of trials. The column is DIVERGED. It is null for trials that did not
-    diverge. `doubtful` are the attempts that `may_diverge`; `ignorant` is the result of `uniform_losses`.
+    diverge. `doubtful` are the attempts that `may_diverge`; `guessing` is the result of `guessing_losses`.
     """
     course = _summarise(find_course("loss", doubtful))
-    known = pl.col("trial").replace_strict(ignorant, default=None, return_dtype=pl.Float64)
     first, low, last, guess = pl.col("first"), pl.col("low"), pl.col("last"), pl.col("guess")
     rise = last - low
     course = course.with_columns(
-        guess=known, lost=(rise > LOST_SHARE * (first - low)) & (rise > MIN_RISE * low)
-    )
-    if course["lost"].any():
-        dev = _summarise(find_course("dev_loss", doubtful.filter(has_trial(course.filter("lost")["trial"]))))
-        sound = dev.filter(last <= (1 + MIN_RISE) * low).select("trial", "epochs")
-        noise = course.join(sound, on=["trial", "epochs"], how="semi")["trial"]
-        course = course.with_columns(pl.col("lost") & ~has_trial(noise))
+        guess=pl.col("trial").replace_strict(guessing, default=None, return_dtype=pl.Float64),
+        lost=(rise > LOST_SHARE * (first - low)) & (rise > MIN_RISE * low),
+    ).with_columns(ignorant=(last > (1 + MIN_RISE) * guess).fill_null(value=False))
+    doubted = course.filter(pl.col("lost") | pl.col("ignorant"))["trial"]
+    if len(doubted):
+        dev = _summarise(find_course("dev_loss", doubtful.filter(has_trial(doubted))))
+        dev = dev.select("trial", "epochs", dev_low=low, dev_last=last)
+        course = course.join(dev, on=["trial", "epochs"], how="left")
+        course = course.with_columns(
+            pl.col(name) & (pl.col("dev_last") > (1 + MIN_RISE) * sound).fill_null(value=True)
+            for name, sound in (("lost", pl.col("dev_low")), ("ignorant", guess))
+        )
     low, last, guess = (each.round_sig_figs(3) for each in (low, last, guess))
     words = (
         pl.when("lost")
         .then(pl.format("rose from {} to {}", low, last))
-        .when(pl.col("last") > (1 + MIN_RISE) * pl.col("guess"))
-        .then(pl.format("ended at {}, where uniform guessing gives {}", last, guess))
+        .when("ignorant")
+        .then(pl.format("ended at {}, where guessing gives {}", last, guess))
     )
     words_by_trial = dict(course.select("trial", words).drop_nulls().iter_rows())
     diverged = pl.col("trial").replace_strict(words_by_trial, default=None, return_dtype=pl.String)
@@ -130,10 +137,15 @@ def _summarise(course: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def _uniform_loss(task: TaskSettings) -> float | None:
-    vocab = task.interface.model.vocab
-    has_own_losses = isinstance(task, GeneratedTask) and task.has_own_losses
-    return None if vocab is None or has_own_losses else math.log(vocab)
+def _guessing_loss(task: TaskSettings) -> float | None:
+    if isinstance(task, GeneratedTask) and task.has_own_losses:
+        return None
+    model = task.interface.model
+    if model.targets is not None:
+        # labels of one's own are standardised
+        return 1.0 if isinstance(task, LabelledSettings) else None
+    outputs = model.classes or model.vocab
+    return None if outputs is None else math.log(outputs)
 
 
 def encoder_arguments(recipe: str) -> Arguments | None:

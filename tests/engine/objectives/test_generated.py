@@ -15,7 +15,7 @@ from activemem.engine.tasks import draw_test_set
 from activemem.engine.trial import Training
 from activemem.studies import METRICS
 from activemem.studies.catalog.tasks import TASKS, TaskError, read_task_settings
-from activemem.studies.planning import uniform_losses
+from activemem.studies.planning import guessing_losses
 from activemem.studies.schema import TrialSettings
 
 from ...registry_entries import replace_entry
@@ -277,4 +277,4 @@ def test_losses_that_are_not_one_of_each_target_are_refused(golden):
 
 def test_a_loss_of_the_tasks_own_has_no_bound_beyond_which_it_diverged():
     tasks = {name: read_task_settings({"name": name}) for name in ("previous", "focal")}
-    assert uniform_losses(tasks) == {"previous": math.log(7)}
+    assert guessing_losses(tasks) == {"previous": math.log(7)}

@@ -10,11 +10,18 @@ from activemem.studies.catalog.tasks import read_task_settings
 from activemem.studies.planning import (
     DIVERGED,
     describe_divergence,
+    guessing_losses,
     may_diverge,
     trial_values,
-    uniform_losses,
 )
 
+CORPUS = {
+    "layout": {"form": "csv", "train": ("a" * 64,), "columns": ("text", "label")},
+    "rows": {"train": 90, "dev": 9, "test": 9},
+    "lists": False,
+    "symbols": 2000,
+    "classes": 5,
+}
 TOLD = "diverged: the loss of seed 1 rose from 3.98 to 5.59, its test_perplexity is "
 
 
@@ -51,8 +58,8 @@ def told(losses, dev=(), **metrics):
         ([6.21, 3.98, 4.9], None),  # less than half
         ([5.0, 1.0, 4.0, 0.9], None),  # it has recovered
         ([2.0, 9.0], "rose from 2.0 to 9.0"),  # it never learnt
-        ([90.0, 90.0], "ended at 90.0, where uniform guessing gives 9.0"),  # bad from the first on
-        ([90.0, 12.0], "ended at 12.0, where uniform guessing gives 9.0"),
+        ([90.0, 90.0], "ended at 90.0, where guessing gives 9.0"),  # bad from the first on
+        ([90.0, 12.0], "ended at 12.0, where guessing gives 9.0"),
         ([9.5, 9.2, 9.1], None),  # it knows nothing, and is not sure of it
         ([0.0800, 0.0795, 0.0801], None),  # nothing is learnt and nothing lost
         ([3.0], None),
@@ -76,6 +83,12 @@ def test_a_training_whose_dev_loss_has_not_risen_did_not_diverge(dev, diverged):
     assert told([0.865, 0.805, 0.743, 0.832], dev)[DIVERGED].to_list() == [what]
 
 
+@pytest.mark.parametrize(("dev", "diverged"), [([20.0, 9.5], False), ([20.0, 12.0], True), ([12.0], True)])
+def test_a_training_whose_dev_loss_is_that_of_a_guess_did_not_diverge(dev, diverged):
+    what = "ended at 12.0, where guessing gives 9.0" if diverged else None
+    assert told([90.0, 12.0], dev)[DIVERGED].to_list() == [what]
+
+
 def test_an_overfitted_training_did_not_diverge():
     assert told([3.0, 1.0, 0.2], [3.0, 1.0, 2.9])[DIVERGED].to_list() == [None]
 
@@ -95,10 +108,26 @@ def test_a_training_on_sequences_that_grow_longer_or_that_failed_does_not_diverg
     assert not outcomes("failed", loss=1.0).select(may_diverge()).item()
 
 
-def test_the_loss_of_equally_likely_symbols_is_known_for_tasks_with_symbols():
-    tables = {"symbols": {"name": "reverse_copy"}, "numbers": {"name": "recall_addition", "length": 50}}
+def test_the_loss_of_a_guess_is_that_of_the_outputs_and_not_of_the_inputs():
+    labelled = {"tokens": "symbols", "corpus": CORPUS}
+    tables = {
+        "symbols": {"name": "reverse_copy"},
+        "numbers": {"name": "recall_addition", "length": 50},
+        "classes": {"name": "sequence_classification", **labelled},
+        "classes of tokens": {"name": "token_classification", "corpus": CORPUS},
+        "labels": {"name": "sequence_regression", **labelled, "corpus": {**CORPUS, "classes": None}},
+        "target": {"name": "translation", "corpus": "multi30k-en-de", "tokens": "bpe", "pieces": 7000},
+        "characters": {"name": "language_model", "corpus": "text8"},
+    }
     tasks = {trial: read_task_settings(table) for trial, table in tables.items()}
-    assert uniform_losses(tasks) == {"symbols": math.log(132)}
+    assert guessing_losses(tasks) == {
+        "symbols": math.log(132),
+        "classes": math.log(5),
+        "classes of tokens": math.log(5),
+        "labels": 1.0,
+        "target": math.log(7000),
+        "characters": math.log(28),
+    }
 
 
 def test_a_loss_that_is_no_number_diverged_and_other_failures_did_not():
