@@ -124,7 +124,7 @@ def omitted_trials(gaps: Counter[str], trials: int, study: str) -> Iterator[str]
         ValueStatus.DIVERGED: "diverged",
         ValueStatus.PRUNED: "stopped early",
         ValueStatus.INCOMPLETE: "incomplete (lost metrics)",
-        ValueStatus.NO_VALUE: "without a finite value",
+        ValueStatus.NO_VALUE: "without a value",
         ValueStatus.PENDING: f"not probed yet ({probe_command(study)})",
         ValueStatus.MISSING: "not run",
     }

@@ -175,7 +175,7 @@ class ValueStatus(StrEnum):
     PENDING = "pending"  # it is trained, and the probe that measures the metric has not run
     FAILED = "failed"
     DIVERGED = "diverged"  # its training lost most of what it had learnt
-    NO_VALUE = "none"  # it ended without a finite value
+    NO_VALUE = "none"  # it ended without a finite value, or before a plug-in registered the metric
     PRUNED = "pruned"  # it was stopped early
     INCOMPLETE = "incomplete"  # its metrics are damaged or missing, and it runs again
     MISSING = "missing"  # it has not run
@@ -269,6 +269,11 @@ def values_at(
     found = found.with_columns(status=status).with_columns(value=known)
     is_done = bool((found["status"] == ValueStatus.DONE).all())
     why = pl.lit("") if is_done else _why(study, metric)  # saves most of the time of large studies
+    if find_metric(metric).measure is not None:  # what a plug-in measures is stored, if only as NaN
+        trained_for = outcomes["study"].gather(found["place"])
+        forget = command_line("study", "forget", "STUDY", shared=True).replace("STUDY", "{}")
+        older = pl.format(f"ended before {metric} was registered (to train again: {forget})", trained_for)
+        why = pl.when((pl.col("status") == ValueStatus.NO_VALUE) & value.is_null()).then(older).otherwise(why)
     return found.select("trial", "seed", "value", "status", why=why)
 
 

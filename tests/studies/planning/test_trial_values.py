@@ -4,7 +4,9 @@ import math
 
 import polars as pl
 
+from activemem import register_metric
 from activemem.storage import METRICS, TRIALS
+from activemem.studies import METRICS as REGISTERED
 from activemem.studies.planning import combined_status, final_value, trial_values
 
 SEQ2SEQ = "seq2seq(lstm, lstm, attention=luong)"
@@ -24,6 +26,7 @@ def outcomes(ends=ENDS):
     rows = [
         {
             "trial": trial,
+            "study": "theirs",
             "seed": 3,
             "status": status,
             "reason": reason,
@@ -64,6 +67,20 @@ def test_a_metric_that_a_probe_measures_later_is_pending_where_a_probe_can_measu
         ("x", None, "missing"),
     ]
     golden([each[3] for each in found])
+
+
+def test_a_metric_that_was_registered_later_is_not_one_without_a_finite_value():
+    register_metric("sureness", title="How sure a model is", kinds=["tagging"])(object)
+    try:
+        ends = outcomes([("a", "done", None, "sa", {}), ("b", "done", None, "sa", {"sureness": math.nan})])
+        found = trial_values("mine", "ab", ends, "sureness")
+        again = "activemem study forget theirs --shared"
+        assert found.select("status", "why").rows() == [
+            ("none", f"ended before sureness was registered (to train again: {again})"),
+            ("none", "ended without a finite sureness"),
+        ]
+    finally:
+        REGISTERED.unregister("sureness")
 
 
 def test_a_trial_that_is_asked_for_twice_has_two_rows_with_its_seed():
