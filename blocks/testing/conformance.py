@@ -64,11 +64,24 @@ PIECES = ((1,) * 29, (7, 7, 7, 7, 1), (1, 2, 5, 21), (20, 6, 2, 1))
 def shape_stays(text: str, *, causal: bool) -> None:
     """Check that the output is finite and has the input's shape; a pool's output is (batch, width)."""
     block = make_block(parse_block(text), causal=causal)
-    for batch, length in ((1, 1), (3, 1), (1, 2), (2, 11), (0, 5)):
+    for batch, length in ((1, 1), (3, 1), (1, 2), (2, 11)):
         y = block(random_sequences(batch, length))
         expected = (batch, WIDTH) if is_pool(text) else (batch, length, WIDTH)
         assert y.shape == expected, f"expected an output of shape {expected}, got {tuple(y.shape)}"
         assert y.isfinite().all(), "expected finite numbers"
+
+
+def empty_batches_stay_empty(text: str, *, causal: bool) -> None:
+    """Check that a batch without sequences has an output without sequences.
+
+    A last batch with fewer sequences than micro-batches has such parts.
+    """
+    block = make_block(parse_block(text), causal=causal)
+    try:
+        count = len(block(random_sequences(0, 5)))
+    except RuntimeError as error:
+        raise AssertionError(f"forward raises for a batch of 0 sequences: {error}") from error
+    assert count == 0, f"expected 0 outputs of a batch of 0 sequences, got {count}"
 
 
 def reach_is_as_stated(text: str, *, causal: bool) -> None:
@@ -391,6 +404,7 @@ CHECKS: tuple[Callable[..., None], ...] = (
     half_precision_is_near,
     outputs_equal_the_reference,
     *STEP_CHECKS,
+    empty_batches_stay_empty,
 )
 """All checks that take at most about a second; each is called as `check(text, causal=…)`."""
 

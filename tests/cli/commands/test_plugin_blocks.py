@@ -269,3 +269,10 @@ def test_a_wrong_shape_is_the_one_finding_of_a_passport(failed_checks):
 def test_a_weight_used_without_its_gradient_is_named_before_gradients_are_compared(failed_checks):
     found = failed_checks("self.weight, groups", "self.weight.detach(), groups")
     assert "no gradient: weight" in found["in training"]
+
+
+def test_a_block_that_cannot_read_an_empty_batch_fails_that_check_alone(failed_checks):
+    old = "    def forward(self, x, mask=None):\n"
+    new = old + '        if len(x) == 0:\n            raise RuntimeError("no plan for this size")\n'
+    ((name, finding),) = failed_checks(old, new).items()
+    assert (name, "a batch of 0 sequences: no plan for this size" in finding) == ("in training", True)
