@@ -49,6 +49,13 @@ def test_a_metric_without_an_index_is_the_one_of_the_catalogue():
     assert find_metric("loss", {"loss": 1}).decimals == 1
 
 
+def test_a_figure_of_a_dev_metric_names_the_split() -> None:
+    shown = {name: metric.axis_title or metric.title for name, metric in METRICS.items()}
+    assert [
+        name for name, title in shown.items() if name.startswith("dev_") and "dev split" not in title
+    ] == []
+
+
 def test_an_unknown_metric_without_a_near_name_is_reported_without_the_list():
     assert unknown_metric("acuracy") == "unknown metric 'acuracy'; nearest: accuracy"
     told = "unknown metric 'qq'; list all: activemem list metrics (a plug-in's metrics need --plugin FILE)"
