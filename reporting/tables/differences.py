@@ -162,8 +162,10 @@ def differences_sentences(columns: Sequence[ColumnTests], baseline: str, counts:
         return [f"In parentheses: difference from {baseline}."]
     interval = f"{100 * (1 - look_level(tuple(counts), SIGNIFICANCE_LEVEL)):.3g}"
     over = "the cells around each baseline" if any(column.families > 1 for column in tested) else "the column"
+    without = ", without Holm's correction" if any(column.tests > 1 for column in tested) else ""
+    difference = f"difference from {baseline}, paired by seed, ± half of its {interval} % interval{without}"
     sentences = [
-        f"In parentheses: difference from {baseline}, paired by seed, ± half of its {interval} % interval.",
+        f"In parentheses: {difference}.",
         f"*: p < {SIGNIFICANCE_LEVEL} ({_test_rule(tested, over, 'the', 'test')}).",
     ]
     if any(column.choices > 1 for column in tested):
