@@ -14,7 +14,7 @@ from ..catalog.datasets import source_key
 from ..catalog.own_corpora import SPLITS
 from ..catalog.tasks import split_words
 from ..catalog.tasks.sentence_pairs import BYTES
-from ..text.units import plural
+from ..text.units import listed, plural
 from .cells import quoted
 from .rows import Row, RowKind
 
@@ -99,7 +99,7 @@ def summarise_rows(rows: Sequence[Row], kind: RowKind, tokens: object) -> Corpus
     symbols = {
         each: {split: _count_symbols(found, each) for split, found in sequences.items()} for each in kinds
     }
-    warnings = [*_shared(rows), *_unseen(labels), *_unknown(symbols)]
+    warnings = [*_shared(rows), *_unseen(labels), *_alike(labels), *_conflicting(train), *_unknown(symbols)]
     notes = [
         f"{split}: {found[None]:,} of {found.total():,} tokens are not scored"
         for split, found in labels.items()
@@ -244,6 +244,31 @@ def _count_symbols(sequences: Iterable[str], kind: str) -> Counter[int | str]:
             case _:
                 found.update(sequence.split())
     return found
+
+
+def _alike(labels: Mapping[str, Counter[str | None]]) -> Iterable[str]:
+    """Yield warnings for classes that are probably one class, or a missing value."""
+    classes, alike = sum(labels.values(), Counter[str | None]()), dict[str, list[str]]()
+    for name in filter(None, classes):
+        alike.setdefault(" ".join(name.casefold().split()), []).append(name)
+    if groups := [names for names in alike.values() if len(names) > 1]:
+        named = ", ".join(
+            listed(f"'{quoted(name)}' ({classes[name]:,})" for name in names) for names in groups[:_MAX_NAMED]
+        )
+        more = f" and {len(groups) - _MAX_NAMED:,} more" if len(groups) > _MAX_NAMED else ""
+        yield f"labels that differ only by capitals or spaces are different classes: {named}{more}"
+    if missing := sum(classes[name] for name in alike.get("nan", ())):
+        yield f"{plural(missing, 'label')} 'nan', a missing value in pandas: they are a class of their own"
+
+
+def _conflicting(train: Sequence[Row]) -> Iterable[str]:
+    """Yield a warning for equal sequences of training with different classes."""
+    targets = dict[str, set[object]]()
+    for row in train:
+        targets.setdefault(row.sequence, set()).add(row.target)
+    count = sum(len(targets[row.sequence]) > 1 and not isinstance(row.target, float) for row in train)
+    if count:
+        yield f"train: {count:,} of {plural(len(train), 'row')} are equal to a row with another label"
 
 
 def _unknown(symbols: Mapping[str, Mapping[str, Counter[int | str]]]) -> Iterable[str]:

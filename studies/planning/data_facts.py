@@ -91,10 +91,12 @@ def _classes(summary: CorpusSummary) -> Iterator[str]:
     if not summary.classes:
         return
     total = sum(summary.classes.values())
-    shown = list(summary.classes.items())[:_MAX_CLASSES]
-    named = ", ".join(f"{quoted(name)} {100 * count / total:.0f} %" for name, count in shown)
-    more = len(summary.classes) - len(shown)
-    yield f"{len(summary.classes):,} classes in train: {named}" + (f" and {more:,} more" if more else "")
+    named = [
+        f"{quoted(name)} {count:,} ({100 * count / total:.0f} %)" for name, count in summary.classes.items()
+    ]
+    if len(named) > _MAX_CLASSES:
+        named[_MAX_CLASSES - 1 : -1] = ["…"]
+    yield f"{len(summary.classes):,} classes in train: {', '.join(named)}"
 
 
 def _published(name: str, locate: Locate) -> str:

@@ -46,6 +46,17 @@ def test_rows_classes_shared_rows_and_unseen_labels_are_in_the_plan(tmp_path, go
     golden(plan.data.warnings)
 
 
+def test_rare_classes_odd_labels_and_contradictory_rows_are_in_the_plan(tmp_path, golden):
+    labels = ["walk", "Walk", "rest", "fall", "run", "nan"]
+    rows = [(f"a b {n % 50}", label) for n, label in enumerate(labels * 10) for _ in range(len(label))]
+    for split in ("train", "dev", "test"):
+        write_rows(tmp_path / f"{split}.jsonl", rows)
+    files = {split: f"{split}.jsonl" for split in ("train", "dev", "test")}
+    plan = optimiser_key(tmp_path, "sequence_classification", files, tokens="symbols")
+    golden(plan.data.facts)
+    golden(plan.data.warnings)
+
+
 def test_tokens_of_dev_and_test_that_are_not_in_train_are_counted(tmp_path, golden):
     for split, extra in {"train": "", "dev": " d", "test": " e e f"}.items():
         write_rows(tmp_path / f"{split}.jsonl", [(f"a b c{extra}", n % 2) for n in range(20)])
