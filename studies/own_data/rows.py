@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -23,6 +24,8 @@ NOT_SCORED = "-100"
 _SHOWN = 40
 _SPLIT_NAMES = {**{name: name for name in SPLITS}, **dict.fromkeys(("validation", "valid", "val"), "dev")}
 
+
+_VECTORS = "; sequences of real numbers or vectors need a task plug-in (docs/how-to/plug-ins-tasks.md)"
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -42,7 +45,10 @@ def read_sequence(value: Any) -> str:  # noqa: ANN401 -- whatever stands in a fi
         raise ValueError(f"expected a text or a non-empty list of tokens, got {got}")
     for token in value:
         if not isinstance(token, str | int) or isinstance(token, bool) or str(token).split() != [str(token)]:
-            raise ValueError(f"expected whole numbers or texts without spaces as tokens, got {shown(token)}")
+            advice = _VECTORS if isinstance(token, float | list) else ""
+            raise ValueError(
+                f"expected whole numbers or texts without spaces as tokens, got {shown(token)}{advice}"
+            )
     return Tokens(_checked(" ".join(map(str, value))))
 
 
@@ -157,18 +163,30 @@ class RowFault:
     message: str
     file: str = ""
 
+    @property
+    def expected(self) -> str:
+        """The message without the value."""
+        return self.message.partition(", got ")[0]
+
 
 def describe_faults(faults: Iterable[RowFault]) -> list[str]:
-    """Describe faults of rows. Equal faults of several rows are one message."""
-    numbers: dict[tuple[str, str, str, str], list[int]] = {}
-    for each in faults:
-        numbers.setdefault((each.file, each.unit, each.column, each.message), []).append(each.number)
+    """Describe faults of rows.
+
+    Equal faults of several rows are one message. Many faults that differ only by the value are one, too.
+    """
+    found = list(faults)
+    alike = Counter(each.expected for each in found)
+    groups: dict[tuple[str, str, str, str], list[RowFault]] = {}
+    for each in found:
+        message = each.message if alike[each.expected] <= MOST_FAULTS else each.expected
+        groups.setdefault((each.file, each.unit, each.column, message), []).append(each)
     messages = list[str]()
-    for (file, unit, column, message), found in numbers.items():
-        more = f" and {len(found) - MOST_FAULTS:,} more" if len(found) > MOST_FAULTS else ""
-        rows = (
-            f"{unit}{'s' * (len(found) > 1)} {', '.join(f'{each:,}' for each in found[:MOST_FAULTS])}{more}"
-        )
+    for (file, unit, column, _), group in groups.items():
+        more = f" and {len(group) - MOST_FAULTS:,} more" if len(group) > MOST_FAULTS else ""
+        numbers = ", ".join(f"{each.number:,}" for each in group[:MOST_FAULTS])
+        values = {each.message for each in group}
+        message = group[0].message.replace(", got ", ", got for example " if len(values) > 1 else ", got ", 1)
+        rows = f"{unit}{'s' * (len(group) > 1)} {numbers}{more}"
         messages.append(f"{f'{file}: ' if file else ''}{rows}, column {column}: {message}")
     return messages
 

@@ -357,6 +357,7 @@ BAD = {
         json.dumps({"text": text, "label": label})
         for text, label in [([], 1), (["a b"], 1), (["a", 2.5], 1), ("a", None), ("a", 0.5), ({}, 1)]
     ),
+    "vectors.jsonl": "\n".join(json.dumps({"text": [[n, 0.5]], "label": n % 2}) for n in range(9)),
     "one.csv": "text,label\na,x\nb,x\n",
     "part.csv": "text,label,part\na,x,train\nb,y,held out\n",
     "few.csv": "text,label,part\na,x,train\nb,y,dev\nc,x,test\n",
@@ -390,6 +391,7 @@ BAD = {
         {"dev": 0.1},
         {"path": "my.csv", "dev": 0.5, "test": 0.5},
         {"train": "many.csv", "dev": "my.csv", "test": "some.csv"},
+        {"path": "vectors.jsonl"},
     ],
 )
 def test_faults_are_reported_with_their_file_line_and_column(folder, corpus, golden):
