@@ -58,23 +58,11 @@ _GROUPS = "write a [[table]] for each group, with select; groups of weights are 
 _INTERACTIONS = "effects always have the interactions of all pairs of factors"
 _FIXED = {
     "against": 'only a [[table]] of changes has against, "baseline" or "previous"',
-    "arguments": "a list of listops has at most 10 arguments",
-    "constant_liar": "tpe counts points that still run as Optuna does by default",
-    "depths": "needle is tested at the depths 0, 25, 50, 75 and 100",
-    "digits": "needle hides 5 digits; decimals are a key of a [[table]] of cells",
-    "filler": "the text of needle repeats 24 words in a fixed cycle",
+    "digits": "decimals are a key of a [[table]] of cells",
     "interval": "tables and figures have spread; settings do not change between generations of a search",
-    "modulus": "modular_arithmetic counts modulo 5",
     "logit_cap": "caps are of the scores of attention, as in sa(logit_cap=50)",
-    "motif": "mad has keys and values of at most 3 symbols",
-    "noise": "in noisy_recall of mad a fifth of the pairs is noise",
-    "power_a": "a gap of g before a query of mqar has a probability proportional to g ** -0.99",
     "pick": 'write pick_by and the metric that picks, as in pick_by = "dev_loss"',
     "prior": "name likely values as [study] baseline, the first point of a search",
-    "products": "modular_arithmetic has sums, differences and products",
-    "random_non_queries": "the space between queries of mqar is 0",
-    **dict.fromkeys(("multivariate", "group"), "tpe chooses all dimensions jointly"),
-    "noise_vocab": "mad has 16 symbols of noise",
 }
 _MACHINE = "this is a setting of the machine, in activemem.toml, not of a study: see activemem config show"
 
@@ -99,7 +87,7 @@ ELSEWHERE: Mapping[str, str] = {
     **dict.fromkeys(("device", "devices", "gpu", "gpus", "cpu", "cpus", "num_workers"), _MACHINE),
     **dict.fromkeys(("checkpoint_every", "time_limit_s", "activation_checkpointing", "pack"), _MACHINE),
 }
-"""For each name that has no key, a sentence on where to set it."""
+"""For each name that has no key in any table, a sentence on where to set it."""
 
 FORMER_TABLES: Mapping[str, str] = {
     "population": "settings do not change between generations: write them as dimensions of [search], "

@@ -39,6 +39,9 @@ class StrictModel(BaseModel):
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
 
+    absent_keys: ClassVar[Mapping[str, str]] = {}
+    """For names that are no keys of this table, a sentence on what holds instead."""
+
     @classmethod
     def keys_of_table(cls) -> Iterable[str]:
         """Return the keys of the table, with those that other classes read."""
@@ -398,7 +401,8 @@ def _unknown_key_hint(key: str, table: type[BaseModel], value: object) -> str:
     fields = (*(table.keys_of_table() if issubclass(table, StrictModel) else table.model_fields),)
     if synonym in fields:
         return f"; nearest: {synonym}"
-    if key.lower() not in ELSEWHERE:
+    told = {**ELSEWHERE, **(table.absent_keys if issubclass(table, StrictModel) else {})}
+    if key.lower() not in told:
         for name, field in table.model_fields.items():
             for reader in field.metadata:
                 is_part = isinstance(reader, PartReader) and reader.is_short
@@ -412,8 +416,8 @@ def _unknown_key_hint(key: str, table: type[BaseModel], value: object) -> str:
     if owners:
         what = "it" if synonym == key else synonym
         return f"; write {what} in {listed(owners, 'or')}, as in {owners[0]} = {{ {synonym} = … }}"
-    if key.lower() in ELSEWHERE:
-        return f"; {ELSEWHERE[key.lower()]}"
+    if key.lower() in told:
+        return f"; {told[key.lower()]}"
     tables = [name for name, model in [*KEY_OWNERS.items()] if synonym in model.keys_of_table()]
     if tables and not near_hint(key, fields):
         return f"; write {'it' if synonym == key else synonym} in [{tables[0]}]"

@@ -170,6 +170,10 @@ class LabelledSequenceSettings(LabelledSettings):
 class TokenClassificationSettings(LabelledSettings):
     """Keys of `[task]` for the task token_classification."""
 
+    absent_keys: ClassVar = {
+        "tokens": "tokens are always separated by spaces, or elements of a list: remove tokens"
+    }
+
     @property
     def vocabulary(self) -> tuple[str, int]:
         return "symbols", RESERVED_SYMBOLS + self.corpus.symbols

@@ -165,6 +165,11 @@ def test_tokens_and_their_labels_are_lists_or_separated_by_spaces(folder, golden
     golden(told(folder, {"path": "spaced.csv"}, **TOKENS))
 
 
+def test_a_hint_at_a_key_holds_for_its_own_table_only(folder, golden):
+    golden(told(folder, {"path": "my.csv", "group": "subject"}))
+    golden(told(folder, {"path": "my.csv"}, **(TOKENS | {"tokens": "symbols"})))
+
+
 def test_labels_can_be_numbers(folder, golden):
     rows = [(f"sequence {number}", number / 8) for number in range(100)]
     (folder / "numbers.csv").write_text(csv_text(rows), encoding="utf-8")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import Field
 
 from ..generated import TaskSizes
@@ -19,6 +21,8 @@ class ListopsSettings(LengthTask):
 
     Its lengths count only the expression, without the query token at its end.
     """
+
+    absent_keys: ClassVar = {"arguments": "a list of listops has at most 10 arguments"}
 
     lengths: tuple[int, int] = Field(default=(500, 2000), strict=False)
     """the shortest and the longest training expression; all lengths between are equally frequent"""

@@ -6,7 +6,7 @@ In the compression task, all symbols are decoded from the model's output at the 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -30,6 +30,12 @@ MOTIF = 3
 
 class MadSettings(SyntheticTask):
     """Keys of `[task]` for the task mad. The defaults are the paper's settings for in-context recall."""
+
+    absent_keys: ClassVar = {
+        "motif": "mad has keys and values of at most 3 symbols",
+        "noise": "in noisy_recall of mad a fifth of the pairs is noise",
+        "noise_vocab": "mad has 16 symbols of noise",
+    }
 
     problem: Literal[
         "in_context_recall",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field, model_validator
 
@@ -37,6 +37,11 @@ class MqarSettings(SyntheticTask):
 
     A sequence has key-value pairs, and later each key again as a query for its value.
     """
+
+    absent_keys: ClassVar = {
+        "power_a": "a gap of g before a query of mqar has a probability proportional to g ** -0.99",
+        "random_non_queries": "the space between queries of mqar is 0",
+    }
 
     vocab: int = Field(default=8192, ge=4, le=1_000_000)
     """the number of symbols: 0, then keys up to half of them, then values"""
@@ -126,6 +131,12 @@ class InductionSettings(LengthTask):
 
 class NeedleSettings(LengthTask):
     """Keys of `[task]` for needle: repeat, at the end of a text, the digits hidden in it."""
+
+    absent_keys: ClassVar = {
+        "depths": "needle is tested at the depths 0, 25, 50, 75 and 100",
+        "digits": f"needle hides {DIGITS} digits",
+        "filler": "the text of needle repeats 24 words in a fixed cycle",
+    }
 
     lengths: tuple[int, int] = Field(default=(64, 256), strict=False)
     """the shortest and the longest training sequence; all lengths between are equally frequent"""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -38,6 +38,11 @@ class ModularArithmeticSettings(LengthTask):
 
     A length includes the answer, so an input has one token less.
     """
+
+    absent_keys: ClassVar = {
+        "modulus": "modular_arithmetic counts modulo 5",
+        "products": "modular_arithmetic has sums, differences and products",
+    }
 
     def length_fault(self, length: int) -> str | None:
         return None if length >= 3 else "expected lengths of at least 3: a number, = and the answer"
