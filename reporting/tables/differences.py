@@ -285,7 +285,7 @@ def caption_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[str, ...
     fixed = fixed_levels([trial.levels for trial in made.shown_trials], shown, made.study.design)
     at = f", at {describe_levels(fixed)}" if fixed else ""
     sentences = [f"{subject}{_average(spec, made.levels, trained or tallies)}{at}."]
-    sentences += filter(None, [pick_bias(spec.pick_by, spec.over)])
+    sentences += filter(None, [pick_bias(spec.pick_by, spec.over), _end_sentence(made)])
     if other := next((cell.metric for cell in cells if cell.metric), ""):
         title = with_true_title(find_metric(other), settings)[0].title
         sentences.append(f"In parentheses, as a fallback: {title[0].lower()}{title[1:]}.")
@@ -316,6 +316,33 @@ def caption_start(caption: str | None, metrics: Sequence[Metric]) -> str:
     """Return the start of a caption: the text in the study file, or the titles of the metrics."""
     first, *others = dict.fromkeys(metric.title for metric in metrics)
     return one_line(caption or "; ".join([first, *map(in_sentence, others)])).removesuffix(".")
+
+
+def _end_sentence(made: TableCells) -> str:
+    """Return a sentence on picked levels that are the lowest or the highest number of their factor."""
+    if made.spec.pick_by is None:
+        return ""
+    grids: dict[tuple[str, str, str], set[float]] = {}
+    for trial in made.trial_of_each_cell:
+        for factor in made.spec.over:
+            if isinstance(level := trial.levels[factor], int | float) and not isinstance(level, bool):
+                grids.setdefault((*made.place(trial.levels), factor), set()).add(level)
+    heads = {each.level: each.head for each in made.rows}
+    picked = {place[:2]: each.label.split(", ") for place, each in made.tallies.items() if each.label}
+    found: dict[str, list[str]] = {}
+    for place, labels in picked.items():
+        for factor in made.spec.over:
+            ends = sorted(grids.get((*place, factor), ()))
+            for end, level in (("lowest", ends[0]), ("highest", ends[-1])) if len(ends) > 1 else ():
+                if f"{factor} {level_name(level)}" in labels:
+                    found.setdefault(f"{factor} = {level_name(level)}, the {end},", []).append(
+                        heads[place[0]]
+                    )
+    cells = "" if made.spec.columns is None else f" of {len(picked)} cells"
+    parts = (
+        f"{level} for {f'{len(rows)}{cells}' if cells else ', '.join(rows)}" for level, rows in found.items()
+    )
+    return f"Picked at an end of its levels: {'; '.join(parts)}. Better ones may lie beyond." if found else ""
 
 
 def _average(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], tallies: Collection[Tally]) -> str:

@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from activemem import StudyError
+from activemem import StudyError, load_study
 from activemem.reporting import Verdict
 from activemem.reporting.claims import check_claims, measured_sentences
 from activemem.reporting.curves import build_curve
@@ -83,6 +83,38 @@ def test_tables_figures_and_claims_say_that_the_test_split_has_picked_levels():
         assert (sentence in build_table(of, of.tables[0], rows).caption) is is_said
         assert (sentence in build_curve(of, of.curves[0], rows).notes) is is_said
         assert (sentence in measured_sentences(of)) is is_said
+
+
+def test_a_table_names_the_cells_that_picked_an_end_of_a_grid_of_numbers():
+    best = {"sa": 3e-3, "conv(k=3)": 1e-2, "gru": 1e-2, "ff(8)": 1e-3}
+    keys = {"rows": "mixer", "value": "accuracy", "over": ["lr", "norm"], "pick_by": "loss"}
+    of = load_study(
+        study_text(
+            model={"recipe": "{mixer}", "norm": "{norm}"},
+            train={"optimizer": {"name": "adam", "lr": "{lr}"}},
+            factors={
+                "mixer": list(best),
+                "task": ["reverse"],
+                "lr": [1e-2, 1e-3, 3e-3],
+                "norm": ["pre", "post"],
+                "seed": [0, 1],
+            },
+            table=[{"name": "rows", **keys}, {"name": "columns", **keys, "columns": "task"}],
+        )
+    )
+    losses = {trial.id: float(trial.levels["lr"] != best[trial.levels["mixer"]]) for trial in of.trials}
+    ends = [made_row(trial, {"loss": losses[trial.id], "accuracy": 0.5}, 1) for trial in of.trials]
+    rows = pl.concat(map(trial_frame, ends))
+    for table, words in zip(
+        of.tables,
+        (
+            "lr = 0.01, the highest, for conv(k=3), gru; lr = 0.001, the lowest, for ff(8)",
+            "lr = 0.01, the highest, for 2 of 4 cells; lr = 0.001, the lowest, for 1 of 4 cells",
+        ),
+        strict=True,
+    ):
+        sentence = f"Picked at an end of its levels: {words}. Better ones may lie beyond."
+        assert sentence in build_table(of, table, rows).caption
 
 
 def test_lower_values_are_better_where_the_metric_says_so():
