@@ -47,6 +47,7 @@ def compare_outputs(
 
     chosen = select_trials(study, baseline, "--baseline")
     kept = store.outputs([trial.id for trial in study.trials], tuned=tuned)
+    kept = kept.filter(pl.col("sizes") != "")  # which predicted labels have
     lines = kept.partition_by("trial", as_dict=True)
     # trials with one seed and the same references can be compared, the baseline first
     groups: dict[tuple[int, tuple[str, ...]], list[tuple[Trial, list[str]]]] = {}

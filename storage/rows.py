@@ -178,9 +178,9 @@ class MetricRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenOutputs:
-    """A trained model's outputs for the test split, line by line.
+    """A trained model's outputs for the test split, line by line: sequences, or predicted labels.
 
-    With them are the settings of the beam search. `references` have the form that BLEU expects. If the task
+    With them are the settings of the beam search; for labels `beam` is 1 and `sizes` empty. `references` have the form that BLEU expects. If the task
     has no text, a line has symbol numbers. `sizes` is for models that need the size of the output: they try
     "all" sizes in turn, or only "estimated" ones.
     """

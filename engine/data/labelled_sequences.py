@@ -173,12 +173,17 @@ def iter_labelled_batches(
         yield _collate(split, rows, longest)
 
 
+def evaluation_order(split: LabelledSplit) -> list[int]:
+    """Return the indices of a split's sequences, ordered by length."""
+    return torch.argsort(split.sequences.line_lengths, stable=True).tolist()
+
+
 def iter_labelled_eval(split: LabelledSplit, *, batch_size: int, longest: int) -> Iterator[Examples]:
-    """Yield batches that together have each sequence once, ordered by length.
+    """Yield batches that together have each sequence once, in `evaluation_order`.
 
     The last batch may be smaller.
     """
-    order = torch.argsort(split.sequences.line_lengths, stable=True).tolist()
+    order = evaluation_order(split)
     for place in range(0, len(order), batch_size):
         yield _collate(split, order[place : place + batch_size], longest)
 

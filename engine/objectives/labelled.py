@@ -6,7 +6,7 @@ A label is a class of a sequence, a class of a token, or a number for a sequence
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from ...blocks import Model
+from ...storage import WrittenOutputs
 from ...studies.catalog.tasks import IGNORED, Examples, LabelledSettings
 from ...studies.schema.settings import TrialSettings
 from ..core.process import derive_seed
 from ..data.labelled_sequences import (
     LabelledSplit,
+    evaluation_order,
     iter_labelled_batches,
     iter_labelled_eval,
     open_labelled,
@@ -84,6 +86,7 @@ class LabelledObjective(StreamedObjective[Model, Examples]):
         super().__init__(settings, device, folder)
         assert isinstance(settings.task, LabelledSettings), f"{settings.task.name} has no labels"
         self._task, self._corpus = settings.task, open_labelled(settings.task, folder)
+        self._predicted: list[float] = []  # for the test labels in their order, after the last epoch
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Return the mean loss over the labels of one micro-batch."""
@@ -96,8 +99,45 @@ class LabelledObjective(StreamedObjective[Model, Examples]):
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
         """Return the metrics of the dev split and, after the last epoch, also of the test split."""
-        measured = self._scores(model, self._corpus.dev, "dev")
-        return measured | self._scores(model, self._corpus.test, "test") if last else measured
+        measured, _ = self._scores(model, self._corpus.dev, "dev")
+        if not last:
+            return measured
+        tested, predicted = self._scores(model, self._corpus.test, "test")
+        self._predicted = predicted.tolist()
+        return measured | tested
+
+    def outputs(self) -> WrittenOutputs | None:
+        """Return the predicted and the true label of each test sequence, or the labels of its tokens.
+
+        Tokens without a label have `_` in both.
+        """
+        if not self._predicted:
+            return None
+        test, predicted = self._corpus.test, iter(self._predicted)
+        lines: dict[int, tuple[str, str, str]] = {}
+        rows = iter_labelled_eval(test, batch_size=1, longest=self._task.longest)
+        for number, row in zip(evaluation_order(test), rows, strict=True):
+            labels = row.targets.flatten().tolist()
+            guesses = [label if test.of_tokens and label == IGNORED else next(predicted) for label in labels]
+            text = self._corpus.vocabulary.decode(test.sequences.padded_lines([number])[0][0].tolist())
+            lines[number] = text, self._text_of(labels), self._text_of(guesses)
+        sources, references, outputs = zip(*(lines[number] for number in sorted(lines)), strict=True)
+        return WrittenOutputs(
+            beam=1,
+            length_penalty=0.0,
+            coverage_penalty=0.0,
+            sizes="",
+            sources=sources,
+            references=references,
+            outputs=outputs,
+        )
+
+    def state(self) -> dict[str, Any]:
+        return {**super().state(), "predicted": self._predicted}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        self._predicted = state.get("predicted", [])  # checkpoints of earlier versions lack it
 
     def test_batches(self) -> Iterator[Examples]:
         size = self.settings.train.batch_size
@@ -144,8 +184,15 @@ class LabelledObjective(StreamedObjective[Model, Examples]):
         """Return the loss of the model's output for each label."""
 
     @abstractmethod
-    def _scores(self, model: Model, split: LabelledSplit, name: str) -> Metrics:
-        """Return the metrics of a split, with names that begin with `name`. Each sequence is scored once."""
+    def _text_of(self, labels: Sequence[float]) -> str:
+        """Return the labels of a sequence as text."""
+
+    @abstractmethod
+    def _scores(self, model: Model, split: LabelledSplit, name: str) -> tuple[Metrics, Tensor]:
+        """Return the metrics of a split, with names that begin with `name`, and the predicted labels.
+
+        Each sequence is scored once.
+        """
 
 
 class ClassificationObjective(LabelledObjective):
@@ -157,14 +204,19 @@ class ClassificationObjective(LabelledObjective):
     def _losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
         return functional.cross_entropy(outputs, labels, reduction="none")
 
-    def _scores(self, model: Model, split: LabelledSplit, name: str) -> Metrics:
-        score = ClassificationScore(len(self._corpus.classes))
+    def _text_of(self, labels: Sequence[float]) -> str:
+        classes = self._corpus.classes
+        return " ".join("_" if label == IGNORED else classes[int(label)] for label in labels)
+
+    def _scores(self, model: Model, split: LabelledSplit, name: str) -> tuple[Metrics, Tensor]:
+        score, predicted = ClassificationScore(len(self._corpus.classes)), list[Tensor]()
         registered = RegisteredMetrics(self._task.spec.kind, name)
         for logits, labels in self._iter_answers(model, split):
             score.update(logits, labels)
             registered.update(logits, labels)
+            predicted.append(logits.argmax(-1).cpu())
         measured = {f"{name}_{metric}": value for metric, value in score.compute().items()}
-        return measured | registered.compute()
+        return measured | registered.compute(), torch.cat(predicted)
 
 
 class SequenceRegressionObjective(LabelledObjective):
@@ -190,8 +242,11 @@ class SequenceRegressionObjective(LabelledObjective):
         targets = ((labels - mean) / deviation).float()
         return functional.mse_loss(outputs.squeeze(-1).float(), targets, reduction="none")
 
-    def _scores(self, model: Model, split: LabelledSplit, name: str) -> Metrics:
-        """Return the loss, the mean absolute error and R² of a split.
+    def _text_of(self, labels: Sequence[float]) -> str:
+        return " ".join(f"{label:.6g}" for label in labels)
+
+    def _scores(self, model: Model, split: LabelledSplit, name: str) -> tuple[Metrics, Tensor]:
+        """Return the loss, the mean absolute error and R² of a split, and the predicted numbers.
 
         The error is in the unit of the labels. R² is missing if all labels are equal. Registered metrics are
         added.
@@ -207,4 +262,4 @@ class SequenceRegressionObjective(LabelledObjective):
         variance = float(labels.var(unbiased=False))
         if variance > 0:
             measured[f"{name}_r2"] = 1 - float((numbers - labels).square().mean()) / variance
-        return measured | registered.compute()
+        return measured | registered.compute(), numbers

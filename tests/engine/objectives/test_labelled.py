@@ -156,3 +156,30 @@ def test_a_batch_without_a_scored_label_has_a_loss_of_zero(trial):
     loss = objective.loss(model, 0, 1)
     loss.backward()
     assert loss.item() == 0.0
+
+
+@torch.no_grad()
+def test_the_predictions_of_the_test_split_are_written_in_its_order(trial):
+    objective, model = made(trial)
+    assert objective.outputs() is None
+    objective.evaluate(model, last=False)
+    assert objective.outputs() is None
+    objective.evaluate(model, last=True)
+    state, (again, _) = objective.state(), made(trial)
+    again.restore(state)
+    written, classes = again.outputs(), objective._corpus.classes
+    rows = [row for row in trial[2] if row["part"] == "test"]
+    for row, source, reference, output in zip(
+        rows, written.sources, written.references, written.outputs, strict=True
+    ):
+        text = row["text"] if isinstance(row["text"], str) else " ".join(row["text"])
+        assert source == text
+        labels = row["label"][:LONGEST] if isinstance(row["label"], list) else [row["label"]]
+        assert reference == " ".join("_" if label is None else str(label) for label in labels)
+        found, _ = answers_one_by_one(objective, model, [row])
+        if classes:
+            predicted = iter(classes[number] for number in found.argmax(-1).tolist())
+            assert output == " ".join("_" if label is None else next(predicted) for label in labels)
+        else:
+            mean, deviation = objective._corpus.scale
+            assert float(output) == pytest.approx(float(found) * deviation + mean, rel=1e-4)
