@@ -180,9 +180,9 @@ class MetricRow:
 class WrittenOutputs:
     """A trained model's outputs for the test split, line by line: sequences, or predicted labels.
 
-    With them are the settings of the beam search; for labels `beam` is 1 and `sizes` empty. `references` have the form that BLEU expects. If the task
-    has no text, a line has symbol numbers. `sizes` is for models that need the size of the output: they try
-    "all" sizes in turn, or only "estimated" ones.
+    With them are the settings of the beam search; for labels `beam` is 1 and `sizes` empty. `references` have
+    the form that BLEU expects. If the task has no text, a line has symbol numbers. `sizes` is for models that
+    need the size of the output: they try "all" sizes in turn, or only "estimated" ones.
     """
 
     beam: Int32
