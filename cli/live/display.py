@@ -23,6 +23,7 @@ from ...engine.core.events import (
     ClaimedElsewhere,
     ClusterNode,
     Ended,
+    EpochFinished,
     Event,
     Listener,
     RunningTrial,
@@ -83,14 +84,15 @@ def format_ended(
     count: tuple[int, int],
     columns: TrialNameColumns,
     headline: Headline,
+    epochs: Sequence[Mapping[str, float]] = (),
 ) -> str:
     """Return a line for an ended trial.
 
     It has the number of ended trials, and the trial's status, names and result. The result is the headline,
-    or the first line of the reason.
+    or the first line of the reason. `epochs` are the metrics after each epoch, if they are known.
     """
     ended, total = count
-    found = headline.words(metrics, trial.settings.task)
+    found = headline.words(metrics, trial, epochs)
     outcome = found if reason is None else [first_line(reason)]
     counted = f"{ended:>{len(str(total))}}/{total}"
     names = columns.cells(trial, _MAX_TRIAL_NAME_WIDTH)
@@ -169,6 +171,7 @@ class Display(Listener):
         self._columns, self._headline = names, headline
         self._lock = threading.Lock()
         self._started: set[str] = set()
+        self._epochs: dict[str, list[Mapping[str, float]]] = {}  # the metrics of running trials
         self._last = ""  # the line of the trial that ended last
         self._stopping = False
         self._others: tuple[ClaimedElsewhere, ...] = ()
@@ -220,6 +223,8 @@ class Display(Listener):
                     place = f"epoch {event.epoch}" if event.epoch else f"step {event.step}"
                     words = ["continues", "  ".join(name.strip() for name in names), "from", place]
                     printed = " ".join(filter(None, words))
+            if isinstance(event, EpochFinished):
+                self._epochs.setdefault(event.trial, []).append(event.metrics)
             if isinstance(event, Ended):
                 self._last = format_ended(
                     self._progress.trial(event.trial),
@@ -229,6 +234,7 @@ class Display(Listener):
                     count=(self._progress.counts.total(), self._progress.total),
                     columns=self._columns,
                     headline=self._headline,
+                    epochs=self._epochs.pop(event.trial, ()),
                 )
                 printed = "" if self._console.is_terminal else self._last
         # without the lock: printing on a live display calls `render`, which takes the lock

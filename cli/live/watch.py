@@ -103,7 +103,7 @@ class _Display:
         self._shown: tuple[str, ProgressNow, TrialNameColumns, list[str]] | None = None
         self._attempts = dict(now.outcomes.select("trial", "attempt").iter_rows())
         self._printed_at, self._epochs = float("-inf"), -1
-        self._headline = headline_of(now.study, now.outcomes)
+        self._headline = headline_of(now.study, now.store)
 
     def show(self, now: StudyNow, progress: ProgressNow) -> None:
         """Show the present state of the study. Without a terminal, print lines about what has changed."""

@@ -8,9 +8,10 @@ from itertools import chain
 
 import polars as pl
 
+from ...reporting.outcomes import load_outcomes
+from ...storage import Store
 from ...studies.catalog.metrics import METRICS, find_metric, metric_family
-from ...studies.catalog.tasks.spec import TaskSettings
-from ...studies.planning.final_values import trial_values
+from ...studies.planning.final_values import DIVERGED, describe_divergence, guessing_losses, trial_values
 from ...studies.planning.status import study_outcomes
 from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import filled_levels, short_level_names, value_name
@@ -183,8 +184,8 @@ class Headline:
     """The metric that is shown for each ended trial, with the best value so far.
 
     It is the first metric that the trial has among those that its study compares. Without these, it is the
-    main metric of the task. Each task has its own best value. `known` are values with their metric and their
-    task: its settings as text, or in a search its name.
+    main metric of the task. Each task has its own best value, and a diverged training is no best one. `known`
+    are values with their metric and their task: its settings as text, or in a search its name.
     """
 
     def __init__(self, study: Study, known: Iterable[tuple[str, str, float]] = ()) -> None:
@@ -194,13 +195,20 @@ class Headline:
         for name, task, value in known:
             self._note(name, task, value)
 
-    def words(self, metrics: Mapping[str, float], task: TaskSettings) -> list[str]:
-        """Return the texts to show for an ended trial, such as `loss 0.412` and `best trial 0.398`."""
+    def words(
+        self, metrics: Mapping[str, float], trial: Trial, epochs: Sequence[Mapping[str, float]] = ()
+    ) -> list[str]:
+        """Return the texts to show for an ended trial, such as `loss 0.412` and `best trial 0.398`.
+
+        `epochs` are the metrics after each of its epochs, if they are known.
+        """
         name = next((each for each in self.names if each in metrics), None)
         if name is None:
             return []
+        task = trial.settings.task
         key = task.name if self._search else task.model_dump_json()
-        text, best = find_metric(name).format, self._note(name, key, metrics[name])
+        value = math.nan if _has_diverged(trial, metrics, epochs or [metrics]) else metrics[name]
+        text, best = find_metric(name).format, self._note(name, key, value)
         return [f"{name} {text(metrics[name])}", *([] if best is None else [f"best trial {text(best)}"])]
 
     def _note(self, name: str, task: str, value: float) -> float | None:
@@ -216,9 +224,22 @@ class Headline:
         return self._best.get(key)
 
 
-def headline_of(study: Study, outcomes: pl.DataFrame) -> Headline:
+def _has_diverged(trial: Trial, metrics: Mapping[str, float], epochs: Sequence[Mapping[str, float]]) -> bool:
+    if any(name in METRICS and METRICS[name].steps_with_curriculum for name in metrics):
+        return False  # a loss may rise as sequences grow
+    row, schema = pl.DataFrame({"trial": [trial.id]}), {"epoch": pl.Int64, "value": pl.Float64}
+
+    def find_course(name: str, _: pl.DataFrame) -> pl.DataFrame:
+        course = [(epoch, each[name]) for epoch, each in enumerate(epochs) if name in each]
+        return pl.DataFrame(course, schema, orient="row").with_columns(trial=pl.lit(trial.id))
+
+    found = describe_divergence(row, row, find_course, guessing_losses({trial.id: trial.settings.task}))
+    return found[DIVERGED].is_not_null().any()
+
+
+def headline_of(study: Study, store: Store) -> Headline:
     """Return the headline of a study, with the best values in a store."""
-    own = study_outcomes(study, outcomes)
+    own = study_outcomes(study, load_outcomes(store, study))
     settings = {trial.id: trial.settings.task.model_dump_json() for trial in study.trials}
     tasks = own.select(
         "trial", pl.col("trial").replace_strict(settings, default=pl.col("task")).alias("task")

@@ -136,11 +136,11 @@ def test_each_finished_trial_shows_the_metric_of_the_first_table_and_the_best_of
 def test_the_best_trial_of_a_search_is_that_of_the_same_task():
     store, study = Store(Path(__file__).parents[3] / "studies" / "results"), load_study("search-mixers")
     stored = store.trials().filter(study="search-mixers", status="done")
-    headline, found = headline_of(study, stored), set()
-    for task in {each.settings.task.name: each.settings.task for each in study.examples}.values():
-        metrics = stored.filter(task=task.name)["metrics"].explode().struct.unnest()
+    headline, found = headline_of(study, store), set()
+    for trial in {each.settings.task.name: each for each in study.examples}.values():
+        metrics = stored.filter(task=trial.settings.task.name)["metrics"].explode().struct.unnest()
         best = metrics.filter(name="dev_accuracy")["value"].max()
-        assert headline.words({"dev_accuracy": 0.0}, task)[1] == f"best trial {best:.3f}"
+        assert headline.words({"dev_accuracy": 0.0}, trial)[1] == f"best trial {best:.3f}"
         found.add(best)
     assert len(found) == 2
 
@@ -164,16 +164,33 @@ TEXT = study_text(
 def test_a_study_without_a_table_shows_the_main_metric_of_its_task(tokens, metrics, words):
     name = words[0].partition(" ")[0]
     study = load_study(TEXT, [f"task.tokens={tokens}"])
-    task = study.trials[0].settings.task
-    assert Headline(study, [(name, task.model_dump_json(), 2.5)]).words(metrics, task) == words
+    trial = study.trials[0]
+    known = [(name, trial.settings.task.model_dump_json(), 2.5)]
+    assert Headline(study, known).words(metrics, trial) == words
+
+
+@pytest.mark.parametrize(
+    ("epochs", "best"),
+    [
+        ([(3.0, 1.9), (2.0, 1.8)], ["best trial 0.900"]),
+        ([(90.0, 80.0), (12.0, 20.0)], []),  # worse than a guess
+        ([(3.0, 2.9), (2.0, 2.0), (2.9, 2.8)], []),  # its loss rose
+    ],
+)
+def test_a_diverged_trial_is_not_the_best(epochs, best):
+    study = load_study(TEXT, ["task.tokens=characters"])
+    (trial,), course = study.trials, [{"loss": loss, "dev_loss": dev} for loss, dev in epochs]
+    metrics = {**course[-1], "dev_bpc": 0.9}
+    headline = Headline(study)
+    assert headline.words(metrics, trial, course) == ["dev_bpc 0.900", *best]
 
 
 def test_each_point_of_a_search_shows_its_objective_where_less_is_better():
     study = load_study("search-mixers", ["search.metric=loss", "search.direction=min"])
-    search, task = Headline(study), study.examples[0].settings.task
-    assert [search.words({"loss": loss}, task)[1] for loss in (0.5, 0.25, 0.75)] == [
+    search, trial = Headline(study), study.examples[0]
+    assert [search.words({"loss": loss}, trial)[1] for loss in (0.5, 0.25, 0.75)] == [
         "best trial 0.5000",
         "best trial 0.2500",
         "best trial 0.2500",
     ]
-    assert search.words({"loss": float("inf")}, task) == ["loss ∞", "best trial 0.2500"]
+    assert search.words({"loss": float("inf")}, trial) == ["loss ∞", "best trial 0.2500"]
