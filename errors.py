@@ -41,7 +41,7 @@ ActivememError              a ValueError
         ExportError         a model that cannot be exported           activemem.engine.inference.export
     change the model or how it is trained
         LeakError           a causal model that sees later inputs     activemem.engine.trial.evaluation
-        NotANumberError     a loss that is not finite                 activemem.engine.trial.training
+        NotANumberError     a loss that is not finite                 activemem.engine.trial.evaluation
         ParameterGroupError patterns without matching weights         activemem.engine.optimisers.build
         PackError           trainings that cannot share a batch       activemem.engine.packs.stacked_steps
         LossTermError       an invalid value of a loss term           activemem.engine.trial.training_parts

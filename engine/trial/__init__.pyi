@@ -7,6 +7,7 @@ from .conformance import EPOCHS as EPOCHS
 from .conformance import LOSS_TERM_CHECKS as LOSS_TERM_CHECKS
 from .conformance import trial as trial
 from .evaluation import BestEpoch as BestEpoch
+from .evaluation import NotANumberError as NotANumberError
 from .evaluation import Patience as Patience
 from .evaluation import Stopping as Stopping
 from .evaluation import check_future_is_hidden as check_future_is_hidden
@@ -33,7 +34,6 @@ from .outcome import trial_row as trial_row
 from .resumable_attempt import Attempt as Attempt
 from .resumable_attempt import Claims as Claims
 from .resumable_attempt import store_pruned as store_pruned
-from .training import NotANumberError as NotANumberError
 from .training import Schedule as Schedule
 from .training import Training as Training
 from .training import Work as Work

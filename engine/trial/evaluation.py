@@ -20,6 +20,7 @@ from ...blocks.plugin_checks import ROUNDING
 from ...errors import ActivememError
 from ...plugins import OWN
 from ...studies.catalog.metrics import METRICS
+from ...studies.planning.final_values import NOT_A_NUMBER
 from ...studies.schema.settings import EarlyStoppingSettings, TrainSettings
 from ..core.models import AnyModel, float32_products
 from ..core.process import Interruption
@@ -42,6 +43,10 @@ class LeakError(ActivememError):
 
     The message names the model or the block.
     """
+
+
+class NotANumberError(ActivememError):
+    """Error for an epoch whose loss is not a finite number."""
 
 
 def has_modules_of_others(model: nn.Module) -> bool:
@@ -233,15 +238,19 @@ def evaluate_epoch(
 
     `trained` has the metrics of the epoch's training steps. If the evaluation shows that this epoch is the
     last, the model is evaluated again as after a last epoch. That evaluation uses the weights of the best
-    epoch if they are kept. An interruption changes no state. Raise LeakError if a causal model sees later
-    inputs.
+    epoch if they are kept. An interruption changes no state. Raise NotANumberError if the dev or test loss is
+    not finite, and LeakError if a causal model sees later inputs.
     """
     # after an interruption, the evaluation begins again from these states
     before, called_before = objective.state(), callbacks.state() if callbacks else {}
 
     def measure(model: AnyModel, *, last: bool) -> Metrics:
         with torch.no_grad(), objective.autocast():
-            return evaluate_with_room(objective, model.eval(), last=last)
+            found = evaluate_with_room(objective, model.eval(), last=last)
+        for name in ("dev_loss", "test_loss"):
+            if not math.isfinite(found.get(name, 0.0)):
+                raise NotANumberError(f"{NOT_A_NUMBER} at epoch {stopping.epoch} ({name})")
+        return found
 
     try:
         with (

@@ -15,7 +15,6 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from ...errors import ActivememError
 from ...studies.catalog.optimisers import OwnScheduleSettings, PluginSchedule, ScheduleSettings
 from ...studies.planning.final_values import NOT_A_NUMBER
 from ...studies.schema.settings import TrialSettings
@@ -26,6 +25,7 @@ from ..objectives.base import CausalView, Metrics, Objective, StepShape
 from ..optimisers.weights import Weights, make_weights
 from .evaluation import (
     LeakError,
+    NotANumberError,
     Stopping,
     check_future_is_hidden,
     ends_training,
@@ -39,10 +39,6 @@ TOKENS_PER_S = "tokens_per_s"
 
 BetweenSteps = Callable[[], None]
 """Callback after each step of an epoch, when the training can be saved; an exception leaves the epoch."""
-
-
-class NotANumberError(ActivememError):
-    """Error for an epoch whose loss is not a finite number."""
 
 
 class Training:
@@ -120,9 +116,9 @@ class Training:
         """Train one epoch, or the rest of an interrupted epoch, and evaluate the model.
 
         Return the metrics of the training and of the evaluation. Raise NotANumberError if the mean loss of
-        the epoch or of one of its terms is not finite. Raise LeakError if the task is causal and the model
-        sees later inputs, and whatever `between_steps` raises. A model with modules of plug-ins or of other
-        packages is also checked for that before its first step.
+        the epoch or of one of its terms, or the dev or test loss, is not finite. Raise LeakError if the task
+        is causal and the model sees later inputs, and whatever `between_steps` raises. A model with modules
+        of plug-ins or of other packages is also checked for that before its first step.
         """
         train = self.settings.train
         with self.work.timed():

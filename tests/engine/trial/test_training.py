@@ -102,6 +102,14 @@ def test_a_loss_that_is_not_a_number_names_its_epoch(settings, golden):
         training.advance()
 
 
+def test_a_model_that_diverges_in_its_last_step_is_found_by_its_dev_loss(settings, golden):
+    last_step = {"optimizer": {"name": "sgd", "lr": 1e38}, "epochs": 1, "steps_per_epoch": 1}
+    training = Training.begin(settings(task="reverse", lengths=[3, 6], curriculum=None, **last_step), CPU)
+    with golden.raises(NotANumberError):
+        training.advance()
+    assert training.epoch == 1
+
+
 def test_flops_follow_the_length_of_each_epoch(settings):
     training, history = trained(settings(recipe="ff(16)"))
     per_token = 3 * 2 * (2 * 16 * 16 + 16 * 3)  # three times the products of ff and of the output, V = 3
