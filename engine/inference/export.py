@@ -110,7 +110,7 @@ def _trace(trained: TrainedModel, *, lengths: bool) -> tuple[Model, ExportedProg
         reasons = "; ".join(f"{render(block)}: {reason}" for block, reason in faults.items())
         raise ExportError(
             f"some blocks have no exported program that is valid for every length: {reasons}; "
-            "export a folder for the Hub instead, which works for every model"
+            "export a folder instead (a path without an ending), which loads where activemem is installed"
         )
     # torch.export treats sizes 0 and 1 as constants, so the example has a larger batch and length
     inputs = _inputs(trained, 2, _EXPORTED_AT, lengths=lengths)

@@ -1,5 +1,7 @@
 """A model file works as in its trial, without the study."""
 
+import base64
+import json
 import math
 import re
 from fractions import Fraction
@@ -249,6 +251,25 @@ def test_a_translator_of_estimated_sizes_answers_as_in_its_trial(tmp_path, monke
     sources, outputs = store.outputs([kept.trial]).select("source", "output")
     assert list(load_model(kept.path).predict(sources)) == outputs.to_list()
     assert store.outputs([kept.trial])["sizes"].unique().to_list() == ["estimated"]
+
+
+def test_the_stored_symbols_and_classes_number_the_inputs_and_outputs_of_the_module(tmp_path):
+    rows = [{"text": " ".join("uvw"[: 1 + n % 3] * (1 + n)), "label": "cab"[n % 3]} for n in range(60)]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    task = {"name": "sequence_classification", "corpus": {"path": "rows.jsonl"}, "tokens": "symbols"}
+    model = {"recipe": "conv(k=3) >> mean_pool"}
+    text = study_text(study={"keep_weights": True}, task=task, model=model, train={"curriculum": None})
+    (tmp_path / "study.toml").write_text(text, encoding="utf-8")
+    study, store = load_study(tmp_path / "study.toml"), Store(tmp_path / "results")
+    run_study(study, store, Machine(data=tmp_path), local=True)
+    trained = load_model(open_study(study, store).best("dev_accuracy").path)
+    symbols = trained.file.symbols
+    size, *listed = base64.b64decode(symbols["source"]["content"]).decode().split("\n")
+    assert (int(size), sorted(listed)) == (4 + len(listed), ["u", "v", "w"])
+    assert symbols["classes"] == ["a", "b", "c"]
+    for line, answer in zip(lines := ["u", "w v x", "v v"], trained.predict(lines), strict=True):
+        numbers = [4 + listed.index(each) if each in listed else 3 for each in line.split()]
+        assert answer == symbols["classes"][trained.module(torch.tensor([numbers])).argmax()]
 
 
 def test_symbols_are_answered_by_the_likeliest_and_bad_lines_are_named(settings, tmp_path, golden):
