@@ -270,18 +270,21 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     The first of these that exists is nearest:
 
     1. the shortest name that begins with the word, such as `test_accuracy` with `test_acc`;
-    2. a name that differs by a typing slip;
-    3. a name that is a whole part of the word, such as `bleu` of `test_bleu`;
-    4. a name with a similar spelling;
-    5. a name that shares a beginning, such as `conv` and `convolution`, or a part.
+    2. the shortest name with all parts of the word, such as `test_macro_f1` with `test_f1`;
+    3. a name that differs by a typing slip;
+    4. a name that is a whole part of the word, such as `bleu` of `test_bleu`;
+    5. a name with a similar spelling;
+    6. a name that shares a beginning, such as `conv` and `convolution`, or a part.
 
     Capitals, `-` and `_` do not matter.
     """
     names = {_spelling(name): name for name in known}
     asked = _spelling(word)
     begun = [name for name in names if name.startswith(asked)] if len(asked) >= MIN_SHARED_LETTERS else []
-    if begun:
-        return names[min(begun, key=len)]
+    words = {*asked.split("_")}
+    within = [name for name in names if len(words) > 1 and words <= {*name.split("_")}]
+    if found := begun or within:
+        return names[min(found, key=len)]
     parts = [part for part in asked.split("_") if part in names and len(part) >= MIN_SHARED_LETTERS]
     for cutoff in (0.8, 0.6):
         if close := get_close_matches(asked, names, n=1, cutoff=cutoff):

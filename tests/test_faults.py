@@ -5,7 +5,7 @@ import pytest
 from activemem.errors import nearest, nearest_hint
 from activemem.grammar.vocabulary import nearest_block
 
-METRICS = ("bleu", "test_mae", "test_loss", "max_length", "dev_accuracy")
+METRICS = ("bleu", "test_mae", "test_r2", "test_macro_f1", "test_loss", "max_length", "dev_accuracy")
 
 
 @pytest.mark.parametrize(
@@ -16,6 +16,7 @@ METRICS = ("bleu", "test_mae", "test_loss", "max_length", "dev_accuracy")
         ("dev_acc", "dev_accuracy"),
         ("test_l", "test_loss"),
         ("test_bleu", "bleu"),
+        ("test_f1", "test_macro_f1"),
         ("max", "max_length"),
         ("maxlen", "max_length"),
         ("zzz", None),

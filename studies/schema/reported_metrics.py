@@ -214,19 +214,21 @@ def _grows(settings: TrialSettings) -> bool:
 def _reports(name: str, settings: TrialSettings) -> bool:
     """Return whether a trial reports a metric after an epoch or at its end.
 
-    An index, as in `test_loss[40]`, must name one of the trial's test sets.
+    An index, as in `test_loss[40]`, must name one of the trial's test sets. Other metrics with an index have
+    titles for it.
     """
-    family, task = metric_family(name), settings.task
+    family = metric_family(name)
     index = name.removeprefix(family).strip("[]")
     if family not in final_metrics(settings):
         return False
-    if not index or not family.startswith("test_"):
+    if not index:
         return True
-    return not isinstance(task, AlgorithmicSettings | GeneratedTask) or index in _test_sets(settings)
+    return index in _test_sets(settings) if family.startswith("test_") else bool(METRICS[family].index_titles)
 
 
 def _index_fault(name: str, family: str, trials: Collection[TrialSettings]) -> str:
     index = name.removeprefix(family).strip("[]")
+    trials = trials if family.startswith("test_") else ()
     known = dict.fromkeys(each for settings in trials for each in _test_sets(settings))
     expected = f"one of {', '.join(known)}" if known else f"no index, as in {family}"
     has_lengths = any("test_lengths" in type(settings.task).model_fields for settings in trials)

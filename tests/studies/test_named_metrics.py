@@ -148,3 +148,4 @@ def test_an_unknown_index_of_a_metric_is_reported_with_the_known_ones(golden):
     lengths['name = "{task}"'] = 'name = "{task}"\ntest_lengths = [40, 80]'
     told = faults('[[table]]\nname = "t"\nrows = "mixer"\nvalue = "test_accuracy[64]"\n', **lengths)
     golden(told)
+    golden(faults('[[table]]\nname = "t"\nrows = "mixer"\nvalue = "dev_accuracy[40]"\n', **lengths))
