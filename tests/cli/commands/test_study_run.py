@@ -317,7 +317,8 @@ def test_the_stale_trials_of_a_search_are_not_known(run, golden):
 def test_a_run_prints_what_is_odd_about_its_data_once_before_training(run, tmp_path, golden):
     labels = {"train": ("yes", "no"), "dev": ("no", "maybe"), "test": ("yes", "no")}
     for split, (first, second) in labels.items():
-        rows = [{"text": "seen in all", "label": first}, {"text": f"only in {split}", "label": second}]
+        words = " ".join(labels if split == "train" else [split])
+        rows = [{"text": "seen in all", "label": first}, {"text": f"only in {words}", "label": second}]
         (tmp_path / f"{split}.jsonl").write_text("\n".join(json.dumps(each) for each in rows))
     files = {split: f"{split}.jsonl" for split in labels}
     text = study_text(
