@@ -37,7 +37,7 @@ from ...studies.schema.settings import TrialSettings
 from ..core.process import derive_seed
 from ..tasks import Batch, get_task
 from ..tasks.algorithmic import draw_dev_batches, draw_test_batch
-from ..tasks.generated import draw_examples, draw_test_set
+from ..tasks.generated import draw_dev, draw_examples, draw_test_set
 from .base import (
     Answers,
     CausalView,
@@ -154,7 +154,7 @@ class GeneratedObjective(FreshObjective[Examples]):
     @cached_property
     def _dev(self) -> Examples:
         generator = torch.Generator().manual_seed(derive_seed(self.settings.seed, "evaluation"))
-        return draw_examples(self._task, self._task.dev_examples, generator)
+        return draw_dev(self._task, generator)
 
     @abstractmethod
     def _scored(self, examples: Examples) -> tuple[Tensor, ...]:

@@ -35,6 +35,12 @@ def draw_examples(task: GeneratedTask, count: int, generator: Generator) -> Exam
     return _checked(task, partial(task.draw, count), generator, count)
 
 
+def draw_dev(task: GeneratedTask, generator: Generator) -> Examples:
+    """Draw the dev examples of a task."""
+    count = task.dev_examples
+    return _checked(task, partial(task.draw_dev, count), generator, count)
+
+
 def draw_test_set(task: GeneratedTask, name: str) -> Examples:
     """Draw the test set of this name. It is the same at each call."""
     generator = torch.Generator().manual_seed(derive_seed(_TEST_SEED, f"test set {name} of {task.name}"))

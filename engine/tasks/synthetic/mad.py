@@ -19,7 +19,7 @@ _POOL_SEED, _MAP_SEED = 12345, 12345
 def draw_mad(task: MadSettings, count: int, test_set: str | None, generator: Generator) -> Examples:
     """Draw examples of a MAD task.
 
-    If the number of training examples is limited, draw them from a fixed pool of this size.
+    If the number of training examples is limited, draw those from a fixed pool of this size.
     """
     write = _WRITERS[task.problem]
     if test_set is not None or not task.train_examples:

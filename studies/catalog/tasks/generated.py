@@ -79,6 +79,10 @@ class GeneratedTask(TaskSettings, ABC):
     def draw(self, count: int, generator: Generator) -> Examples:
         """Draw `count` training examples with a random generator."""
 
+    def draw_dev(self, count: int, generator: Generator) -> Examples:
+        """Draw `count` dev examples with a random generator: by default like training examples."""
+        return self.draw(count, generator)
+
     def test_sets(self) -> Mapping[str, Draw]:
         """Return the functions that draw test sets, by name: `50` for length 50."""
         return {}

@@ -6,13 +6,16 @@ In the compression task, all symbols are decoded from the model's output at the 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from ..generated import TaskSizes
+from ..generated import Examples, TaskSizes
 from ..spec import TaskInterface
-from .base import SyntheticTask, add_synthetic
+from .base import RULES, SyntheticTask, add_synthetic
+
+if TYPE_CHECKING:
+    from torch import Generator
 
 RECALL = ("in_context_recall", "noisy_recall", "fuzzy_recall")
 """The tasks in which values are looked up by keys of the same sequence."""
@@ -54,6 +57,8 @@ class MadSettings(SyntheticTask):
     """the size of the training pool, which all trials share; 0 draws fresh examples at each step"""
     copies: int = Field(default=16, ge=1)
     """for selective_copying: the number of symbols to copy"""
+    dev_examples: int = Field(default=1000, ge=1)
+    """the number of examples that are scored after each epoch, drawn like the test examples"""
 
     @model_validator(mode="after")
     def _check_sizes(self) -> MadSettings:
@@ -88,6 +93,9 @@ class MadSettings(SyntheticTask):
     @property
     def test_names(self) -> tuple[str, ...]:
         return ("all",)
+
+    def draw_dev(self, count: int, generator: Generator) -> Examples:
+        return RULES[self.name].draw(self, count, self.test_names[0], generator)
 
     @property
     def sizes(self) -> TaskSizes:

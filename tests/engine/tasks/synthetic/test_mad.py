@@ -99,6 +99,17 @@ def test_the_examples_of_a_training_are_few():
     assert drawn[0].inputs[:, 1:].equal(drawn[0].targets[:, :-1])  # all symbols are asked for
 
 
+@pytest.mark.parametrize("problem", ["in_context_recall", "memorization"])
+def test_dev_examples_are_other_ones_than_those_of_the_training_and_scored_as_in_the_test_set(problem):
+    task = read_task_settings({"name": "mad", "problem": problem, "train_examples": 50, "length": 32})
+    (draw_test_set,) = task.test_sets().values()
+    trained = {tuple(row) for row in task.draw(2000, torch.Generator().manual_seed(0)).inputs.tolist()}
+    dev, test = task.draw_dev(1000, torch.Generator().manual_seed(0)), draw_test_set(torch.Generator())
+    assert trained.isdisjoint(map(tuple, dev.inputs.tolist()))
+    scored, expected = (float((each.targets != IGNORED).double().mean()) for each in (dev, test))
+    assert scored == pytest.approx(expected, rel=0.02)
+
+
 def test_sizes_that_cannot_be_are_refused():
     with pytest.raises(InvalidTableError) as error:
         read_task_settings({"name": "mad", "problem": "selective_copying", "length": 32})
