@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..catalog.datasets import Corpus, Dataset, ParallelCorpus, Treebank, require_dataset
-from ..catalog.tasks import LabelledSettings, TaskSettings
+from ..catalog.tasks import LabelledSettings, TaskKind, TaskSettings
 from ..own_data.cells import quoted
 from ..own_data.summary import CorpusSummary
+from ..resolve.costs import reach
 from ..resolve.data_fit import train_lengths
 from ..schema.settings import TrialSettings
 from ..study import Study
-from ..text.units import format_bytes, plural
+from ..text.units import format_bytes, listed, plural
 
 Locate = Callable[[Dataset], str]
 """Returns where a published corpus is, or the command that downloads it."""
@@ -28,10 +29,13 @@ class DataFacts:
     warnings: tuple[str, ...] = ()
 
 
-def find_data_facts(study: Study, all_settings: Iterable[TrialSettings], locate: Locate) -> DataFacts:
-    """Find facts and warnings about the data of a study's trials."""
+def find_data_facts(study: Study, labelled: Sequence[tuple[str, TrialSettings]], locate: Locate) -> DataFacts:
+    """Find facts and warnings about the data of a study's trials.
+
+    `labelled` has the label and the settings of each model.
+    """
     by_task: dict[str, TrialSettings] = {}
-    for settings in all_settings:
+    for _, settings in labelled:
         by_task.setdefault(settings.task.model_dump_json(), settings)
     published = dict.fromkeys(
         name for each in by_task.values() if isinstance(name := getattr(each.task, "corpus", None), str)
@@ -44,6 +48,7 @@ def find_data_facts(study: Study, all_settings: Iterable[TrialSettings], locate:
     splits = ", ".join(f"{split} {count:,}" for split, count in summary.rows.items())
     facts += [f"{total}: {splits}", *_classes(summary), *summary.notes]
     facts += dict.fromkeys(_lengths(by_task.values(), summary))
+    facts += _one_sided(labelled)
     return DataFacts(facts=tuple(facts), warnings=summary.warnings)
 
 
@@ -67,6 +72,16 @@ def _lengths(all_settings: Iterable[TrialSettings], summary: CorpusSummary) -> I
             count = f"{lengths.num_long:,} longer ones are" if lengths.num_long > 1 else "1 longer one is"
             text += f"; {count} {cut}{scored} (longest = {getattr(task, 'longest', 0):,})"
         yield text
+
+
+def _one_sided(labelled: Iterable[tuple[str, TrialSettings]]) -> Iterator[str]:
+    """Yield a sentence if only some models that label tokens see the tokens after each."""
+    models: dict[bool, dict[str, None]] = {True: {}, False: {}}
+    for label, settings in labelled:
+        if settings.task.spec.kind is TaskKind.TOKEN_CLASSIFICATION:
+            models[reach(settings).right > 0][label] = None
+    if models[True] and models[False]:
+        yield f"{listed(models[False])} cannot see later tokens, the other models can"
 
 
 def _vocabulary(task: TaskSettings, summary: CorpusSummary) -> Iterator[str]:

@@ -383,7 +383,7 @@ def make_plan(
         stale={trial: each for trial, each in stale.items() if only is None or trial in only},
         max_seeds_note=describe_max_seeds(study, store),
         timed_devices=timed_devices(study, outcomes),
-        data=find_data_facts(study, (trial.settings for trial in kinds), locate),
+        data=find_data_facts(study, labelled, locate),
         flops=remaining_search_flops(trials, len(left)) if study.search else _flops_left(to_run, shares),
     )
 

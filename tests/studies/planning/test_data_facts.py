@@ -75,6 +75,16 @@ def test_sequences_that_are_cut_or_left_out_are_counted(tmp_path, golden):
     golden(found.data.facts)
 
 
+def test_models_that_label_tokens_by_earlier_ones_alone_are_named_beside_others(tmp_path):
+    write_rows(tmp_path / "tags.jsonl", [([f"a{n}", "b"], ["X", "Y"]) for n in range(60)])
+    task = {"name": "token_classification", "corpus": {"path": "tags.jsonl"}}
+    for mixers, expected in ((["gru", "fox", "sa", "conv(k=3)"], 1), (["gru"], 0), (["sa"], 0)):
+        text = study_text(task=task, train={"curriculum": None}, factors={"mixer": mixers})
+        (tmp_path / "study.toml").write_text(text, encoding="utf-8")
+        plan = make_plan(load_study(tmp_path / "study.toml"), Store(tmp_path / "results"))
+        assert sum("gru and fox cannot see later tokens" in each for each in plan.data.facts) == expected
+
+
 @pytest.mark.parametrize(
     ("name", "keys", "expected"),
     [
