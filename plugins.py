@@ -14,7 +14,7 @@ import marshal
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib.machinery import PathFinder
@@ -38,6 +38,15 @@ OWN = "activemem"
 
 DIGEST_LENGTH = 16
 """The number of digits to which the digest of a source is shortened."""
+
+SETTINGS_FILE_NAME = "activemem.toml"
+"""The name of the file with the settings of a machine, which may name plug-ins for all commands."""
+
+UNKNOWN_NAME = re.compile(
+    r"\bunknown (block|task|metric|loss term|optimi[sz]er|schedule|callback|norm|position"
+    r"|sampler|scheduler|probe|table format|name) '"
+)
+"""The pattern of an error about a name that a plug-in may register."""
 
 ItemT = TypeVar("ItemT")
 
@@ -280,6 +289,32 @@ def forget_at_unload(forget: Callable[[], None]) -> None:
 def loaded_files() -> tuple[PluginFile, ...]:
     """Return the plug-ins that were loaded from files, in the order of loading."""
     return tuple(_files.values())
+
+
+def find_settings_file(folder: Path) -> Path | None:
+    """Find activemem.toml in a folder or in the nearest folder above."""
+    places = (each / SETTINGS_FILE_NAME for each in (folder.resolve(), *folder.resolve().parents))
+    return next((place for place in places if place.is_file()), None)
+
+
+def python_hint(message: str) -> str:
+    """Return how a Python program loads plug-ins, after an error about an unknown name.
+
+    After other errors it is "". Commands load the plug-ins that activemem.toml names; Python does not.
+    """
+    if not UNKNOWN_NAME.search(message):
+        return ""
+    import tomllib  # noqa: PLC0415 -- only after an error
+
+    file, named = find_settings_file(Path.cwd()), []
+    if file is not None:
+        with suppress(OSError, ValueError):
+            named = tomllib.loads(file.read_text(encoding="utf-8")).get("plugins", [])
+    paths = [file.parent / Path(each).expanduser() for each in named if file and isinstance(each, str)]
+    calls = [f"activemem.load_plugin({str(path)!r})" for path in paths if path.resolve() not in _files]
+    if not calls:
+        return "A name from a plug-in needs its file: activemem.load_plugin(FILE)"
+    return f"Commands load the plug-ins that {file} names, Python does not: {'; '.join(calls)}"
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from pydantic import Field, field_validator
 
 from ..engine.core.resources import Gpus, Machine, gpus_fault
 from ..errors import ActivememError, nearest_hint
+from ..plugins import find_settings_file
 from ..reporting.tables.render import FORMATS
 from ..storage.place import is_address
 from ..studies.own_data.cells import MAX_DATA_VARIABLE
@@ -23,7 +24,7 @@ from ..studies.text.document import read_document
 from ..studies.text.errors import StudyError, StudyFault, fault_at
 from ..studies.text.strict_model import InvalidTableError, StrictModel, ValidationProblem, validate
 from ..studies.text.units import parse_duration
-from .settings_file import ENV_PREFIX, TOKEN_VARIABLE, find_settings_file
+from .environment import ENV_PREFIX, TOKEN_VARIABLE
 
 if TYPE_CHECKING:
     from ..reporting.results import StudyResults

@@ -29,6 +29,7 @@ from ..studies.resolve.trial import first_of_each_kind
 from ..studies.study import shipped_studies
 from ..studies.text.errors import StudyError, command_line
 from ..studies.text.units import plural
+from .machine_settings import configured_plugins
 from .output import EXIT_FAILED, print_stderr
 
 DEFAULT_RESULTS = "results"
@@ -90,7 +91,8 @@ def train_command(
 
 
 def _command(store: Store, *words: str, **options: str | int | Sequence[str] | None) -> str:
-    plugins = [str(each.path) for each in loaded_files()]
+    configured = {path.resolve() for path in configured_plugins()}  # every command loads them
+    plugins = [str(each.path) for each in loaded_files() if each.path not in configured]
     place = None if store.place == DEFAULT_RESULTS else store.place
     return command_line(*words, **options, results=place, plugin=plugins)
 

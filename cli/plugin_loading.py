@@ -6,24 +6,26 @@ A command's options, the environment or activemem.toml name them.
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ..plugins import BrokenPlugin, PluginError, broken_plugins, load_plugin, loaded_files, note_broken
+from ..plugins import (
+    UNKNOWN_NAME,
+    BrokenPlugin,
+    PluginError,
+    broken_plugins,
+    find_settings_file,
+    load_plugin,
+    loaded_files,
+    note_broken,
+)
+from .environment import PLUGINS_VARIABLE
 from .output import print_stderr
-from .settings_file import PLUGINS_VARIABLE, find_settings_file
 
 _GIVEN = "activemem.plugins"
 """The key of the plug-ins from a command's options in its context."""
-
-_UNKNOWN_NAME = re.compile(
-    r"\bunknown (block|task|metric|loss term|optimi[sz]er|schedule|callback|norm|position"
-    r"|sampler|scheduler|probe|table format|name) '"
-)
-"""The pattern of an error about a name that a plug-in may register."""
 
 
 def plugin_option() -> Any:  # noqa: ANN401 -- a class that Typer keeps to itself
@@ -75,7 +77,7 @@ def plugin_hint(message: str) -> str:
     After other errors it is "". If plug-in files are loaded, the hint lists them, because none of them
     registers the name.
     """
-    if not _UNKNOWN_NAME.search(message):
+    if not UNKNOWN_NAME.search(message):
         return ""
     if loaded := loaded_files():
         names = ", ".join(file.path.name for file in loaded)

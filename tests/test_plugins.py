@@ -7,9 +7,11 @@ import sys
 
 import pytest
 
-from activemem import PluginError, analyse, load_plugin
+from activemem import PluginError, StudyError, analyse, load_plugin, load_study
 from activemem.plugins import Registry, load_plugin_files, loaded_files, unload_plugin
 from activemem.studies import METRICS
+
+from .study_texts import study_text
 
 METRIC = """
 from activemem import register_metric
@@ -152,3 +154,18 @@ def test_built_in_names_have_no_plug_in_even_if_a_plug_in_has_loaded_them(tmp_pa
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("activemem\n", "")
+
+
+def test_a_python_program_is_told_how_to_load_a_plug_in(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = study_text(factors={"mixer": ["unheard_of", "sa"]})
+    for settings, told in (
+        ("", "A name from a plug-in needs its file: activemem.load_plugin(FILE)"),
+        ('plugins = ["mine.py"]', f"activemem.load_plugin({str(tmp_path / 'mine.py')!r})"),
+    ):
+        (tmp_path / "activemem.toml").write_text(settings, encoding="utf-8")
+        with pytest.raises(StudyError) as caught:
+            load_study(text)
+        (note,) = caught.value.__notes__
+        assert note.endswith(told)
+        assert told not in str(caught.value)  # a command's user has another way

@@ -9,10 +9,10 @@ from typing import Annotated, Literal
 
 import typer
 
+from ..environment import TOKEN_VARIABLE
 from ..json_output import print_page
 from ..options import JsonOption, LastRunStudy, ResultsOption
 from ..output import print_piece, print_stderr, print_stdout, waiting
-from ..settings_file import TOKEN_VARIABLE
 
 ReportFormat = Literal["html", "latex", "siunitx"]
 """The formats of a report."""

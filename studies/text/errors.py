@@ -14,6 +14,7 @@ from itertools import groupby
 from pathlib import Path
 
 from ...errors import MAX_SHOWN_FAULTS, MAX_SHOWN_IN_LINE, ActivememError, draw_carets, replace_unprintable
+from ...plugins import python_hint
 from .toml_positions import KeyPath, Span
 
 _WIDTH = 80  # columns; a longer message goes below its carets
@@ -51,6 +52,8 @@ class StudyError(ActivememError):
         self.source = source
         self.faults = tuple(sorted(set(faults), key=_order))
         super().__init__(source, self.faults)  # both, so that the error can be pickled
+        if how := python_hint("\n".join(self.messages)):
+            self.add_note(how)  # for Python programs; commands have another hint
 
     @property
     def messages(self) -> tuple[str, ...]:

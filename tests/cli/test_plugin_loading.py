@@ -95,6 +95,14 @@ def test_the_command_that_shows_a_study_has_its_plug_ins(process, tiny):
     assert "activemem table render tiny --plugin mine.py" in " ".join(done.stderr.split())
 
 
+def test_a_command_that_is_printed_leaves_out_the_plug_ins_that_every_command_loads(process, tiny):
+    write("mine.py", METRIC.format(name="mine"))
+    write("other.py", METRIC.format(name="other"))
+    write("activemem.toml", 'plugins = ["mine.py"]')
+    printed = " ".join(process("table", "render", tiny, "--plugin", "other.py").stderr.split())
+    assert ("other.py" in printed, "mine.py" in printed) == (True, False)
+
+
 def test_wrong_settings_are_reported_by_the_commands_that_need_them(process):
     write("activemem.toml", "plugins = 3")
     assert process("list", "metrics").returncode == 0
