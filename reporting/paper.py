@@ -300,14 +300,15 @@ class PaperStudy:
 class PrintedTable:
     """A table of the paper, with counts of printed and measured numbers.
 
-    `full_size` counts the numbers that a study of the paper's size has measured, and `fewer_seeds` those of
-    them that no such study has with all of its seeds. `small` counts those that only a small study has
-    measured.
+    `full_size` counts the numbers that a study of the paper's size has measured. Of these, `computed` are
+    costs that need no training, such as parameters, and `fewer_seeds` are those that no such study has with
+    all of its seeds. `small` counts the numbers that only a small study has measured.
     """
 
     name: str
     printed: int
     full_size: int
+    computed: int
     fewer_seeds: int
     small: int
 
@@ -383,11 +384,17 @@ class PaperSheet:
         """Return the cells of all tables in reading order."""
         return [cell for table in self.tables for cell in iter_records(table)]
 
-    def count_decided(self, *, small: bool) -> int:
-        """Return how many claims are confirmed or refuted, by the small or by the full-size studies."""
+    def count_decided(self, *, small: bool, trained: bool = False) -> int:
+        """Return how many claims are confirmed or refuted, by the small or by the full-size studies.
+
+        If `trained`, leave out the claims on computed costs alone, which need no training.
+        """
         verdicts = (claim.small if small else claim.full_size for claim in self.claims)
         decided = {Verdict.CONFIRMED, Verdict.REFUTED}
-        return sum(any(each.verdict in decided for each in found) for found in verdicts)
+        return sum(
+            any(each.verdict in decided and (each.trials or not trained) for each in found)
+            for found in verdicts
+        )
 
 
 def papers() -> tuple[str, ...]:
@@ -428,23 +435,24 @@ def paper_sheet(paper: str, store: Store | str | Path) -> PaperSheet:
 def _printed_table(theirs: PublishedTable, tables: _Beside) -> PrintedTable:
     full_size, in_small = (
         [
-            cell
+            (cell, key.metric)
             for is_small, table in tables
             if is_small is small
             for cells in table.cells
-            for cell in cells
+            for cell, key in zip(cells, table.keys, strict=True)
             if cell.published is not None and cell.estimate is not None
         ]
         for small in (False, True)
     )
-    measured = {id(cell.published) for cell in full_size}
-    complete = {id(cell.published) for cell in full_size if cell.status is not CellStatus.PARTIAL}
+    measured = {id(cell.published) for cell, _ in full_size}
+    complete = {id(cell.published) for cell, _ in full_size if cell.status is not CellStatus.PARTIAL}
     return PrintedTable(
         name=theirs.name,
         printed=len(theirs.cells),
         full_size=len(measured),
+        computed=len({id(cell.published) for cell, metric in full_size if metric in ANALYTIC_COSTS}),
         fewer_seeds=len(measured - complete),
-        small=len({id(cell.published) for cell in in_small} - measured),
+        small=len({id(cell.published) for cell, _ in in_small} - measured),
     )
 
 

@@ -64,14 +64,18 @@ def _summary(sheet: PaperSheet) -> list[str]:
     full_size, fewer_seeds, small = (
         sum(getattr(each, size) for each in sheet.printed) for size in ("full_size", "fewer_seeds", "small")
     )
-    fewer = f" ({fewer_seeds} with fewer seeds than planned)" if fewer_seeds else ""
-    claims = len(sheet.claims)
+    computed, claims = sum(each.computed for each in sheet.printed), len(sheet.claims)
+    notes = [f"{computed} computed without training"] * bool(computed)
+    notes += [f"{fewer_seeds} with fewer seeds than planned"] * bool(fewer_seeds)
+    of_them = f" ({', '.join(notes)})" if notes else ""
     decided = [sheet.count_decided(small=size) for size in (False, True)]
+    untrained = decided[0] - sheet.count_decided(small=False, trained=True)
+    by_costs = f" ({untrained} without training)" if untrained else ""
     return [
         sheet.paper,
-        f"{plural(printed, 'printed number')}: {full_size} measured at full size{fewer}, "
+        f"{plural(printed, 'printed number')}: {full_size} measured at full size{of_them}, "
         f"{small} at small size, {printed - full_size - small} not yet",
-        f"{plural(claims, 'claim')}: {decided[0]} decided at full size, {decided[1]} at small size",
+        f"{plural(claims, 'claim')}: {decided[0]} decided at full size{by_costs}, {decided[1]} at small size",
     ]
 
 

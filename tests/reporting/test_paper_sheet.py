@@ -48,7 +48,7 @@ def test_a_verdict_has_its_trials(sheet):
 @pytest.mark.heavy  # the rows of `paper show` have it as well
 def test_a_verdict_has_the_effect_in_the_printed_numbers():
     neural = paper_sheet("extended-neural-gpu", COMMITTED)
-    (better,) = (each for each in neural.claims if each.name == "its translations are better")
+    (better,) = (each for each in neural.claims if each.name == "the translations of the Extended Neural GPU are better than those of a GRU with attention")
     assert [each.printed for each in better.full_size] == pytest.approx([29.6 - 26.4])
     assert [each.printed for each in better.small] == pytest.approx([29.6 - 26.4])
 
@@ -64,12 +64,16 @@ def test_the_remaining_trials_of_a_study_have_their_cost(sheet):
 def test_numbers_of_parameters_are_counted_without_a_trial(tmp_path):
     first, second, third, _ = paper_sheet("all-attention", tmp_path).printed
     assert [each.full_size for each in (first, second, third)] == [4, 4, 1]
+    assert [each.computed for each in (first, second, third)] == [4, 4, 1]
     assert [each.small for each in (first, second, third)] == [0, 0, 0]
 
 
 def test_growth_of_cost_with_the_length_is_decided_without_a_trial(tmp_path):
     claims = open_study("active-memory-cost", tmp_path).check_claims()
     assert [each.verdict for each in claims] == [Verdict.CONFIRMED, Verdict.CONFIRMED]
+    sheet = paper_sheet("active-memory-transformer", tmp_path)
+    assert sheet.count_decided(small=False) == 2
+    assert sheet.count_decided(small=False, trained=True) == 0
 
 
 def test_an_unknown_paper_is_refused_with_the_nearest():
