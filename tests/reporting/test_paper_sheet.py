@@ -48,7 +48,12 @@ def test_a_verdict_has_its_trials(sheet):
 @pytest.mark.heavy  # the rows of `paper show` have it as well
 def test_a_verdict_has_the_effect_in_the_printed_numbers():
     neural = paper_sheet("extended-neural-gpu", COMMITTED)
-    (better,) = (each for each in neural.claims if each.name == "the translations of the Extended Neural GPU are better than those of a GRU with attention")
+    (better,) = (
+        each
+        for each in neural.claims
+        if each.name
+        == "the translations of the Extended Neural GPU are better than those of a GRU with attention"
+    )
     assert [each.printed for each in better.full_size] == pytest.approx([29.6 - 26.4])
     assert [each.printed for each in better.small] == pytest.approx([29.6 - 26.4])
 

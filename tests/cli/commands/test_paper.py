@@ -107,7 +107,11 @@ def test_a_claim_has_a_row_for_each_study_beside_the_print(run):
     )
     assert "n = 1, run more" in " ".join(shown.split())
     text = run("paper", "show", "extended-neural-gpu", *options, "--format", "markdown").stdout
-    row = next(line for line in text.splitlines() if "the translations of the Extended Neural GPU are better than those of a GRU with attention" in line)
+    row = next(
+        line
+        for line in text.splitlines()
+        if "the translations of the Extended Neural GPU are better than those of a GRU with attention" in line
+    )
     assert row.startswith("| its translations are better (section 3, Table 1: BLEU 29.6 against 26.4) |")
     assert row.endswith("| translation | full | not run | – | +3.2 | – | 6 of 6 |")
 
