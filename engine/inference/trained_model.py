@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from importlib import import_module
@@ -13,6 +14,7 @@ import torch
 from ...blocks import Model
 from ...errors import ActivememError, argument_fault, check_arguments
 from ...studies.catalog.tasks import LanguageModelSettings
+from ...studies.text.units import plural
 from ..core.models import ModelFile, ModelFileError, read_model_file, rebuild
 from ..corpora.files import DataError
 from ..data.text.batches import LINE_START
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 BATCH_SIZE = 32
 
+_log = logging.getLogger(__name__)
 
 HUB_WEIGHTS = "model.safetensors"
 """The file name of a model in a Hugging Face Hub folder."""
@@ -121,8 +124,10 @@ class TrainedModel:
     def score(self, text: str) -> TextScore:
         """Return the likelihood of a text under the language model.
 
-        Every token is scored exactly once, as in the evaluation of a split. A stream model counts positions
-        from the start of the text, as in generation and in transformers. Raise UseError if the model is no
+        Every token is scored exactly once, as in the evaluation of a split. A model of lines does not score
+        lines of more than `longest` tokens: their number is logged as a warning, and the score's `bytes` are
+        those of the other lines. A stream model counts positions from the start of the text, as in generation
+        and in transformers. Raise UseError if the model is no
         language model, and DataError if a part of the text has no symbol, or if nothing in it can be scored.
         """
         model, vocabulary, task = self._language_model()
@@ -143,8 +148,12 @@ class TrainedModel:
             raise DataError(
                 f"expected a text of at least two words to score, got a text of {len(text)} characters"
             )
-        if task.by_line and not ((split.line_lengths > 1) & (split.line_lengths <= task.longest + 1)).any():
-            raise DataError(f"expected a line of 1 to {task.longest} tokens, got none")
+        if task.by_line:
+            tokens = split.line_lengths - 1
+            if not ((tokens > 0) & (tokens <= task.longest)).any():
+                raise DataError(f"expected a line of 1 to {task.longest} tokens, got none")
+            if num_long := int((tokens > task.longest).sum()):
+                _log.warning("not scored: %s of more than %d tokens", plural(num_long, "line"), task.longest)
         # each row of a stream begins at position 0
         rows = 1 if task.batching == "stream" and model.positions.kind.adds_vectors else BATCH_SIZE
         return score_text(model, split, task, end=vocabulary.end, batch_size=rows, device=torch.device("cpu"))

@@ -57,7 +57,8 @@ class CorpusSummary:
     another split. `unit` is the word for a row. `classes` has the number of labels of each class in training.
 
     The other counts have an entry for each kind of tokens. `lengths` counts the training sequences by their
-    length in tokens, which for a pair is that of its longer side. `symbols` has the number of distinct
+    length in tokens, which for a pair is that of its longer side. `scored_lengths` counts the lines of dev
+    and test, for each split of a text. `symbols` has the number of distinct
     training tokens, `tokens` the length of a training text. `pieces` has the bounds of a bpe vocabulary for
     each text from which a vocabulary is learnt: the split `train`, or for pairs each side or both.
     """
@@ -67,6 +68,9 @@ class CorpusSummary:
     num_held_out: int = 0
     classes: Mapping[str, int] = field(default_factory=dict[str, int])
     lengths: Mapping[str, Counter[int]] = field(default_factory=dict[str, Counter[int]])
+    scored_lengths: Mapping[str, Mapping[str, Counter[int]]] = field(
+        default_factory=dict[str, Mapping[str, Counter[int]]]
+    )
     symbols: Mapping[str, int] = field(default_factory=dict[str, int])
     tokens: Mapping[str, int] = field(default_factory=dict[str, int])
     pieces: Mapping[str, PieceBounds] = field(default_factory=dict[str, PieceBounds])
@@ -133,10 +137,13 @@ def summarise_text(parts: Mapping[str, bytes], tokens: object) -> CorpusSummary:
                 f"{split}: {shared:,} of {len(long):,} lines of {_MIN_LINE} bytes or more are also in train"
             )
     kinds = [each for each in _kinds(tokens) if each != "symbols"]
-    lengths = {
-        each: Counter((len(line) if each == "characters" else len(line.split())) + 1 for line in train)
-        for each in kinds
-    }
+    lengths, *others = (
+        {
+            each: Counter((len(line) if each == "characters" else len(line.split())) + 1 for line in found)
+            for each in kinds
+        }
+        for found in (train, lines["dev"], lines["test"])
+    )
     symbols = {
         each: len(set(parts["train"]) - {10}) if each == "characters" else len(set(parts["train"].split()))
         for each in kinds
@@ -145,6 +152,7 @@ def summarise_text(parts: Mapping[str, bytes], tokens: object) -> CorpusSummary:
         unit="line",
         rows={split: len(found) for split, found in lines.items()},
         lengths=lengths,
+        scored_lengths=dict(zip(("dev", "test"), others, strict=True)),
         symbols=symbols,
         tokens={each: sum(found.elements()) for each, found in lengths.items()},
         pieces=_piece_bounds({"train": parts["train"].decode(errors="replace").lower().split()}, tokens),

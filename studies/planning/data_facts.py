@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from ..catalog.datasets import Corpus, Dataset, ParallelCorpus, Treebank, require_dataset
-from ..catalog.tasks import LabelledSettings, TaskKind, TaskSettings
+from ..catalog.tasks import LabelledSettings, LanguageModelSettings, TaskKind, TaskSettings
 from ..own_data.cells import quoted
 from ..own_data.summary import CorpusSummary
 from ..resolve.costs import reach
@@ -53,7 +54,7 @@ def find_data_facts(study: Study, labelled: Sequence[tuple[str, TrialSettings]],
 
 
 def _lengths(all_settings: Iterable[TrialSettings], summary: CorpusSummary) -> Iterator[str]:
-    """Yield sentences on the vocabulary and the lengths of the training data.
+    """Yield sentences on the vocabulary and the lengths of the data.
 
     They are the vocabulary, the length of the longest training sequence, and how many sequences exceed
     `longest` of the task, so that they are cut or left out.
@@ -72,6 +73,7 @@ def _lengths(all_settings: Iterable[TrialSettings], summary: CorpusSummary) -> I
             count = f"{lengths.num_long:,} longer ones are" if lengths.num_long > 1 else "1 longer one is"
             text += f"; {count} {cut}{scored} (longest = {getattr(task, 'longest', 0):,})"
         yield text
+        yield from _not_scored(task, summary)
 
 
 def _one_sided(labelled: Iterable[tuple[str, TrialSettings]]) -> Iterator[str]:
@@ -82,6 +84,21 @@ def _one_sided(labelled: Iterable[tuple[str, TrialSettings]]) -> Iterator[str]:
             models[reach(settings).right > 0][label] = None
     if models[True] and models[False]:
         yield f"{listed(models[False])} cannot see later tokens, the other models can"
+
+
+def _not_scored(task: TaskSettings, summary: CorpusSummary) -> Iterator[str]:
+    """Yield a sentence for each split of which the metrics leave out lines of more than `longest` tokens."""
+    if not isinstance(task, LanguageModelSettings) or task.batching != "lines":
+        return
+    for split, kinds in summary.scored_lengths.items():
+        found = kinds.get(task.tokens, {})
+        long = {size: count for size, count in found.items() if size > task.longest + 1}
+        if long:
+            share = sum(map(prod, long.items())) / sum(map(prod, found.items()))
+            lines = f"{sum(long.values()):,} of {plural(sum(found.values()), 'line')}"
+            kind = "bytes" if task.tokens == "characters" else task.tokens
+            text = f"{split}: {lines}, {100 * share:.2g} % of its {kind}, are longer and not scored"
+            yield f"{text} (longest = {task.longest:,})"
 
 
 def _vocabulary(task: TaskSettings, summary: CorpusSummary) -> Iterator[str]:

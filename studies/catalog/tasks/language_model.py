@@ -61,7 +61,7 @@ class LanguageModelSettings(TaskSettings):
     """for streams: whether each pass after the first starts at a random offset within the first `context`
     tokens"""
     longest: int = Field(default=300, ge=1)
-    """for lines and sentences: the maximum number of tokens; longer ones are left out of the training"""
+    """for lines and sentences: the maximum number of tokens; longer ones are left out, in dev and test too"""
     dev_tokens: int | None = Field(default=None, ge=2)
     """the number of dev tokens that are scored after each epoch but the last (default: all)"""
 

@@ -103,6 +103,18 @@ def test_the_score_of_a_split_is_that_of_the_training(language_model):
     assert found.bits_per_token == pytest.approx(metrics["dev_loss"] / math.log(2), rel=1e-6)
 
 
+def test_lines_that_are_too_long_to_be_scored_are_counted(data, tmp_path, caplog):
+    trained, *_ = train(text_settings("conv(k=3)", batching="lines", longest=20), tmp_path, data)
+    corpus = open_corpus(trained.file.trial.settings.task, data)
+    lines = corpus.vocabulary.decode(corpus.dev.tokens.tolist()).splitlines()
+    short, long = min(filter(None, lines), key=len), max(lines, key=len)
+    assert len(short) <= 20 < len(long)
+    alone = trained.score(f"{short}\n")
+    assert not caplog.messages
+    assert trained.score(f"{short}\n{long}\n{long}\n") == alone
+    assert caplog.messages == ["not scored: 2 lines of more than 20 tokens"]
+
+
 @pytest.mark.parametrize("position", ["timing", "none"])
 @pytest.mark.parametrize("mixer", ["conv(k=3)", "sa(heads=2, head_width=8, pos=rope, span=16)"])
 def test_a_text_of_a_stream_is_scored_as_in_one_pass(data, tmp_path, mixer, position):

@@ -75,6 +75,16 @@ def test_sequences_that_are_cut_or_left_out_are_counted(tmp_path, golden):
     golden(found.data.facts)
 
 
+@pytest.mark.parametrize("longest", [4, 9])
+def test_lines_of_dev_and_test_that_are_too_long_to_be_scored_are_counted(tmp_path, longest, golden):
+    for split in ("train", "dev", "test"):
+        lines = ["a b c", "b c a b c a"] * 20 if split != "test" else ["a b c"] * 30 + ["b c a b c a"]
+        (tmp_path / f"{split}.txt").write_text("\n".join(lines), encoding="utf-8")
+    files = {split: f"{split}.txt" for split in ("train", "dev", "test")}
+    keys = {"recipe": "conv(k=3)", "tokens": "words", "batching": "lines", "longest": longest}
+    golden(optimiser_key(tmp_path, "language_model", files, **keys).data.facts)
+
+
 def test_models_that_label_tokens_by_earlier_ones_alone_are_named_beside_others(tmp_path):
     write_rows(tmp_path / "tags.jsonl", [([f"a{n}", "b"], ["X", "Y"]) for n in range(60)])
     task = {"name": "token_classification", "corpus": {"path": "tags.jsonl"}}
