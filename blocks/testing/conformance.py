@@ -22,6 +22,7 @@ from torch.func import functional_call
 
 from ...grammar import ModelPart, Norm, Reach, Role, configure, lookup, nodes
 from ...grammar.analysis.analyse import block_cost
+from ...grammar.vocabulary.spec import block_code
 from ..core.block import Block, BuildError, StreamState
 from .fixtures import (
     VOCAB,
@@ -94,7 +95,7 @@ def reach_is_as_stated(text: str, *, causal: bool) -> None:
     node = parse_block(text)
     block, reach = make_block(node, causal=causal), _cost(node, causal=causal, length=19).reach
     with torch.no_grad():
-        touched = _dependency_matrix(block, random_sequences(1, 19))
+        touched = _dependency_matrix(block, random_sequences(1, 19), _rounding(node.name))
     _assert_reach(touched, reach)
     spec = lookup(node.name)
     if spec is not None and spec.role is Role.CHANNEL:
@@ -110,14 +111,15 @@ def future_is_hidden(text: str, *, causal: bool) -> None:
     """
     if is_pool(text):
         return
-    block = make_block(parse_block(text), causal=causal)
+    node = parse_block(text)
+    block, rounding = make_block(node, causal=causal), _rounding(node.name)
     with torch.no_grad():
-        touched = _dependency_matrix(block, random_sequences(2, 12))
+        touched = _dependency_matrix(block, random_sequences(2, 12), rounding)
     leaks = touched.tril(-1).nonzero().tolist() if causal else []
     assert not leaks, f"the input at position {leaks[0][0]} changes the output at position {leaks[0][1]}"
     assert touched.diagonal()[2:].all(), "an output does not depend on its own input"
     for length in LONG_LENGTHS if causal else ():
-        _assert_later_inputs_hidden(block, length)
+        _assert_later_inputs_hidden(block, length, rounding)
 
 
 def stack_reaches_as_analysed(text: str, *, causal: bool) -> None:
@@ -131,7 +133,11 @@ def stack_reaches_as_analysed(text: str, *, causal: bool) -> None:
     model = model.double().eval()
     tokens = torch.randint(VOCAB, (1, 31), generator=make_generator(3)).repeat(31, 1)
     with torch.no_grad():
-        touched = (model((tokens + torch.eye(31, dtype=torch.int64)) % VOCAB) != model(tokens)).any(-1)
+        changed, rounding = (
+            (tokens + torch.eye(31, dtype=torch.int64)) % VOCAB,
+            _rounding(parse_block(text).name),
+        )
+        touched = _differ(model(changed), model(tokens), rounding)
     _assert_reach(touched, analysis.reach)
 
 
@@ -425,17 +431,30 @@ def _with_gradient(block: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor
     return y.detach(), gradient
 
 
-def _dependency_matrix(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+def _rounding(name: str) -> float:
+    """Return the relative change of an output that does not count, which is 0 for the blocks of this package.
+
+    A plug-in may multiply Fourier transforms, which add rounding errors to earlier outputs.
+    """
+    return 0.0 if block_code(name) is None else 1e-12
+
+
+def _differ(y: Tensor, other: Tensor, rounding: float) -> Tensor:
+    """Return at which positions (batch, length) two outputs differ by more than rounding."""
+    return ~((y - other).abs().amax(-1) <= rounding * other.abs().max())
+
+
+def _dependency_matrix(function: Callable[[Tensor], Tensor], x: Tensor, rounding: float) -> Tensor:
     """Return a matrix (inputs, outputs) that is true where an output changes with an input."""
     length = x.shape[1]
     moved = torch.diag(1.0 + torch.arange(length) / 7).repeat_interleave(len(x), 0)[:, :, None]
     repeated = x.repeat(length, 1, 1)  # a row's bits may depend on its place in a batch
-    touched = (function(repeated + moved) != function(repeated)).any(-1)
+    touched = _differ(function(repeated + moved), function(repeated), rounding)
     return touched.view(length, len(x), length).any(1)
 
 
 @torch.no_grad()
-def _assert_later_inputs_hidden(block: Block, length: int) -> None:
+def _assert_later_inputs_hidden(block: Block, length: int, rounding: float) -> None:
     """Check that other inputs from a position on change no output before it.
 
     The positions are 32 apart, with their neighbours.
@@ -443,8 +462,9 @@ def _assert_later_inputs_hidden(block: Block, length: int) -> None:
     ends = sorted({at + near for at in range(32, length, 32) for near in (-1, 0, 1)} & {*range(length)})
     x, other = (random_sequences(1, length, seed=seed) for seed in (1, 9))
     later = torch.arange(length) >= torch.tensor(ends)[:, None]
-    moved = block(torch.where(later[..., None], other, x)) != block(x.repeat(len(ends), 1, 1))
-    leaks = (moved.any(-1) & ~later).nonzero().tolist()
+    repeated = x.repeat(len(ends), 1, 1)
+    moved = _differ(block(torch.where(later[..., None], other, x)), block(repeated), rounding)
+    leaks = (moved & ~later).nonzero().tolist()
     assert not leaks, (
         f"inputs from position {ends[leaks[0][0]]} on change the output at position {leaks[0][1]} "
         f"in a sequence of {length}"

@@ -64,6 +64,40 @@ def test_a_block_that_leaks_is_told_which_input_changes_which_output(run, tmp_pa
     assert "cost – not measured" in words
 
 
+FOURIER = """
+import torch
+from activemem import Block, Linear, Reach, register_block
+
+def reach(settings, context):
+    return Reach(left=float("inf"), right=0)
+
+@register_block("by_fourier", parameters=[], reach=reach)
+class ByFourier(Block):
+    \"\"\"Sum the inputs so far, by Fourier transforms, and add a share of the next input.\"\"\"
+
+    def __init__(self, *, width, causal):
+        super().__init__()
+        self.map = Linear(width, width)
+
+    def forward(self, x, mask=None):
+        x = x if mask is None else x.masked_fill(~mask.unsqueeze(-1), 0.0)
+        n = x.shape[1]
+        sums = torch.fft.rfft(x, 2 * n, 1) * torch.fft.rfft(x.new_ones(n, 1), 2 * n, 0)
+        sums = torch.fft.irfft(sums, 2 * n, 1)[:, :n]
+        return self.map(sums + SHARE * torch.nn.functional.pad(x.mT, (0, 1)).mT[:, 1:])
+"""
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize(("share", "status"), [("0.0", "pass"), ("1e-9", "FAIL")])
+def test_rounding_errors_of_a_plug_in_are_no_leak(run, tmp_path, share, status):
+    file = tmp_path / "fourier.py"
+    file.write_text(FOURIER.replace("SHARE", share), encoding="utf-8")
+    words = " ".join(run("block", "verify", "by_fourier", "--plugin", str(file)).stdout.split())
+    assert f"no leak {status} " in words
+    assert f"reach {status} " in words
+
+
 @pytest.mark.heavy
 def test_a_layer_that_cannot_be_compared_has_a_word_and_an_exit_status_of_its_own(run):
     found = run("block", "verify", "activation", "--against", "torch.nn.PReLU")
