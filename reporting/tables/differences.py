@@ -298,7 +298,7 @@ def caption_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[str, ...
     sentences += [caution] if (caution := caution_sentence(metrics, settings)) else []
     sentences += looks_sentences(counts, made.differences.values()) if len(counts) > 1 else []
     if match and any(cell.published for cell in cells):
-        small = f"Small: published, {match.paper.paper} {match.paper.name}."
+        small = f"Below: published, {match.paper.paper} {match.paper.name}."
         sentences += [small, made.study.source_sheet.summary(made.study.name)]
     pending = {why for tally in tallies for status, why in tally.gaps if status == ValueStatus.PENDING}
     words = {

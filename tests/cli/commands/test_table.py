@@ -51,7 +51,7 @@ def test_every_format_has_a_name_on_the_command_line_and_in_the_settings(run, ti
 def test_published_numbers_are_shown_next_to_ours_where_the_paper_has_them(run):
     result = run("table", "render", "algorithmic", "--published")
     assert result.exit_code == 0
-    assert "Small: published, active-memory-transformer table4." in result.stdout
+    assert "Below: published, active-memory-transformer table4." in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 
