@@ -95,7 +95,9 @@ def test_an_outcome_whose_last_flush_failed_is_no_other_drivers_to_train(tiny, s
         real(path)
 
     monkeypatch.setattr(files, "sync", fail)
-    assert attempt.advance() == MachineFailed(reason="Input/output error")
+    failed = attempt.advance()
+    assert isinstance(failed, MachineFailed)
+    assert failed.reason.startswith(f"Input/output error: {store.root / 'trials' / 'tiny'}")
     attempt.release()
     taken = others.claim(Job(trial=first, attempt=0, run="other", gone=0))  # its owner has ended
     assert isinstance(taken, ClaimedElsewhere)
