@@ -252,6 +252,8 @@ def other_files(study: Study, store: Store) -> list[str]:
     """Return the other files, which still exist, from which a study of this name has run in the store."""
     record, path = store.records.load(study.name) or {}, study.document.path
     own = None if path is None else str(path.absolute())
+    if own is None and record.get("text") == study.document.text:  # the study is read from its record
+        own = record.get("path")
     known = dict.fromkeys([*record.get("other_paths", ()), record.get("path")])
     return [each for each in known if each and each != own and Path(each).exists()]
 
