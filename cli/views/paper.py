@@ -36,7 +36,7 @@ def format_sheet(sheet: PaperSheet, width: int, *, tables: bool) -> str:
 
     The tables have measured and published numbers.
     """
-    lines = _summary(sheet)
+    lines = [part for line in _summary(sheet) for part in wrap(line, width, subsequent_indent="  ")]
     for header, rows in _sections(sheet):
         claims = header[0] == "claim"
         lines += ["", *(_claim_lines(sheet.claims, width) if claims else _columns((header, *rows), width))]

@@ -58,9 +58,9 @@ class CorpusSummary:
 
     The other counts have an entry for each kind of tokens. `lengths` counts the training sequences by their
     length in tokens, which for a pair is that of its longer side. `scored_lengths` counts the lines of dev
-    and test, for each split of a text. `symbols` has the number of distinct
-    training tokens, `tokens` the length of a training text. `pieces` has the bounds of a bpe vocabulary for
-    each text from which a vocabulary is learnt: the split `train`, or for pairs each side or both.
+    and test, for each split of a text. `symbols` has the number of distinct training tokens, `tokens` the
+    length of a training text. `pieces` has the bounds of a bpe vocabulary for each text from which a
+    vocabulary is learnt: the split `train`, or for pairs each side or both.
     """
 
     unit: str
