@@ -24,12 +24,20 @@ for arguments in json.loads(sys.argv[1]):
 json.dump(loaded, open("loaded.json", "w"))
 """
 
+# of triton only the class whose kernels a plan leaves out
+TRITON = """\
+import sys, types
+class KernelInterface:
+    def __getitem__(self, grid): raise NotImplementedError
+sys.modules["triton.runtime.jit"] = types.SimpleNamespace(KernelInterface=KernelInterface)
+"""
+
 SIZES = ("--d-model", "8", "--length", "8", "--vocab", "8")
 
 
-def loaded(run_python, *commands):
-    """Return the heavy modules loaded after each command, in one process."""
-    result = run_python("-c", PROBE, json.dumps(commands))
+def loaded(run_python, *commands, before=""):
+    """Return the heavy modules loaded after each command, in one process that first runs `before`."""
+    result = run_python("-c", before + PROBE, json.dumps(commands))
     assert result.returncode == 0, result.stderr
     found = map(set, json.loads(Path("loaded.json").read_text(encoding="utf-8")))
     return dict(zip(map(" ".join, commands), found, strict=True))
@@ -81,9 +89,10 @@ def test_costs_that_are_remembered_load_no_torch(process, run_python, tiny, tmp_
     assert not any("torch" in names for names in loaded(run_python, *commands).values())
 
 
-def test_a_first_plan_loads_torch_without_its_compiler(run_python, tiny, tmp_path, monkeypatch):
+@pytest.mark.parametrize("before", ["", TRITON], ids=["alone", "with triton, as torch for GPUs brings it"])
+def test_a_first_plan_loads_torch_without_its_compiler(run_python, tiny, tmp_path, monkeypatch, before):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    names = loaded(run_python, ("study", "plan", "tiny.toml"))["study plan tiny.toml"]
+    names = loaded(run_python, ("study", "plan", "tiny.toml"), before=before)["study plan tiny.toml"]
     assert "torch" in names
     assert "torch._dynamo" not in names
 
