@@ -85,8 +85,8 @@ def remember(what: str, of: object, measure: Callable[[], Numbers]) -> Numbers:
 def shipped_costs() -> dict[str, Numbers]:
     """Return the costs that the package comes with, by key.
 
-    They are those that loading, tables, figures and claims of shipped studies need. So no version of torch
-    can change the sizes and ids of their trials, and results are shown without torch.
+    They are those that plans, tables, figures and claims of shipped studies need, and pages of blocks. So no
+    version of torch can change the sizes and ids of their trials, and all of it is shown without measuring.
     """
     return json.loads(Path(__file__).with_name("shipped_costs.json").read_text(encoding="utf-8"))
 

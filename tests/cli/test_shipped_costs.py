@@ -1,4 +1,4 @@
-"""The package comes with the costs that loading and showing its studies need."""
+"""The package comes with the costs that showing and planning its studies, and showing its blocks, need."""
 
 import json
 from pathlib import Path
@@ -8,23 +8,40 @@ import pytest
 from activemem.grammar.analysis import measured_costs
 
 FILE = Path(measured_costs.__file__).with_name("shipped_costs.json")
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "studies" / "results"
+README_STUDY = ROOT / "docs" / "tutorial" / "steps" / "00" / "mine.toml"
 SHOW = """\
 import sys
 from activemem import open_study
+from activemem.__main__ import main
+from activemem.engine import Machine
+from activemem.grammar.vocabulary import builtin_names
 from activemem.grammar.analysis import measured_costs
 from activemem.studies import shipped_studies
 
-if sys.argv[1] == "measure":
+how, results, readme_study, *names = sys.argv[1:]
+if how == "measure":
     measured_costs.shipped_costs = dict
 for name, path in shipped_studies().items():
-    if name in sys.argv[3:] or not sys.argv[3:]:
-        shown = open_study(str(path), sys.argv[2])
+    if name in names or not names:
+        shown = open_study(str(path), results)
         if shown.study.tables:
             shown.tables()
         if shown.study.curves:
             shown.curves()
         shown.check_claims()
-assert sys.argv[1] == "measure" or "torch" not in sys.modules
+        open_study(str(path), "empty").plan(Machine(gpus=1))  # without a measurement of this machine's speed
+if not names:
+    commands = ["study", "new", f"{how}.toml"], *(["show", name] for name in builtin_names())
+    for sys.argv[1:] in commands:
+        try:
+            main()
+        except SystemExit as end:
+            assert not end.code, sys.argv
+    for written in (f"{how}.toml", readme_study):
+        open_study(written, "empty").plan(Machine(gpus=1))
+assert how == "measure" or "torch" not in sys.modules
 """
 
 
@@ -35,8 +52,7 @@ def show(run_python, tmp_path, monkeypatch):
     def run(how, *names):
         home = tmp_path / how
         monkeypatch.setenv("XDG_CACHE_HOME", str(home))
-        results = Path(measured_costs.__file__).parents[2] / "studies" / "results"
-        done = run_python("-c", SHOW, how, results, *names)
+        done = run_python("-c", SHOW, how, RESULTS, README_STUDY, *names)
         assert done.returncode == 0, done.stderr
         return {
             key: costs

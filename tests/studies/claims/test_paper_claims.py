@@ -120,7 +120,7 @@ STUDIES = {
                 " and all(accuracy[pool=mean_pool, task=multiply, T=l] < 1 for l in [5000, 10000])",
                 8,
             ),
-            "and is never better": (
+            "and is never more accurate": (
                 "not any(accuracy[pool=mean_pool, task=t, T=l] > accuracy[pool=attention_pool, task=t, T=l]"
                 " for t in task for l in T)",
                 12,
