@@ -63,7 +63,7 @@ test-slow: setup ## run the tests that take minutes
 chaos: setup     ## let 1,000 faults strike a study, and write what was seen into docs/why/durability.md
 	$(BIN)/python -m tests.chaos --faults 1000 --seed 1 --table docs/why/durability.md
 
-fuzz: setup      ## read 168,000 hostile inputs: studies, claims, recipes, settings, SQL, rows
+fuzz: setup      ## read 174,000 hostile inputs: studies, claims, recipes, settings, SQL, rows
 	$(BIN)/python -m pytest -m slow --log-cli-level INFO tests/test_hostile_input.py
 	$(BIN)/python bench/fuzz.py 100000
 

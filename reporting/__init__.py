@@ -11,8 +11,7 @@ the results of several studies for one's own paper.
 results for it. `recipes` shows what a recipe costs, and `search` what a search found. `statistics` has
 tests and intervals of few seeds. `outcomes` loads the latest attempts with their provenance.
 `output_comparison` tests whether written outputs differ. `missing_ablations` proposes ablations that a
-reviewer may request. `kept_models` lists the models in the store. `sql` runs queries over rows, in the
-process `sql_process`.
+reviewer may request. `kept_models` lists the models in the store. `sql` runs queries over rows.
 """
 
 from ..lazy_exports import lazy_exports

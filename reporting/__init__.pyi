@@ -32,7 +32,6 @@ from .paper import papers as papers
 from .paper import published_only_table as published_only_table
 from .paper import published_tables_of as published_tables_of
 from .paper import studies_of_paper as studies_of_paper
-from .sql import QueryLimits as QueryLimits
 from .subject import factor_column as factor_column
 from .subject import levels_frame as levels_frame
 from .subject import metrics_frame as metrics_frame

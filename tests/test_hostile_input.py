@@ -200,7 +200,7 @@ def test_settings_are_read_or_have_faults(count, tmp_path):
     try_all(inputs, read, carets=False)
 
 
-@examples(4, 300)
+@examples(60, 6_000)
 def test_sql_is_answered_or_has_a_fault(count, tmp_path):
     draw, store = random.Random(5), Store(tmp_path)
     store.write(make_trial_row(1), [])
