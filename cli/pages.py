@@ -372,7 +372,7 @@ _PAGES: Sequence[tuple[str, Any]] = (
     ),
     _page(
         "study importance",
-        "The share of each dimension of a search, the largest first. `points` is the number of finished "
+        "The share of each dimension of a search, the largest first. `points` is the number of ranked "
         "points from which the shares are estimated.",
         study=str,
         importance=Mapping[str, float],

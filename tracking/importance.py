@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from typing import NamedTuple
 
@@ -10,14 +9,16 @@ import optuna
 from optuna.trial import TrialState
 
 from ..engine.run.search.ask_tell import frozen_trial, quiet_optuna
-from ..engine.run.search.stored_points import StoredPoints
+from ..engine.run.search.stored_points import PointEnd, SearchPoint
+from ..reporting.outcomes import load_outcomes
 from ..storage import Store
-from ..studies.planning.status import stored_outcomes, study_outcomes
+from ..studies.planning.final_values import ValueStatus
+from ..studies.searches.points import find_points
 from ..studies.study import Study
 from .contract import TrackingError
 
 _LEAST_POINTS = 10
-"""The least number of finished points for which an importance is estimated."""
+"""The least number of ranked points for which an importance is estimated."""
 
 
 class Importances(NamedTuple):
@@ -28,32 +29,37 @@ class Importances(NamedTuple):
 
 
 @quiet_optuna()
-def dimension_importances(study: Study, store: Store) -> Importances:
-    """Return the importance of each dimension, the largest first: together they are 1.
+def dimension_importances(study: Study, store: Store, metric: str | None = None) -> Importances:
+    """Return the importance of each dimension for an objective, the largest first: together they are 1.
 
     A dimension is important if its values in the best tenth of the points differ from those in all points
-    (Watanabe, Bansal and Hutter 2023). Only points whose trials are all done count. A dimension that only
-    some points have is compared among these (conditional PED-ANOVA). Raise TrackingError for a study without
-    one objective, and for fewer than 10 points.
+    (Watanabe, Bansal and Hutter 2023). The points are those of the search's ranking. A dimension that only
+    some points have is compared among these (conditional PED-ANOVA). `metric` names one of several
+    objectives. Raise TrackingError for a study without a search, for another metric, and for fewer than 10
+    points.
     """
-    if study.search is None or len(study.search.settings.objectives) != 1:
-        raise TrackingError(f"expected a study with [search] and one objective, got {study.name}")
-    points = StoredPoints(study, store)
-    rows = study_outcomes(study, stored_outcomes(store, study))
-    found = {
-        point.global_id: point
-        for point in points.of_levels(json.loads(text) for text in rows.sort("finished")["factors"])
-        if all(points.attempts.get(trial.id, {}).get("status") == "done" for trial in point.trials)
-    }
-    trials = [frozen_trial(study, point, points.end(point)) for point in found.values()]
-    complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
-    if len(complete) < _LEAST_POINTS:
-        raise TrackingError(f"expected at least {_LEAST_POINTS} finished points, got {len(complete)}")
-    (goal,) = study.search.settings.objectives
-    searched = optuna.create_study(direction="minimize" if goal.direction == "min" else "maximize")
-    searched.add_trials(complete)
+    if study.search is None:
+        raise TrackingError(f"expected a study with [search], got {study.name}")
+    goals = {goal.name: goal for goal in study.search.settings.objectives}
+    if metric is None and len(goals) == 1:
+        (metric,) = goals
+    if metric is None or metric not in goals:
+        known = " or ".join(goals)
+        raise TrackingError(f"{study.name}: expected --metric {known}, got {metric or 'none'}")
+    found = find_points(study, load_outcomes(store, study))
+    if (count := len(found.complete)) < _LEAST_POINTS:
+        pruned = sum(point.status == ValueStatus.PRUNED for point in found.points)
+        others = f"; {pruned} were pruned" if pruned else ""
+        raise TrackingError(
+            f"{study.name}: expected at least {_LEAST_POINTS} ranked points, got {count}{others}: "
+            "continue the search; raise [search] trials if it has ended"
+        )
+    searched = optuna.create_study(direction="maximize" if goals[metric].maximise else "minimize")
+    for point in found.complete:
+        end = PointEnd(TrialState.COMPLETE, 0, (point.mean(metric) or 0.0,))
+        searched.add_trial(frozen_trial(study, SearchPoint(dict(point.values), ()), end))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the evaluator is experimental in Optuna
         evaluator = optuna.importance.PedAnovaImportanceEvaluator()
         shares = optuna.importance.get_param_importances(searched, evaluator=evaluator)
-    return Importances(shares, len(complete))
+    return Importances(shares, count)

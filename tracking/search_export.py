@@ -19,12 +19,16 @@ import optuna
 from optuna.trial import TrialState
 
 from ..engine.run.search.ask_tell import frozen_trial, quiet_optuna
-from ..engine.run.search.stored_points import SearchPoint, StoredPoints, mean_course
+from ..engine.run.search.stored_points import PointEnd, SearchPoint, StoredPoints, mean_course
+from ..reporting.outcomes import load_outcomes
 from ..storage import Store
 from ..storage.place import is_address
 from ..storage.rows import row_values
-from ..studies.planning.status import stored_outcomes, study_outcomes
+from ..studies.planning.final_values import ValueStatus
+from ..studies.planning.status import study_outcomes
 from ..studies.schema.factors import first_line
+from ..studies.schema.settings import Level
+from ..studies.searches.points import find_points
 from ..studies.study import Study
 from .contract import TrackingError
 from .export import StudyExport
@@ -40,14 +44,16 @@ def export_search(study: Study, store: Store, place: str) -> StudyExport:
     """Write the ended points of a search into an SQLite file, as Optuna trials.
 
     Points that the file already has are skipped. A point that has ended again since its export, for example
-    because a failure was retried, is added a second time. Raises TrackingError.
+    because a failure was retried, is added a second time. A point with a diverged training has failed, as it
+    has no place in the search's ranking. Raises TrackingError.
     """
     if study.search is None:
         raise TrackingError(f"optuna: expected a study with [search], got {study.name}, which is a grid")
     if is_address(place) or "?" in place:
         raise TrackingError(f"optuna: expected an SQLite file such as search.db, got {place!r}")
     points = StoredPoints(study, store)
-    rows = study_outcomes(study, stored_outcomes(store, study))
+    outcomes = load_outcomes(store, study)
+    rows = study_outcomes(study, outcomes)
     stored = {trial: row["status"] for trial, row in points.attempts.items()}
     ended: dict[str, SearchPoint] = {}  # each on its last rung
     for point in points.of_levels(json.loads(text) for text in rows.sort("finished")["factors"]):
@@ -55,12 +61,20 @@ def export_search(study: Study, store: Store, place: str) -> StudyExport:
         unfinished = any(stored.get(trial.id, "incomplete") == "incomplete" for trial in point.trials)
         if not unfinished and (known is None or known.rung < point.rung):
             ended[point.global_id] = point
+    found = find_points(study, outcomes).points
+    diverged = [point.values for point in found if point.status == ValueStatus.DIVERGED]
     with _optuna_study(study, place) as written:
-        return _add_points(written, study, points, list(ended.values()), place)
+        return _add_points(written, study, points, list(ended.values()), diverged=diverged, place=place)
 
 
 def _add_points(
-    written: optuna.Study, study: Study, points: StoredPoints, ended: Sequence[SearchPoint], place: str
+    written: optuna.Study,
+    study: Study,
+    points: StoredPoints,
+    ended: Sequence[SearchPoint],
+    *,
+    diverged: Sequence[Mapping[str, Level]],
+    place: str,
 ) -> StudyExport:
     assert study.search is not None
     courses, rungs = points.courses(ended), study.search.rungs
@@ -71,8 +85,11 @@ def _add_points(
         notes = _notes(point, attempts)
         if notes[_OURS] in known:
             continue
-        course = mean_course(point, courses)
-        trial = frozen_trial(study, point, points.end(point), course=course, notes=notes)
+        course, end = mean_course(point, courses), points.end(point)
+        if point.values in diverged:
+            end = PointEnd(TrialState.FAIL, end.epoch)
+            notes.setdefault("reason", "the training diverged")
+        trial = frozen_trial(study, point, end, course=course, notes=notes)
         if point.rung < rungs.top:
             _mark_pruned(trial, rungs.rungs[point.rung])
         trial.datetime_start = _local(min(row["started"] for row in attempts))

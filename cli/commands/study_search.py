@@ -265,25 +265,32 @@ def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
 
 
 @app.command()
-def importance(study: StudyName, *, results: ResultsOption = None, as_json: JsonOption = False) -> None:
+def importance(
+    study: StudyName,
+    *,
+    metric: Annotated[
+        str | None, typer.Option("--metric", metavar="NAME", help="One of several objectives of the search.")
+    ] = None,
+    results: ResultsOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Print how much each dimension of a search matters for the best points.
 
-    The values are from Optuna's PED-ANOVA over the points whose trials are all done. Each value says how much
-    a dimension differs between the best tenth of the points and all points. Together they are 1. A
-    dimension that only some points have counts among these. Few points or one seed give a rough order, not a
-    result.
+    The values are from Optuna's PED-ANOVA over the points that the search ranks. Each value says how much a
+    dimension differs between the best tenth of the points and all points. Together they are 1. A dimension
+    that only some points have counts among these. Few points or one seed give a rough order, not a result.
     """
     from ...tracking.importance import dimension_importances
     from ..machine_settings import open_results
 
     opened = open_results(study, results)
-    shares, points = dimension_importances(opened.study, opened.store)
+    shares, points = dimension_importances(opened.study, opened.store, metric)
     if as_json:
         print_page("study importance", study=opened.study.name, importance=shares, points=points)
         return
     width = max(map(len, shares))
     lines = [f"{name:<{width}}  {share:.2f}" for name, share in shares.items()]
-    print_stdout("\n".join([*lines, f"over {points:,} finished points"]))
+    print_stdout("\n".join([*lines, f"over {points:,} ranked points"]))
 
 
 @app.command()
