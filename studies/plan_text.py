@@ -261,11 +261,12 @@ def _costliest_cells(plan: Plan) -> str:
     found = {
         "parameters": {model.parameters_at for model in plan.models},
         "FLOPs/step": {model.flops_at for model in plan.models},
+        "memory": {model.memory_at for model in plan.models},
     }
     costs: dict[str, list[str]] = {}
     for what, levels in found.items():
         costs.setdefault(" or ".join(sorted(levels - {""})), []).append(what)
-    parts = [f"{' and '.join(several)} at {at}" for at, several in costs.items() if at]
+    parts = [f"{listed(several)} at {at}" for at, several in costs.items() if at]
     return f"the table has the largest of each model: {'; '.join(parts)}" if parts else ""
 
 

@@ -215,10 +215,9 @@ class ModelCost:
 
     Costs are those of its costliest trial, as with the largest vocabulary or batch. `step_flops` counts a
     training step on sequences of the task's length, or of REFERENCE_TOKENS tokens if the length grows.
-    `parameters_at` and `flops_at` have the levels of that trial if other trials cost less, as in
-    `tokens=pretrained`. `memory` is the peak memory
-    of a step, None for a model over the budget. `estimate` is its trials' mean time; `excess` says what
-    exceeds the budget.
+    `parameters_at`, `flops_at` and `memory_at` have the levels of that trial if other trials cost less, as in
+    `tokens=pretrained`. `memory` is the peak memory of a step, None for a model over the budget. `estimate`
+    is its trials' mean time; `excess` says what exceeds the budget.
     """
 
     label: str
@@ -230,6 +229,7 @@ class ModelCost:
     step_flops: int
     flops_at: str
     memory: int | None
+    memory_at: str
     estimate: TimeEstimate
     excess: str
     size_match: SizeMatch | None
@@ -519,17 +519,21 @@ def model_costs(
         ]
         kinds = first_of_each_kind(group)
         settings = [trial.settings for trial in kinds]
+        parameters, flops = list(map(parameter_count, settings)), list(map(step_flops, settings))
+        measured = [trial for trial in kinds if trial.id in steps]
+        memory = [steps[trial.id].total for trial in measured]
         costliest = max(settings, key=budget.excess)
         model = ModelCost(
             label=label(group[0]),
             at=" · ".join(level_name(group[0].levels[name]) for name in apart if name in group[0].levels),
             recipe=costliest.model.recipe,
             trials=len(group),
-            parameters=max(map(parameter_count, settings)),
-            parameters_at=_largest_at(kinds, parameter_count),
-            step_flops=max(map(step_flops, settings)),
-            flops_at=_largest_at(kinds, step_flops),
-            memory=max((steps[trial.id].total for trial in kinds if trial.id in steps), default=None),
+            parameters=max(parameters),
+            parameters_at=_largest_at(kinds, parameters),
+            step_flops=max(flops),
+            flops_at=_largest_at(kinds, flops),
+            memory=max(memory, default=None),
+            memory_at=_largest_at(measured, memory),
             estimate=time.scaled(1 / len(group)),
             excess=budget.describe_excess(costliest),
             size_match=max(matches, key=_distance, default=None),
@@ -538,12 +542,13 @@ def model_costs(
     return tuple(models)
 
 
-def _largest_at(kinds: Sequence[Trial], cost: Callable[[TrialSettings], int]) -> str:
+def _largest_at(kinds: Sequence[Trial], costs: Sequence[int]) -> str:
     """Return the levels that make a cost of a model largest, such as `tokens=pretrained`.
 
     Return "" if the cost is the same in all cells of the model.
     """
-    costs = [cost(trial.settings) for trial in kinds]
+    if not costs:
+        return ""
     largest = kinds[costs.index(max(costs))].levels
     differing = [
         {

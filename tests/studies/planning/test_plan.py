@@ -392,6 +392,7 @@ def test_a_model_has_the_costs_of_its_costliest_trial(store):
     assert [(one.label, one.trials) for one in models] == [("sa", 8), ("conv(k=5)", 8)]
     assert [one.step_flops for one in models] == [4 * one.step_flops for one in small]
     assert models[0].memory > small[0].memory
+    assert [one.memory_at for one in models] == ["batch=32", "batch=32"]
 
 
 def test_models_named_by_several_levels_are_listed_with_semicolons(store):
