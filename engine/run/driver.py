@@ -18,7 +18,7 @@ from ...plugins import PluginError, inline_codes
 from ...storage import Store, open_store, store_fault
 from ...studies.catalog.own_corpora import FOLDER
 from ...studies.last_run import claim_ages, other_files, seeds_before
-from ...studies.planning.status import study_outcomes
+from ...studies.planning.status import study_status
 from ...studies.planning.time_estimates import TimeEstimator
 from ...studies.planning.trials_to_run import EarlierTrials, start_turns, trials_to_run
 from ...studies.resolve.data_fit import as_long_as_data
@@ -419,19 +419,20 @@ class _RunRounds:
 def _summary(
     study: Study, store: Store, counter: RunCounter, *, stopped: bool, given_up: list[str]
 ) -> Summary:
-    held = {trial: status for trial, (status, _) in store.latest_attempts().items()}
     if study.search is None:
-        wanted = {trial.id for trial in study.trials}
+        held = {trial: status for trial, (status, _) in store.latest_attempts().items()}
+        statuses = [held.get(trial.id, "incomplete") for trial in study.trials]
+        left = statuses.count("incomplete")
     else:
-        wanted = set(study_outcomes(study, store.trials())["trial"].to_list())
-    statuses = [held[trial] for trial in wanted if held.get(trial, "incomplete") != "incomplete"]
+        found = study_status(study, store)
+        statuses, left = list(found.stored.values()), found.left
     failed = counter.ended["failed"]
     return Summary(
         done=statuses.count("done"),
         failed=statuses.count("failed"),
         pruned=statuses.count("pruned"),
         ran=counter.ended.total(),
-        left=len(wanted) - len(statuses),
+        left=left,
         stopped=stopped,
         given_up=tuple(given_up),
         stop_reason=f"{plural(failed, 'trial')} failed" if counter.has_failed_too_often else None,

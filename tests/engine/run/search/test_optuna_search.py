@@ -61,7 +61,8 @@ def test_a_search_trains_each_of_its_points_on_every_seed(store, notes, sampler)
 def test_a_search_begins_with_its_baseline_on_seeds_of_its_own(store, notes):
     text = SHORT.replace("[model]", "baseline = { k = 3, dropout = 0.25 }\nbaseline_seeds = 3\n[model]", 1)
     first = run(text, store, notes, max_trials=3)
-    assert (first.done, points(store), sorted(store.trials()["seed"])) == (3, {(3, 0.25)}, [0, 1, 2])
+    assert (first.done, first.left) == (3, 10)
+    assert (points(store), sorted(store.trials()["seed"])) == ({(3, 0.25)}, [0, 1, 2])
     done = run(text, store, notes)
     assert (done.ran, done.left, len(points(store))) == (10, 0, 6)
 
