@@ -185,12 +185,16 @@ class StudyResults:
         check_arguments(number_fault("count", count, least=1))
         return _engine("run.search.proposals").SearchService(self.study, self.store).propose(count)
 
-    def tell(self, points: Iterable[object]) -> Iterator[HandInAnswer]:
-        """Add points to a search, and yield an answer for each.
+    def tell(self, points: Iterable[object]) -> list[HandInAnswer]:
+        """Add points to a search, and return an answer for each.
 
-        A point is a mapping with `values` or `recipe`, or the text of a JSON object. The next run trains the
-        accepted points. Raise StudyError for a grid.
+        A point is a `Proposal`, a mapping with `values` or `recipe`, or the text of a JSON object. The next
+        run trains the accepted points. Raise StudyError for a grid.
         """
+        return list(self.tell_each(points))
+
+    def tell_each(self, points: Iterable[object]) -> Iterator[HandInAnswer]:
+        """Add each point to a search when its answer is asked for, as `tell` does for all of them."""
         is_list = isinstance(points, Iterable) and not isinstance(points, str | Mapping)
         check_arguments(
             None if is_list else f"points: expected a list of points, got {type(points).__name__}"

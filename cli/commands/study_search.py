@@ -327,7 +327,7 @@ def tell(study: StudyFile, *, overrides: OverridesOption = None, results: Result
     Exits with 1 if a line was refused.
     """
     refused = False
-    for answer in _search_of(study, overrides, results).tell(sys.stdin):
+    for answer in _search_of(study, overrides, results).tell_each(sys.stdin):
         print_json_line(answer)
         refused |= bool(answer.faults)
     if refused:

@@ -161,7 +161,7 @@ def _key_fault(key: str) -> str:
 
 def _kind(value: object) -> str:
     names = {dict: "an object", list: "a list", str: "a text", bool: "a truth value", type(None): "null"}
-    return names.get(type(value), "a number")
+    return names.get(type(value), "a number" if isinstance(value, int | float) else type(value).__name__)
 
 
 class SearchService:
@@ -193,9 +193,11 @@ class SearchService:
     def hand_in(self, line: object) -> HandInAnswer:
         """Submit a search point to the next run.
 
-        Return whether it is accepted, or why not. The point is a JSON object, or the text of one. For a known
-        point return the outcomes of its trainings. It is not trained again.
+        Return whether it is accepted, or why not. The point is a proposal, a JSON object, or the text of one.
+        For a known point return the outcomes of its trainings. It is not trained again.
         """
+        if isinstance(line, Proposal):
+            line = {"values": line.values, "id": line.id}
         if isinstance(line, str):
             try:
                 line = json.loads(line)

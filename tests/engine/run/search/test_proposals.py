@@ -59,9 +59,10 @@ def test_a_proposal_leaves_optunas_log_level(study, store):
 def test_results_in_python_propose_points_and_take_them(study, store):
     results = StudyResults(study, store)
     (first,) = results.propose()
-    answers = list(results.tell([{"values": first.values}, "\n", '{"recipe": "sa("}']))
+    results.tell([first])
+    answers = results.tell([{"values": first.values}, "\n", '{"recipe": "sa("}'])
     assert [(each.line, each.answer, each.id) for each in answers] == [
-        (1, "accepted", first.id),
+        (1, "waiting", first.id),
         (3, "refused", None),
     ]
 
