@@ -330,8 +330,10 @@ _PAGES: Sequence[tuple[str, Any]] = (
     ("study coordinates", StudyCoordinates),
     _page(
         "study show",
-        "A study's settings. With --best, it is the table of its best points. `design` has the settings "
-        "from which its cells follow, and `sizes` the size that `match` solves for each model, if any.",
+        "A study's settings. With --best, it is the table of its best points. The name of a value that other "
+        "levels of a factor override ends in its level: `task.lengths[task=parity]`. `design` has the "
+        "settings from which its cells follow, and `sizes` the size that `match` solves for each model, if "
+        "any.",
         study=str,
         title=str,
         paper=str | None,

@@ -273,11 +273,11 @@ def _study_of(diagnostics: Diagnostics, corpus: OwnCorpus | None) -> Study:
 
 def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study | None:
     _check_tables(diagnostics)
-    expansions, header, design, data, table_levels = _read_design(diagnostics)
-    written_data = data
+    expansions, header, design, given, data, table_levels = _read_design(diagnostics)
+    written_data = given
     if diagnostics.document.as_written is not None:  # the file without its overrides
         written = Diagnostics(diagnostics.document.as_written)
-        _, _, as_written, written_data, _ = _read_design(written)
+        _, _, as_written, written_data, *_ = _read_design(written)
         if not written.invalid:  # otherwise its levels have faults
             design = replace(design, as_written=as_written)
     paper = header.paper if header else None
@@ -287,7 +287,6 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
         from .claims.reader import read_claims  # noqa: PLC0415 -- a study without claims does without it
 
         claims = read_claims(diagnostics, design)
-    source_sheet = read_source_sheet(diagnostics, data, written_data)
     search, space, dimensions = None, dict[str, Dimension](), dict[str, Dimension]()
     if diagnostics.has_search:
         from .schema.search import read_search  # noqa: PLC0415 -- a grid does without it
@@ -295,10 +294,12 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
         search, space = read_search(diagnostics, data["search"])
     decode = _read_decode(diagnostics)
     trial_tables = {name: data[name] for name in TRIAL_TABLES if name in data}
-    if own_corpus is not None:
-        trial_tables["task"] = own_corpus.complete_task(data["task"])
     fragments = read_fragments(diagnostics, data)
     template = Template(tables=trial_tables, fragments=fragments, table_levels=table_levels)
+    source_sheet = read_source_sheet(diagnostics, given, written_data, template.variants(design.factors))
+    if own_corpus is not None:
+        completed = {**trial_tables, "task": own_corpus.complete_task(data["task"])}
+        template = replace(template, tables=completed)
     draft = Draft(diagnostics=diagnostics, data=data, template=template, design=design, space=space)
     check_holes(draft, check_recipes(draft))
     tried = check_levels(draft)
@@ -402,19 +403,22 @@ def _held_trials(expansions: Mapping[str, Expansion]) -> HeldTrials:
 
 def _read_design(
     diagnostics: Diagnostics,
-) -> tuple[dict[str, Expansion], StudySettings | None, Design, Mapping[str, Any], TableLevels]:
+) -> tuple[
+    dict[str, Expansion], StudySettings | None, Design, Mapping[str, Any], Mapping[str, Any], TableLevels
+]:
     """Return the expansions, the table [study], the design, and all tables with what expansions add to them.
 
-    Faults are reported. The table [study] is None if it is faulty. In the tables, levels have their names;
-    the last item has the levels that are tables themselves.
+    Faults are reported. The table [study] is None if it is faulty. The tables come twice, the second time
+    with the names of levels that are tables. The last item has these tables.
     """
     expansions, own = read_expansions(diagnostics)
-    data, table_levels = name_table_levels(diagnostics, expand_tables(diagnostics.data, expansions.values()))
+    tables = expand_tables(diagnostics.data, expansions.values())
+    data, table_levels = name_table_levels(diagnostics, tables)
     given = data.get("study", {})
     given = {key: given[key] for key in given if key not in own} if isinstance(given, Mapping) else given
     header = diagnostics.validate(StudySettings, ("study",), given) if "study" in data else None
     reader = DesignReader(diagnostics, header or _readable_header(given), data)
-    return expansions, header, reader.design(expansions.values()), data, table_levels
+    return expansions, header, reader.design(expansions.values()), tables, data, table_levels
 
 
 def _readable_header(given: object) -> StudySettings:

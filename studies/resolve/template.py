@@ -11,7 +11,7 @@ from ...grammar import Recipe, RecipeError, lookup
 from ...grammar.dimensions import resolve
 from ...grammar.nodes import BlockNode, Dimension, HoleNode, Node, RepeatNode, walk
 from ..catalog.tasks.algorithmic import AlgorithmicTask
-from ..schema.factors import ABSENT, SEED, TableLevels
+from ..schema.factors import ABSENT, SEED, TableLevels, level_name
 from ..schema.settings import (
     BUDGET_KEYS,
     RECIPE_PATH,
@@ -149,6 +149,19 @@ class Template:
             if path[-1] == "name" and isinstance(level, Mapping):  # it brings the other keys of its table
                 tables = with_values(tables, {path[:-1]: {**_value_at(tables, path[:-1]), **level}})
         return {name: dict(table) if isinstance(table, Mapping) else table for name, table in tables.items()}
+
+    def variants(self, factors: Mapping[str, Iterable[Level]]) -> dict[str, dict[str, dict[str, Any]]]:
+        """Return the tables by factor and level, for each factor that decides which keys there are.
+
+        Such a factor has levels that are tables, or fills a key `name`. Other placeholders stay.
+        """
+        unfilled = {name: f"{{{name}}}" for name in self.hole_names}
+        names = {name for path, each in self.holes.items() if path[-1] == "name" for name in each}
+        return {
+            factor: {level_name(level): self.fill({**unfilled, factor: level}) for level in levels}
+            for factor, levels in factors.items()
+            if factor in unfilled and (factor in names or factor in self.table_levels)
+        }
 
     def _filled_text(self, text: str, values: Mapping[str, Level]) -> Any:  # noqa: ANN401 -- TOML holds anything
         """Fill the placeholders of a text with levels.

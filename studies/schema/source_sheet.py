@@ -99,12 +99,16 @@ class SourceSheet:
 
 
 def read_source_sheet(
-    diagnostics: Diagnostics, data: Mapping[str, Any], as_written: Mapping[str, Any]
+    diagnostics: Diagnostics,
+    data: Mapping[str, Any],
+    as_written: Mapping[str, Any],
+    variants: Mapping[str, Mapping[str, Mapping[str, Any]]],
 ) -> SourceSheet:
     """Return the source of every setting of a study.
 
     Report faults of its table `[source]`, if any. `data` has the tables with what expansions add to them, and
-    `as_written` the same without overrides.
+    `as_written` the same without overrides. `variants` has the tables of trials at each level of each factor
+    that decides which keys there are. A value that other levels override is named as in `[task=recall]`.
 
     Every key that the file gives in [model], [task], [train], [recipes], [factors] and [decode] needs a
     source, and so do its cells. The source of a table applies to all its keys. A key whose value is a
@@ -113,11 +117,8 @@ def read_source_sheet(
     """
     is_given = TABLE in data
     sources = dict(_read(diagnostics, (TABLE,), data[TABLE])) if is_given else {}
-    given, written = (
-        dict(leaf for name in _TABLES if name in tables for leaf in iter_leaves((name,), tables[name]))
-        for tables in (data, as_written)
-    )
-    defaults = dict(_defaults(data, given))
+    given, written = _leaves(data), _leaves(as_written)
+    kept, defaults = _at_levels(data, variants)
     _check_names(diagnostics, sources, [*given, *defaults])
     settings: list[SourcedSetting] = []
     for path, value in given.items():
@@ -131,14 +132,49 @@ def read_source_sheet(
         elif source is None and is_given:
             entry = f'add {".".join(map(str, path))} = "paper: section 3.1" to [source]'
             diagnostics.report(path, f'no source: {entry}, or "program: …", or "ours: …" with the reason')
-        name = ".".join(map(str, path))
-        settings.append(SourcedSetting(name=name, value=value, source=source, is_default=False))
-    for path, value in defaults.items():
+        settings += _settings(path, kept.get(path, {"": value}), source, is_default=False)
+    for path, values in sorted(defaults.items(), key=lambda item: _TABLES.index(item[0][0])):
         source = sources.get(path) or (Source(origin="ours", detail="default") if is_given else None)
-        name = ".".join(map(str, path))
-        is_default = path not in sources
-        settings.append(SourcedSetting(name=name, value=value, source=source, is_default=is_default))
+        settings += _settings(path, values, source, is_default=path not in sources)
     return SourceSheet(settings=tuple(settings), is_given=is_given)
+
+
+def _settings(
+    path: KeyPath, values: Mapping[str, object], source: Source | None, *, is_default: bool
+) -> Iterator[SourcedSetting]:
+    for at, value in values.items():
+        name = ".".join(map(str, path)) + at
+        yield SourcedSetting(name=name, value=value, source=source, is_default=is_default)
+
+
+_ByLevel = dict[KeyPath, dict[str, object]]
+"""The values of settings by levels such as `[task=recall]`, or by "" for a value that never changes."""
+
+
+def _at_levels(
+    data: Mapping[str, Any], variants: Mapping[str, Mapping[str, Mapping[str, Any]]]
+) -> tuple[_ByLevel, _ByLevel]:
+    """Return the given settings that some level replaces, and all defaults."""
+    given, kept = _leaves(data), _ByLevel()
+    defaults: _ByLevel = {path: {"": value} for path, value in _defaults(data, variants)}
+    for factor, levels in variants.items():
+        filled = {f"[{factor}={level}]": {**data, **tables} for level, tables in levels.items()}
+        leaves = {at: _leaves(tables) for at, tables in filled.items()}
+        further = {at: dict(_defaults(tables, variants)) for at, tables in filled.items()}
+        for path, value in given.items():
+            same = {at: value for at, inner in leaves.items() if inner.get(path) == value}
+            if len(same) < len(leaves) and not _HOLE.search(str(value)):
+                kept[path] = same
+        for path in dict.fromkeys(path for inner in further.values() for path in inner):
+            values = [every[path] for at in filled if path in (every := leaves[at] | further[at])]
+            own = {at: inner[path] for at, inner in further.items() if path in inner}
+            is_same = all(value == values[0] for value in values)
+            defaults.setdefault(path, {"": values[0]} if is_same else own)
+    return kept, defaults
+
+
+def _leaves(data: Mapping[str, Any]) -> dict[KeyPath, object]:
+    return dict(leaf for name in _TABLES if name in data for leaf in iter_leaves((name,), data[name]))
 
 
 def _read(diagnostics: Diagnostics, path: KeyPath, value: object) -> Iterator[tuple[KeyPath, Source]]:
@@ -168,20 +204,30 @@ def _check_names(diagnostics: Diagnostics, sources: Iterable[KeyPath], settings:
             diagnostics.report((TABLE, *path), f"unknown setting {name}{hint(name, names)}", key=True)
 
 
-def _defaults(data: Mapping[str, Any], written: Collection[KeyPath]) -> Iterator[tuple[KeyPath, object]]:
+def _defaults(data: Mapping[str, Any], filled: Collection[str]) -> Iterator[tuple[KeyPath, object]]:
+    """Yield the defaults of the keys that a study's tables leave out.
+
+    A table that a factor in `filled` fills or names has none.
+    """
     schemas = [("model", ModelSettings), ("train", TrainSettings)]
-    specs = filter(None, map(lookup_task, _task_names_of(data)))
-    schemas[1:1] = [("task", spec.settings) for spec in specs]
+    name = dict(iter_leaves((), {"task": data.get("task")})).get(("task", "name"))
+    spec = lookup_task(name) if isinstance(name, str) else None
+    schemas[1:1] = [("task", spec.settings)] if spec else []
     schemas += [("decode", DecodeSettings)] if "decode" in data else []
-    given = {path[:depth] for path in written for depth in range(1, len(path) + 1)}
+    leaves = _leaves(data)
+    given = {path[:depth] for path in leaves for depth in range(1, len(path) + 1)}
     if "ladder" in data or any(("train", key) in given for key in BUDGET_KEYS):
         given.add(("train", "steps_per_epoch"))
     named = _named_tables(data)
+    for path, value in leaves.items():
+        hole = _HOLE.fullmatch(value) if isinstance(value, str) else None
+        if hole and hole[1] in filled:
+            named |= {path: None, **({path[:-1]: None} if path[-1] == "name" else {})}
     for name, schema in schemas:
         yield from _schema_defaults((name,), schema, given, named)
 
 
-def _named_tables(data: Mapping[str, Any]) -> dict[KeyPath, type[StrictModel]]:
+def _named_tables(data: Mapping[str, Any]) -> dict[KeyPath, type[StrictModel] | None]:
     """Return the settings classes of the optimizer and the schedule, by path.
 
     The class depends on the `name` in the table.
@@ -200,11 +246,11 @@ def _schema_defaults(
     path: KeyPath,
     schema: type[StrictModel],
     given: Collection[KeyPath],
-    named: Mapping[KeyPath, type[StrictModel]],
+    named: Mapping[KeyPath, type[StrictModel] | None],
 ) -> Iterator[tuple[KeyPath, object]]:
     for name, field in schema.model_fields.items():
         place = (*path, name)
-        inner = named.get(place) or _table_of(field.annotation)
+        inner = named.get(place, _table_of(field.annotation))
         if inner is not None and (field.default is not None or place in given):
             yield from _schema_defaults(place, inner, given, named)
         elif place not in given and not field.is_required() and name not in BUDGET_KEYS:
@@ -216,16 +262,3 @@ def _table_of(annotation: object) -> type[StrictModel] | None:
         return None
     kinds = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]
     return next((kind for kind in kinds if issubclass(kind, StrictModel)), None)
-
-
-def _task_names_of(data: Mapping[str, Any]) -> list[str]:
-    leaves = dict(iter_leaves((), {name: data.get(name) for name in ("task", "factors", "cells")}))
-    name = leaves.get(("task", "name"))
-    hole = _HOLE.fullmatch(name) if isinstance(name, str) else None
-    if hole is None:
-        return [name] if isinstance(name, str) else []
-    levels, cells = leaves.get(("factors", hole[1])), leaves.get(("cells",))
-    names = [*levels] if isinstance(levels, list) else []
-    if isinstance(cells, list):
-        names += [cell.get(hole[1]) for cell in cells if isinstance(cell, dict)]
-    return [name for name in names if isinstance(name, str)]

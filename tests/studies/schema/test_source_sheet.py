@@ -1,5 +1,6 @@
 """Sources of settings: complete, or the study is rejected."""
 
+import json
 import re
 
 import pytest
@@ -132,6 +133,48 @@ def test_a_list_of_tables_is_one_setting_given_or_not():
         found = {each.name: each for each in sheet.settings if each.name.startswith("train.groups")}
         assert list(found) == ["train.groups"]
         assert (found["train.groups"].value, found["train.groups"].is_default) == (value, not value)
+
+
+def test_levels_that_are_tables_are_shown_in_full_with_the_defaults_of_each():
+    tasks = [
+        {"label": "recall", "name": "mqar", "pairs": 3, "dev_examples": 100},
+        {"label": "even", "name": "parity", "lengths": [2, 12], "test_lengths": [18]},
+    ]
+    optimizer = {"label": "a", "name": "adamw", "lr": 0.1, "betas": [0.5, 0.6]}
+    text = f"""
+[study]
+name = "levels"
+title = "tables as levels"
+[model]
+recipe = "conv(k=2) >> ff(8)"
+d_model = 8
+[task]
+name = "{{task}}"
+dev_examples = 50
+[train]
+optimizer = "{{optimizer}}"
+epochs = 1
+steps_per_epoch = 2
+[factors]
+task = {_toml(tasks)}
+optimizer = {_toml([optimizer, {"name": "adam", "lr": 1e-4}])}
+"""
+    settings = load_study(text).source_sheet.settings
+    found = {each.name: each.value for each in settings}
+    assert len(found) == len(settings)
+    assert (found["factors.task"], found["factors.optimizer"][0]) == (tasks, optimizer)
+    assert found["task.dev_examples[task=even]"] == 50
+    assert found["train.optimizer.betas[optimizer=adam]"] == (0.9, 0.999)
+    assert (found["task.vocab"], found["train.optimizer.weight_decay"]) == (8192, 0.0)
+    given = {"task.dev_examples", "task.lengths", "task.pairs", "train.optimizer.betas", "train.optimizer.lr"}
+    assert not given & set(found), "no trial has the default of a key that all levels give"
+    changed = load_study(text, [f"factors.task={_toml([{**tasks[0], 'pairs': 4}])}"]).source_sheet
+    assert "set for this run" in {each.name: str(each.source) for each in changed.settings}["factors.task"]
+
+
+def _toml(levels: list[dict[str, object]]) -> str:
+    tables = (", ".join(f"{key} = {json.dumps(value)}" for key, value in each.items()) for each in levels)
+    return f"[{', '.join(f'{{ {table} }}' for table in tables)}]"
 
 
 def sheet(*settings: tuple[str, str, bool]) -> SourceSheet:
