@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import socket
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -123,6 +124,8 @@ def serve(
             f"port {port}: expected a free port, got one that is in use; choose another with --port"
         ) from error
     shown = f"[{host}]" if ":" in host else host
+    if host in {"0.0.0.0", "::"}:  # every address of this machine
+        shown = socket.gethostname()
     print_piece(f"{store.place} at http://{shown}:{server.port}/{'?token=…' if access.token else ''}\n")
     if not store.state().studies:
         print_stderr(f"there is no store in {store.absolute_place} yet; studies appear once they run")
