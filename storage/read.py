@@ -4,7 +4,8 @@ Other processes may write and compact files at the same time. A damaged file is 
 warning and a note, and never deleted. The rows in the file then count as missing, and their trials run again.
 
 The valid attempt is the latest one that is done or, if none is done, the latest one. So a trial that is done
-stays done, even if a later attempt fails. An attempt with damaged metrics counts as incomplete, not done.
+stays done, even if a later attempt fails. An attempt with damaged metrics counts as incomplete, not done. A
+search that has pruned a trial keeps its own attempt, even if another study trains the trial later.
 """
 
 import contextlib
@@ -223,16 +224,21 @@ INCOMPLETE: Final = "incomplete"
 """The status of a done or pruned attempt whose metrics are damaged or missing."""
 
 INCOMPLETE_REASON: Final = "its metrics are damaged or missing"
-_MEASURED: Final = (DONE, "pruned")
 _KEYS: Final = ("trial", "attempt")
 
 
-def read_latest(quarantine: Quarantine, columns: Sequence[str], *, checks_all: bool = False) -> pl.DataFrame:
+PRUNED: Final = "pruned"
+"""A status, and the column of the attempts that other studies than that of the valid attempt have pruned."""
+
+
+def read_latest(
+    quarantine: Quarantine, columns: Sequence[str], *, checks_all: bool = False, pruned: bool = False
+) -> pl.DataFrame:
     """Return these columns of each trial's valid attempt, sorted by trial.
 
     The valid attempt is the latest that is done or, if none is done, the latest. If metrics of a study were
     damaged, or for all studies with `checks_all`, attempts that should have metrics but have none are
-    incomplete.
+    incomplete. With `pruned` there is a column `PRUNED`, unless all its values would be null.
     """
     quarantine.restore_intact()
     needed = list(dict.fromkeys([*columns, *_KEYS, "study", "status", "reason", "epochs"]))
@@ -241,20 +247,28 @@ def read_latest(quarantine: Quarantine, columns: Sequence[str], *, checks_all: b
     if studies := names | _studies_with_damaged_metrics(quarantine):
         measured = read(quarantine, "metrics", _KEYS, studies).select(_KEYS).unique()
         rows = rows.join(measured.with_columns(_measured=pl.lit(value=True)), on=_KEYS, how="left")
-        trained = pl.col("status").is_in(_MEASURED) & (pl.col("epochs") > 0)
+        trained = pl.col("status").is_in((DONE, PRUNED)) & (pl.col("epochs") > 0)
         lacks_metrics = pl.col("study").is_in(list(studies)) & trained & pl.col("_measured").is_null()
         rows = rows.with_columns(
             status=pl.when(lacks_metrics).then(pl.lit(INCOMPLETE)).otherwise("status"),
             reason=pl.when(lacks_metrics).then(pl.lit(INCOMPLETE_REASON)).otherwise("reason"),
         ).drop("_measured")
     found = rows.collect()
+    others = found.clear()
     if found["trial"].n_unique() < len(found):
         order = ("trial", pl.col("status") == DONE, "attempt", RANK)
         places = found.select("trial", "status", "attempt", RANK).with_row_index("row").sort(*order)
-        found = found[places.unique("trial", keep="last")["row"].sort()]
+        valid = found[places.unique("trial", keep="last")["row"].sort()]
+        others = found.filter(status=PRUNED).join(valid, on=("trial", "study"), how="anti")
+        found = valid
     if not found["trial"].is_sorted():  # the rows of a single merged file are sorted already
         found = found.sort("trial")
-    return found.select(columns)
+    found = found.select(columns)
+    if not pruned or others.is_empty():
+        return found
+    latest = others.sort("attempt", RANK).unique(("trial", "study"), keep="last", maintain_order=True)
+    column = latest.group_by("trial").agg(pl.struct(columns).alias(PRUNED))
+    return found.join(column, on="trial", how="left", maintain_order="left")
 
 
 def last_numbers(quarantine: Quarantine) -> dict[str, int]:
@@ -331,6 +345,9 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         self._known: dict[Path, set[str]] = {}  # the names of the files that were read, by folder
         self._listed: dict[Path, set[str]] = {}  # all names in the last listing, by folder
         self._rows: dict[str, dict[str, Any]] = {}
+        self._pruned: dict[
+            str, dict[str, dict[str, Any]]
+        ] = {}  # the last pruned attempts, by trial and study
         self._numbers: dict[str, int] = {}
         self._arrivals: list[str] = []
 
@@ -357,17 +374,34 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         """Return the number of a trial's last attempt, valid or not; -1 if there is no attempt."""
         return self._numbers.get(trial, -1)
 
-    def frame(self, trials: Iterable[str]) -> pl.DataFrame:
-        """Return a frame with the rows of these trials; a trial without a row is left out."""
-        schema = {name: TRIALS[name] for name in self._columns}
-        return pl.DataFrame([self._rows[trial] for trial in trials if trial in self._rows], schema=schema)
+    def frame(self, rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
+        """Return a frame with these rows of trials."""
+        return pl.DataFrame(list(rows), schema={name: TRIALS[name] for name in self._columns})
 
     def trials(self) -> pl.DataFrame:
         """Return a frame with the rows of all trials, as `Store.trials` does.
 
         It has only the columns of this object.
         """
-        return with_adopters(self._quarantine, self.frame(sorted(self._rows)))
+        found = self.frame(self._rows[trial] for trial in sorted(self._rows))
+        if others := {trial: rows for trial in self._pruned if (rows := self._pruned_by_others(trial))}:
+            kind = {PRUNED: pl.List(pl.Struct(found.schema))}
+            column = pl.DataFrame(
+                {"trial": list(others), PRUNED: list(others.values())}, schema_overrides=kind
+            )
+            found = found.join(column, on="trial", how="left", maintain_order="left")
+        return with_adopters(self._quarantine, found)
+
+    def of_study(self, trial: str, study: str) -> Mapping[str, Any] | None:
+        """Return the attempt of a trial that this study has pruned, else the valid one, or None."""
+        valid = self._rows.get(trial)
+        if valid is None or valid["study"] == study:
+            return valid
+        return self._pruned.get(trial, {}).get(study, valid)
+
+    def _pruned_by_others(self, trial: str) -> list[dict[str, Any]]:
+        valid = self._rows[trial]["study"]
+        return [row for study, row in self._pruned[trial].items() if study != valid]
 
     def _read(self, paths: Sequence[Path], known: set[str]) -> None:
         """Add the rows in these files of a study; skip files that no longer exist.
@@ -393,6 +427,10 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         trial, known = row["trial"], self._rows.get(row["trial"])
         if (trial, row["attempt"]) in self._incomplete:
             row |= {"status": INCOMPLETE, "reason": INCOMPLETE_REASON}
+        if row["status"] == PRUNED:
+            same = self._pruned.setdefault(trial, {})
+            before = same.get(row["study"], row)
+            same[row["study"]] = max(before, row, key=lambda each: each["attempt"])
         self._numbers[trial] = max(row["attempt"], self.last_number(trial))
         if known is None or _validity_key(known) < _validity_key(row):
             self._arrivals.append(trial)

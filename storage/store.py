@@ -317,9 +317,9 @@ class Store:
 
         The named probes, measured by probing or tuning, are added to the final metrics. If searches have
         adopted trials of other studies, the column `taken` has the adopting studies, with their factors and
-        the times.
+        the times. Likewise, the column `pruned` has the attempts of a trial that other studies have pruned.
         """
-        frame = read_latest(self._quarantine, columns)
+        frame = read_latest(self._quarantine, columns, pruned=True)
         check_stored_rows(self._layout.root / "trials", frame)
         if probes:
             frame = with_probes(self._quarantine, frame, probes)

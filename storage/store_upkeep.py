@@ -195,8 +195,9 @@ def _unfinished_files(layout: Layout, now: float) -> Iterator[Finding]:
 def _ended_checkpoints(quarantine: Quarantine, now: float) -> Iterator[Finding]:
     """Yield the checkpoints of trials that have ended for good.
 
-    These trials will not be trained again, and no process has resumed them. Only failed trials are retried.
-    The end time of a trial is from the clock of the machine that trained it.
+    These trials will not be trained again, and no process has resumed them. Failed trials are retried, and
+    pruned ones are trained by other studies. The end time of a trial is from the clock of the machine that
+    trained it.
     """
     columns = ["trial", "status", "reason", "finished"]
     rows = {row["trial"]: row for row in read_latest(quarantine, columns).iter_rows(named=True)}
@@ -206,7 +207,7 @@ def _ended_checkpoints(quarantine: Quarantine, now: float) -> Iterator[Finding]:
             continue
         changed = max((_last_change(path, now) for path in folder.iterdir()), default=0.0)
         resumes = (row["reason"] or "").startswith(RESUMED_REASON)
-        went_on = row["status"] == "failed" and changed > row["finished"].timestamp()
+        went_on = row["status"] in ("failed", "pruned") and changed > row["finished"].timestamp()
         if not resumes and not went_on and changed < now - QUIET_S:
             yield _finding(FindingKind.LEFTOVER, folder, f"its trial is {row['status']}")
 

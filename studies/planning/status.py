@@ -17,6 +17,7 @@ from ...storage.rows import TRIALS, has_trial
 from ...storage.trial_files import STARTS_FILE
 from ..resolve.trial import Kind, Trial
 from ..schema.factors import SEED, first_line
+from ..schema.search_settings import NONE
 from ..schema.settings import Level
 from ..study import Study
 from ..text.units import plural
@@ -288,11 +289,30 @@ def outcomes_elsewhere(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def _own_outcomes(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool = False) -> pl.DataFrame:
+    outcomes = _with_own_pruned(study, outcomes)
     own = _tried(study, outcomes.filter(pl.col("study") == study.name), all_seeds=all_seeds)
     for find in (_taken, _of_baseline):
         others = outcomes.filter(~pl.col("trial").is_in(own["trial"].to_list()))
         own = pl.concat([own, _tried(study, find(study, others), all_seeds=all_seeds)])
     return own
+
+
+def _with_own_pruned(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
+    """Return the outcomes with the attempts that the search itself has pruned, and with no other pruned ones.
+
+    Without a scheduler, the search has none.
+    """
+    others = outcomes.filter(pl.col("study") != study.name, pl.col("status") != "pruned")
+    own = outcomes.filter(pl.col("study") == study.name)
+    if _search_of(study).settings.scheduler.name == NONE:  # it may have had one before
+        return pl.concat([own.filter(pl.col("status") != "pruned"), others]).sort("trial")
+    if "pruned" not in outcomes.columns:
+        return pl.concat([own, others]).sort("trial")
+    by_study = pl.element().filter(pl.element().struct.field("study") == study.name)
+    before = outcomes.select(before=pl.col("pruned").list.eval(by_study).list.first()).drop_nulls()
+    before = before.unnest("before")
+    others = others.join(before, on="trial", how="anti")
+    return pl.concat([own, before, others], how="diagonal").sort("trial")
 
 
 def _of_baseline(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:

@@ -7,7 +7,7 @@ from .factories import fill_store, make_metric_rows, make_trial_id, make_trial_r
 
 def same(latest, store):
     rows = store.trials()
-    return latest.frame(rows["trial"]).equals(rows) and len(latest) == len(rows)
+    return latest.frame(latest[trial] for trial in rows["trial"]).equals(rows) and len(latest) == len(rows)
 
 
 def test_a_refresh_shows_new_rows_and_later_attempts_replace_earlier_ones(tmp_path):

@@ -29,7 +29,7 @@ def test_a_store_of_an_older_release_can_be_read_and_continued(kept, root, tmp_p
             (make_trial_id(4), "2.13.0+cpu", "", "3.11.2")
         ]
         latest = store.follow()
-        assert latest.frame(latest).sort("trial").equals(store.trials())
+        assert latest.frame(latest.values()).sort("trial").equals(store.trials())
         store.upkeep.compact()
     assert list(store.latest_attempts()) == [make_trial_id(number) for number in (1, 2, 3, 4)]
     assert store.damaged == ()

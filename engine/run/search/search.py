@@ -330,7 +330,7 @@ class Search:
 
     def outcomes(self, point: SearchPoint) -> tuple[Mapping[str, Any], ...]:
         """Return the stored rows of a search point's trials."""
-        return tuple(self._stored[trial.id] for trial in point.trials if trial.id in self._stored)
+        return tuple(self._points.outcomes(point))
 
     def should_prune(self, name: str, epoch: int, value: float) -> bool:
         """Return whether the scheduler prunes a search point after this epoch.
@@ -362,7 +362,7 @@ class Search:
             ]
         self._stored.refresh()
         # the next seed of the point follows, if the race allows it
-        if self._race is not None and all(job.trial.id in self._stored for job in jobs):
+        if self._race is not None and all(self._points.outcome(job.trial.id) for job in jobs):
             tracked.jobs = []
             self._tracked.move(tracked, PointState.RUNNING_HERE)
         else:

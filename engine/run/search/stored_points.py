@@ -26,7 +26,7 @@ from ....studies.planning.trials_to_run import DEVICE_COLUMNS, Spent, unfinished
 from ....studies.resolve.costs import model_cost
 from ....studies.resolve.trial import Trial, changed_code
 from ....studies.schema.limits import is_known_before
-from ....studies.schema.search_settings import RACE
+from ....studies.schema.search_settings import NONE, RACE
 from ....studies.schema.settings import Level
 from ....studies.study import Study
 from ...trial.checkpoints import checkpoint_of
@@ -88,19 +88,20 @@ class PointEnd:
 class StoredPoints:
     """The points of a search, as last read from the store.
 
-    With `retry_failed`, failed trials count as missing.
+    With `retry_failed`, failed trials count as missing. So do those that only other searches have pruned and,
+    without a scheduler, all pruned ones.
     """
 
     def __init__(self, study: Study, store: Store, *, retry_failed: bool = False) -> None:
         assert study.search is not None
-        self._store, self._search = store, study.search
+        self._store, self._search, self._name = store, study.search, study.name
         self._settings = self._search.settings
         self._objectives = self._settings.objectives
         self._metric = self._objectives[0].name
         self._known = {each.name for each in self._objectives if is_known_before(each.name)}
         self._alike = len(self._search.across)  # trials per seed; all seeds have equal costs
         self._learnt = [each for each in study.header.bounds if not is_known_before(each.name)]
-        self._top = self._search.rungs.top
+        self._top, self._prunes = self._search.rungs.top, self._settings.scheduler.name != NONE
         self._again = ("incomplete", "failed") if retry_failed else ("incomplete",)
         self._last: SearchPoint | None = None
         needs_devices = self._settings.budget is not None and self._settings.budget.gpu_hours is not None
@@ -127,8 +128,23 @@ class StoredPoints:
 
     def missing(self, point: SearchPoint) -> list[Trial]:
         """Return those trials of a search point that a run must still train."""
-        rows = ((trial, self.attempts.get(trial.id)) for trial in point.trials)
+        rows = ((trial, self.outcome(trial.id)) for trial in point.trials)
         return [trial for trial, row in rows if row is None or row["status"] in self._again]
+
+    def outcome(self, trial: str) -> Mapping[str, Any] | None:
+        """Return the stored row of a trial that counts for this search, or None."""
+        row = self.row(trial)
+        if row is None or row["status"] != "pruned":
+            return row
+        return row if self._prunes and row["study"] == self._name else None
+
+    def row(self, trial: str) -> Mapping[str, Any] | None:
+        """Return the attempt of a trial that this search has pruned, else the valid one, or None."""
+        return self.attempts.of_study(trial, self._name) if self._prunes else self.attempts.get(trial)
+
+    def outcomes(self, point: SearchPoint) -> list[Mapping[str, Any]]:
+        """Return the stored rows of a search point's trials that count for this search."""
+        return [row for trial in point.trials if (row := self.outcome(trial.id)) is not None]
 
     def courses(self, points: Sequence[SearchPoint]) -> dict[str, dict[int, float]]:
         """Return the first objective after each epoch, for each trial.
@@ -137,8 +153,9 @@ class StoredPoints:
         """
         courses: dict[str, dict[int, float]] = {}
         if points:
-            rows = self.attempts.frame(trial.id for point in points for trial in point.trials)
-            course = self._store.metric_course(self._metric, rows).select("trial", "epoch", "value")
+            rows = [row for point in points for row in self.outcomes(point)]
+            course = self._store.metric_course(self._metric, self.attempts.frame(rows))
+            course = course.select("trial", "epoch", "value")
             for trial, epoch, value in course.iter_rows():
                 if not math.isnan(value):
                     courses.setdefault(trial, {})[epoch] = value
@@ -163,7 +180,7 @@ class StoredPoints:
         Each objective is averaged over the point's trials. For a pruned point, these are the means at the
         last epoch that all trials have reached.
         """
-        rows = [self.attempts[trial.id] for trial in point.trials if trial.id in self.attempts]
+        rows = self.outcomes(point)
         if self._settings.scheduler.name == RACE:  # a pruned point still has the values of its finished seeds
             rows = [row for row in rows if row["status"] != "pruned"]
         statuses, epochs = {row["status"] for row in rows}, [row["epochs"] for row in rows]
@@ -186,8 +203,7 @@ class StoredPoints:
 
     def was_pruned(self, point: SearchPoint) -> bool:
         """Return whether a trial of a search point was pruned."""
-        rows = (self.attempts[trial.id] for trial in point.trials if trial.id in self.attempts)
-        return any(row["status"] == "pruned" for row in rows)
+        return any(row["status"] == "pruned" for row in self.outcomes(point))
 
     def losses(self, point: SearchPoint) -> dict[int, float]:
         """Return a search point's loss for each finished seed.
@@ -216,7 +232,7 @@ class StoredPoints:
 
         Return NaN if a trial has no value for this epoch.
         """
-        frame = self.attempts.frame(row["trial"] for row in rows)
+        frame = self.attempts.frame(rows)
         values = self._store.metric_course(self._metric, frame).filter(epoch=epoch)["value"].to_list()
         return fmean(values) if len(values) == len(rows) else math.nan
 
@@ -268,9 +284,10 @@ class BegunPoints:
         arrived = stored.since(self._read)
         self._read += len(arrived)
         new = dict.fromkeys(arrived)
-        ends = {trial: (self._end(trial, stored[trial]), trial) for trial in new}
+        rows = {trial: self._points.row(trial) or stored[trial] for trial in new}
+        ends = {trial: (self._end(trial, rows[trial]), trial) for trial in new}
         for trial in sorted(new, key=ends.__getitem__):  # samplers depend on the order
-            row = stored[trial]
+            row = rows[trial]
             if trial in known:
                 if row["study"] == self._name:
                     self._count(trial, row)
@@ -282,7 +299,9 @@ class BegunPoints:
             elif self._fitting is not None and (found := self._fitting.find(row)) is not None:
                 begun[trial] = found.levels
                 elsewhere.add(trial)
-        begun |= {trial: levels for trial, levels in unfinished.items() if trial not in stored}
+        begun |= {
+            trial: levels for trial, levels in unfinished.items() if self._points.outcome(trial) is None
+        }
         points = self._points.of_levels(begun.values())
         own = begun.keys() - elsewhere
         return [
@@ -303,7 +322,7 @@ class BegunPoints:
             with storing():
                 checkpoint_of(self._store, first.id).record_request(first.to_json())
         for trial in point.trials:
-            row = self._points.attempts.get(trial.id)
+            row = self._points.outcome(trial.id)
             if row is not None and trial.id not in self._taken and not self._is_own(trial.id, row):
                 self._store.adopt(trial.id, self._name, json.dumps(dict(trial.levels)))
                 self._taken[trial.id] = dict(trial.levels), datetime.now(UTC)

@@ -20,6 +20,8 @@ SEARCH = study_text(
     factors={"seed": [0, 1]},
 )
 
+PRUNES = ["search.scheduler=median"]
+
 WITH_BASELINE = SEARCH.replace(
     "[model]", 'baseline = { lr = 0.01, choice = "sa" }\nbaseline_seeds = 4\n\n[model]', 1
 )

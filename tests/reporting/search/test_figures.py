@@ -7,7 +7,7 @@ from activemem.reporting.curves import Point
 from activemem.reporting.kinds import Cloud, PointTrace, pareto_front
 from activemem.storage import Store
 
-from .conftest import SEARCH
+from .conftest import PRUNES, SEARCH
 
 FIGURES = '[[curve]]\nname = "history"\nkind = "points"\n'
 FIGURES += '[[curve]]\nname = "front"\nkind = "points"\nx = "parameters"\n'
@@ -16,7 +16,7 @@ HOURS = '[[curve]]\nname = "hours"\nkind = "points"\nx = "hours"\nvalue = "loss"
 
 @pytest.fixture(scope="module")
 def figures(search_store):
-    results = StudyResults(load_study(SEARCH + FIGURES + HOURS), search_store)
+    results = StudyResults(load_study(SEARCH + FIGURES + HOURS, PRUNES), search_store)
     return {each.name: each for each in results.curves()}
 
 

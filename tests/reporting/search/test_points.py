@@ -6,18 +6,18 @@ from activemem import StudyError, StudyResults, load_study
 from activemem.reporting.tables.render import render
 from activemem.studies import find_points
 
-from .conftest import SEARCH
+from .conftest import PRUNES, SEARCH
 
 TABLE = '[[table]]\nname = "best"\nkind = "points"\npoints = 3\n'
 
 
 @pytest.fixture(scope="module")
 def table(search_store):
-    return StudyResults(load_study(SEARCH + TABLE), search_store).table("best")
+    return StudyResults(load_study(SEARCH + TABLE, PRUNES), search_store).table("best")
 
 
 def test_points_are_ranked_by_the_mean_over_all_seeds(search_store):
-    found = find_points(load_study(SEARCH), search_store.trials())
+    found = find_points(load_study(SEARCH, PRUNES), search_store.trials())
     assert [point.mean("max_length") for point in found.ranked()] == [17.5, 15.0, 14.0, 11.0, 8.0]
     assert [point.status for point in found.points] == ["done"] * 3 + ["failed", "pruned"] + ["done"] * 2
     assert found.gaps == {"failed": 1, "pruned": 2}

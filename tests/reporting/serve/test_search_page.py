@@ -48,7 +48,7 @@ def test_the_trials_of_points_are_listed_newest_first_and_sorted_by_a_heading(st
     with serving(store) as server:
         page = get(server, PAGE)[1]
         states, values = column(page, "state"), column(page, "max_length")
-        assert set(states) == {"done", "pruned", "failed"}
+        assert set(states) == {"done", "failed"}  # without a scheduler, pruned trials are missing
         (first,) = re.findall('<a href="([^"#]*)#trials">max_length', section(page, "trials"))
         assert first == "?order=-max_length"
         down = column(get(server, PAGE + first)[1], "max_length")

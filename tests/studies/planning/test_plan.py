@@ -437,7 +437,7 @@ def test_the_ends_of_a_conditional_search_show_only_what_they_take(store):
 
 
 def test_a_search_is_timed_by_its_own_trials(store):
-    study = load_study(SEARCH)
+    study = load_study(SEARCH, ["search.scheduler=median"])
     for k, seconds in ((4, 10.0), (5, 20.0)):
         keep(store, study.search.trial_of({"k": k}), seconds=seconds)
     keep(store, study.search.trial_of({"k": 6}), status="pruned", seconds=1.0)

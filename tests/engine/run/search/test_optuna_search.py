@@ -113,7 +113,9 @@ def test_a_finished_search_runs_nothing_more(store, notes):
 def test_a_search_reads_each_row_once_however_many_points_it_has(store, notes, tmp_path, monkeypatch):
     readings, rows = [], []
     latest = store_module.read_latest
-    monkeypatch.setattr(store_module, "read_latest", lambda *args: readings.append(args) or latest(*args))
+    monkeypatch.setattr(
+        store_module, "read_latest", lambda *args, **more: readings.append(args) or latest(*args, **more)
+    )
     add = read_module.LatestAttempts._add
     monkeypatch.setattr(
         read_module.LatestAttempts, "_add", lambda self, row: rows.append(row["trial"]) or add(self, row)

@@ -8,6 +8,7 @@ import pytest
 from activemem import StudyError, load_study
 from activemem.engine.run.search import SeedRace
 from activemem.storage import Store
+from activemem.studies.planning import study_outcomes
 
 from .....study_texts import study_text
 from ..analytic import search
@@ -46,6 +47,31 @@ def test_only_points_that_may_be_the_best_get_all_seeds(store, notes):
     assert len(rows) == 36
     assert (set(given_up["reason"]), given_up["epochs"].sum()) == ({"pruned by race"}, 0)
     assert search(SEARCH, store, loss, notes) == []
+
+
+def test_what_one_search_prunes_others_train_and_it_keeps_its_own_history(tmp_path, store, notes):
+    def outcomes(place, changes):
+        study = load_study(SEARCH, changes)
+        return sorted(study_outcomes(study, place.trials()).select("trial", "status").iter_rows())
+
+    plain = ["study.name=plain", "search.scheduler=none", "search.trials=6"]
+    race = ["search.trials=6"]
+    search(SEARCH, store, loss, notes, race)
+    before = outcomes(store, race)
+    assert Counter(status for _, status in before) == Counter(store.trials()["status"])
+    assert outcomes(store, plain) == []
+
+    alone = Store(tmp_path / "alone")
+    search(SEARCH, alone, loss, notes, plain)
+    trained = search(SEARCH, store, loss, notes, plain)
+    assert len(trained) == sum(status == "pruned" for _, status in before)
+    assert outcomes(store, plain) == outcomes(alone, plain)
+    assert {status for _, status in outcomes(store, plain)} == {"done"}
+    assert outcomes(store, race) == before
+    assert store.follow().trials()["pruned"].equals(store.trials()["pruned"])
+
+    assert search(SEARCH, store, loss, notes, race) == []
+    assert search(SEARCH, store, loss, notes, [*race, "search.scheduler=none"]) == []
 
 
 def test_a_race_that_was_cut_off_anywhere_resumes_as_if_uninterrupted(tmp_path, notes):
