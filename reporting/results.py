@@ -132,7 +132,8 @@ class StudyResults:
         """Return a study file that tests a search's best points on fresh seeds.
 
         The study also has the baseline. With `path`, the study starts from the baseline and makes one change
-        after the other until it reaches the best point. Raises PromotionError if there is nothing to compare.
+        after the other until it reaches the best point. A number in its name distinguishes it from a study
+        with other points or seeds that has run. Raises PromotionError if there is nothing to compare.
         """
         from .search.promotion import PromotionError, path_text, winners_text  # noqa: PLC0415 -- as above
 
@@ -141,22 +142,20 @@ class StudyResults:
         )
         if (found := self.points) is None:
             raise PromotionError(f"study {self.study.name} has no points to promote: it has no [search]")
-        promoted = [f"{self.study.name}-winners", f"{self.study.name}-path"]  # they may be written again
-        rows = self.store.trials(columns=(*KEY_COLUMNS, "seed")).filter(~pl.col("study").is_in(promoted))
-        stored = dict(zip(rows["trial"], rows["seed"], strict=True))
-        if path:
-            text = path_text(self.study, found, seeds=seeds, stored=stored)
-        else:
-            text = winners_text(self.study, found, best=best, seeds=seeds, stored=stored)
-        name = parse_document("promotion", text).data["study"]["name"]
-        ran = self.store.records.load(name)
-        if ran is not None and ran["text"] != text:
-            raise PromotionError(
-                f"{self.store.place} already has results of {name}, with other points or seeds; rename that "
-                "study in its file, then in the store with: "
-                f"{command_line('study', 'rename', name, 'NEW')}"
-            )
-        return text
+        rows = self.store.trials(columns=(*KEY_COLUMNS, "seed"))
+        first, number = f"{self.study.name}-{'path' if path else 'winners'}", 1
+        while True:
+            name = first if number == 1 else f"{first}-{number}"
+            others = rows.filter(pl.col("study") != name)  # its own trials may be those of the same file
+            stored = dict(zip(others["trial"], others["seed"], strict=True))
+            if path:
+                text = path_text(self.study, found, name=name, seeds=seeds, stored=stored)
+            else:
+                text = winners_text(self.study, found, name=name, best=best, seeds=seeds, stored=stored)
+            ran = self.store.records.load(name)
+            if ran is None or parse_document(name, ran["text"]).data == parse_document(name, text).data:
+                return text
+            number += 1
 
     def plan(self, machine: Machine | None = None, *, only: str | Sequence[str] = ()) -> Plan:
         """Return what a run would train and what it would cost.

@@ -135,7 +135,7 @@ def promote(
     """Write a study file that tests whether the best points of a search really beat its baseline.
 
     The best of many noisy points owes part of its lead to noise. The new study trains the best points and the
-    baseline again with new seeds. It has a claim for each point, and only the new trainings decide it. With
+    baseline again with new seeds. It has claims about the points, which only the new trainings decide. With
     --path, the study starts from the baseline and makes one change after the other until it reaches the best
     point. Each round makes the change that helps most, and the study measures the gain of each change.
     """
@@ -157,7 +157,7 @@ def promote(
     count = len(find_winners(found.study, found.points, best)) if found.points and not path else best
     if count < best:
         print_stderr(f"--best {best}: {found.study.name} has only {plural(count, 'point')} to promote")
-    if found.points and (lead := baseline_lead(found.study, found.points)):
+    for lead in baseline_lead(found.study, found.points, 1 if path else best) if found.points else ():
         print_stderr(lead)
     print_stdout(f"{out}: {written.name}, {plural(len(written.trials), 'trial')}")
     print_stdout(command_line("study", "run", str(out)))

@@ -293,7 +293,7 @@ def _search_notes(study: Study, found: SearchPoints, content: Content) -> Iterat
 
 
 def _trace(study: Study, found: SearchPoints, metric: Metric, *, hours: bool) -> PointTrace:
-    from ..search.noise import find_baseline  # noqa: PLC0415 -- loads NumPy
+    from ..search.promotion import find_baseline  # noqa: PLC0415 -- loads NumPy
 
     sign = found.sign(metric)
     # the hours of training up to each point; failed trainings count as well

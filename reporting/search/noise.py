@@ -20,11 +20,11 @@ from ...studies.catalog.metrics import Metric
 from ...studies.planning.final_values import ValueStatus, trial_values
 from ...studies.resolve.trial import settings_from_json, trial_id
 from ...studies.schema.search_settings import SearchObjective
-from ...studies.searches.points import FoundPoint, SearchPoints, point_key
+from ...studies.searches.points import FoundPoint, SearchPoints
 from ...studies.study import Study
 from ...studies.text.units import plural
 from ..statistics.estimates import POWER, detectable, sample_sd
-from .promotion import FRESH_SEEDS
+from .promotion import FRESH_SEEDS, find_baseline
 
 LEVEL = 0.95
 """The share of searches over equal points whose best point has at most the lead by chance."""
@@ -69,17 +69,6 @@ def measure_noise(found: SearchPoints, metric: str) -> Noise | None:
     squares = sum((sample_sd(values) or 0.0) ** 2 * (len(values) - 1) for values in samples)
     degrees = sum(map(len, samples)) - len(samples)
     return Noise(sd=math.sqrt(squares / degrees), degrees=degrees, points=len(samples)) if squares else None
-
-
-def find_baseline(study: Study, found: SearchPoints) -> FoundPoint | None:
-    """Return the search point that the study file names as its baseline, with its results.
-
-    Return None if the search has no baseline, or if some of the baseline's seeds are not done.
-    """
-    if study.search is None or not study.search.baseline:
-        return None
-    key = point_key(study.search.baseline)
-    return next((point for point in found.complete if point.key == key), None)
 
 
 def find_plateau(found: SearchPoints, goal: SearchObjective, noise: Noise) -> list[int] | None:

@@ -19,7 +19,7 @@ from ...grammar import Recipe
 from ...grammar.canonical import render
 from ...grammar.dimensions import resolve, settled_values
 from ...grammar.nodes import ChoiceDimension, Dimension, HoleNode, Node, Value
-from ...studies.catalog.metrics import METRICS_AND_COSTS, find_metric
+from ...studies.catalog.metrics import METRICS_AND_COSTS, SPLITS, find_metric
 from ...studies.resolve.template import HOLE_PATTERN, TRIAL_TABLES, iter_texts
 from ...studies.schema.factors import SEED, level_key, one_line
 from ...studies.schema.limits import is_known_before
@@ -36,7 +36,7 @@ from ...studies.searches.points import FoundPoint, SearchPoints, point_key
 from ...studies.study import Study
 from ...studies.text.document import iter_leaves
 from ...studies.text.toml_positions import toml_comment, toml_key, toml_table, toml_value
-from ...studies.text.units import plural
+from ...studies.text.units import listed, plural
 
 FRESH_SEEDS = 5
 """The default number of fresh seeds of each cell."""
@@ -56,13 +56,14 @@ def winners_text(
     study: Study,
     found: SearchPoints,
     *,
+    name: str,
     best: int,
     seeds: int,
     stored: Mapping[str, int],
 ) -> str:
-    """Return a study file with the baseline, the best points, and a claim for each best point.
+    """Return a study file with the baseline, the best points, and claims about the best points.
 
-    `stored` has the seeds of stored trials, by trial; the new study gets seeds that its cells do not have.
+    `stored` has the seeds of stored trials, by trial; the study `name` gets seeds that its cells do not have.
     """
     refuse_ties(study, found)
     search = study.search
@@ -84,7 +85,7 @@ def winners_text(
     notes = {name: _measured_words(point, found) for name, point in zip(names, winners, strict=True)}
     parts = [
         *_preface(study, found, len(winners), seeds, has_baseline=bool(baseline)),
-        toml_table("[study]", _header(study, data, len(winners), seeds)),
+        toml_table("[study]", {"name": name, **_header(study, data, len(winners), seeds)}),
         *trial_tables(data, f"{{{RECIPE}}}"),
         toml_table("[factors]", {SEED: fresh_seeds(study, cells.values(), seeds, stored)}),
         *(
@@ -113,18 +114,42 @@ def find_winners(study: Study, found: SearchPoints, best: int) -> list[FoundPoin
     return [point for point in found.ranked() if point.key != own][:best]
 
 
-def baseline_lead(study: Study, found: SearchPoints) -> str | None:
-    """Return a sentence with both values if no point is better than the search's baseline, else None.
+def find_baseline(study: Study, found: SearchPoints) -> FoundPoint | None:
+    """Return the search point that the study file names as its baseline, with its results.
 
-    Points are compared by the first objective.
+    Return None if the search has no baseline, or if some of the baseline's seeds are not done.
     """
-    ranked, winners = found.ranked(), find_winners(study, found, 1)
-    if not winners or ranked[0].key == winners[0].key:
+    if study.search is None or not study.search.baseline:
         return None
-    metric = found.goals[0].name
-    best, first = (find_metric(metric).format(each.mean(metric) or 0.0) for each in (winners[0], ranked[0]))
-    compared = f"best_1 has {best}, the baseline {first}"
-    return f"no point of the search {study.name} has a better {metric} than its baseline: {compared}"
+    key = point_key(study.search.baseline)
+    return next((point for point in found.complete if point.key == key), None)
+
+
+def baseline_lead(study: Study, found: SearchPoints, best: int) -> list[str]:
+    """Return a sentence for each trained objective in which some of the best points do not beat the baseline.
+
+    It has their values and that of the baseline.
+    """
+    if (baseline := find_baseline(study, found)) is None:
+        return []
+    winners = {f"best_{number}": point for number, point in enumerate(find_winners(study, found, best), 1)}
+    sentences = list[str]()
+    for goal in found.goals:
+        behind = {name: point for name, point in winners.items() if not _beats(point, baseline, goal)}
+        if behind and not is_known_before(goal.name):
+            shown = {**behind, "the baseline": baseline}.items()
+            values = ", ".join(
+                f"{name} {find_metric(goal.name).format(point.mean(goal.name) or 0.0)}"
+                for name, point in shown
+            )
+            beat = f"{listed(behind)} did not beat the baseline in {goal.name}"
+            sentences.append(f"in the search, {beat}: {values}")
+    return sentences
+
+
+def _beats(point: FoundPoint, other: FoundPoint | None, goal: SearchObjective) -> bool:
+    """Return whether a point has a better mean than another one, or than one that is not known."""
+    return other is None or goal.sign * ((point.mean(goal.name) or 0.0) - (other.mean(goal.name) or 0.0)) > 0
 
 
 def refuse_ties(study: Study, found: SearchPoints) -> None:
@@ -142,6 +167,8 @@ def fresh_seeds(
     assert search is not None
     points, first = list(points), max(search.baseline_seeds) + 1
     for seed in sorted({each for each in stored.values() if each >= first}):
+        if seed >= first + count:
+            break
         trials = (search.trial_of(values, seed, at) for values in points for at in search.across)
         if any(trial.id in stored for trial in trials):
             first = seed + 1
@@ -207,7 +234,7 @@ def _preface(
         f"{what} of the search {study.name}, of {len(found.complete)}, trained again{beside} on"
         f" {plural(seeds, 'fresh seed')}."
     )
-    if lead := baseline_lead(study, found):
+    for lead in baseline_lead(study, found, winners):
         yield toml_comment(f"{lead[0].upper()}{lead[1:]}.")
     yield toml_comment(
         "The best of many noisy points owes part of its lead to noise, so "
@@ -215,15 +242,18 @@ def _preface(
         " this study. With activemem study run FILE --until-decided seeds are added"
         " while a claim is undecided."
     )
-    if any(each.name.startswith("test_") for each in _reported(study, found)):
-        yield toml_comment("The claims are on the test split, because the dev split has chosen the points.")
+    for goal, claimed in zip(found.goals, _reported(study, found), strict=True):
+        split = goal.name.partition("_")[0]
+        if goal != claimed:
+            yield toml_comment(f"{claimed.name} is claimed, because the dev split has chosen the points.")
+        elif split in SPLITS:
+            yield toml_comment(f"The {split} split has chosen the points, so {goal.name} flatters them.")
     yield ""
 
 
 def _header(study: Study, data: Mapping[str, Any], winners: int, seeds: int) -> dict[str, Any]:
     what = "the best point holds" if winners == 1 else f"the {winners} best points hold"
     return {
-        "name": f"{study.name}-winners",
         "title": f"Whether {what} on fresh seeds: {one_line(study.title)}",
         **{key: data["study"][key] for key in _KEPT if key in data["study"]},
         "labels": [POINT],
@@ -307,17 +337,21 @@ def _claims(
 ) -> Iterator[str]:
     """Yield a claim for each best point: that it beats the baseline.
 
-    If the search has no baseline, the claim is that the first winner is the best.
+    With several objectives, it is about those in which the point does so in the search, if any does. If the
+    search has no baseline, the claim is that the first winner is the best.
     """
-    measured = [goal for goal in _reported(study, found) if not is_known_before(goal.name)]
+    reported = zip(found.goals, _reported(study, found), strict=True)
+    measured = [(goal, claimed) for goal, claimed in reported if not is_known_before(goal.name)]
     across = study.search.settings.across if study.search else ()
     if baseline:
-        for number, _ in enumerate(winners, 1):
-            for goal in measured:
-                yield _claim(f"best_{number}", BASELINE, goal, _cell_of(goal, BASELINE, across), across)
+        start = find_baseline(study, found)
+        every = [(number, point, goals) for number, point in enumerate(winners, 1) for goals in measured]
+        ahead = [each for each in every if _beats(each[1], start, each[2][0])]
+        for number, _, (_, goal) in ahead if ahead and len(found.goals) > 1 else every:
+            yield _claim(f"best_{number}", BASELINE, goal, _cell_of(goal, BASELINE, across), across)
         return
     others = [f"best_{number}" for number in range(2, len(winners) + 1)]
-    for goal in measured[:1]:
+    for _, goal in measured[:1]:
         ahead = "max" if goal.sign > 0 else "min"
         against = f"{ahead}({', '.join(_cell_of(goal, each, across) for each in others)})"
         yield _claim("best_1", "the others", goal, against, across)
@@ -356,10 +390,10 @@ _OPERATOR = re.compile(r">>|[+*]")
 """Operators that may bind differently after a text with them fills a placeholder."""
 
 
-def path_text(study: Study, found: SearchPoints, *, seeds: int, stored: Mapping[str, int]) -> str:
+def path_text(study: Study, found: SearchPoints, *, name: str, seeds: int, stored: Mapping[str, int]) -> str:
     """Return a study file that goes from the baseline to the best point, change by change.
 
-    `stored` is as in `winners_text`.
+    `name` and `stored` are as in `winners_text`.
     """
     baseline, ranked = study.search.baseline if study.search else {}, found.ranked()
     if not baseline:
@@ -396,7 +430,7 @@ def path_text(study: Study, found: SearchPoints, *, seeds: int, stored: Mapping[
                 "Each round tries every remaining change and keeps the best; study run continues to the end."
             ),
             "",
-            toml_table("[study]", {**_path_header(study, data, found.goals[0]), **around}),
+            toml_table("[study]", {"name": name, **_path_header(study, data, found.goals[0]), **around}),
             *trial_tables(data, recipe),
             toml_table("[factors]", written),
             toml_table(
@@ -413,7 +447,7 @@ def _path_header(study: Study, data: Mapping[str, Any], goal: SearchObjective) -
     decides = {"metric": goal.name, **({"direction": way} if way != usual_direction(goal.name) else {})}
     kept = {key: data["study"][key] for key in ("paper", "small") if key in data["study"]}
     title = f"Contributions to the best point: {one_line(study.title)}"
-    return {"name": f"{study.name}-path", "title": title, **kept, "design": {"name": "path", **decides}}
+    return {"title": title, **kept, "design": {"name": "path", **decides}}
 
 
 _LevelPairs = Mapping[str, tuple[Level, Level]]

@@ -54,6 +54,17 @@ def test_seeds_of_cells_that_another_study_has_trained_are_not_fresh(tmp_path):
     assert load_study(StudyResults(study, store).promote()).seeds == (6, 7, 8, 9, 10)
 
 
+def test_a_path_has_other_seeds_than_the_winners_that_have_run(tmp_path):
+    study, store = load_study(WITH_BASELINE), Store(tmp_path)
+    fill_search(store, study, [(POINTS[0][0], (10.0, 12.0, 11.0, 9.0), 3000), *POINTS[1:]])
+    results = StudyResults(study, store)
+    winners = load_study(results.promote())
+    for trial in winners.trials:
+        keep(store, trial, metrics=(("max_length", 1.0),))
+    assert load_study(results.promote(path=True)).seeds == (9, 10, 11, 12, 13)
+    assert load_study(results.promote()).seeds == winners.seeds == (4, 5, 6, 7, 8)
+
+
 def test_a_baseline_among_the_best_points_is_not_a_winner(results):
     levels = {trial.levels["point"] for trial in load_study(results.promote(best=5)).trials}
     assert levels == {"baseline", "best_1", "best_2", "best_3", "best_4"}  # of five that are whole
@@ -292,12 +303,19 @@ def test_the_winners_of_rungs_that_are_settings_are_trained_with_all_of_them(tmp
     assert {trial.settings.train.steps_per_epoch for trial in winners.trials} == {27}
 
 
-def test_what_the_dev_split_has_chosen_is_claimed_of_the_test_split(tmp_path):
+@pytest.mark.parametrize(
+    ("metric", "note"),
+    [
+        ("dev_loss", "# test_loss is claimed, because the dev split has chosen the points."),
+        ("test_loss", "# The test split has chosen the points, so test_loss flatters them."),
+    ],
+)
+def test_claims_are_on_the_test_split_with_a_note_on_what_has_chosen_the_points(tmp_path, metric, note):
     text = study_text(
         study={"baseline": {"k": 3}},
         model={"recipe": "conv(k={k})"},
         task={"name": "mqar", "length": 32, "pairs": 4},
-        search={"trials": 2, "metric": "dev_loss", "space": {"k": "choice(3, 5)"}},
+        search={"trials": 2, "metric": metric, "space": {"k": "choice(3, 5)"}},
         train={"curriculum": None},
         factors={"mixer": None, "task": None, "seed": [0]},
     )
@@ -305,9 +323,11 @@ def test_what_the_dev_split_has_chosen_is_claimed_of_the_test_split(tmp_path):
     for k in (3, 5):
         (trial,) = study.search.trials_of({"k": k})
         settings, factors = trial.settings.model_dump_json(), json.dumps(dict(trial.levels))
-        keep(store, trial, metrics=(("dev_loss", 1 / k),), settings=settings, factors=factors)
-    winners = load_study(StudyResults(study, store).promote(best=1))
-    assert winners.tables[0].value == ("dev_loss", "test_loss", "parameters")
+        keep(store, trial, metrics=((metric, 1 / k),), settings=settings, factors=factors)
+    text = StudyResults(study, store).promote(best=1)
+    winners = load_study(text)
+    assert note in text.splitlines()
+    assert winners.tables[0].value == tuple(dict.fromkeys((metric, "test_loss", "parameters")))
     assert [claim.spec.holds for claim in winners.claims] == [
         "test_loss[point=best_1] < test_loss[point=baseline]"
     ]

@@ -66,6 +66,16 @@ def test_claims_are_only_about_measured_quantities(store, golden):
     golden([claim.spec.name for claim in study.claims])
 
 
+def test_a_point_behind_the_baseline_has_no_claim(store):
+    text = StudyResults(load_study(TWO), store).promote(best=4)
+    assert (
+        "# In the search, best_3 did not beat the baseline in max_length: best_3 8.0, the baseline 10.5."
+        in text
+    )
+    names = [claim.spec.name for claim in load_study(text).claims]
+    assert [name.split()[0] for name in names] == ["best_1", "best_2", "best_4"]
+
+
 def test_points_beyond_a_limit_are_reported_and_left_out(store):
     limited = TWO.replace("[study]", '[study]\nlimits = { seconds = "< 10" }', 1)
     table = StudyResults(load_study(limited), store).best_table()
