@@ -232,6 +232,11 @@ METRICS_AND_COSTS: Mapping[str, Metric] = ChainMap(
 )
 """Every metric, cost and target by name, without an index."""
 
+POINT_VALUES: Mapping[str, Metric] = ChainMap(
+    cast("MutableMapping[str, Metric]", METRICS_AND_COSTS), cast("MutableMapping[str, Metric]", MODEL_COSTS)
+)
+"""All of them, and the costs that only searches use."""
+
 
 def direction_faults(key: str, name: str) -> list[tuple[tuple[str, ...], str]]:
     """Return a fault of the study-file key `key` unless higher or lower values of `name` are better.
@@ -279,7 +284,7 @@ def find_metric(name: str, digits: Mapping[str, int] | None = None) -> Metric:
     `digits` overrides decimals by name. Raise KeyError for an unknown name.
     """
     family = metric_family(name)
-    found = METRICS_AND_COSTS.get(family) or MODEL_COSTS[family]
+    found = POINT_VALUES[family]
     if digits and name in digits:
         found = replace(found, decimals=digits[name], unit="")
     if name == family:

@@ -36,6 +36,13 @@ def test_a_table_has_the_best_points_with_what_they_are(table):
     assert " 14 trials: 1 failed, 2 stopped early." in caption
 
 
+def test_a_table_and_a_front_may_show_a_cost_that_is_known_before_training(search_store):
+    curve = '[[curve]]\nname = "front"\nkind = "points"\nx = "step_flops"\n'
+    results = StudyResults(load_study(SEARCH + TABLE + 'value = "step_flops"\n' + curve), search_store)
+    assert results.table("best").columns[0] == "step_flops ↓"
+    assert len(results.curve("front").panels[0].content.lines) == 5
+
+
 @pytest.mark.parametrize("form", ["markdown", "csv", "latex", "html", "siunitx"])
 def test_every_format_has_the_points(table, form):
     text = render(table, form)
