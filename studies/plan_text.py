@@ -16,6 +16,7 @@ from .planning.time_estimates import TimeEstimate
 from .resolve.training_budget import budget_note
 from .resolve.trial import Trial
 from .schema.factors import bare_level_names, level_name, short_level_names
+from .schema.search_settings import usual_direction
 from .schema.settings import read_recipe
 from .searches.points import comparison_note
 from .searches.words import rung_costs, rung_words, search_words, space_words
@@ -167,9 +168,16 @@ def _search_notes(study: Study, plan: Plan) -> Iterator[_Note]:
         yield "rungs", rung_words(search.rungs.name, rung_costs(study))
     yield "space", space_words(study)
     yield "note", comparison_note(study)
-    for name in (each.name for each in search.settings.objectives):
-        if name.startswith("test_"):
-            yield "note", f"a search by {name} fits its points to the test split; search by a dev metric"
+    population, points = getattr(search.settings.sampler, "population", 0), search.settings.trials
+    if points < 2 * population:
+        few = f"{plural(points, 'point')} are fewer than two populations of {population:,}"
+        yield "note", f"{few}, the first of which is random: set a smaller population in [search] sampler"
+    for goal in search.settings.objectives:
+        if goal.name.startswith("test_"):
+            yield "note", f"a search by {goal.name} fits its points to the test split; search by a dev metric"
+        if usual_direction(goal.name) not in (goal.direction, None):
+            sought, worse = ("highest", "higher") if goal.maximise else ("lowest", "lower")
+            yield "note", f"the search looks for the {sought} {goal.name}, but a {worse} one is usually worse"
 
 
 def _memory(held: StepMemory) -> str:

@@ -43,6 +43,13 @@ class EvolutionSettings(PartSettings):
         return self
 
 
+class Nsga2Settings(PartSettings):
+    """The keys of `[search] sampler` for `nsga2`."""
+
+    population: int = Field(default=50, ge=2)
+    """the number of points in a generation; the first generation is random"""
+
+
 class PluginSampler(PartSettings, ABC):
     """Base class of a plug-in's sampler with keys of its own; its fields are keys of `[search] sampler`."""
 
@@ -74,6 +81,7 @@ SAMPLERS: Registry[SearchPart] = Registry(
             source="Bergstra et al. 2011; Watanabe 2023", startup="n_startup_trials", settings=TpeSettings
         ),
         "evolution": SearchPart(source="Real et al. 2019", startup="population", settings=EvolutionSettings),
+        "nsga2": SearchPart(source="Deb et al. 2002", startup="population", settings=Nsga2Settings),
     }
     | {
         name: SearchPart(source=source, startup=startup)
@@ -81,7 +89,6 @@ SAMPLERS: Registry[SearchPart] = Registry(
             "random": ("Bergstra and Bengio 2012", 0),
             "gp": ("Jones, Schonlau and Welch 1998", 10),
             "gp_trees": ("Ru et al. 2021", 10),
-            "nsga2": ("Deb et al. 2002", 50),
             "grid": ("all points in order", 0),
         }.items()
     },

@@ -42,14 +42,17 @@ def test_a_scheduler_conforms(name, check):
     check(name)
 
 
-@pytest.mark.parametrize("name", ["tpe", "evolution", "gp_trees", "nsga2", "random"])
-def test_a_sampler_learns_after_the_points_that_the_plan_says_are_drawn_at_random(name, tmp_path):
-    text = conformance.STUDY.replace("[search]\ntrials = 1", f'[search]\nsampler = "{name}"\ntrials = 70')
-    planned = load_study(text)
+@pytest.mark.parametrize(
+    "sampler",
+    ["tpe", "evolution", "gp_trees", "nsga2", "{ name = 'nsga2', population = 36 }", "random"],
+)
+def test_a_sampler_learns_after_the_points_that_the_plan_says_are_drawn_at_random(sampler, tmp_path):
+    planned = load_study(conformance.STUDY, [f"search.sampler={sampler}", "search.trials=70"])
     line = " ".join(format_plan(make_plan(planned, Store(tmp_path), memory=None)).split())
     told = re.search(r"70 points by \w+(?: \(the first (\d+) at random\))? for", line)
     startup = int(told[1] or 0)
     assert startup == planned.search.settings.startup
+    assert ("fewer than two populations" in line) is (startup > 35)
 
     def proposed(sign):
         asked, found = AskTell(planned), []
