@@ -349,7 +349,8 @@ def make_plan(
     )
     without_weights = set(trials_missing_weights(study, store, statuses)) & {trial.id for trial in trials}
     if study.search:
-        trials, counts = study.examples, Counter[str](statuses.values())
+        trials = study.search.trials_at_ends(within_limits=True)
+        counts = Counter[str](statuses.values())
         left = remaining_search_times(study, store, tried, estimator)
     else:
         counts = Counter[str](one.status for one in planned if one.status != "missing")
@@ -470,7 +471,7 @@ def remaining_search_times(
         if seconds := rows.filter(pl.col("status") == "done")["seconds"].to_list():
             one = TimeEstimate(fmean(seconds), "measured")
         else:
-            ends = map(estimator.estimate, search.trials_at_ends(rung))
+            ends = map(estimator.estimate, search.trials_at_ends(rung, within_limits=True))
             one = max(ends, key=lambda each: each.seconds or 0.0)
         own = baseline if is_last else []
         others = rows.filter((pl.col("status") != "incomplete") & ~pl.col("trial").is_in(own))

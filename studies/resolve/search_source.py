@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ...errors import nearest_hint
 from ...grammar import Recipe
 from ...grammar.dimensions import representative_values
-from ...grammar.nodes import ChoiceDimension, Dimension, RealDimension
+from ...grammar.nodes import ChoiceDimension, Dimension, IntegerDimension, RealDimension
 from ..catalog.metrics import COSTS, MODEL_COSTS
 from ..catalog.samplers import ONE_OBJECTIVE, WITHOUT_CONDITIONS, WITHOUT_LIMITS, TpeSettings
 from ..schema.factors import SEED
@@ -25,12 +25,30 @@ from ..text.document import Diagnostics
 from ..text.strict_model import PartSettings, format_value
 from ..text.toml_positions import KeyPath
 from .compatibility import StudyBudget
+from .costs import parameter_count
 from .draft import Draft, recipe_dimensions
 from .template import Template, resolve_settings
 from .trial import Trial
 
 if TYPE_CHECKING:
     from ..study import Study
+
+
+PROBES = 200
+"""The number of points that are drawn to find which are within the limits or lack dimensions."""
+
+
+def _draw(dimension: Dimension, rng: Random) -> Level:
+    """Draw a value uniformly, or uniformly on a logarithmic scale. Real numbers have two digits."""
+    if isinstance(dimension, ChoiceDimension):
+        return rng.choice(representative_values(dimension))
+    if isinstance(dimension, IntegerDimension) and not dimension.log:
+        return rng.randrange(dimension.low, dimension.high + 1, dimension.step)
+    low, high = dimension.low, dimension.high
+    value = low * (high / low) ** rng.random() if dimension.log else rng.uniform(low, high)
+    if isinstance(dimension, IntegerDimension):
+        return round(value)
+    return min(max(float(f"{value:.2g}"), low), high)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,15 +121,30 @@ class SearchSource:
         """The trials of the baseline, on the last rung. Empty if the study names no baseline."""
         return self.trials_of(self.baseline) if self.baseline else ()
 
-    def trials_at_ends(self, rung: int | None = None) -> tuple[Trial, ...]:
+    def trials_at_ends(self, rung: int | None = None, *, within_limits: bool = False) -> tuple[Trial, ...]:
         """Return the trials at both ends of the space, on a rung, by default the last.
 
-        At one end all dimensions have their first value, at the other their last value.
+        At one end all dimensions have their first value, at the other their last value. Where the limits
+        forbid an end, `within_limits` returns the smallest and the largest model that is known to be allowed.
         """
         values = {name: representative_values(dimension) for name, dimension in self.dimensions.items()}
         ends = [{name: each[index] for name, each in values.items()} for index in (0, -1)]
+        if within_limits and not all(map(self._allows, ends)):
+            allowed = [*filter(self._allows, ends), *self.allowed_probes]
+            allowed.sort(key=lambda point: parameter_count(self.trial_of(point, at=self.across[0]).settings))
+            ends = [allowed[0], allowed[-1]] if allowed else ends
         level = self._level(rung)
         return tuple(self.trial_of(end, self.seeds[0], {**at, **level}) for end in ends for at in self.across)
+
+    @cached_property
+    def allowed_probes(self) -> tuple[dict[str, Level], ...]:
+        """Those of `PROBES` random points that are within the limits."""
+        rng = Random(0)
+        points = (self.choose(lambda _, each: _draw(each, rng)) for _ in range(PROBES))
+        return tuple(filter(self._allows, points))
+
+    def _allows(self, values: Mapping[str, Level]) -> bool:
+        return self.budget.allows(self.trial_of(values, at=self.across[0]).settings)
 
     def trials_of_options(self) -> tuple[Trial, ...]:
         """Return trials that together have the options of all choices and both ends of all ranges."""
@@ -311,10 +344,6 @@ def _faults(
         yield "scheduler", f"{RACE} needs several seeds, got one in [factors]"
 
 
-_PROBES = 200
-"""The number of points that are drawn to find dimensions that some points lack."""
-
-
 def build_search(
     diagnostics: Diagnostics,
     study: Study,
@@ -385,7 +414,7 @@ def _check_points(diagnostics: Diagnostics, search: SearchSource, limits: Sequen
     settings, dimensions = search.settings, search.dimensions
     # a dimension of one block is absent from points that choose another block; random points show such ones
     absent, rng = set[str](), Random(0)
-    for _ in range(_PROBES if settings.sampler_name in WITHOUT_CONDITIONS else 0):
+    for _ in range(PROBES if settings.sampler_name in WITHOUT_CONDITIONS else 0):
         point = search.choose(lambda _, each: rng.choice(representative_values(each)))
         absent |= dimensions.keys() - point.keys()
     if absent:

@@ -11,6 +11,7 @@ from ...grammar import Cardinality, Space
 from ..planning.final_values import ValueStatus
 from ..planning.reused_trials import RecipeSpace
 from ..resolve.costs import max_trial_flops
+from ..resolve.search_source import PROBES
 from ..schema.search_settings import EPOCHS, RACE, SearchSettings
 from ..study import Study
 from ..text.units import listed, plural
@@ -72,8 +73,8 @@ def space_size(study: Study) -> Cardinality | None:
 def space_words(study: Study) -> str:
     """Describe how many points a search's space has.
 
-    Also say if the search requests more. For example `54 architectures` or `2 points, fewer than the
-    requested 6: …`; "" if neither is known.
+    Also say if the search requests more, or how many are within the limits. For example `54 architectures` or
+    `2 points, fewer than the requested 6: …`; "" if neither is known.
     """
     if study.search is None:
         return ""
@@ -83,6 +84,9 @@ def space_words(study: Study) -> str:
         allowed = " within the limits" if study.budget.limits else ""
         fewer = f"fewer than the requested {study.search.settings.trials:,}"
         words.append(f"{plural(points, 'point')}{allowed}, {fewer}: a run ends after all of them")
+    elif study.budget.limits:
+        share = 100 * len(study.search.allowed_probes) / PROBES
+        words.append(f"{share:.2g} % of {PROBES} random points are within the limits")
     return "; ".join(words)
 
 

@@ -412,6 +412,19 @@ def test_a_search_is_planned_by_the_ends_of_its_dimensions(store, golden):
     golden([str(one) for one in found.reach_limits])
 
 
+def test_a_search_within_limits_is_planned_by_models_that_they_allow(store):
+    plan = make_plan(load_study(SEARCH, ["study.limits.parameters='<= 5600'"]), store)
+    assert [one.label for one in plan.models] == ["k=3", "k=7"]
+    few = load_study(SEARCH, ["study.limits.parameters='<= 5600'", "search.trials=2"])
+    assert "% of 200 random points are within the limits" in " ".join(str(make_plan(few, store)).split())
+
+
+def test_a_plan_says_that_a_search_looks_for_worse_values(store):
+    for direction, told in (("max", False), ("min", True)):
+        plan = make_plan(load_study(SEARCH, [f"search.direction={direction}"]), store)
+        assert ("a lower one is usually worse" in " ".join(str(plan).split())) is told
+
+
 def test_a_model_of_single_changes_is_named_by_its_change(store):
     text = study_text(
         study={"design": "one_at_a_time", "ablate": "parts"},
