@@ -115,15 +115,18 @@ SAMPLER_CHECKS: tuple[Callable[[str], None], ...] = (
 
 
 def best_point_is_kept(name: str) -> None:
-    """Check that a search point is not pruned if it is better than all others at each epoch."""
-    courses = [[place / 40 + epoch / 100 for epoch in range(_EPOCHS)] for place in range(_POINTS)]
+    """Check that a search point is not pruned if it is better than all others at each epoch.
+
+    It is also nearly perfect, so that a threshold keeps it.
+    """
+    courses = [[place / _POINTS + epoch / 1000 for epoch in range(_EPOCHS)] for place in range(_POINTS)]
     given_up = _given_up(name, courses)
     assert given_up[-1] is None, f"the best of {_POINTS} points is pruned after epoch {given_up[-1]}"
 
 
 def first_point_is_kept(name: str) -> None:
-    """Check that the first search point is not pruned. It has no others for comparison."""
-    (given_up,) = _given_up(name, [[0.1] * _EPOCHS])
+    """Check that the first search point is not pruned if it is perfect. It has no others for comparison."""
+    (given_up,) = _given_up(name, [[1.0] * _EPOCHS])
     assert given_up is None, f"the only point is pruned after epoch {given_up}"
 
 

@@ -37,7 +37,7 @@ def test_a_sampler_conforms(name, check):
 
 
 @pytest.mark.parametrize("check", conformance.SCHEDULER_CHECKS)
-@pytest.mark.parametrize("name", ["asha", "median", "none"])
+@pytest.mark.parametrize("name", ["asha", "median", "none", "threshold"])
 def test_a_scheduler_conforms(name, check):
     check(name)
 
@@ -76,14 +76,20 @@ def impatient():
     return optuna.pruners.ThresholdPruner(lower=2.0)
 
 
+def threshold():
+    return optuna.pruners.ThresholdPruner(lower=0.5)
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _registered():
     """Register entries only for the tests of this file."""
     register_sampler("unseeded", source="a test")(unseeded)
     register_scheduler("impatient", source="a test")(impatient)
+    register_scheduler("threshold", source="a test")(threshold)
     yield
     SAMPLERS.unregister("unseeded")
     SCHEDULERS.unregister("impatient")
+    SCHEDULERS.unregister("threshold")
 
 
 def test_the_suites_find_violations_of_samplers_and_schedulers(golden):
