@@ -21,7 +21,7 @@ TRIALS = dict(zip(NUMBERS, (4, 2, 6, 6, 6, 6, 12, 15, 12, 14, 12), strict=True))
 MIRROR = ("--plugin", "mirror.py")
 
 sys.path.insert(0, str(ROOT / "docs"))
-from reader_folders import fill_folder  # noqa: E402
+from reader_folders import fill_folder, folder_of_step  # noqa: E402
 
 
 def excerpts(page, language):
@@ -73,6 +73,14 @@ def test_the_study_of_each_step_is_planned(step):
     assert done.returncode == 0, done.stderr
     plan = json.loads(done.stdout)
     assert plan["total"] == TRIALS[number]
+
+
+def test_the_winners_of_the_search_are_what_promote_writes():
+    folder = folder_of_step("09")
+    done = run_command("study", "promote", "mine.toml", "--seeds", "3", "--out", "winners.toml", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    kept = TUTORIAL / "steps" / "10" / "winners.toml"
+    assert (folder / "winners.toml").read_text(encoding="utf-8") == kept.read_text(encoding="utf-8")
 
 
 @pytest.mark.heavy
