@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ..plugins import loaded_files
+from ..plugins import has_plugins, loaded_files
 from ..storage import Store
 from ..storage.rows import KEY_COLUMNS
 from ..studies.last_run import load_last_run, other_results
@@ -193,7 +193,10 @@ def note_stale_trials(results: StudyResults) -> None:
             )
             if len(same) == len(stale):
                 return
-        print_stderr(f"{have} ({why}), which are not counted; list them before you remove them: {see}")
+        uncounted = "which are not counted" + (
+            ", unless --keep-stale has reused them" if has_plugins() else ""
+        )
+        print_stderr(f"{have} ({why}), {uncounted}; list them before you remove them: {see}")
 
 
 def require_results(results: StudyResults) -> None:

@@ -250,18 +250,30 @@ def stale_sentences(study: Study, outcomes: pl.DataFrame, metrics: Collection[st
     """
     stale = find_stale_trials(study, outcomes)
     found = [f"{describe_stale(stale)} and excluded; study run --keep-stale reuses them."] if stale else []
+    codes = {code for each in first_of_each_kind(study.examples) for code in each.settings.code.values()}
+    for code in sorted(codes):
+        if reused := _count_other_versions(study, outcomes, code):
+            trials = plural(reused, "trial")
+            found.append(f"{trials} of another version of {_owner(code)}, reused by study run --keep-stale.")
     for name in sorted(METRICS.keys() & set(map(metric_family, metrics))):
-        if (code := METRICS.code(name)) is None:
-            continue
-        owner = code.rpartition(" ")[0]
-        programs = study_outcomes(study, outcomes)["version"].str.split(" with ").list.last().str.split(", ")
-        others = [[each for each in listed if each.startswith(f"{owner} ")] for listed in programs]
-        if changed := sum(bool(each) and shown(code) not in each for each in others):
+        if (code := METRICS.code(name)) and (changed := _count_other_versions(study, outcomes, code)):
             found.append(
-                f"{name} was measured by another version of {owner} in {plural(changed, 'trial')}: "
+                f"{name} was measured by another version of {_owner(code)} in {plural(changed, 'trial')}: "
                 "forget these trials (study forget), and train them again."
             )
     return tuple(map(one_line, found))
+
+
+def _count_other_versions(study: Study, outcomes: pl.DataFrame, code: str) -> int:
+    """Return how many of a study's trials used another version of this code's plug-in."""
+    # a version is `0.1.0 with mqar.py 1a2b3c4d, …`
+    programs = study_outcomes(study, outcomes)["version"].str.split(" with ").list.last().str.split(", ")
+    own = ([each for each in listed if each.startswith(f"{_owner(code)} ")] for listed in programs)
+    return sum(bool(each) and shown(code) not in each for each in own)
+
+
+def _owner(code: str) -> str:
+    return code.rpartition(" ")[0]
 
 
 def unused_seeds_sentence(study: Study, table: TableKind, outcomes: pl.DataFrame) -> str:

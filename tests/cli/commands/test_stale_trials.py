@@ -130,6 +130,8 @@ def test_an_edited_block_makes_stored_trials_other_ones_which_are_trained_again_
     assert left_out in kept
     assert "are reused" in kept
     assert "2 of 2 trials done · 0 left · 0 trials ended" in kept
+    shown = process("table", "render", *scaling, "--results", "kept").stdout
+    assert "1 trial of another version of scaled.py, reused by" in " ".join(shown.split())
     store = Store("kept")
     for frame in (store.trials(), store.metrics(), store.outputs()):
         of_both = [frame.filter(trial=trial).drop("trial").rows() for trial in (block, edited)]
