@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from dataclasses import asdict
 from textwrap import wrap
 from typing import Annotated, Any, Literal
@@ -15,6 +16,9 @@ from ..options import JsonOption, OnlyOption, OverridesOption, ResultsOption, Ru
 from ..output import EXIT_FAILED, EXIT_INTERRUPTED, bold, output_width, print_stderr, print_stdout, waiting
 
 app = typer.Typer(help="Plan, run and inspect studies.", no_args_is_help=True)
+
+ASKED_ABOVE_S = 300.0
+"""The training time of trials above which a terminal is asked before they are removed."""
 
 StudyName = Annotated[
     str, typer.Argument(metavar="STUDY", help="The name of a study in the store, or a study file.")
@@ -163,18 +167,21 @@ def forget(
         bool, typer.Option("--shared", help="Remove trials that other studies have, too.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Remove a study's trials from the store: rows, metrics, outputs, weights and checkpoints.
 
-    While one of these trials is in training, nothing is removed. A trial that another study has, too, is kept
-    as a trial of that study. With --only, only trials of the study's present version are removed, as its file
-    or its last run has it; with --stale, only the others, which had other settings, data or code; without,
-    all of them.
+    In a terminal, the command asks first if the trials took more than five minutes to train. While one of
+    them is in training, nothing is removed. A trial that another study has, too, is kept as a trial of that
+    study. With --only, only trials of the study's present version are removed, as its file or its last run
+    has it; with --stale, only the others, which had other settings, data or code; without, all of them.
     """
+    from ...storage.rows import KEY_COLUMNS, has_trial
     from ...studies.last_run import users_of_trials
     from ...studies.planning.trials_to_run import stale_part, stored_part
+    from ...studies.text.units import format_duration, plural
     from ..machine_settings import open_results
     from ..views.store_upkeep import format_forgotten
 
@@ -183,6 +190,11 @@ def forget(
     if stale and only:
         raise typer.BadParameter("--stale and --only exclude each other: give one of them")
     trials = stale_part(found, store) if stale else stored_part(found, store, only or ())
+    if not (yes or dry_run or as_json) and sys.stdin.isatty():
+        stored = store.trials(columns=(*KEY_COLUMNS, "seconds")).filter(has_trial(trials))
+        if (seconds := stored["seconds"].sum()) > ASKED_ABOVE_S:
+            lost = f"{plural(len(stored), 'trial')} of {found.name}, which took {format_duration(seconds)}"
+            typer.confirm(f"Remove {lost}?", abort=True, err=True)
     needed = {} if shared else users_of_trials(store, trials, apart_from=found.name)
     gone = store.upkeep.forget(found.name, trials, needed, dry=dry_run)
     if as_json:

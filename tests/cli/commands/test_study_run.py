@@ -1,9 +1,12 @@
 """Studies that really run, in this process and in others."""
 
 import json
+import os
 import re
 import signal
 import socket
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -253,6 +256,19 @@ def test_a_part_of_a_study_is_forgotten_and_the_rest_gets_another_name(run, tiny
     assert run("study", "rename", "tiny", "small").stdout == "tiny is small now: 1 trial moved\n"
     assert run("study", "status", "small").stdout.splitlines()[1] == "1 of 8 trials done · 7 left"
     assert run("study", "rename", "tiny", "other").exit_code == 2
+
+
+def test_a_terminal_is_asked_before_a_longer_training_is_removed(tiny):
+    store = make_partial_store(tiny)
+    ours, theirs = os.openpty()
+    for answer, status in ((b"n\n", 1), (b"y\n", 0)):
+        os.write(ours, answer)
+        command = [sys.executable, "-m", "activemem", "study", "forget", "tiny"]
+        assert subprocess.run(command, stdin=theirs, stderr=theirs, check=False).returncode == status
+        assert store.trials().is_empty() == (status == 0)
+    assert "Remove 7 trials of tiny, which took 7.0 min?" in os.read(ours, 4096).decode()
+    os.close(ours)
+    os.close(theirs)
 
 
 def test_trials_of_another_version_of_a_study_are_forgotten_only_with_all(run, tiny, golden):
