@@ -109,5 +109,6 @@ def _load(path: Path) -> None:
     try:
         load_plugin(path)
     except PluginError as error:
-        note_broken(path.name, str(error))
+        source = f"{PLUGINS_VARIABLE}: " if os.environ.get(PLUGINS_VARIABLE) else ""
+        note_broken(path.name, f"{source}{error}")
     report_broken_plugins(before)

@@ -73,7 +73,8 @@ def _output_files(
     """
     from ...reporting.curves.curve import CurveError
 
-    if out is None or out.endswith("/") or Path(out).is_dir():
+    is_folder = out is None or out.endswith("/") or Path(out).is_dir()
+    if out is None or is_folder or (len(names) > 1 and not Path(out).suffix):
         image_format = image_format or "svg"
         folder = Path(out or ".")
         return image_format, [folder / f"{study}-{name}.{image_format}" for name in names]

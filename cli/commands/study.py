@@ -192,7 +192,7 @@ def forget(
     trials = stale_part(found, store) if stale else stored_part(found, store, only or ())
     if not (yes or dry_run or as_json) and sys.stdin.isatty():
         stored = store.trials(columns=(*KEY_COLUMNS, "seconds")).filter(has_trial(trials))
-        if (seconds := stored["seconds"].sum()) > ASKED_ABOVE_S:
+        if (seconds := float(stored["seconds"].sum())) > ASKED_ABOVE_S:
             lost = f"{plural(len(stored), 'trial')} of {found.name}, which took {format_duration(seconds)}"
             typer.confirm(f"Remove {lost}?", abort=True, err=True)
     needed = {} if shared else users_of_trials(store, trials, apart_from=found.name)

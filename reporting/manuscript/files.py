@@ -219,7 +219,7 @@ def _compute(studies: Sequence[Snapshot]) -> Iterator[str]:
     further = pl.concat(stored).filter(~pl.col("trial").is_in(rows["trial"].to_list()))
     if len(further):
         count = plural(len(further), "further trial")
-        words += f" {count} of these studies, with other settings, trained for {_hours(further)}."
+        words += f" {count} of these studies, with other settings or code, trained for {_hours(further)}."
     # versions such as 2.13.0+cpu have no place to break
     yield rf"{{\emergencystretch=2em \paragraph{{Compute.}} {breakable(words)}\par}}"
 

@@ -174,7 +174,7 @@ def generation_memory(analysis: Analysis) -> str:
     state, window = (format_bytes(STATE_BYTES * count) for count in (analysis.state, analysis.window))
     kept = [f"{state} for each token"] if analysis.state else []
     kept += [f"a fixed state of {window}"] if analysis.window else []
-    return f"generation keeps {' and '.join(kept)}" if kept else ""
+    return f"generation in 16 bits keeps {' and '.join(kept)}" if kept else ""
 
 
 def _training(memory: TrainingMemory) -> str:

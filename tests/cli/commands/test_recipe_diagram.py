@@ -122,7 +122,7 @@ def test_everything_lies_within_the_picture(drawn):
 
 
 def test_the_state_of_generation_is_shown_where_there_is_any(drawn):
-    assert "generation keeps 2.0 kB for each token and a fixed state of 256 B" in texts(
+    assert "generation in 16 bits keeps 2.0 kB for each token and a fixed state of 256 B" in texts(
         drawn("sa + conv(k=2)", "--causal")
     )
     assert not any("generation" in text for text in texts(drawn("ff(8)")))

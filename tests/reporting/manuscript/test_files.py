@@ -126,7 +126,7 @@ def test_costs_that_trials_have_in_common_are_counted_once(tmp_path):
         "compute.tex"
     ].decode()
     assert "2 trials (2 done) trained for 12 s and 3.00 FLOPs in all" in compute
-    assert "1 further trial of these studies, with other settings, trained for 20 s" in compute
+    assert "1 further trial of these studies, with other settings or code, trained for 20 s" in compute
 
 
 def test_the_appendix_has_the_sizes_that_make_costs_equal(kept, tmp_path):
