@@ -6,8 +6,9 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-_CODE = ("*.py", "studies/catalog", *(f":(exclude){folder}" for folder in ("tests", "docs", "bench")))
-"""The files of a git clone that count as code, as git patterns."""
+_FOLDERS = ("blocks", "cli", "engine", "grammar", "reporting", "storage", "studies", "tracking")
+_CODE = (":(glob)*.py", "studies/catalog", *(f"{folder}/*.py" for folder in _FOLDERS))
+"""The files of a git clone that count as code, as git patterns: those of the package."""
 
 
 BUILT = "commit.txt"
@@ -29,18 +30,19 @@ def describe_code(root: Path) -> str | None:
     """Return the short git commit of a folder; None if the folder is not a git clone.
 
     If the code differs from the commit, a hash follows, as in 5d02964+a1b2c3d4. The hash covers the names and
-    contents of all changed or new Python files and files in the catalog. Equal changes have equal hashes.
-    Tests, documents and results do not count as code.
+    contents of all changed or new Python files in the package's folders, and files in the catalog. Equal
+    changes have equal hashes. Tests, documents, results and the user's own files do not count as code.
     """
     if not (root / ".git").exists():
         return None
     try:
         base = _git(root, "rev-parse", "--short=7", "HEAD").decode().strip()
-        entries = _git(root, "status", "--porcelain", "-z", "--no-renames", "-uall", "--", *_CODE)
+        status = _git(root, "status", "--porcelain", "-z", "--no-renames", "-uall", "--", *_CODE)
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
         return None
-    # an entry has two letters for the status, a space, and the path
-    changed = sorted(entry[3:] for entry in entries.split(b"\0") if entry)
+    # an entry is two letters for the status, a space, and the path; new files at the top are not ours
+    entries = [each for each in status.split(b"\0") if b"/" in each or (each and each[:2] != b"??")]
+    changed = sorted(entry[3:] for entry in entries)
     digest = hashlib.sha256()
     for name in changed:
         path = root / os.fsdecode(name)

@@ -9,8 +9,8 @@ from activemem.engine.trial import describe_code
 
 @pytest.fixture
 def clone(tmp_path):
-    """Return a clone with one Python file, a test and a document."""
-    for name in ("code.py", "tests/test_code.py", "docs/page.md"):
+    """Return a clone with two Python files, a test and a document."""
+    for name in ("code.py", "blocks/layer.py", "tests/test_code.py", "docs/page.md"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("one\n")
     for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "one"]):
@@ -24,8 +24,9 @@ def test_code_as_committed_is_its_commit_alone(clone):
     assert describe_code(clone) == head.stdout[:7]
     (clone / "tests/test_code.py").write_text("two\n")
     (clone / "docs/page.md").write_text("two\n")
-    (clone / "results").mkdir()
-    (clone / "results/row.parquet").write_bytes(b"row")
+    for own in ("results/row.parquet", "plug.py", "mine/plug.py"):
+        (clone / own).parent.mkdir(exist_ok=True)
+        (clone / own).write_text("the user's")
     assert describe_code(clone) == head.stdout[:7]
 
 
@@ -45,9 +46,9 @@ def test_changes_of_code_have_a_hash_that_equal_changes_share(clone):
 
 def test_new_code_and_removed_code_are_changes(clone):
     base = describe_code(clone)
-    (clone / "né w.py").write_text("")
+    (clone / "blocks/né w.py").write_text("")
     new = describe_code(clone)
-    (clone / "né w.py").unlink()
+    (clone / "blocks/né w.py").unlink()
     (clone / "code.py").unlink()
     assert len({base, new, describe_code(clone)}) == 3
     (clone / "code.py").write_text("one\n")
