@@ -90,7 +90,7 @@ def measure_block(node: BlockNode, config: ModelConfig, *, length: int, past: in
     lengths = _SHORT_LENGTHS if _loops(block) else ()
     found = _count_parameters(block, context) | _at_length(measure, length, lengths)
     if block_code(node.name) is not None:
-        from .plugin_checks import check_plugin_block  # noqa: PLC0415 -- only a plug-in's block needs it
+        from .testing.plugin_checks import check_plugin_block  # noqa: PLC0415 -- only a plug-in's block needs it
 
         check_plugin_block(node, causal=config.interface.causal, width=config.settings.d_model)
     return found

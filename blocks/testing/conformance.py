@@ -43,6 +43,7 @@ from .fixtures import (
     parse_block,
     prefix_mask,
     random_sequences,
+    reach_words,
     run_stacked,
     saved_bytes,
     states_reach,
@@ -105,19 +106,23 @@ def reach_is_as_stated(text: str, *, causal: bool) -> None:
 def future_is_hidden(text: str, *, causal: bool) -> None:
     """Check that each output depends on its own input, but not on later ones in a causal block.
 
-    In short sequences one input changes at a time, in long ones all inputs from a position on. The first two
-    outputs need not depend on their own input: a block that sees only past inputs has no input at the first
-    position, and a single one at the second.
+    In short sequences one input changes at a time, also in training mode. In long ones, all inputs from a
+    position on change. The first two outputs need not depend on their own input: a block that sees only past
+    inputs has no input at the first position, and a single one at the second.
     """
     if is_pool(text):
         return
     node = parse_block(text)
     block, rounding = make_block(node, causal=causal), _rounding(node.name)
-    with torch.no_grad():
-        touched = _dependency_matrix(block, random_sequences(2, 12), rounding)
-    leaks = touched.tril(-1).nonzero().tolist() if causal else []
-    assert not leaks, f"the input at position {leaks[0][0]} changes the output at position {leaks[0][1]}"
+    for training in (False, True):
+        block.train(training)
+        touched = _dependency_matrix(partial(_seeded, block), random_sequences(2, 12), rounding)
+        leaks, mode = touched.tril(-1).nonzero().tolist() if causal else [], "in training, " * training
+        assert not leaks, (
+            f"{mode}the input at position {leaks[0][0]} changes the output at position {leaks[0][1]}"
+        )
     assert touched.diagonal()[2:].all(), "an output does not depend on its own input"
+    block.eval()
     for length in LONG_LENGTHS if causal else ():
         _assert_later_inputs_hidden(block, length, rounding)
 
@@ -167,7 +172,20 @@ def sequences_are_independent(text: str, *, causal: bool) -> None:
     for row, out in zip(x, y, strict=True):
         assert_close(out, block(row[None])[0], rtol=1e-11, atol=1e-11)
     other = torch.cat([x[:1], random_sequences(2, 7, seed=8)])
-    assert block(other)[0].equal(y[0]), "another sequence of the batch changes an output"
+    for training in (False, True):
+        block.train(training)
+        mode = "in training, " * training
+        assert _seeded(block, other)[0].equal(_seeded(block, x)[0]), (
+            f"{mode}another sequence of the batch changes an output"
+        )
+
+
+@torch.no_grad()
+def _seeded(block: Block, x: Tensor) -> Tensor:
+    """Return a block's outputs; with the same shape, dropout draws the same each time."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return block(x)
 
 
 def gradients_are_right(text: str, *, causal: bool) -> None:
@@ -480,4 +498,7 @@ def _assert_reach(touched: Tensor, reach: Reach) -> None:
     seen = {source - target for source, target in touched.nonzero().tolist()}
     expected = tuple(int(min(side, length - 1)) for side in (reach.left, reach.right))
     found = (-min(seen), max(seen))
-    assert found == expected, f"expected a reach of {expected} to the left and right as stated, got {found}"
+    words = (
+        f"sees {reach_words(*found, length)}, but its stated reach is {reach_words(reach.left, reach.right)}"
+    )
+    assert found == expected, words

@@ -46,7 +46,9 @@ def assert_close(found: Tensor, expected: Tensor, *, rtol: float, atol: float) -
     differs = ~torch.isclose(found, expected, rtol=rtol, atol=atol)
     if differs.any():
         place = tuple(differs.nonzero()[0].tolist())
-        values = f"expected {float(expected[place]):.6g} at {list(place)}, got {float(found[place]):.6g}"
+        right, wrong = float(expected[place]), float(found[place])
+        digits = 6 if f"{right:.6g}" != f"{wrong:.6g}" else 17
+        values = f"expected {right:.{digits}g} at {list(place)}, got {wrong:.{digits}g}"
         raise AssertionError(f"{values}; {int(differs.sum())} of {differs.numel()} numbers differ")
 
 
@@ -85,6 +87,13 @@ def is_pool(text: str) -> bool:
 def states_reach(text: str) -> bool:
     """Return whether a block's specification states a reach. A plug-in's specification need not."""
     return spec_of(parse_block(text).name).reach is not sees_unstated
+
+
+def reach_words(left: float, right: float, length: float = math.inf) -> str:
+    """Return in words how far a block sees. Measured in a sequence of this length, it may see further."""
+    numbers = ("all" if math.isinf(side) else f"{side:g}" for side in (left, right))
+    texts = (f"{n} or more" if n == f"{length - 1:g}" else n for n in numbers)
+    return f"{next(texts)} to the left and {next(texts)} to the right"
 
 
 def valid_outputs(y: Tensor, valid: int | Tensor) -> Tensor:
@@ -292,11 +301,13 @@ def assert_memory_stated(saved: int, *, length: int, stated: int) -> None:
 
 
 def assert_dropout_acts(dropping: nn.Module, plain: nn.Module, *inputs: Tensor) -> None:
-    """Check that dropout acts in training but not in evaluation.
+    """Check that dropout acts in training but not in evaluation, and that nothing else acts in training.
 
     Few numbers may get the same mask twice in a row, so several passes are compared.
     """
-    assert dropping.eval()(*inputs).equal(plain.train()(*inputs)), "dropout acts in evaluation"
+    evaluated = plain.eval()(*inputs)
+    assert dropping.eval()(*inputs).equal(evaluated), "dropout acts in evaluation"
+    assert plain.train()(*inputs).equal(evaluated), "without dropout, training changes outputs"
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         first, *others = (dropping.train()(*inputs) for _ in range(4))

@@ -10,7 +10,7 @@ from typing import TypeVar
 from ...errors import ActivememError
 from ...grammar import Role, configure, lookup, nodes, parse, render
 from ...grammar.analysis.analyse import block_cost
-from ...grammar.vocabulary.spec import CostContext, spec_of
+from ...grammar.vocabulary.spec import REQUIRED, CostContext, block_code, spec_of
 from . import conformance, equations
 from .fixtures import WIDTH, example_block, make_block, random_sequences, states_reach
 from .other_layers import (
@@ -20,6 +20,7 @@ from .other_layers import (
     compare_weights,
     compare_with_layer,
 )
+from .plugin_checks import check_plugin_block
 from .references import (
     ALL_LENGTHS_TO,
     GRADIENT_LENGTHS,
@@ -70,11 +71,12 @@ class Passport:
 def verify_block(text: str, *, against: str | None = None, width: int = 32) -> Passport:
     """Check a block against its specification, and compare it with another layer if one is given.
 
-    A block's name without arguments gets small arguments. `against` is the class of an importable module,
+    A block's name without arguments gets small arguments; that of a plug-in's block is also checked with its
+    default arguments, as before a training. `against` is the class of an importable module,
     `package.path.Layer`, possibly with arguments; both are built at this width for the comparison. Raise
     ActivememError for a text that is not one block of a sequence, and for a layer that cannot be built.
     """
-    spec = lookup(text)
+    spec, is_name = lookup(text), lookup(text) is not None
     if spec is not None and spec.role is Role.TRANSDUCER:
         raise ActivememError(_TRANSDUCER.format(text))
     recipe = parse(render(example_block(spec.name)) if spec else text)
@@ -92,6 +94,7 @@ def verify_block(text: str, *, against: str | None = None, width: int = 32) -> P
     layer = None if against is None else OtherLayer.read(against, spec.settings(node), width=width)
     shape = _suite("outputs", (conformance.shape_stays,), text, "")
     checks = _own_checks(node, text) if shape.passed else [shape]
+    checks += _default_checks(node) if is_name else []
     if layer is not None and shape.passed:
         checks.append(_check("weights as theirs", partial(compare_weights, node, layer)))
         comparisons = _COMPARISONS if checks[-1].passed else {}
@@ -136,6 +139,21 @@ def _own_checks(node: nodes.BlockNode, text: str) -> list[Check]:
         Check(name="cost", passed=None, finding=_UNMEASURED) if reach.passed is False else _cost(node, text),
         _suite("in training", _OTHERS, text, "stacked, in half precision, with dropout, in sums"),
     ]
+
+
+def _default_checks(node: nodes.BlockNode) -> list[Check]:
+    """Return the check of a plug-in's block with its default arguments; `node` has the other ones, too."""
+    required = {each.name for each in spec_of(node.name).parameters if each.default is REQUIRED}
+    default = nodes.BlockNode(node.name, tuple(each for each in node.arguments if each[0] in required))
+    if default == node or block_code(node.name) is None:
+        return []
+
+    def run() -> tuple[bool | None, str]:
+        if all(check_plugin_block(default, causal=causal) for causal in (True, False)):
+            return True, "with its default arguments, nothing that a study refuses"
+        return None, f"not checked: random outputs, or it cannot run on the CPU at width {WIDTH}"
+
+    return [_check("defaults", run)]
 
 
 _UNMEASURED = "not measured, because the stated reach is wrong"

@@ -43,12 +43,12 @@ def verify(
     """Check a block against its slow reference and its specification.
 
     The checks are: outputs, gradients, steps (processing a sequence in pieces), initial weights, no leak from
-    the future, reach and costs. If NAME has no arguments, the command uses small values. With --against, the
-    command copies the weights of the other layer to the block. It then checks that outputs and gradients are
-    equal in single precision, and that both layers draw initial weights from the same distributions. To run
-    Triton kernels without a GPU, set the environment variable TRITON_INTERPRET=1. A check is skipped if the
-    block has no reference, or states no reach. Exits with 1 if a check fails, and with 2 if the layers cannot
-    be compared.
+    the future, reach and costs. If NAME has no arguments, the command uses small values; it then also checks
+    a plug-in's block with its default arguments, as a study does. With --against, the command copies the
+    weights of the other layer to the block. It then checks that outputs and gradients are equal in single
+    precision, and that both layers draw initial weights from the same distributions. To run Triton kernels
+    without a GPU, set the environment variable TRITON_INTERPRET=1. A check is skipped if the block has no
+    reference, or states no reach. Exits with 1 if a check fails, and with 2 if the layers cannot be compared.
     """
     from ..views.blocks import format_passport
 

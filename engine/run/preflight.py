@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from ...blocks.plugin_checks import check_plugin_block
+from ...blocks.testing.plugin_checks import check_plugin_block
 from ...errors import ActivememError
 from ...grammar import ModelInterface
 from ...grammar.nodes import BlockNode, walk

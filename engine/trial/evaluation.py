@@ -16,7 +16,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from ...blocks.plugin_checks import ROUNDING
+from ...blocks.testing.plugin_checks import ROUNDING
 from ...errors import ActivememError
 from ...plugins import OWN
 from ...studies.catalog.metrics import METRICS

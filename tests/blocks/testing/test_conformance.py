@@ -17,6 +17,7 @@ from activemem.blocks.testing import (
     gradients_are_right,
     half_precision_is_near,
     order_of_a_sum_is_free,
+    outputs_equal_the_reference,
     parse_block,
     references,
     seed_decides,
@@ -196,6 +197,13 @@ class Doubled(Sound):
         return 2 * super().forward(x, mask)
 
 
+class Rounded(Sound):
+    """A block that differs from its equation in the eighth digit."""
+
+    def forward(self, x, mask=None):
+        return (1 + 1e-8) * super().forward(x, mask)
+
+
 class Leaking(Sound):
     """A block that claims to be causal but is not."""
 
@@ -204,6 +212,23 @@ class Leaking(Sound):
         weights = super().weights(x, mask)
         self.causal = causal
         return weights
+
+
+class LeakingInTraining(Leaking):
+    """A block that is causal in evaluation, and drops a tenth of its outputs in training."""
+
+    def weights(self, x, mask):
+        return super().weights(x, mask) if self.training else Sound.weights(self, x, mask)
+
+    def forward(self, x, mask=None):
+        return torch.nn.functional.dropout(super().forward(x, mask), 0.1, self.training)
+
+
+class MixingInTraining(Sound):
+    """A block that mixes the sequences of a batch in training."""
+
+    def forward(self, x, mask=None):
+        return super().forward(x, mask) + self.training * x.mean(0, keepdim=True)
 
 
 class LeakingFar(Sound):
@@ -305,11 +330,13 @@ def failures(*, causal):
     ("cls", "causal", "among"),
     [
         (Leaking, True, "future_is_hidden"),
+        (LeakingInTraining, True, "future_is_hidden"),
         (LeakingFar, True, "future_is_hidden"),
         (Wrapping, True, "future_is_hidden"),
         (Wrapping, True, "padding_changes_nothing"),
         (Unmasked, False, "padding_changes_nothing"),
         (Mixing, True, "sequences_are_independent"),
+        (MixingInTraining, True, "sequences_are_independent"),
         (Rounding, True, "half_precision_is_near"),
         (Reckless, True, "seed_decides"),
         (Branching, True, "weights_can_be_stacked"),
@@ -325,6 +352,18 @@ def failures(*, causal):
 def test_a_block_that_breaks_a_rule_is_found(known, cls, causal, among):
     known(cls)
     assert among in failures(causal=causal)
+
+
+def test_numbers_that_differ_are_printed_with_the_digits_that_differ(known):
+    known(Rounded)
+    with pytest.raises(AssertionError, match=r"expected (\S+) at \[\d, \d\], got (?!\1;)"):
+        outputs_equal_the_reference("tried", causal=True)
+
+
+def test_a_block_that_acts_in_training_without_dropout_is_not_blamed_for_dropout(known):
+    known(MixingInTraining)
+    with pytest.raises(AssertionError, match="without dropout, training changes outputs"):
+        dropout_acts_in_training("tried", causal=True)
 
 
 @both_ways

@@ -64,6 +64,37 @@ def test_a_block_that_leaks_is_told_which_input_changes_which_output(run, tmp_pa
     assert "cost – not measured" in words
 
 
+TAPPED = """
+import torch
+from activemem import Block, Linear, Parameter, Reach, register_block
+
+TAPS = Parameter(name="taps", kind="integer", default=4, low=1, meaning="inputs, as many after as before")
+
+@register_block("tapped", parameters=[TAPS], reach=lambda given, _: Reach(left=given["taps"] - 1, right=0))
+class Tapped(Block):
+    \"\"\"Centred sum, which sees no later input with two taps.\"\"\"
+
+    def __init__(self, *, width, causal, taps):
+        super().__init__()
+        self.taps, self.map = taps, Linear(width, width, bias=False)
+
+    def forward(self, x, mask=None):
+        padded = torch.nn.functional.pad(self.map(x).mT, (self.taps // 2, (self.taps - 1) // 2))
+        return padded.unfold(-1, self.taps, 1).sum(-1).mT
+"""
+
+
+@pytest.mark.heavy
+def test_a_block_that_leaks_at_its_default_arguments_fails(run, tmp_path):
+    file = tmp_path / "tapped.py"
+    file.write_text(TAPPED, encoding="utf-8")
+    found = run("block", "verify", "tapped", "--plugin", str(file), "--json")
+    page = json.loads(found.stdout)
+    checks = {check["name"]: check for check in page["checks"]}
+    assert (found.exit_code, page["block"], checks["no leak"]["passed"]) == (1, "tapped(taps=2)", True)
+    assert "tapped sees 2 to the left and 1 to the right" in checks["defaults"]["finding"]
+
+
 FOURIER = """
 import torch
 from activemem import Block, Linear, Reach, register_block

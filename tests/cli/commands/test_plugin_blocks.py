@@ -96,11 +96,18 @@ def test_a_block_that_sees_further_than_it_states_is_refused_with_what_was_measu
             "in training mode gives a sequence other",
         ),
         ("self.__dict__.setdefault('last', []).append(y) or y + self.training * len(self.last)", "no state"),
+        ("y + self.training * y.mean(1, keepdim=True)", "in training mode sees 39 or more to the left"),
+        (
+            "y + torch.nn.functional.dropout(y, 0.1, self.training).flip(1) * self.training",
+            "in training mode sees 39 or more to the left",
+        ),
         ("y.detach()", "no gradient: weight"),
         ("y / 0", "NaN or infinite"),
     ],
 )
-def test_a_block_with_a_mixed_batch_a_state_an_idle_weight_or_no_numbers_is_refused(run, plugin, extra, told):
+def test_a_block_that_mixes_a_batch_or_keeps_a_state_or_leaks_in_training_is_refused(
+    run, plugin, extra, told
+):
     plugin(REACH, PAST)
     text = Path("mine.py").read_text(encoding="utf-8")
     text = text.replace("        return ", "        y = ") + f"        return {extra}\n"

@@ -6,18 +6,19 @@ Built-in blocks are covered by tests.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from ..grammar.canonical import render
-from ..grammar.model_config import configure
-from ..grammar.nodes import BlockNode
-from ..grammar.vocabulary.spec import CostContext, Reach, Role, block_code, spec_of
-from ..plugins import PluginError
-from .core.block import Block
-from .testing.fixtures import WIDTH, idle_parameters, make_block, random_sequences
+from ...grammar.canonical import render
+from ...grammar.model_config import configure
+from ...grammar.nodes import BlockNode
+from ...grammar.vocabulary.spec import CostContext, Reach, Role, block_code, spec_of
+from ...plugins import PluginError
+from ..core.block import Block
+from .fixtures import WIDTH, idle_parameters, make_block, random_sequences, reach_words
 
 ROUNDING = 1e-9
 """The largest relative change of outputs that counts as rounding in double precision."""
@@ -29,18 +30,18 @@ reach."""
 
 def check_plugin_block(
     node: BlockNode, *, causal: bool, width: int = WIDTH, has_padding: bool = False
-) -> None:
-    """Raise PluginError with the faults of a plug-in's block.
+) -> bool:
+    """Raise PluginError with the faults of a plug-in's block. Return whether it could be checked.
 
-    Its output must have the shape of its input, and finite numbers. It must see no more positions than its
-    specification states, and none later in a causal model. It must keep no state between batches, treat each
-    sequence of a batch alone, also in training mode, and use all of its parameters. If batches have padding,
-    its content must not change an output. A block is not checked if it cannot run on the CPU in double
-    precision, or has random outputs.
+    Its output must have the shape of its input, and finite numbers. In evaluation and in training mode, it
+    must see no more positions than its specification states, and none later in a causal model. It must keep
+    no state between batches, and treat each sequence of a batch alone. All of its parameters must be used. If
+    batches have padding, its content must not change an output. A block is not checked if it cannot run on
+    the CPU in double precision, or has random outputs in evaluation mode.
     """
     spec, code = spec_of(node.name), block_code(node.name)
     if code is None:
-        return
+        return False
     context = CostContext(config=configure(d_model=width, causal=causal), length=LENGTH)
     stated = spec.reach(spec.settings(node), context)
     sides = [side for side in (stated.left, stated.right) if math.isfinite(side)]
@@ -56,28 +57,24 @@ def check_plugin_block(
             faults = ["gives outputs that are NaN or infinite for random inputs, before any training"]
         elif (fault := _state_fault(block, x)) is None:
             if not torch.equal(block(x), block(x)):
-                return
-            moved = None if spec.role is Role.POOL else _moved_outputs(block, x[:1])
+                return False
+            sees = None if spec.role is Role.POOL else partial(_reach_faults, stated=stated, causal=causal)
             faults = [*_batch_faults(block, x), *_gradient_faults(block, x)]
-            faults += [] if moved is None else _reach_faults(moved, stated, causal=causal)
+            faults += sees(_moved_outputs(block, x[:1])) if sees else []
             faults += _padding_faults(block, x) if has_padding else []
-            faults = faults or list(_training_faults(block.train(), x))
+            faults = faults or list(_training_faults(block.train(), x, sees))
         else:
             faults = [fault]
     except Exception:  # noqa: BLE001 -- it may need a GPU; training reports its own error
-        return
+        return False
     if faults:
         owner = code.rpartition(" ")[0]
         raise PluginError("\n".join(f"{owner}: {render(node)} {each}" for each in faults))
+    return True
 
 
 def _state_fault(block: Block, x: Tensor) -> str | None:
-    outputs = list[Tensor]()
-    for _ in range(2):
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(0)  # so that dropout draws the same
-            outputs.append(block(x))
-    if torch.allclose(*outputs, rtol=0.0, atol=0.0, equal_nan=True):
+    if torch.allclose(_seeded(block, x), _seeded(block, x), rtol=0.0, atol=0.0, equal_nan=True):
         return None
     return (
         "gives other outputs when it is called again with the same input: it must keep no state, and draw "
@@ -85,17 +82,33 @@ def _state_fault(block: Block, x: Tensor) -> str | None:
     )
 
 
+def _seeded(block: Block, x: Tensor) -> Tensor:
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(0)  # so that dropout draws the same
+        return block(x)
+
+
 def _batch_faults(block: Block, x: Tensor) -> Iterator[str]:
     if (together := block(x)[:1]).isfinite().all() and _differ(together, block(x[:1])).any():
         yield "gives a sequence other outputs in a batch than alone: it must not mix the sequences of a batch"
 
 
-def _training_faults(block: Block, x: Tensor) -> Iterator[str]:
-    """Yield faults in training mode; sequences of a batch are compared unless outputs are random."""
+def _training_faults(
+    block: Block, x: Tensor, sees: Callable[[Tensor], Iterator[str]] | None
+) -> Iterator[str]:
+    """Yield the faults of a block that is in training mode. `sees` yields those of its reach."""
+    is_random = not torch.equal(block(x), block(x))
+
+    def one_by_one(rows: Tensor) -> Tensor:  # dropout draws the same for each row
+        return torch.cat([_seeded(block, row) for row in rows.split(1)])
+
     if (fault := _state_fault(block, x)) is not None:
-        yield f"in training mode {fault}"
-    elif torch.equal(block(x), block(x)):
-        yield from (f"in training mode {each}" for each in _batch_faults(block, x))
+        faults = [fault]
+    else:
+        faults = [] if is_random else list(_batch_faults(block, x))
+        if sees and not faults:
+            faults += sees(_moved_outputs(one_by_one if is_random else block, x[:1, :LENGTH]))
+    yield from (f"in training mode {each}" for each in faults)
 
 
 @torch.no_grad()
@@ -125,15 +138,16 @@ def _reach_faults(moved: Tensor, stated: Reach, *, causal: bool) -> Iterator[str
     if not len(inputs):
         return
     distances = outputs - inputs
-    found = Reach(left=max(0, int(distances.max())), right=max(0, int(-distances.min())))
-    if causal and found.right > 0:
-        yield f"sees {_words(found)}, but a causal model must not see later tokens"
-    elif found.left > stated.left or found.right > stated.right:
-        yield f"sees {_words(found)}, but its stated reach is {_words(stated)}"
+    left, right = max(0, int(distances.max())), max(0, int(-distances.min()))
+    found = f"sees {reach_words(left, right, len(moved))}"
+    if causal and right > 0:
+        yield f"{found}, but a causal model must not see later tokens"
+    elif left > stated.left or right > stated.right:
+        yield f"{found}, but its stated reach is {reach_words(stated.left, stated.right)}"
 
 
 @torch.no_grad()
-def _moved_outputs(block: Block, x: Tensor) -> Tensor:
+def _moved_outputs(block: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """Return which outputs change when one input changes, as booleans (inputs, outputs).
 
     The inputs of `x` (1, length, width) are changed in turn. The block computes in double precision. Changes
@@ -150,8 +164,3 @@ def _moved_outputs(block: Block, x: Tensor) -> Tensor:
 
 def _differ(y: Tensor, other: Tensor) -> Tensor:
     return ~((y - other).abs().amax(-1) <= ROUNDING * other.abs().max().clamp(min=1.0))
-
-
-def _words(reach: Reach) -> str:
-    left, right = ("all" if math.isinf(side) else f"{side:g}" for side in (reach.left, reach.right))
-    return f"{left} to the left and {right} to the right"
