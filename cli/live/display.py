@@ -89,14 +89,18 @@ def format_ended(
     """Return a line for an ended trial.
 
     It has the number of ended trials, and the trial's status, names and result. The result is the headline,
-    or the first line of the reason. `epochs` are the metrics after each epoch, if they are known.
+    or the first line of the reason. In a search it comes before the names, which may be long. `epochs` are
+    the metrics after each epoch, if they are known.
     """
     ended, total = count
     found = headline.words(metrics, trial, epochs)
     outcome = found if reason is None else [first_line(reason)]
     counted = f"{ended:>{len(str(total))}}/{total}"
-    names = columns.cells(trial, _MAX_TRIAL_NAME_WIDTH)
-    return "  ".join([f"{counted}   {status:<6}", *names, *outcome]).rstrip()
+    if point := columns.point_words(trial):
+        words = [*outcome, *point]
+    else:
+        words = [*columns.cells(trial, _MAX_TRIAL_NAME_WIDTH), *outcome]
+    return "  ".join([f"{counted}   {status:<6}", *words]).rstrip()
 
 
 def format_others(others: Sequence[ClaimedElsewhere]) -> str:

@@ -24,7 +24,7 @@ from ...studies.planning.status import (
     study_status,
 )
 from ...studies.resolve.trial import Trial
-from ...studies.schema.factors import value_name
+from ...studies.schema.factors import filled_levels, value_name
 from ...studies.schema.limits import find_quantity
 from ...studies.searches.points import SearchPoints, comparison_note
 from ...studies.searches.words import left_out
@@ -87,11 +87,9 @@ def format_best_points(study: Study, found: SearchPoints | None) -> list[str]:
         means = [metric.format(each.means[place]) for each in best]
         width = max(map(len, means), default=0)
         columns.append([f"{objective.name} {mean:>{width}}" for mean in means])
-    names = dict.fromkeys(name for each in best for name in each.values)
-    rows = [
-        [f"{name}={value_name(each.values[name])}" if name in each.values else "" for name in names]
-        for each in best
-    ]
+    points = [filled_levels(each.values) for each in best]
+    names = dict.fromkeys(name for each in points for name in each)
+    rows = [[f"{name}={value_name(each[name])}" if name in each else "" for name in names] for each in points]
     texts = align_columns(rows)
     lines = [fit_line(f"  {'  '.join(means)}   {text}") for *means, text in zip(*columns, texts, strict=True)]
     lengths = [

@@ -13,8 +13,10 @@ from ...storage import Store
 from ...studies.catalog.metrics import METRICS, find_metric, metric_family
 from ...studies.planning.final_values import DIVERGED, describe_divergence, guessing_losses, trial_values
 from ...studies.planning.status import study_outcomes
+from ...studies.resolve.costs import model_cost
 from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import filled_levels, short_level_names, value_name
+from ...studies.schema.limits import is_known_before
 from ...studies.schema.settings import Level
 from ...studies.study import Study
 from ...studies.text.units import abbreviate_all, align_columns
@@ -35,7 +37,8 @@ class TrialNameColumns:
     into a line, first the factors are left out whose levels follow from those of `labels`. Then factors with
     one level and the arguments of blocks are left out, and then the names before numbers. At last the middles
     of the widest texts are left out, or these begin with the numbers of their levels, so that they still
-    differ. `dimensions` are factors that are kept with one level, because a search varies them.
+    differ. `dimensions` are factors that are kept with one level, because a search varies them. A grid has
+    none.
     """
 
     def __init__(
@@ -49,7 +52,12 @@ class TrialNameColumns:
     @classmethod
     def of(cls, study: Study, trials: Iterable[Trial] = ()) -> TrialNameColumns:
         """Return the columns for the trials of a study and further ones, such as points of its search."""
-        return cls([*study.trials, *trials], study.design.labels, study.dimensions)
+        varied = (
+            [*study.dimensions, *study.search.settings.across, study.search.rungs.name]
+            if study.search
+            else ()
+        )
+        return cls([*study.trials, *trials], study.design.labels, varied)
 
     def add(self, trials: Iterable[Trial]) -> None:
         """Add trials, and fit the names and column widths to them."""
@@ -65,6 +73,12 @@ class TrialNameColumns:
             self._fits[max_width] = self._fit(max_width)
         levels, columns = self._points[_point(trial)], self._fits[max_width]
         return [f"{shown[levels.get(factor)]:<{_width(shown)}}" for factor, shown in columns.items()]
+
+    def point_words(self, trial: Trial) -> list[str]:
+        """Return what a search varies as `name=value`, and the seed; nothing for a trial of a grid."""
+        levels = filled_levels(trial.levels)
+        words = [f"{name}={value_name(levels[name])}" for name in self._dimensions if name in levels]
+        return [*words, f"{_SEED} {trial.settings.seed}"] if words else []
 
     def _fit(self, max_width: int) -> Mapping[str, _LevelTexts]:
         points = tuple(self._points.values())
@@ -184,13 +198,15 @@ class Headline:
     """The metric that is shown for each ended trial, with the best value so far.
 
     It is the first metric that the trial has among those that its study compares. Without these, it is the
-    main metric of the task. Each task has its own best value, and a diverged training is no best one. `known`
-    are values with their metric and their task: its settings as text, or in a search its name.
+    main metric of the task. The other objectives of a search follow. Each task has its own best value, and a
+    diverged training is no best one. `known` are values with their metric and their task: its settings as
+    text, or in a search its name.
     """
 
     def __init__(self, study: Study, known: Iterable[tuple[str, str, float]] = ()) -> None:
-        self.names = tuple(each for each in study.metrics if metric_family(each) in METRICS) or _MAIN_METRICS
-        self._search = study.search
+        self._search, self._goals = study.search, study.search.settings.objectives if study.search else ()
+        named = dict.fromkeys((*(goal.name for goal in self._goals), *study.metrics))
+        self.names = tuple(each for each in named if metric_family(each) in METRICS) or _MAIN_METRICS
         self._best: dict[tuple[str, str], float] = {}  # by metric and task
         for name, task, value in known:
             self._note(name, task, value)
@@ -203,18 +219,26 @@ class Headline:
         `epochs` are the metrics after each of its epochs, if they are known.
         """
         name = next((each for each in self.names if each in metrics), None)
+        others = [
+            f"{goal.name} {find_metric(goal.name).format(value)}"
+            for goal in self._goals
+            if goal.name != name and (value := _known_value(goal.name, metrics, trial)) is not None
+        ]
         if name is None:
-            return []
+            return others
         task = trial.settings.task
         key = task.name if self._search else task.model_dump_json()
         value = math.nan if _has_diverged(trial, metrics, epochs or [metrics]) else metrics[name]
         text, best = find_metric(name).format, self._note(name, key, value)
-        return [f"{name} {text(metrics[name])}", *([] if best is None else [f"best trial {text(best)}"])]
+        return [
+            f"{name} {text(metrics[name])}",
+            *([] if best is None else [f"best trial {text(best)}"]),
+            *others,
+        ]
 
     def _note(self, name: str, task: str, value: float) -> float | None:
         """Add a value of a metric, and return the best one. It is None if neither direction is better."""
-        objectives = self._search.settings.objectives if self._search else ()
-        highest = {each.name: each.maximise for each in objectives}.get(
+        highest = {each.name: each.maximise for each in self._goals}.get(
             name, find_metric(name).higher_is_better
         )
         key = (name, task)
@@ -222,6 +246,10 @@ class Headline:
             best = self._best.get(key, value)
             self._best[key] = max(value, best) if highest else min(value, best)
         return self._best.get(key)
+
+
+def _known_value(name: str, metrics: Mapping[str, float], trial: Trial) -> float | None:
+    return model_cost(name, trial.settings) if is_known_before(name) else metrics.get(name)
 
 
 def _has_diverged(trial: Trial, metrics: Mapping[str, float], epochs: Sequence[Mapping[str, float]]) -> bool:

@@ -27,7 +27,7 @@ from ...studies.presentation.kinds import (
 )
 from ...studies.presentation.metric_words import difference_sentence, with_true_title
 from ...studies.schema.design import Design
-from ...studies.schema.factors import level_name, one_line, value_name
+from ...studies.schema.factors import filled_levels, level_name, one_line, value_name
 from ...studies.schema.settings import Level, Names
 from ...studies.searches.points import FoundPoint, SearchPoints, comparison_note, find_points
 from ...studies.searches.words import over_limit_sentence
@@ -134,7 +134,8 @@ def _described(study: Study, spec: PointsTable, shown: Sequence[FoundPoint]) -> 
         assert study.search is not None
         taken = [name for name in taken if name in outer_names(study)]
         recipes[RECIPE] = [study.search.trial_of(point.values).settings.model.recipe for point in shown]
-    return recipes | {name: [point.values.get(name) for point in shown] for name in taken}
+    values = [filled_levels(point.values) for point in shown]
+    return recipes | {name: [each.get(name) for each in values] for name in taken}
 
 
 def _measured(point: FoundPoint, metric: Metric, spec: PointsTable, best: str) -> Cell:

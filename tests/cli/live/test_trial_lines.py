@@ -194,3 +194,19 @@ def test_each_point_of_a_search_shows_its_objective_where_less_is_better():
         "best trial 0.2500",
     ]
     assert search.words({"loss": float("inf")}, trial) == ["loss ∞", "best trial 0.2500"]
+
+
+def test_a_trial_of_a_search_shows_every_objective_before_the_values_of_its_point_by_name():
+    space = {"layer": "choice(conv(k={k}) >> ff({width}), sa >> ff(8))", "k": "integer(2, 9)"}
+    text = study_text(
+        model={"recipe": "{layer}"},
+        task={"name": "sort"},
+        search={"trials": 2, "metric": ["loss", "parameters"]},
+        space={**space, "width": "choice(8, 16)", "rate": "real(0.1, 0.2)"},
+    )
+    study = load_study(text, ["train.optimizer.lr={rate}"])
+    trial, _ = study.examples
+    event = Ended(trial=trial.id, status="done", metrics=METRICS)
+    line = ended_line(event, trial, (1, 2), TrialNameColumns.of(study, [trial]), Headline(study))
+    assert line.startswith("1/2   done    loss 0.0100  best trial 0.0100  parameters ")
+    assert line.endswith("  layer=conv(k=2) >> ff(8)  k=2  width=8  rate=0.1  seed 0")

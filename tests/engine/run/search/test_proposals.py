@@ -79,6 +79,9 @@ def test_a_recipe_that_is_handed_in_is_trained_next_and_then_known_with_its_resu
         "k": 6, "mixer": "highway_conv(k={k})", "lr": 0.05, "choice": "{mixer}"
     }  # fmt: skip
     assert [(each.seed, each.status) for each in known.trials] == [(0, "done"), (1, "done")]
+    table = '[[table]]\nname = "best"\nkind = "points"\n'
+    (row,) = StudyResults(load_study(study.document.text + table), store).table().cells
+    assert "highway_conv(k=6)" in [cell.text for cell in row]
 
 
 def test_a_point_whose_handing_in_was_cut_off_is_handed_in_again(study, store):
