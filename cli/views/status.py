@@ -165,7 +165,7 @@ def page_keys(results: StudyResults) -> dict[str, object]:
 
 
 def format_studies(found: Mapping[str, tuple[str, StudyStatus] | StudyError], place: str) -> list[str]:
-    """Return a line for each study: its name, its number of done trials, its title.
+    """Return a line for each study: its name, its numbers of trials, its title.
 
     The user's own studies come first, then those that come with activemem. `place` names the store.
     """
@@ -178,13 +178,19 @@ def format_studies(found: Mapping[str, tuple[str, StudyStatus] | StudyError], pl
         rows = [
             (name, "unreadable", one.messages[0])
             if isinstance(one, StudyError)
-            else (name, f"{one[1].counts['done']}/{one[1].total} done", one[0])
+            else (name, _count_words(one[1]), one[0])
             for name, one in group.items()
         ]
         names, counts = (max((len(row[column]) for row in rows), default=0) for column in (0, 1))
         lines += ["", fit_line(f"{heading}:")] if rows else []
         lines += [fit_line(f"  {name:<{names}}   {count:>{counts}}   {text}") for name, count, text in rows]
     return lines[1:]
+
+
+def _count_words(status: StudyStatus) -> str:
+    counts = status.counts
+    others = (f", {counts[each]} {each}" for each in ("failed", "pruned") if counts[each])
+    return f"{counts['done']}/{status.total} done{''.join(others)}"
 
 
 def format_exported(study: str, program: str, place: str, exported: StudyExport) -> str:
