@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, fie
 from ...errors import nearest_hint
 from ...grammar import BuildSettings, Expression, ModelConfig, Recipe, parse
 from ..catalog.optimisers import OptimizerSettings, OwnScheduleSettings, ScheduleSettings
+from ..catalog.published import published_tables
 from ..catalog.tasks import SizeChoice, TaskSettings, read_task_settings
 from ..catalog.tasks.algorithmic import Length
 from ..catalog.train_parts import Callback, LossTerm
@@ -394,6 +395,15 @@ class StudySettings(StrictModel, table="study"):
     limits: Annotated[dict[str, str], AfterValidator(check_limits)] = Field(default={})
     """limits on models by cost, such as `"<= 1e6"`; larger cells and search points are not run; a search also
     learns to respect limits on metrics and on costs of trainings"""
+
+    @field_validator("paper")
+    @classmethod
+    def _known_paper(cls, paper: str | None) -> str | None:
+        known = {each for each, _ in published_tables()}
+        if paper is not None and paper not in known:
+            near = nearest_hint(paper, known)
+            raise ValueError(f"unknown paper '{paper}'{near}; for any other paper, leave out this key")
+        return paper
 
     @property
     def bounds(self) -> tuple[Limit, ...]:

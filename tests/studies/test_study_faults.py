@@ -67,6 +67,11 @@ def test_the_keys_of_a_misspelt_optimizer_are_checked_as_those_of_the_nearest():
     assert told.endswith("[train] optimizer: unknown key 'lrr'; nearest: lr")
 
 
+def test_a_paper_without_published_numbers_is_refused_with_the_known_papers():
+    told = message(TEXT, "study.paper=mine")
+    assert "[study] paper: unknown paper 'mine'; known: active-memory-transformer, " in told
+
+
 def test_only_the_first_of_very_many_faults_are_shown():
     text = study_text(
         model={"recipe": "{mixer} >> conv(k={k})"},
