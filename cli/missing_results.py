@@ -5,7 +5,7 @@ They have the commands that the user needs next.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from ..plugins import has_plugins, loaded_files
 from ..storage import Store
 from ..storage.rows import KEY_COLUMNS
 from ..studies.last_run import load_last_run, other_results
-from ..studies.planning.final_values import NOT_A_NUMBER
+from ..studies.planning.final_values import NOT_A_NUMBER, SEES_FUTURE
 from ..studies.planning.reused_trials import (
     describe_changed_settings,
     describe_stale,
@@ -64,14 +64,18 @@ def _store_and_command(study: Study, store: Store, setting: str = "") -> str:
     return f"{where}; {setting}train it: {train_command(study, store)}"
 
 
-def failure_help(study: Study, store: Store, reasons: Iterable[str]) -> list[str]:
+def failure_help(study: Study, store: Store, reasons: Collection[str]) -> list[str]:
     """Return commands that help after failed trials, each on a line.
 
-    One shows the tracebacks, the other retries the trials.
+    One shows the tracebacks, the other trains the trials again; those of a plug-in that leaks need an edit.
     """
     page = _command(store, "report", "build", study.name)
-    again = train_command(study, store, retry_failed=True)
-    lines = [f"  tracebacks, on a page: {page}", f"  train them again: {again}"]
+    leaks = [reason.startswith(SEES_FUTURE) for reason in reasons]
+    lines = [f"  tracebacks, on a page: {page}"]
+    if not all(leaks):
+        lines.append(f"  train them again: {train_command(study, store, retry_failed=True)}")
+    if any(leaks):
+        lines.append(f"  edit the plug-in that sees the future, then: {train_command(study, store)}")
     if any(reason.startswith(NOT_A_NUMBER) for reason in reasons):
         clips = any(trial.settings.train.clip_norm is not None for trial in study.examples)
         clip_norm = "a lower clip_norm" if clips else "clip_norm = 1.0"

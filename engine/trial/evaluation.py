@@ -20,7 +20,7 @@ from ...blocks.testing.plugin_checks import ROUNDING
 from ...errors import ActivememError
 from ...plugins import OWN
 from ...studies.catalog.metrics import METRICS
-from ...studies.planning.final_values import NOT_A_NUMBER
+from ...studies.planning.final_values import NOT_A_NUMBER, SEES_FUTURE
 from ...studies.schema.settings import EarlyStoppingSettings, TrainSettings
 from ..core.models import AnyModel, float32_products
 from ..core.process import Interruption
@@ -90,7 +90,7 @@ def _check_on(device: torch.device, model: nn.Module, view: CausalView) -> None:
         moved = _moved(known[: cut + 1], view.outputs(exact, changed[None])[0, : cut + 1])
         if moved is not None:
             raise LeakError(
-                f"sees the future: output {moved} depends on inputs after position {cut} of {length}"
+                f"{SEES_FUTURE}: output {moved} depends on inputs after position {cut} of {length}"
             )
 
 

@@ -62,6 +62,9 @@ LOST_SHARE = 0.5
 NOT_A_NUMBER = "not a number"
 """The beginning of the failure reason of a training whose loss became NaN; it counts as diverged."""
 
+SEES_FUTURE = "sees the future"
+"""The beginning of the failure reason of a training whose model is not causal; another try fails, too."""
+
 _DIVERGED_START = "diverged: "
 
 _HAS_NAN = pl.col("reason").cast(pl.String).str.starts_with(NOT_A_NUMBER).fill_null(value=False)

@@ -139,6 +139,13 @@ def test_status_leaves_a_traceback_out(run, tiny):
     assert run("study", "status", "tiny").stdout.splitlines()[2] == "  1 failed   KeyError: 'x' (at epoch 1)"
 
 
+def test_a_trial_that_sees_the_future_needs_an_edit_before_it_is_trained_again(run, tiny):
+    make_partial_store(tiny, reason="sees the future: output 2 depends on inputs after position 4 of 9")
+    told = run("study", "status", "tiny").stdout
+    assert "--retry-failed" not in told
+    assert "edit the plug-in that sees the future, then: activemem study run tiny.toml\n" in told
+
+
 def test_status_as_json(run, tiny):
     store = make_partial_store(tiny)
     page = json.loads(run("study", "status", "tiny", "--json").stdout)
