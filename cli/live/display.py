@@ -222,11 +222,12 @@ class Display(Listener):
             self._progress.on_event(event, time.monotonic())
             if isinstance(event, Started) and event.trial not in self._started:
                 self._started.add(event.trial)
-                if event.epoch or event.step:
+                if event.epoch or event.step or event.deaths:
                     names = self._columns.cells(self._progress.trial(event.trial), _MAX_TRIAL_NAME_WIDTH)
                     place = f"epoch {event.epoch}" if event.epoch else f"step {event.step}"
                     words = ["continues", "  ".join(name.strip() for name in names), "from", place]
-                    printed = " ".join(filter(None, words))
+                    died = f", where {plural(event.deaths, 'process')} died" if event.deaths else ""
+                    printed = " ".join(filter(None, words)) + died
             if isinstance(event, EpochFinished):
                 self._epochs.setdefault(event.trial, []).append(event.metrics)
             if isinstance(event, Ended):

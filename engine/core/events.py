@@ -27,12 +27,14 @@ from .process import Stop
 class Started:
     """Event: a trial starts or resumes.
 
-    It resumes after `epoch` whole epochs and `step` steps of the next one.
+    It resumes after `epoch` whole epochs and `step` steps of the next one. `deaths` counts the processes that
+    have died after an earlier start there.
     """
 
     trial: str
     epoch: int
     step: int = field(default=0, compare=False)
+    deaths: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

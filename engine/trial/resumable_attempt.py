@@ -270,7 +270,8 @@ class Attempt:
         if self._has_started:
             return None
         self._has_started = True
-        return Started(trial=self.job.trial.id, epoch=training.epoch, step=training.step)
+        done = {"epoch": training.epoch, "step": training.step}
+        return Started(trial=self.job.trial.id, **done, deaths=deaths.in_all)
 
     def _train_epoch(self, training: Training) -> Event:
         self._saved_at = time.monotonic()

@@ -84,15 +84,15 @@ def test_a_finished_trial_is_one_line():
 
 
 @pytest.mark.parametrize(
-    ("epoch", "step", "place"),
-    [(3, 150, "epoch 3"), (0, 20, "step 20")],
-    ids=["after epochs", "amid the first"],
+    ("epoch", "step", "deaths", "place"),
+    [(3, 150, 0, "epoch 3"), (0, 20, 0, "step 20"), (0, 0, 2, "step 0, where 2 processes died")],
+    ids=["after epochs", "amid the first", "after deaths"],
 )
-def test_a_trial_that_continues_says_where(epoch, step, place, capsys):
+def test_a_trial_that_continues_says_where(epoch, step, deaths, place, capsys):
     progress, console = StudyProgress(total=1, stored={}), Console(stderr=True, highlight=False)
     shown = display.Display("small", progress, console, TrialNameColumns(), PLAIN)
     shown.on_planned(PAIR[:1])
-    shown.on_event(Started(trial=PAIR[0].id, epoch=epoch, step=step))
+    shown.on_event(Started(trial=PAIR[0].id, epoch=epoch, step=step, deaths=deaths))
     line = f"continues sa + persistent_conv  multiply  seed 1 from {place}\n"
     assert capsys.readouterr().err == line
 
