@@ -16,8 +16,10 @@ import polars as pl
 from ..storage import Store
 from ..storage.rows import KEY_COLUMNS, has_trial
 from ..studies.catalog.metrics import (
+    COSTS,
     METRICS,
     METRICS_AND_COSTS,
+    MODEL_COSTS,
     PROBED_METRIC,
     TUNED_METRIC,
     is_target,
@@ -34,6 +36,7 @@ from ..studies.planning.final_values import (
     may_diverge,
     probe_command,
     with_bits_per_byte,
+    with_model_costs,
     with_targets,
     without_whole_dev,
 )
@@ -74,15 +77,19 @@ def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies:
     """Add values that are computed from metric histories, such as divergence.
 
     The column DIVERGED marks diverged trainings. The targets that the studies name become final metrics, and
-    so do bits per byte where a row was stored without them.
+    so do costs that follow from settings, and bits per byte where a row was stored without them.
     """
     named = named_metrics(*studies)
     targets = [name for name in named if is_target(name)]
 
-    def find_tasks(rows: pl.DataFrame) -> dict[str, TaskSettings]:
-        found = (outcome_trials(study, rows).values() for study in studies)
-        return {trial.id: trial.common.task for trials in found for trial in trials}
+    def find_trials(rows: pl.DataFrame) -> dict[str, Trial]:
+        return {name: trial for study in studies for name, trial in outcome_trials(study, rows).items()}
 
+    def find_tasks(rows: pl.DataFrame) -> dict[str, TaskSettings]:
+        return {name: trial.common.task for name, trial in find_trials(rows).items()}
+
+    if costs := sorted(named & (MODEL_COSTS.keys() - COSTS.keys())):
+        outcomes = with_model_costs(outcomes, costs, find_trials(outcomes))
     if targets or named & BITS_PER_BYTE:
         tasks = find_tasks(outcomes)
         outcomes = with_targets(

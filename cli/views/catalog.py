@@ -16,7 +16,7 @@ from ...grammar.norms import NORMS
 from ...grammar.positions import POSITIONS
 from ...plugins import OWN, Registry, broken_plugins
 from ...studies.catalog.datasets import dataset_names
-from ...studies.catalog.metrics import BETTER_ARROWS, METRICS, POINT_VALUES
+from ...studies.catalog.metrics import BETTER_ARROWS, METRICS, METRICS_AND_COSTS
 from ...studies.catalog.optimisers import OPTIMIZERS, SCHEDULES
 from ...studies.catalog.samplers import SAMPLERS, SCHEDULERS
 from ...studies.catalog.tasks import TASKS, AlgorithmicTask, GeneratedTask, require_task, task_names
@@ -149,8 +149,8 @@ def kinds_with(name: str, kinds: Sequence[str], *, is_key: bool) -> list[str]:
         return ["blocks"]
     if name in dataset_names():
         raise ActivememError(f"{name} is a corpus; see activemem data list")
-    if name in POINT_VALUES:
-        raise ActivememError(f"{name} is a cost, not a metric: {POINT_VALUES[name].title}")
+    if name in METRICS_AND_COSTS:
+        raise ActivememError(f"{name} is a cost, not a metric: {METRICS_AND_COSTS[name].title}")
     kind = "name" if len(kinds) > 1 else _singular(kinds[0])
     keys = key_names() if len(kinds) > 1 else set[str]()
     raise ActivememError(f"unknown {kind} '{name}'{nearest_hint(name, keys.union(*names.values()))}")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ...studies.catalog.metrics import COSTS, find_metric, is_target
+from ...studies.catalog.metrics import ANALYTIC_COSTS, find_metric, is_target
 from ...studies.claims.comparisons import (
     Cell,
     Claim,
@@ -124,7 +124,7 @@ class CellResults:
             }
             for metric in {quantity.metric for quantity in quantities}
         }
-        for metric in self._values.keys() & COSTS.keys():
+        for metric in self._values.keys() & {*ANALYTIC_COSTS}:
             for trial, (value, _, _) in self._values[metric].items():
                 counted = None if value is not None else counted_cost(metric, by_id[trial].settings)
                 if counted is not None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from pydantic import Field
 
 from ...errors import nearest_hint
-from ...studies.catalog.metrics import POINT_VALUES, Metric, find_metric, metric_family
+from ...studies.catalog.metrics import METRICS_AND_COSTS, Metric, find_metric, metric_family
 from ...studies.planning.final_values import ValueStatus
 from ...studies.presentation.kinds import (
     CurveKind,
@@ -73,7 +73,7 @@ class PointsTable(TableKind):
     of_search: ClassVar = True
 
     def faults(self, design: Design, paper: str | None) -> Iterator[KeyFault]:
-        yield from metric_faults(self.value, known=POINT_VALUES)
+        yield from metric_faults(self.value)
 
     def table(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
         from ..tables.cells import metric_head  # noqa: PLC0415 -- the keys are checked without it
@@ -221,11 +221,11 @@ class PointsFigure(CurveKind):
             yield ("x",), self.x
 
     def faults(self, design: Design, paper: str | None) -> Iterator[KeyFault]:
-        yield from metric_faults(self.value, known=POINT_VALUES)
+        yield from metric_faults(self.value)
         if len(self.value) > 1:
             yield ("value",), f"expected one metric, got {len(self.value)}: name the other one as x"
-        if not self.shows_history and metric_family(self.x) not in POINT_VALUES:
-            known = (*HISTORY_AXES, *POINT_VALUES)
+        if not self.shows_history and metric_family(self.x) not in METRICS_AND_COSTS:
+            known = (*HISTORY_AXES, *METRICS_AND_COSTS)
             yield (
                 ("x",),
                 f"expected points, hours, a metric or a cost, got '{self.x}'{nearest_hint(self.x, known)}",

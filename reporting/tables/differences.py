@@ -284,7 +284,8 @@ def caption_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[str, ...
     shown = [SEED, *filter(None, (spec.rows, spec.columns, *spec.over))]
     fixed = fixed_levels([trial.levels for trial in made.shown_trials], shown, made.study.design)
     at = f", at {describe_levels(fixed)}" if fixed else ""
-    sentences = [f"{subject}{_average(spec, made.levels, trained or tallies)}{at}."]
+    varies = trained or any(len(set(tally.values)) > 1 for tally in tallies)
+    sentences = [f"{subject}{_average(spec, made.levels, trained or tallies) if varies else ''}{at}."]
     sentences += filter(None, [pick_bias(spec.pick_by, spec.over), _end_sentence(made)])
     if other := next((cell.metric for cell in cells if cell.metric), ""):
         title = with_true_title(find_metric(other), settings)[0].title

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ...studies.catalog.metrics import ANALYTIC_COSTS, COSTS, find_metric
+from ...studies.catalog.metrics import ANALYTIC_COSTS, MODEL_COSTS, find_metric
 from ...studies.planning.final_values import (
     ValueStatus,
     combined_status,
@@ -153,7 +153,7 @@ def tally_trials(
     places = find_outcomes((trial.id for trial in trials), outcomes)
     for metric in dict.fromkeys(spec.shown_metrics):
         valued = located.hstack(values_at(study, places, outcomes, metric, begun=begun))
-        if metric in COSTS:
+        if metric in ANALYTIC_COSTS:
             valued = _with_counted(valued, trials, metric)
         known, per_epoch = find_metric(metric), cost_per_epoch(metric, outcomes)
         step = pl.lit(0.0 if metric in ANALYTIC_COSTS else smallest_step(known, None))
@@ -241,9 +241,9 @@ def _seed_means(valued: pl.DataFrame) -> pl.DataFrame:
 def _with_counted(valued: pl.DataFrame, trials: Sequence[Trial], cost: str) -> pl.DataFrame:
     """Give untrained trials the value of a cost, if it can be counted from their settings.
 
-    The parameters of a failed trial are known, too.
+    The costs of a failed trial's model are known, too.
     """
-    uncounted = (*_UNTRAINED, ValueStatus.FAILED) if cost == "parameters" else _UNTRAINED
+    uncounted = (*_UNTRAINED, ValueStatus.FAILED) if cost in MODEL_COSTS else _UNTRAINED
     counted = pl.Series(
         [
             counted_cost(cost, trial.settings) if status in uncounted else None

@@ -219,23 +219,18 @@ COSTS: Mapping[str, Metric] = _TABLES["costs"]
 """The costs in a trial's row in the store, by column name."""
 
 MODEL_COSTS: Mapping[str, Metric] = _TABLES["model"]
-"""The costs of a model that follow from a trial's settings; a search can use them."""
+"""The costs of a model that follow from a trial's settings."""
 
-ANALYTIC_COSTS = ("parameters", "flops")
+ANALYTIC_COSTS = ("flops", *MODEL_COSTS)
 """Costs that are computed, not measured: tables show no spread if all trials of a cell agree."""
 
 TARGETS: Mapping[str, Metric] = _TABLES["targets"]
 """The costs of training until a metric reaches a value, by their names without brackets."""
 
 METRICS_AND_COSTS: Mapping[str, Metric] = ChainMap(
-    *(cast("MutableMapping[str, Metric]", each) for each in (METRICS, COSTS, TARGETS))
+    *(cast("MutableMapping[str, Metric]", each) for each in (METRICS, COSTS, TARGETS, MODEL_COSTS))
 )
 """Every metric, cost and target by name, without an index."""
-
-POINT_VALUES: Mapping[str, Metric] = ChainMap(
-    cast("MutableMapping[str, Metric]", METRICS_AND_COSTS), cast("MutableMapping[str, Metric]", MODEL_COSTS)
-)
-"""All of them, and the costs that only searches use."""
 
 
 def direction_faults(key: str, name: str) -> list[tuple[tuple[str, ...], str]]:
@@ -280,11 +275,11 @@ def unknown_metric(name: str, known: Iterable[str] = METRICS_AND_COSTS) -> str:
 def find_metric(name: str, digits: Mapping[str, int] | None = None) -> Metric:
     """Return the metric or cost with this name.
 
-    The name may have an index, as in `bleu[10-20]`. Costs that follow from a model's settings are included.
-    `digits` overrides decimals by name. Raise KeyError for an unknown name.
+    The name may have an index, as in `bleu[10-20]`. `digits` overrides decimals by name. Raise KeyError for
+    an unknown name.
     """
     family = metric_family(name)
-    found = POINT_VALUES[family]
+    found = METRICS_AND_COSTS[family]
     if digits and name in digits:
         found = replace(found, decimals=digits[name], unit="")
     if name == family:

@@ -29,6 +29,7 @@ from ...storage.rows import has_trial
 from ..catalog.metrics import (
     COSTS,
     METRICS,
+    MODEL_COSTS,
     PROBED_METRIC,
     PROBES,
     TUNED_METRIC,
@@ -49,6 +50,8 @@ from ..catalog.tasks import (
     corpus_of_task,
     require_algorithmic,
 )
+from ..resolve.costs import model_cost
+from ..resolve.trial import Trial
 from ..schema.factors import first_line
 from ..schema.settings import TrialSettings, read_recipe
 from ..text.errors import command_line
@@ -246,7 +249,7 @@ def values_at(
         ends = ends.with_columns(value=pl.coalesce("last", "value"))
     found = places.hstack(ends.drop("trial").select(pl.all().gather(places["place"])))
     stored, value = pl.col("status"), pl.col("value")
-    is_cost = metric in COSTS
+    is_cost = metric in COSTS or metric in MODEL_COSTS
     diverged = pl.lit(value=False) if is_cost else pl.col("diverged").is_not_null()
     broken = pl.lit(value=False) if is_cost else (stored == "failed") & _HAS_NAN
     status = (
@@ -505,6 +508,22 @@ def with_bits_per_byte(
         added = pl.concat_list("metrics", pl.struct(name=pl.lit(name), value=value))
         lacks = value.is_not_null() & final_value(name).is_null()
         outcomes = outcomes.with_columns(metrics=pl.when(lacks).then(added).otherwise("metrics"))
+    return outcomes
+
+
+def with_model_costs(
+    outcomes: pl.DataFrame, names: Collection[str], trials: Mapping[str, Trial]
+) -> pl.DataFrame:
+    """Add these costs of the trials' models to their metrics. Rows in the store do not have them."""
+    kinds = {id(trial.common): trial.common for trial in trials.values()} if names else {}
+    for name in names:
+        costs = {key: model_cost(name, each) for key, each in kinds.items()}
+        known = {trial.id: float(costs[id(trial.common)]) for trial in trials.values()}
+        value = pl.col("trial").replace_strict(known, default=None, return_dtype=pl.Float64)
+        added = pl.concat_list("metrics", pl.struct(name=pl.lit(name), value=value))
+        outcomes = outcomes.with_columns(
+            metrics=pl.when(value.is_not_null()).then(added).otherwise("metrics")
+        )
     return outcomes
 
 

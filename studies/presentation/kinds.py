@@ -257,10 +257,7 @@ def factor_faults(
 
 
 def metric_faults(
-    value: Sequence[str],
-    digits: Collection[str] = (),
-    others: Collection[str] = (),
-    known: Collection[str] = METRICS_AND_COSTS,
+    value: Sequence[str], digits: Collection[str] = (), others: Collection[str] = ()
 ) -> Iterator[KeyFault]:
     """Yield faults of metrics and of their `digits`.
 
@@ -269,8 +266,8 @@ def metric_faults(
     """
     for number, name in enumerate(value):
         path: KeyPath = ("value",) if len(value) == 1 else ("value", number)
-        if metric_family(name) not in known:
-            yield path, unknown_metric(name, known)
+        if metric_family(name) not in METRICS_AND_COSTS:
+            yield path, unknown_metric(name)
         elif name in value[:number]:
             yield path, f"the metric '{name}' is listed twice"
     shown = {*value, *others}

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from ...grammar import Analysis, ModelConfig, Reach, analyse
 from ...grammar.analysis.analyse import count_parameters, find_reach
+from ..catalog.metrics import MODEL_COSTS
 from ..catalog.tasks import (
     AlgorithmicSettings,
     AlgorithmicTask,
@@ -164,8 +165,8 @@ def counted_cost(name: str, settings: TrialSettings) -> float | None:
     The FLOPs of a training are known if all its steps have one length and nothing ends it early.
     """
     train = settings.train
-    if name == "parameters":
-        return parameter_count(settings)
+    if name in MODEL_COSTS:
+        return model_cost(name, settings)
     if name != "flops" or has_many_lengths(settings) or isinstance(settings.task, LongTermSettings):
         return None
     may_end = train.stop or train.early_stopping or train.seconds or train.callbacks
@@ -188,6 +189,8 @@ def model_cost(name: str, settings: TrialSettings) -> float:
             return _whole(settings).memory(batch).activations / 2**20
         case "state_per_token":
             return _whole(settings).state
+        case "state_kib":
+            return state_bytes(settings) / 1024
         case "reach":
             seen = reach(settings)
             return min(seen.left + 1 + seen.right, sequence_tokens(settings))

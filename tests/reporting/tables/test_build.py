@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from activemem import Study, load_study
+from activemem import Study, StudyResults, load_study
 from activemem.cli.views import format_best_points
 from activemem.reporting import Table, TableError, Verdict
 from activemem.reporting.claims import check_claims
@@ -448,3 +448,25 @@ def test_the_bound_of_matched_costs_is_rounded_up(tmp_path):
     assert 0.02 < largest < 0.0202
     caption = build_table(study, study.tables[0], Store(tmp_path).trials()).caption
     assert "equal state within 2.1 %" in " ".join(caption)
+
+
+def test_costs_that_follow_from_settings_are_counted_without_a_spread(tmp_path: Path) -> None:
+    text = study_text(
+        model={"recipe": "{mixer} >> ff(8)"},
+        task={"name": "sort"},
+        factors={"mixer": ["sa(heads=1, head_width=8)", "conv(k=3)"], "seed": [0, 1], "task": None},
+        table=[{"name": "costs", "rows": "mixer", "value": ["state_per_token", "state_kib", "reach"]}],
+        claim=[{"name": "sees more", "holds": "reach[mixer=sa] > reach[mixer=conv]"}],
+    )
+    study, store = load_study(text), Store(tmp_path)
+    for trials in ((), study.trials):  # costs are known before and after the training
+        for number, trial in enumerate(trials):
+            store.write(made_row(trial, {"loss": 1.0}, number), [])
+        results = StudyResults(study, store)
+        made = results.table("costs")
+        assert [[cell.full_text for cell in row] for row in made.cells] == [
+            ["16", "2.5", "40"],
+            ["0", "0.1", "3"],
+        ]
+        assert "mean" not in made.caption[0]
+        assert results.check_claims()[0].verdict == Verdict.CONFIRMED
