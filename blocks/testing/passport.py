@@ -94,7 +94,7 @@ def verify_block(text: str, *, against: str | None = None, width: int = 32) -> P
     layer = None if against is None else OtherLayer.read(against, spec.settings(node), width=width)
     shape = _suite("outputs", (conformance.shape_stays,), text, "")
     checks = _own_checks(node, text) if shape.passed else [shape]
-    checks += _default_checks(node) if is_name else []
+    checks += _default_checks(node) if is_name and shape.passed else []
     if layer is not None and shape.passed:
         checks.append(_check("weights as theirs", partial(compare_weights, node, layer)))
         comparisons = _COMPARISONS if checks[-1].passed else {}
