@@ -248,7 +248,7 @@ def test_a_block_without_a_stated_reach_and_a_reference_is_not_checked_against_t
     checks = {each["name"]: each["passed"] for each in json.loads(found.stdout)["checks"]}
     assert checks == {
         **dict.fromkeys(("outputs", "gradients", "reach")),
-        **dict.fromkeys(("steps", "initial weights", "no leak", "cost", "in training"), True),
+        **dict.fromkeys(("steps", "initial weights", "no leak", "cost", "in training", "defaults"), True),
     }
     assert found.exit_code == 0
 
