@@ -27,4 +27,5 @@ from .trials_to_run import budget_exhausted as budget_exhausted
 from .trials_to_run import left_within_budget as left_within_budget
 from .trials_to_run import select_shard as select_shard
 from .trials_to_run import start_turns as start_turns
+from .trials_to_run import stored_part as stored_part
 from .trials_to_run import unfinished_trials as unfinished_trials

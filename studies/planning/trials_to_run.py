@@ -388,9 +388,12 @@ def stored_part(study: Study, store: Store, selectors: Sequence[str]) -> frozens
     """
     if selectors:
         return select_trials(study, selectors)
-    rows = store.trials(columns=KEY_COLUMNS).filter(study=study.name)
+    rows = store.trials(columns=KEY_COLUMNS)
+    is_own = pl.col("study") == study.name
+    if "pruned" in rows.columns:  # another study has trained them later
+        is_own |= pl.col("pruned").list.eval(pl.element().struct.field("study") == study.name).list.any()
     begun = begun_trials(store.files.checkpoints_folder(STARTS_FILE), study.name)
-    return frozenset(rows["trial"]) | {trial.id for trial in study.trials} | begun
+    return frozenset(rows.filter(is_own)["trial"]) | {trial.id for trial in study.trials} | begun
 
 
 def stale_part(study: Study, store: Store) -> frozenset[str]:

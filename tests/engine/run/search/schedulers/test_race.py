@@ -8,7 +8,7 @@ import pytest
 from activemem import StudyError, load_study
 from activemem.engine.run.search import SeedRace
 from activemem.storage import Store
-from activemem.studies.planning import study_outcomes
+from activemem.studies.planning import stored_part, study_outcomes
 
 from .....study_texts import study_text
 from ..analytic import search
@@ -72,6 +72,9 @@ def test_what_one_search_prunes_others_train_and_it_keeps_its_own_history(tmp_pa
 
     assert search(SEARCH, store, loss, notes, race) == []
     assert search(SEARCH, store, loss, notes, [*race, "search.scheduler=none"]) == []
+    store.upkeep.forget("race", stored_part(load_study(SEARCH, race), store, ()))
+    assert outcomes(store, race) == []
+    assert store.trials()["status"].to_list() == ["done"] * len(trained)
 
 
 def test_a_race_that_was_cut_off_anywhere_resumes_as_if_uninterrupted(tmp_path, notes):
