@@ -197,10 +197,10 @@ def note_stale_trials(results: StudyResults) -> None:
             )
             if len(same) == len(stale):
                 return
-        uncounted = "which are not counted" + (
-            ", unless --keep-stale has reused them" if has_plugins() else ""
+        reused = ", unless --keep-stale has reused them" if has_plugins() else ""
+        print_stderr(
+            f"{have} ({why}), which are not counted{reused}; list them before you remove them: {see}"
         )
-        print_stderr(f"{have} ({why}), {uncounted}; list them before you remove them: {see}")
 
 
 def require_results(results: StudyResults) -> None:

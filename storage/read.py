@@ -345,9 +345,8 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         self._known: dict[Path, set[str]] = {}  # the names of the files that were read, by folder
         self._listed: dict[Path, set[str]] = {}  # all names in the last listing, by folder
         self._rows: dict[str, dict[str, Any]] = {}
-        self._pruned: dict[
-            str, dict[str, dict[str, Any]]
-        ] = {}  # the last pruned attempts, by trial and study
+        # the last pruned attempts, by trial and study
+        self._pruned: dict[str, dict[str, dict[str, Any]]] = {}
         self._numbers: dict[str, int] = {}
         self._arrivals: list[str] = []
 
@@ -385,10 +384,8 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         """
         found = self.frame(self._rows[trial] for trial in sorted(self._rows))
         if others := {trial: rows for trial in self._pruned if (rows := self._pruned_by_others(trial))}:
-            kind = {PRUNED: pl.List(pl.Struct(found.schema))}
-            column = pl.DataFrame(
-                {"trial": list(others), PRUNED: list(others.values())}, schema_overrides=kind
-            )
+            schema = {"trial": pl.String(), PRUNED: pl.List(pl.Struct(found.schema))}
+            column = pl.DataFrame({"trial": list(others), PRUNED: list(others.values())}, schema)
             found = found.join(column, on="trial", how="left", maintain_order="left")
         return with_adopters(self._quarantine, found)
 
