@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -57,80 +57,37 @@ _COSTS: Mapping[MatchedCost, Callable[[TrialSettings], float]] = {
 }
 
 
-def nearest_sizes(count: Callable[[int], float], target: float, low: int, high: int) -> list[int]:
+def nearest_sizes(
+    count: Callable[[int], float], target: float, low: int, high: int, first: int | None = None
+) -> list[int]:
     """Return the sizes with a `count(size)` just below and just above a target, the nearer first.
 
     There is only one size if the target is out of range. The result of `count` must not fall as the size
-    grows.
+    grows. `first` is a guess of the size just above; a good one saves time.
     """
-    above = _smallest_reaching(count, target, low, high)
+    above = _smallest_reaching(count, target, low, high, low + 1 if first is None else first)
     sizes = [size for size in (above - 1, above) if low <= size <= high and math.isfinite(count(size))]
     return sorted(sizes, key=lambda size: abs(count(size) - target))
 
 
-def _smallest_reaching(count: Callable[[int], float], target: float, low: int, high: int) -> int:
+def _smallest_reaching(count: Callable[[int], float], target: float, low: int, high: int, first: int) -> int:
     """Return the smallest size at which `count` reaches the target; `high + 1` if there is no such size.
 
-    Most counts are affine, so that the first two give the answer; otherwise the range is bisected.
+    The size `first` is tried first. Most counts are affine, so that this one and the least give the answer;
+    otherwise the range is bisected.
     """
-    first = count(low)
-    slope = count(low + 1) - first if low < high else 0
-    if slope > 0 and math.isfinite(slope):
-        guess = low + math.ceil((target - first) / slope)
-        if low < guess <= high and count(guess - 1) < target <= count(guess):
+
+    def is_right(size: int) -> bool:
+        return low < size <= high and target <= count(size) and count(size - 1) < target
+
+    if is_right(first):
+        return first
+    rise = count(first) - count(low) if low < first <= high else 0
+    if rise > 0 and math.isfinite(rise):
+        guess = low + math.ceil((target - count(low)) * (first - low) / rise)
+        if is_right(guess):
             return guess
     return low + bisect_left(range(low, high + 1), target, key=count)
-
-
-def _solve_size(study: Study, matched: MatchedSize, levels: Mapping[str, Level]) -> list[SizeMatch]:
-    """Return the sizes of a cell with costs nearest to the baseline's, the best first.
-
-    A cell without a size to solve has one entry. The baseline of a cell has the levels named in `baseline`,
-    and the cell's levels of all other factors. Of several costs, the one with the largest relative residual
-    counts. The baseline's size is kept if no other is nearer. Raise InvalidTableError if the baseline or
-    every size is invalid.
-    """
-    template, baseline = study.template, study.design.baseline_of(levels)
-
-    def costs(cell: Mapping[str, Level], size: int) -> dict[MatchedCost, float]:
-        settings = resolve_settings(template, {**cell, matched.name: size})
-        return {name: _COSTS[name](settings) for name in matched.costs}
-
-    target = costs(baseline, matched.size)
-
-    def match(size: int | None, amounts: Mapping[MatchedCost, float]) -> SizeMatch:
-        found = (CostMatch(name=name, amount=amounts[name], target=target[name]) for name in matched.costs)
-        return SizeMatch(size=size, costs=tuple(found))
-
-    texts = {factor: [level] for factor, level in levels.items()}
-    if not any(matched.name in template.names_at(path, texts) for path in SIZE_PATHS):
-        return [match(None, costs(levels, matched.size))]
-    if all(level_key(baseline[factor]) == level_key(level) for factor, level in levels.items()):
-        return [match(matched.size, target)]
-    ranges = _ranges(read_recipe(template.recipe(levels)), matched.name)
-    if matched.name in template.holes.get(D_MODEL_PATH, ()):
-        ranges.append((1, MAX_D_MODEL))
-    low, high = max(low for low, _ in ranges), min(high for _, high in ranges)
-
-    @cache  # the bisection and the comparisons below ask for the same sizes again
-    def at(size: int) -> SizeMatch | None:
-        try:
-            return match(size, costs(levels, size))
-        except InvalidTableError:  # this size makes too many blocks
-            return None
-
-    def balance(size: int) -> float:
-        found = at(size)
-        return math.inf if found is None else found.balance
-
-    def distance(found: SizeMatch) -> float:
-        return abs(found.largest.relative_residual)
-
-    nearest = sorted(filter(None, map(at, nearest_sizes(balance, 0.0, low, high))), key=distance)
-    kept = at(matched.size) if low <= matched.size <= high else None
-    if kept is not None and (not nearest or distance(kept) <= distance(nearest[0])):
-        return [kept, *(each for each in nearest if each.size != kept.size)]
-    return nearest or [match(low, costs(levels, low))]
 
 
 def _ranges(recipe: Recipe, name: str) -> list[tuple[int, int]]:
@@ -183,6 +140,8 @@ class Match(Expansion):
 
     def __init__(self, settings: MatchSettings) -> None:
         self.settings = settings
+        self._targets: dict[tuple[Hashable, ...], dict[MatchedCost, float]] = {}  # by the baseline's levels
+        self._solved: dict[str, int] = {}  # the last size by recipe: that of the next task is often the same
 
     @classmethod
     def read(cls, diagnostics: Diagnostics) -> Self:
@@ -230,7 +189,7 @@ class Match(Expansion):
             diagnostics.report(("study", "match"), fault)
             return None
         try:
-            nearest, *others = _solve_size(study, matched, levels)
+            nearest, *others = self._solve_size(study, matched, levels)
         except InvalidTableError as error:
             baseline = study.design.baseline_of(levels)
             for problem in error.problems:
@@ -257,6 +216,65 @@ class Match(Expansion):
         problem = ValidationProblem(RECIPE_PATH, message)
         report_problem(diagnostics, study.template, problem, levels=levels, paths=paths)
         return None
+
+    def _solve_size(self, study: Study, matched: MatchedSize, levels: Mapping[str, Level]) -> list[SizeMatch]:
+        """Return the sizes of a cell with costs nearest to the baseline's, the best first.
+
+        A cell without a size to solve has one entry. The baseline of a cell has the levels named in
+        `baseline`, and the cell's levels of all other factors. Of several costs, the one with the largest
+        relative residual counts. The baseline's size is kept if no other is nearer. Raise InvalidTableError
+        if the baseline or every size is invalid.
+        """
+        template, baseline = study.template, study.design.baseline_of(levels)
+
+        def costs(cell: Mapping[str, Level], size: int) -> dict[MatchedCost, float]:
+            settings = resolve_settings(template, {**cell, matched.name: size})
+            return {name: _COSTS[name](settings) for name in matched.costs}
+
+        key = tuple((factor, level_key(level)) for factor, level in baseline.items())
+        if key not in self._targets:
+            self._targets[key] = costs(baseline, matched.size)
+        target = self._targets[key]
+
+        def match(size: int | None, amounts: Mapping[MatchedCost, float]) -> SizeMatch:
+            found = (
+                CostMatch(name=name, amount=amounts[name], target=target[name]) for name in matched.costs
+            )
+            return SizeMatch(size=size, costs=tuple(found))
+
+        texts = {factor: [level] for factor, level in levels.items()}
+        if not any(matched.name in template.names_at(path, texts) for path in SIZE_PATHS):
+            return [match(None, costs(levels, matched.size))]
+        if all(level_key(baseline[factor]) == level_key(level) for factor, level in levels.items()):
+            return [match(matched.size, target)]
+        recipe = template.recipe(levels)
+        ranges = _ranges(read_recipe(recipe), matched.name)
+        if matched.name in template.holes.get(D_MODEL_PATH, ()):
+            ranges.append((1, MAX_D_MODEL))
+        low, high = max(low for low, _ in ranges), min(high for _, high in ranges)
+
+        @cache  # the bisection and the comparisons below ask for the same sizes again
+        def at(size: int) -> SizeMatch | None:
+            try:
+                return match(size, costs(levels, size))
+            except InvalidTableError:  # this size makes too many blocks
+                return None
+
+        def balance(size: int) -> float:
+            found = at(size)
+            return math.inf if found is None else found.balance
+
+        def distance(found: SizeMatch) -> float:
+            return abs(found.largest.relative_residual)
+
+        sizes = nearest_sizes(balance, 0.0, low, high, self._solved.get(recipe, matched.size))
+        if sizes:
+            self._solved[recipe] = max(sizes)
+        nearest = sorted(filter(None, map(at, sizes)), key=distance)
+        kept = at(matched.size) if low <= matched.size <= high else None
+        if kept is not None and (not nearest or distance(kept) <= distance(nearest[0])):
+            return [kept, *(each for each in nearest if each.size != kept.size)]
+        return nearest or [match(low, costs(levels, low))]
 
     def notes(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
         solved = [model.size_match for model in plan.models if model.size_match is not None]

@@ -105,17 +105,17 @@ def _causality(settings: TrialSettings) -> Faults:
         return
     verb = "predicts" if isinstance(task, LanguageModelSettings) else "hides"
     surroundings = _causal_context(settings.model.d_model)
-    for name, block in {render(node): node for node in walk(root) if isinstance(node, BlockNode)}.items():
+    for block in dict.fromkeys(node for node in walk(root) if isinstance(node, BlockNode)):
         spec = spec_of(block.name)
         values = spec.settings(block)
         reach = spec.reach(values, surroundings)
         if reach.right:
-            why = f"{name} sees later tokens, but {task.name} {verb} them"
+            why = f"{render(block)} sees later tokens, but {task.name} {verb} them"
             yield RECIPE_PATH, f"{why}: use a causal block"
         elif _streams(task) and isinf(reach.left) and spec.generation_state(values, surroundings)[0]:
             span = "set a span, " if any(each.name == "span" for each in spec.parameters) else ""
             remedy = f'{span}read pieces (batching = "packed"), or read lines (batching = "lines")'
-            unbounded = f'{name} sees the whole past, but batching = "stream" has no beginning'
+            unbounded = f'{render(block)} sees the whole past, but batching = "stream" has no beginning'
             yield RECIPE_PATH, f"{unbounded}: {remedy}"
 
 

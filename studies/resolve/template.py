@@ -52,6 +52,7 @@ class Template:
     texts: Mapping[KeyPath, str] = field(init=False)  # all texts, with or without placeholders
     holes: Mapping[KeyPath, tuple[str, ...]] = field(init=False)  # the placeholders of each text that has any
     other_holes: tuple[str, ...] = field(init=False)  # the placeholders of all texts except the recipe
+    _whole: Mapping[KeyPath, frozenset[str]] = field(init=False)  # those of values of placeholders alone
     _expanded: dict[str, Recipe] = field(default_factory=dict, init=False, compare=False, repr=False)
     _names: dict[str, list[str]] = field(default_factory=dict, init=False, compare=False, repr=False)
     _recipes: dict[tuple[Any, ...], str] = field(default_factory=dict, init=False, compare=False, repr=False)
@@ -64,6 +65,8 @@ class Template:
         object.__setattr__(self, "holes", holes)
         others = (name for path, names in holes.items() if path != RECIPE_PATH for name in names)
         object.__setattr__(self, "other_holes", tuple(others))
+        whole = {path: self._names_alone(path) for path in holes if path != RECIPE_PATH}
+        object.__setattr__(self, "_whole", {path: names for path, names in whole.items() if names})
 
     @property
     def hole_names(self) -> set[str]:
@@ -188,13 +191,14 @@ class Template:
 
         The value is one placeholder or a list of them. The recipe is never among them.
         """
-        return {path for path in self.holes if self._consists_of(path, names)} if names else set()
+        return {path for path, alone in self._whole.items() if alone.issubset(names)} if names else set()
 
-    def _consists_of(self, path: KeyPath, names: Collection[str]) -> bool:
+    def _names_alone(self, path: KeyPath) -> frozenset[str]:
+        """Return the placeholders of a key's value; empty if the value has anything else."""
         value = _value_at(self.tables, _key_of(path))
         texts: list[Any] = value if isinstance(value, list) else [value]
         holes = [HOLE_PATTERN.fullmatch(text) if isinstance(text, str) else None for text in texts]
-        return path != RECIPE_PATH and all(hole and hole[1] in names for hole in holes)
+        return frozenset(hole[1] for hole in holes if hole) if all(holes) else frozenset()
 
     def recipe(self, values: Mapping[str, Level]) -> str:
         """Return the recipe with these values filled in, as text.

@@ -139,11 +139,12 @@ def test_a_cell_without_the_size_may_have_the_parameters_itself():
     st.lists(st.integers(0, 50), min_size=1, max_size=80),
     st.integers(-5, 5),
     st.integers(-20, 1500),
+    st.integers(-10, 90) | st.none(),
 )
-def test_the_nearest_sizes_of_anything_that_does_not_fall_are_those_of_brute_force(steps, low, target):
+def test_the_nearest_sizes_of_anything_that_does_not_fall_are_those_of_brute_force(steps, low, target, first):
     counts = [sum(steps[:place]) for place in range(1, len(steps) + 1)]
     high = low + len(counts) - 1
-    found = nearest_sizes(lambda size: counts[size - low], target, low, high)
+    found = nearest_sizes(lambda size: counts[size - low], target, low, high, first)
     assert abs(counts[found[0] - low] - target) == min(abs(count - target) for count in counts)
     assert len(found) == 1 or counts[min(found) - low] < target <= counts[max(found) - low]
 
