@@ -23,7 +23,7 @@ from ..studies.planning.reused_trials import (
     latest_settings,
     with_other_seeds,
 )
-from ..studies.planning.status import StudyStatus, read_statuses, study_outcomes
+from ..studies.planning.status import StudyStatus, count_other_points, read_statuses, study_outcomes
 from ..studies.planning.trials_to_run import stale_part
 from ..studies.resolve.trial import first_of_each_kind
 from ..studies.study import shipped_studies
@@ -177,10 +177,16 @@ def other_versions(study: Study, store: Store) -> frozenset[str] | None:
 def note_stale_trials(results: StudyResults) -> None:
     """Print a note to standard error if the store has trials of other versions of a study.
 
-    It counts them, and has the command that lists them. There is none for a search, a path, and overrides of
-    a file, which this command does not take.
+    It counts them, and has the command that lists them, but not for a search. There is no note for a path,
+    and for overrides of a file, which this command does not take.
     """
     study, store = results.study, results.store
+    if study.search is not None:
+        if other := count_other_points(study, read_statuses(store, study)):
+            why = "other settings, data or code, or points outside the present space"
+            have = f"the store has {plural(other, 'trial')} of other versions of {study.name}"
+            print_stderr(f"{have} ({why}), which are not counted")
+        return
     is_from_file = study.document.path is not None
     if is_from_file and study.document.overrides:
         return

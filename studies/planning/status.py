@@ -266,6 +266,15 @@ def study_outcomes(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool = Fa
     return outcomes.filter(has_trial(trial.id for trial in study.trials))
 
 
+def count_other_points(study: Study, outcomes: pl.DataFrame) -> int:
+    """Return how many of a search's own outcomes its present file excludes.
+
+    Their points are outside the space, or they have other settings, data or code. Pruned ones do not count.
+    """
+    own = outcomes.filter(pl.col("status") != "pruned", study=study.name)
+    return len(own) - len(_tried(study, own, all_seeds=True))
+
+
 def timed_devices(study: Study, outcomes: pl.DataFrame) -> dict[str, int]:
     """Count a study's outcomes with a time budget, by device. The budget is `[train] seconds`."""
     if "seconds" not in study.template.tables["train"]:

@@ -123,7 +123,7 @@ def left_out(found: SearchPoints) -> Iterator[tuple[int, str]]:
     metrics = " or ".join(goal.name for goal in found.goals)
     reasons = (
         (statuses[ValueStatus.NO_VALUE], f"no finite {metrics}"),
-        (statuses[ValueStatus.DIVERGED], "the training diverged"),
+        (statuses[ValueStatus.DIVERGED], "the training diverged or ended worse than a guess"),
         *_over_limit(found),
     )
     yield from ((count, reason) for count, reason in reasons if count)

@@ -48,6 +48,18 @@ def test_fewer_points_than_asked_for_are_counted(run):
     assert everything.stderr == few.stderr.removeprefix(counted)
 
 
+def test_points_outside_a_changed_space_are_counted(run):
+    study, store = load_study(WITH_BASELINE), Store("results")
+    fill_search(store, study, [(POINTS[0][0], (10.0, 12.0, 11.0, 9.0), 3000), *POINTS[1:]])
+    Path("same.toml").write_text(study.document.text, encoding="utf-8")
+    Path("other.toml").write_text(study.document.text.replace("real(1e-4, ", "real(5e-3, "), encoding="utf-8")
+    for command in ("plan", "status"):
+        assert "other versions" not in run("study", command, "same.toml").stderr
+        told = " ".join(run("study", command, "other.toml").stderr.split())
+        assert "6 trials of other versions of found" in told
+        assert "points outside the present space), which are not counted" in told
+
+
 def test_a_promotion_says_that_the_baseline_is_ahead_of_the_best_point(run, golden):
     study, store = load_study(WITH_BASELINE), Store("results")
     fill_search(store, study, [(POINTS[0][0], (20.0, 22.0, 21.0, 19.0), 3000), *POINTS[1:]])
