@@ -60,7 +60,6 @@ class MlflowRuns(Tracker):
         self._runs: dict[str, str] = {}
 
     def known(self, trial: TrackedTrial) -> Known:
-        """Return the epochs and the status of a trial that are stored on the server."""
         if (run := self._find(trial.study, trial.id)) is None:
             return Known()
         id_, names = run.info.run_id, [name for name in run.data.metrics if not name.startswith("final/")]
@@ -68,7 +67,6 @@ class MlflowRuns(Tracker):
         return Known(epochs=frozenset(steps), status=run.data.tags.get(_STATUS))
 
     def begin(self, trial: TrackedTrial, at: float) -> None:
-        """Create or resume the run of a trial."""
         if (run := self._find(trial.study, trial.id)) is not None:
             self._runs[trial.id] = run.info.run_id
             self._client.update_run(run.info.run_id, status="RUNNING")
@@ -82,7 +80,6 @@ class MlflowRuns(Tracker):
             self._client.log_batch(id_, params=given[start : start + _MAX_PARAMETERS])
 
     def log(self, trial: TrackedTrial, epoch: int, metrics: Mapping[str, float], at: float) -> None:
-        """Log the metrics of an epoch in one request."""
         self._log(self._runs[trial.id], epoch, metrics, at)
 
     def end(self, trial: TrackedTrial, end: TrackedEnd) -> None:
@@ -95,7 +92,6 @@ class MlflowRuns(Tracker):
         self._client.set_terminated(id_, _RUN_STATUS.get(end.status, "FAILED"), end_time=_ms(end.at))
 
     def pause(self, trial: TrackedTrial) -> None:
-        """Mark the run as one that resumes later."""
         if id_ := self._runs.pop(trial.id, None):
             self._client.update_run(id_, status="SCHEDULED")
 

@@ -42,7 +42,6 @@ class TensorBoardFiles(Tracker):
         self._open: dict[str, Any] = {}
 
     def known(self, trial: TrackedTrial) -> Known:
-        """Return the epochs and the status in the event files of a trial."""
         epochs, status = set[int](), None
         for event in self._read(self._folder(trial)):
             for value in event.summary.value:
@@ -54,17 +53,14 @@ class TensorBoardFiles(Tracker):
         return Known(epochs=frozenset(epochs), status=status)
 
     def begin(self, trial: TrackedTrial, at: float) -> None:
-        """Open a new event file, with the settings as hyperparameters."""
         self._close(trial)
         self._open[trial.id] = self._writer(str(self._folder(trial)))
         self._add(trial, at, 0, self._hparams(dict(trial.settings), trial_id=trial.id, start_time_secs=at))
 
     def log(self, trial: TrackedTrial, epoch: int, metrics: Mapping[str, float], at: float) -> None:
-        """Write a scalar for each metric of an epoch."""
         self._add(trial, at, epoch, *(self._scalar(name, value) for name, value in metrics.items()))
 
     def end(self, trial: TrackedTrial, end: TrackedEnd) -> None:
-        """Add a scalar for each final metric, and the outcome as text."""
         outcome = end.status if end.reason is None else f"{end.status}: {end.reason}"
         final = [self._scalar(f"final/{name}", value) for name, value in end.metrics.items()]
         self._add(trial, end.at, 0, *final, self._text(_OUTCOME, outcome))
@@ -86,7 +82,6 @@ class TensorBoardFiles(Tracker):
             path.unlink()
 
     def close(self) -> None:
-        """Close all open event files."""
         for writer in self._open.values():
             writer.close()
         self._open.clear()

@@ -52,7 +52,6 @@ class TrackioProjects(Tracker):
         self._shown: dict[str, dict[str, Any]] = {}
 
     def known(self, trial: TrackedTrial) -> Known:
-        """Return the epochs and the status of a trial that are stored in its project."""
         rows = self._storage.get_logs(trial.study, run_id=trial.id)
         epochs = {
             row["step"]
@@ -67,7 +66,6 @@ class TrackioProjects(Tracker):
         self._shown[trial.id] = dict(trial.settings)
 
     def log(self, trial: TrackedTrial, epoch: int, metrics: Mapping[str, float], at: float) -> None:
-        """Add the metrics of an epoch as a step with the time `at`."""
         self._write(trial, epoch, metrics, at, f"{trial.id}-{epoch}")
 
     def end(self, trial: TrackedTrial, end: TrackedEnd) -> None:

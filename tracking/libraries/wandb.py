@@ -62,7 +62,6 @@ class OfflineRuns(Tracker):
         self._epochs: dict[str, dict[int, Mapping[str, float]]] = {}
 
     def known(self, trial: TrackedTrial) -> Known:
-        """Return the epochs and the status in the note of a whole run."""
         for _, note in self._notes(trial.study, trial.id):
             return Known(epochs=frozenset(map(int, note["epochs"])), status=note["status"])
         return Known()
@@ -97,11 +96,9 @@ class OfflineRuns(Tracker):
             shutil.rmtree(folder, ignore_errors=True)
 
     def pause(self, trial: TrackedTrial) -> None:
-        """Forget the epochs of a trial that resumes elsewhere."""
         self._epochs.pop(trial.id, None)
 
     def show_tables(self, study: str, tables: Sequence[TrackedTable]) -> None:
-        """Write the tables as Markdown and CSV files of a separate run."""
         earlier = [folder for folder, _ in self._notes(study, _TABLES)]
         run = self._begin(study, _TABLES, _TABLES, {})
         folder = Path(run.dir)
