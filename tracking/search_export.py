@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any
 
 import optuna
+from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
 from ..engine.run.search.ask_tell import frozen_trial, quiet_optuna
@@ -35,8 +36,6 @@ from .export import StudyExport
 
 _OURS = "activemem"
 """The attribute with our data: a study's title, or a trial's attempts."""
-
-_DIRECTIONS: Mapping[str, Literal["minimize", "maximize"]] = {"min": "minimize", "max": "maximize"}
 
 
 @quiet_optuna()
@@ -90,8 +89,10 @@ def _add_points(
             end = PointEnd(TrialState.FAIL, end.epoch)
             notes.setdefault("reason", "the training diverged")
         trial = frozen_trial(study, point, end, course=course, notes=notes)
-        if point.rung < rungs.top:
-            _mark_pruned(trial, rungs.rungs[point.rung])
+        if point.rung < rungs.top and trial.state == TrialState.COMPLETE:
+            # Optuna calls a point pruned that stopped at a low rung, with an intermediate value there
+            trial.intermediate_values = {rungs.rungs[point.rung]: trial.values[0]}
+            trial.values, trial.state = None, TrialState.PRUNED
         trial.datetime_start = _local(min(row["started"] for row in attempts))
         trial.datetime_complete = _local(max(row["finished"] for row in attempts))
         try:
@@ -101,17 +102,6 @@ def _add_points(
             raise TrackingError(f"optuna: {space}; give another file: {error}") from error
         trials, epochs = trials + 1, epochs + len(course)
     return StudyExport(trials=trials, epochs=epochs, known=len(ended) - trials, tables=0)
-
-
-def _mark_pruned(trial: optuna.trial.FrozenTrial, rung: int) -> None:
-    """Mark an Optuna trial as pruned.
-
-    It stands for a search point that stopped at a low rung. Its value becomes the intermediate value at this
-    rung, the highest one that the point reached.
-    """
-    if trial.state == TrialState.COMPLETE:
-        trial.intermediate_values = {rung: trial.values[0]}
-        trial.values, trial.state = None, TrialState.PRUNED
 
 
 @contextmanager
@@ -137,7 +127,7 @@ def _find(study: Study, storage: optuna.storages.RDBStorage, place: str) -> optu
     assert study.search is not None
     goals = study.search.settings.objectives
     names = [each.name for each in goals]
-    directions: list[Literal["minimize", "maximize"]] = [_DIRECTIONS[each.direction] for each in goals]
+    directions = [StudyDirection.MAXIMIZE if each.maximise else StudyDirection.MINIMIZE for each in goals]
     if study.name not in optuna.get_all_study_names(storage):
         made = optuna.create_study(storage=storage, study_name=study.name, directions=directions)
         made.set_user_attr(_OURS, study.title)
@@ -147,7 +137,7 @@ def _find(study: Study, storage: optuna.storages.RDBStorage, place: str) -> optu
             made.set_metric_names(names)
         return made
     found = optuna.load_study(study_name=study.name, storage=storage)
-    known = found.metric_names, [each.name.lower() for each in found.directions]
+    known = found.metric_names, found.directions
     if _OURS not in found.user_attrs or known != (names, directions):
         raise TrackingError(
             f"optuna: {place} already has another study {study.name}, not an export of this search by "

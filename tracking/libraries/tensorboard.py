@@ -6,7 +6,7 @@ It writes a folder of event files for each trial, and one for the tables.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,8 @@ class TensorBoardFiles(Tracker):
 
     def known(self, trial: TrackedTrial) -> Known:
         epochs, status = set[int](), None
-        for event in self._read(self._folder(trial)):
+        paths = sorted(self._folder(trial).glob("events.*"))
+        for event in (event for path in paths for event in self._loader(str(path)).Load()):
             for value in event.summary.value:
                 if value.tag == _OUTCOME:
                     status = self._array(value.tensor).item().decode().partition(":")[0]
@@ -53,7 +54,7 @@ class TensorBoardFiles(Tracker):
         return Known(epochs=frozenset(epochs), status=status)
 
     def begin(self, trial: TrackedTrial, at: float) -> None:
-        self._close(trial)
+        self.pause(trial)
         self._open[trial.id] = self._writer(str(self._folder(trial)))
         self._add(trial, at, 0, self._hparams(dict(trial.settings), trial_id=trial.id, start_time_secs=at))
 
@@ -64,11 +65,12 @@ class TensorBoardFiles(Tracker):
         outcome = end.status if end.reason is None else f"{end.status}: {end.reason}"
         final = [self._scalar(f"final/{name}", value) for name, value in end.metrics.items()]
         self._add(trial, end.at, 0, *final, self._text(_OUTCOME, outcome))
-        self._close(trial)
+        self.pause(trial)
 
     def pause(self, trial: TrackedTrial) -> None:
         """Close the trial's event file."""
-        self._close(trial)
+        if (writer := self._open.pop(trial.id, None)) is not None:
+            writer.close()
 
     def show_tables(self, study: str, tables: Sequence[TrackedTable]) -> None:
         """Write the tables as texts into one event file. The file replaces the previous one."""
@@ -90,10 +92,6 @@ class TensorBoardFiles(Tracker):
         study = self._root / trial.study
         return next(study.glob(f"*-{trial.id}"), study / trial.name)
 
-    def _read(self, folder: Path) -> Iterator[Any]:
-        for path in sorted(folder.glob("events.*")):
-            yield from self._loader(str(path)).Load()
-
     def _add(self, trial: TrackedTrial, at: float, step: int, *summaries: object) -> None:
         writer = self._open[trial.id]
         for summary in summaries:
@@ -102,7 +100,3 @@ class TensorBoardFiles(Tracker):
 
     def _event(self, at: float, step: int, summary: object) -> object:
         return self._events.Event(wall_time=at, step=step, summary=summary)
-
-    def _close(self, trial: TrackedTrial) -> None:
-        if (writer := self._open.pop(trial.id, None)) is not None:
-            writer.close()
