@@ -37,23 +37,19 @@ def check(study: LastRunStudy = None, *, results: ResultsOption = None, as_json:
     if not chosen.study.claims:
         note = last_run_note(chosen, "claim", "check")
         raise ClaimError(f"study {chosen.study.name} has no claims: it has no [[claim]]{note}")
-    found = chosen.check_claims()
+    now = chosen.now
+    found = now.claims()
     has_no_results = note_missing_results(chosen)
     if as_json:
         ours, overrides = chosen.study.source_sheet.names("ours"), chosen.study.document.overrides
         print_page("claim check", study=chosen.study.name, overrides=overrides, ours=ours, claims=found)
     else:
-        from ...studies.planning.status import stored_outcomes
-
-        rows, own = stored_outcomes(chosen.store, chosen.study), {trial.id for trial in chosen.study.trials}
-        known = own | set(rows["trial"])
-        ids = [trial.id for trial in chosen.study.with_later_seeds().trials if trial.id in known]
-        footer = provenance(ids, rows)
-        measured = measured_sentences(chosen.study)
+        ids = {trial.id for trial in chosen.study.trials} | set(now.counted_outcomes["trial"])
         settings = (
             *after_results_sentences(chosen.study, chosen.store),
-            *settings_sentences(chosen.study, rows),
+            *settings_sentences(chosen.study, now.outcomes),
         )
+        footer, measured = provenance(ids, now.outcomes), measured_sentences(chosen.study)
         print_stdout(
             claims_to_terminal(found, footer, measured=measured, settings=settings, width=output_width())
         )
