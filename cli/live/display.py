@@ -8,7 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from rich.console import Console, Group
@@ -124,21 +124,17 @@ def live_display(
     """
     console = Console(stderr=True, highlight=False)
     display = Display(name, progress, console, names, headline)
-    with drawing(console, display.render) if console.is_terminal else nullcontext():
+    with drawing(console, display.render):
         yield display
 
 
-@contextmanager
-def drawing(console: Console, render: Callable[[], Group]) -> Iterator[None]:
-    """Return a context manager that keeps redrawing the output of `render` on a terminal."""
-    with Live(
-        get_renderable=render,
-        console=console,
-        transient=True,
-        refresh_per_second=4,
-        redirect_stdout=False,  # data on standard output must not be erased
-    ):
-        yield
+def drawing(console: Console, render: Callable[[], Group]) -> AbstractContextManager[object]:
+    """Return a context that keeps redrawing the output of `render`, if the console is a terminal."""
+    if not console.is_terminal:
+        return nullcontext()
+    # data on standard output must not be erased
+    options = {"transient": True, "refresh_per_second": 4, "redirect_stdout": False}
+    return Live(get_renderable=render, console=console, **options)
 
 
 def draw(name: str, share: float, counts: str, lines: Iterable[str]) -> Group:

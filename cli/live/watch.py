@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from textwrap import wrap
 
 import polars as pl
@@ -38,8 +38,7 @@ def watch_study(study: Study, store: Store) -> tuple[StudyNow, bool]:
     now = _read(reader, study) or _not_begun(study, store)
     console = Console(stderr=True, highlight=False)
     display = _Display(console, now)
-    live = drawing(console, display.render) if console.is_terminal else nullcontext()
-    with live, suppress(KeyboardInterrupt):
+    with drawing(console, display.render), suppress(KeyboardInterrupt):
         while True:
             progress = study_progress(now)
             display.show(now, progress)
