@@ -40,16 +40,6 @@ if TYPE_CHECKING:
     from ..studies.study import Study
 
 
-def no_results_note(study: Study, store: Store) -> str:
-    """Return a message that no trial of a study has ended, with the command that trains the study.
-
-    It names the trials that another version of a plug-in has trained.
-    """
-    stale = find_stale_trials(study, read_statuses(store, study))
-    reuse = f"{describe_stale(stale)}: reuse them with --keep-stale, or " if stale else ""
-    return f"no trial of {study.name} has ended in {_store_and_command(study, store, reuse)}"
-
-
 def no_models_note(study: Study, store: Store) -> str:
     """Return a message that a store has no model of a study, with the command that trains models.
 
@@ -59,9 +49,9 @@ def no_models_note(study: Study, store: Store) -> str:
     return f"no model of {study.name} is in {_store_and_command(study, store, setting)}"
 
 
-def _store_and_command(study: Study, store: Store, setting: str = "") -> str:
+def _store_and_command(study: Study, store: Store, before: str) -> str:
     where = f"{store.absolute_place}{other_results(store, study.name, study.document.path)}"
-    return f"{where}; {setting}train it: {train_command(study, store)}"
+    return f"{where}; {before}train it: {train_command(study, store)}"
 
 
 def failure_help(study: Study, store: Store, reasons: Collection[str]) -> list[str]:
@@ -123,15 +113,18 @@ def note_other_results(study: Study, store: Store) -> None:
 
 
 def note_missing_results(results: StudyResults, status: StudyStatus | None = None) -> bool:
-    """Print a note to standard error if no trial of a study has ended.
+    """Print a note to standard error if no trial of a study has ended, with the command that trains it.
 
-    Return whether it was printed. The store is read unless the study's `status` is given.
+    The note counts trials that another version of a plug-in has trained. Return whether it was printed. The
+    store is read unless the study's `status` is given.
     """
     study, store = results.study, results.store
     stored = study_outcomes(study, read_statuses(store, study))["trial"] if status is None else status.stored
     if len(stored):
         return False
-    print_stderr(no_results_note(study, store))
+    stale = find_stale_trials(study, read_statuses(store, study))
+    reuse = f"{describe_stale(stale)}: reuse them with --keep-stale, or " if stale else ""
+    print_stderr(f"no trial of {study.name} has ended in {_store_and_command(study, store, reuse)}")
     return True
 
 
@@ -190,23 +183,20 @@ def note_stale_trials(results: StudyResults) -> None:
     is_from_file = study.document.path is not None
     if is_from_file and study.document.overrides:
         return
-    if stale := other_versions(study, store):
-        argument = _study_argument(study, store) if is_from_file else study.name
-        see = _command(store, "study", "forget", argument, stale=True, dry_run=True)
-        have = f"the store has {plural(len(stale), 'trial')} of other versions of {study.name}"
-        latest = latest_settings(store, stale)
-        why = describe_changed_settings(latest, study) or "other seeds, file, data, code or --set"
-        if same := with_other_seeds(latest, study):
-            seeds = ", ".join(map(str, sorted({each.seed for each in same})))
-            print_stderr(
-                f"{plural(len(same), 'trial')} in the store would count if the study had their seeds: {seeds}"
-            )
-            if len(same) == len(stale):
-                return
-        reused = ", unless --keep-stale has reused them" if has_plugins() else ""
-        print_stderr(
-            f"{have} ({why}), which are not counted{reused}; list them before you remove them: {see}"
-        )
+    if not (stale := other_versions(study, store)):
+        return
+    latest = latest_settings(store, stale)
+    if same := with_other_seeds(latest, study):
+        many, seeds = plural(len(same), "trial"), ", ".join(map(str, sorted({each.seed for each in same})))
+        print_stderr(f"{many} in the store would count if the study had their seeds: {seeds}")
+        if len(same) == len(stale):
+            return
+    have = f"the store has {plural(len(stale), 'trial')} of other versions of {study.name}"
+    why = describe_changed_settings(latest, study) or "other seeds, file, data, code or --set"
+    reused = ", unless --keep-stale has reused them" if has_plugins() else ""
+    argument = _study_argument(study, store) if is_from_file else study.name
+    see = _command(store, "study", "forget", argument, stale=True, dry_run=True)
+    print_stderr(f"{have} ({why}), which are not counted{reused}; list them before you remove them: {see}")
 
 
 def require_results(results: StudyResults) -> None:
