@@ -60,7 +60,13 @@ def load_configured() -> None:
     from .machine_settings import configured_plugins
 
     for path in configured_plugins():
-        _load(path)
+        before = broken_plugins()
+        try:
+            load_plugin(path)
+        except PluginError as error:
+            source = f"{PLUGINS_VARIABLE}: " if os.environ.get(PLUGINS_VARIABLE) else ""
+            note_broken(path.name, f"{source}{error}")
+        report_broken_plugins(before)
 
 
 def given_plugins(context: typer.Context) -> list[str]:
@@ -85,7 +91,7 @@ def plugin_hint(message: str) -> str:
     return "All known names: activemem list KIND. A name from a plug-in needs its file: --plugin FILE"
 
 
-def report_broken_plugins(already: tuple[BrokenPlugin, ...] = ()) -> None:
+def report_broken_plugins(already: tuple[BrokenPlugin, ...]) -> None:
     """Print the plug-ins that cannot be used. Those that were reported before are left out."""
     for broken in broken_plugins():
         if broken not in already:
@@ -102,13 +108,3 @@ def _load_given(context: typer.Context, value: list[str] | None) -> None:
             faults.append(f"--plugin {path}: {error}")
     if faults:
         raise PluginError("\n".join(faults))
-
-
-def _load(path: Path) -> None:
-    before = broken_plugins()
-    try:
-        load_plugin(path)
-    except PluginError as error:
-        source = f"{PLUGINS_VARIABLE}: " if os.environ.get(PLUGINS_VARIABLE) else ""
-        note_broken(path.name, f"{source}{error}")
-    report_broken_plugins(before)

@@ -19,15 +19,12 @@ def format_kept_models(models: Sequence[KeptModel], metric: str | None) -> list[
     """Return a line for each model, in columns: its trial, its levels and a metric."""
     factors = list(dict.fromkeys(name for model in models for name in model.levels))
     heading = ["trial", *factors, *([metric] if metric else [])]
-    rows = [
-        [
-            model.trial,
-            *(str(model.levels.get(name, _MISSING)) for name in factors),
-            *([_value(model, metric)] if metric else []),
-        ]
-        for model in models
-    ]
-    return align_columns([heading, *rows])
+    rows = [heading]
+    for model in models:
+        rows.append([model.trial, *(str(model.levels.get(name, _MISSING)) for name in factors)])
+        if metric:
+            rows[-1].append(_format(metric, model.metrics[metric]) if metric in model.metrics else _MISSING)
+    return align_columns(rows)
 
 
 def format_model(model: TrainedModel) -> Iterator[str]:
@@ -46,10 +43,6 @@ def format_model(model: TrainedModel) -> Iterator[str]:
     names = max((len(name) for name in file.metrics), default=0)
     for name, value in file.metrics.items():
         yield f"  {name:<{names}}   {_format(name, value)}"
-
-
-def _value(model: KeptModel, metric: str) -> str:
-    return _format(metric, model.metrics[metric]) if metric in model.metrics else _MISSING
 
 
 def _format(name: str, value: float) -> str:

@@ -142,16 +142,13 @@ def _claim_lines(claims: Sequence[PaperClaim], width: int) -> Iterator[str]:
             words = [verdict_word(each.verdict, small=each.small), ours]
             words += [f"printed {printed}" if printed else "", seeds]
             words += [f"{missing} trials missing" if missing else ""]
-            line = f"{_study_text(each)}: {', '.join(filter(None, words))}"
+            study = f"{each.study}{' (small)' if each.small else ''}{each.at and f', {each.at}'}"
+            line = f"{study}: {', '.join(filter(None, words))}"
             yield from wrap(
                 line, width, initial_indent="    ", subsequent_indent="      ", break_on_hyphens=False
             )
         yield ""
     yield from wrap(_LEGEND, width, initial_indent="  ", subsequent_indent="  ")
-
-
-def _study_text(verdict: StudyVerdict) -> str:
-    return f"{verdict.study}{' (small)' if verdict.small else ''}{verdict.at and ', '}{verdict.at}"
 
 
 def _number_texts(verdict: StudyVerdict) -> tuple[str, str, str, str]:

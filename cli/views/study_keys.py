@@ -136,15 +136,10 @@ def find_table(name: str) -> StudyTableEntry | None:
         table=_heading(table),
         summary=all_tables()[table].summary,
         keys=[each for each in _entries(lambda owner, _: owner == table) if not each.of],
-        kinds=_kinds(table),
+        kinds=list(kinds_of(table)) if table in ("table", "curve") else (),
         examples=_EXAMPLES.get(table, ()),
         page=_PAGES.get(table, ""),
     )
-
-
-def _kinds(table: str) -> Sequence[str]:
-    roles: tuple[Role, ...] = ("table", "curve")
-    return [kind for role in roles if role == table for kind in kinds_of(role)]
 
 
 def _plain(name: str) -> str:

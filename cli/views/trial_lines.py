@@ -97,7 +97,6 @@ class TrialNameColumns:
             columns = {factor: form(factor, each) for factor, each in shown.items()}
             if _line_width(columns) <= max_width:
                 return columns
-        columns = {factor: _bare_texts(factor, each) for factor, each in several.items()}
         while _line_width(columns) > max_width:
             widest = max(columns, key=lambda factor: 0 if factor == _SEED else _width(columns[factor]))
             if widest == _SEED or (width := _width(columns[widest])) <= 1:
