@@ -268,7 +268,6 @@ class FreshObjective(BatchObjective[Model, BatchOf]):
         self._data = torch.Generator().manual_seed(derive_seed(settings.seed, "data"))
 
     def begin_batch(self, parts: int) -> None:
-        del parts
         self._batch = self._draw_batch()
 
     def state(self) -> dict[str, Any]:
@@ -300,7 +299,6 @@ class StreamedObjective(BatchObjective[ModelOf, BatchOf]):
         return StepShape(sequences=sequences, tokens=self._symbols // max(self._drawn * sequences, 1))
 
     def begin_batch(self, parts: int) -> None:
-        del parts
         if self._batches is None:
             self._batches = self._iter_batches(self._drawn)
         self._drawn += 1

@@ -125,12 +125,10 @@ class Callback(NamedSettings, ABC):
 
     def on_epoch_end(self, moment: TrainingMoment) -> Mapping[str, float]:
         """Run after the evaluation of each epoch; return metrics of the epoch."""
-        del moment
         return {}
 
     def on_end(self, moment: TrainingMoment) -> Mapping[str, float]:
         """Run after the last call of `on_epoch_end`; return further metrics of the last epoch."""
-        del moment
         return {}
 
 

@@ -36,7 +36,6 @@ class SentenceVocabulary(Vocabulary):
 
     def unknown(self, sentence: str) -> tuple[str, ...]:
         """Return the symbols of a sentence that are not in the vocabulary."""
-        del sentence
         return ()
 
     def normalise(self, sentence: str) -> str:
@@ -130,12 +129,10 @@ class ByteVocabulary(SentenceVocabulary):
 
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> Self:
-        del sentences, size  # every byte has a number
         return cls()
 
     @classmethod
     def restore(cls, content: bytes) -> Self:
-        del content  # it has none
         return cls()
 
     @property

@@ -248,7 +248,6 @@ class UnitVocabulary(TextVocabulary):
 
     def first_bytes(self, token: int, line_bytes: int) -> int:
         """Return how many bytes of a text its first token stands for, given the bytes of the first line."""
-        del token, line_bytes
         return 0  # it is a mark
 
     def encode_units(self, units: Sequence[bytes], layout: LineLayout) -> EncodedUnits:

@@ -20,7 +20,6 @@ import optuna
 from optuna.samplers import BaseGASampler, BaseSampler, RandomSampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from ....grammar.nodes import Dimension
 from ....plugins import PluginError, Registry, plugin_errors
 from ....studies.catalog.samplers import (
     SAMPLERS,
@@ -31,7 +30,6 @@ from ....studies.catalog.samplers import (
 )
 from ....studies.schema.search import enumerate_points, is_enumerable
 from ....studies.schema.search_settings import SearchSettings
-from ....studies.schema.settings import Level
 from ....studies.study import Study
 from .samplers.evolution import EvolutionSampler
 from .samplers.search_observations import (
@@ -287,13 +285,8 @@ class AskTell:
     def _draw(self, begun: int) -> Iterator[Values]:
         """Yield search points, drawn uniformly in each dimension. A resumed search repeats the draws."""
         rng = Random(f"{self._seed} {begun}")
-
-        def value(name: str, dimension: Dimension) -> Level:
-            del dimension
-            return draw(self._space[name], rng)
-
         for _ in range(DRAWN if self._is_enumerable else DRAWN_OF_REALS):
-            yield self._search.choose(value)
+            yield self._search.choose(lambda name, _: draw(self._space[name], rng))
 
     @quiet_optuna()
     def should_prune(self, trial: optuna.Trial, course: Mapping[int, float]) -> bool:

@@ -117,7 +117,6 @@ def _copying(task: MadSettings, generator: Generator, training: bool) -> tuple[T
     The last targets are the symbols. The marker is followed by as many blanks as there are symbols. The
     targets have the order of the symbols.
     """
-    del training
     blank, sign = task.usual, task.usual + 1
     before = task.length - task.copies - 1
     places = torch.randperm(before, generator=generator)[: task.copies].sort().values
@@ -134,7 +133,6 @@ def _memorization(task: MadSettings, generator: Generator, training: bool) -> tu
 
     The target at a marker is the key's value. Values are the same in all sequences.
     """
-    del training
     by_heart = torch.randperm(task.usual - task.keys, generator=torch.Generator().manual_seed(_MAP_SEED))
     keys = torch.randint(task.keys, (task.length // 2,), generator=generator)
     inputs = torch.stack([keys, torch.full_like(keys, task.usual)], 1).flatten()
@@ -143,7 +141,6 @@ def _memorization(task: MadSettings, generator: Generator, training: bool) -> tu
 
 
 def _compression(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
-    del training
     symbols = torch.randint(task.usual, (task.length,), generator=generator)
     symbols[-1] = task.usual
     return symbols, symbols.clone()

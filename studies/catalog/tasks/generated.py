@@ -117,7 +117,6 @@ class GeneratedTask(TaskSettings, ABC):
 
         Tests use it to check `required_reach` and the targets of drawn examples.
         """
-        del inputs
         return None
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor | None:
@@ -127,7 +126,6 @@ class GeneratedTask(TaskSettings, ABC):
         symbols (scored,), by default with cross-entropy. Regression gets numbers of shape (sequences,) or
         (sequences, targets) with their targets, by default with the squared error.
         """
-        del outputs, targets
         return None
 
     @property

@@ -86,7 +86,6 @@ class EvolutionSampler:
                 values = self._changes.of(values, rng)
 
         def value(name: str, dimension: Dimension) -> Level:
-            del dimension
             if name in values:
                 return values[name]
             return draw(self._space[name], proposals.random(self._seed, name))

@@ -461,12 +461,7 @@ class TreeSampler:
 
         Dimensions that are inactive for the values are dropped, and missing active ones are drawn.
         """
-
-        def value(name: str, dimension: Dimension) -> Level:
-            del dimension
-            return values[name] if name in values else draw(self._space[name], rng)
-
-        return self._choose(value)
+        return self._choose(lambda name, _: values[name] if name in values else draw(self._space[name], rng))
 
 
 def last_renewal(ended: int) -> int:
