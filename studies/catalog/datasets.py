@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import re
 import tomllib
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -53,12 +52,12 @@ class SourceFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dataset(ABC):
-    """Base class of the datasets that a study can name.
+class Dataset:
+    """A dataset that a study can name.
 
-    They are texts, sentence pairs and treebanks. `folder` is the dataset's folder inside the data folder,
-    unless the dataset is `installed` with this package. `own` is true if a study file names its files.
-    `manual_instructions` says where to get files that cannot be downloaded.
+    Subclasses are texts, sentence pairs and treebanks; own rows are of this class. `folder` is the dataset's
+    folder inside the data folder, unless the dataset is `installed` with this package. `own` is true if a
+    study file names its files. `manual_instructions` says where to get files that cannot be downloaded.
     """
 
     KIND: ClassVar[str] = "corpus"
@@ -74,18 +73,12 @@ class Dataset(ABC):
     source: str
 
     @property
-    @abstractmethod
     def sources(self) -> tuple[SourceFile, ...]:
-        """The files from which the dataset is read, each once."""
+        """The files from which the dataset is read, each once.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnDataset(Dataset):
-    """The user's rows, or the files of the user's tokenizer."""
-
-    @property
-    def sources(self) -> tuple[SourceFile, ...]:
-        """No files, because the study file names them."""
+        There are none for own rows or an own tokenizer, whose files the study file names, and for a treebank,
+        whose files are found by their numbers.
+        """
         return ()
 
 
@@ -197,11 +190,6 @@ class Treebank(Dataset):
     sentences: Mapping[str, int]
     digest: str | None = None
     tree_vocab_size: int = 128
-
-    @property
-    def sources(self) -> tuple[SourceFile, ...]:
-        """No files, because those of a treebank are found by their numbers."""
-        return ()
 
     def split_of(self, file: int) -> str | None:
         """Return the split of the file with this number; None if the file belongs to no split."""

@@ -19,7 +19,7 @@ from pydantic import (
     model_serializer,
 )
 
-from .datasets import Corpus, Dataset, FileSlice, OwnDataset, SourceFile
+from .datasets import Corpus, Dataset, FileSlice, SourceFile
 
 FOLDER = "own"
 """The folder inside the data folder with the user's own files, named by their SHA-256."""
@@ -150,7 +150,7 @@ class OwnTokenizer(_Facts):
 
 def tokenizer_dataset(tokenizer: OwnTokenizer) -> Dataset:
     """Return a dataset whose only file is the tokenizer. The file lies with the user's corpora."""
-    return OwnDataset(**_described(tokenizer, "your own tokenizer"))
+    return Dataset(**_described(tokenizer, "your own tokenizer"))
 
 
 class OwnLayout(_Facts):
@@ -192,7 +192,7 @@ class OwnRows(_Facts):
     @property
     def dataset(self) -> Dataset:
         """The same rows as a `Dataset`. The readers of data expect this class."""
-        return OwnDataset(**_described(self, "your own rows"))
+        return Dataset(**_described(self, "your own rows"))
 
 
 class OwnPairs(OwnRows):
