@@ -267,6 +267,12 @@ class FreshObjective(BatchObjective[Model, BatchOf]):
         super().__init__(settings, device, folder)
         self._data = torch.Generator().manual_seed(derive_seed(settings.seed, "data"))
 
+    @property
+    def step_shape(self) -> StepShape:
+        tokens = self.settings.task.interface.tokens
+        assert tokens is not None, "a task's sizes include its length"
+        return StepShape(sequences=self.settings.train.batch_size, tokens=tokens)
+
     def begin_batch(self, parts: int) -> None:
         self._batch = self._draw_batch()
 

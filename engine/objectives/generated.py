@@ -97,12 +97,6 @@ class GeneratedObjective(FreshObjective[Examples]):
         assert isinstance(settings.task, GeneratedTask), f"{settings.task.name} draws no examples"
         self._task, self._kind = settings.task, settings.task.spec.kind
 
-    @property
-    def step_shape(self) -> StepShape:
-        tokens = self.settings.task.interface.tokens
-        assert tokens is not None, "a task's sizes include its length"
-        return StepShape(sequences=self.settings.train.batch_size, tokens=tokens)
-
     def _draw_batch(self) -> Examples:
         return draw_examples(self._task, self.settings.train.batch_size, self._data)
 
@@ -337,6 +331,13 @@ class AlgorithmicObjective(FreshObjective[Batch]):
         for batch in batches or self._dev_batches():
             yield from (Examples(*rows) for rows in _split(batch, self.settings.train.batch_size))
 
+    def _draw(self, count: int, length: int, generator: torch.Generator) -> Batch:
+        return self._task.batch(count, length, generator, vocab=self.interface.vocab)
+
+    def _shape(self, length: int) -> StepShape:
+        tokens = self._task.spec.sequence_length(length)
+        return StepShape(sequences=self.settings.train.batch_size, tokens=tokens)
+
     @abstractmethod
     def _dev_batches(self) -> Sequence[Batch]:
         """Return the dev sequences as batches, each with one length."""
@@ -404,8 +405,7 @@ class GrowingLengthObjective(AlgorithmicObjective):
 
     @property
     def step_shape(self) -> StepShape:
-        tokens = self._task.spec.sequence_length(self._curriculum.length)
-        return StepShape(sequences=self.settings.train.batch_size, tokens=tokens)
+        return self._shape(self._curriculum.length)
 
     def state(self) -> dict[str, Any]:
         fresh, curriculum = self._fresh.get_state(), self._curriculum.state()
@@ -417,7 +417,7 @@ class GrowingLengthObjective(AlgorithmicObjective):
         self._curriculum = Curriculum(**state["curriculum"])
 
     def _draw_batch(self) -> Batch:
-        return self._draw(self.settings.train.batch_size, self._data)
+        return self._draw(self.settings.train.batch_size, self._curriculum.length, self._data)
 
     def _evaluate_epoch(self, model: Model) -> Metrics:
         # report the length at which the accuracy is measured; `record` may increase it
@@ -434,10 +434,8 @@ class GrowingLengthObjective(AlgorithmicObjective):
         }
 
     def _dev_batches(self) -> Sequence[Batch]:
-        return [self._draw(self._settings.dev_examples or self.settings.train.batch_size, self._fresh)]
-
-    def _draw(self, count: int, generator: torch.Generator) -> Batch:
-        return self._task.batch(count, self._curriculum.length, generator, vocab=self.interface.vocab)
+        count = self._settings.dev_examples or self.settings.train.batch_size
+        return [self._draw(count, self._curriculum.length, self._fresh)]
 
 
 class DrawnLengthObjective(AlgorithmicObjective):
@@ -469,8 +467,7 @@ class DrawnLengthObjective(AlgorithmicObjective):
     def _draw_batch(self) -> Batch:
         length = self._lengths[int(torch.randint(len(self._lengths), (), generator=self._data))]
         self._drawn[length] += 1
-        vocab = self.interface.vocab
-        return self._task.batch(self.settings.train.batch_size, length, self._data, vocab=vocab)
+        return self._draw(self.settings.train.batch_size, length, self._data)
 
     def _evaluate_epoch(self, model: Model) -> Metrics:
         registered = RegisteredMetrics(TaskKind.TAGGING)
@@ -491,10 +488,6 @@ class DrawnLengthObjective(AlgorithmicObjective):
             vocab=self.interface.vocab,
             seed=derive_seed(self.settings.seed, "evaluation"),
         )
-
-    def _shape(self, length: int) -> StepShape:
-        tokens = self._task.spec.sequence_length(length)
-        return StepShape(sequences=self.settings.train.batch_size, tokens=tokens)
 
 
 @dataclass(slots=True, kw_only=True)

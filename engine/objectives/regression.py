@@ -23,7 +23,6 @@ from .base import (
     FreshObjective,
     Metrics,
     RegisteredMetrics,
-    StepShape,
     micro_batch,
     micro_batch_weight,
     on_device,
@@ -48,12 +47,6 @@ class RegressionObjective(FreshObjective[Examples]):
     @property
     def solved(self) -> bool:
         return self._best == 1.0
-
-    @property
-    def step_shape(self) -> StepShape:
-        tokens = self.settings.task.interface.tokens
-        assert tokens is not None, "a task's sizes include its length"
-        return StepShape(sequences=self.settings.train.batch_size, tokens=tokens)
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Return the mean squared error of one micro-batch."""
