@@ -55,10 +55,7 @@ def settled_values(root: Node, resolver: Resolver) -> dict[str, Value]:
 
 
 def representative_values(dimension: Dimension) -> tuple[Scalar, ...]:
-    """Return the values of a dimension at which a study is checked.
-
-    They are both ends of a range, or every option.
-    """
+    """Return the values of a dimension at which a study is checked: both ends of a range, or every option."""
     if isinstance(dimension, ChoiceDimension):
         return tuple(option_label(option) for option in dimension.options)
     return (dimension.low, dimension.high)

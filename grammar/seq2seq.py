@@ -50,10 +50,7 @@ def is_recurrent(part: Value) -> bool:
 
 
 def recurrent_units(settings: Settings, width: int) -> int:
-    """Return the state width of a recurrent encoder or decoder.
-
-    It is the setting `units` or, if that is 0, the model's width.
-    """
+    """Return the state width of a recurrent encoder or decoder: `units` or, if 0, the model's width."""
     return as_int(settings, "units") or width
 
 

@@ -182,10 +182,7 @@ def _placed_children(value: Value, start: int) -> tuple[_Placed, ...]:
 
 
 def _leaves(part: Value, start: int) -> list[_Leaf]:
-    """Return the options of a choice, with nested choices flattened.
-
-    For any other part, return the part itself.
-    """
+    """Return the options of a choice, with nested choices flattened, or any other part itself."""
     if not isinstance(part, ChoiceDimension):
         return [(part, start, {})]
     return [

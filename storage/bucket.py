@@ -72,10 +72,7 @@ class BucketError(OSError, ActivememError):
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Identifier of one version of an object.
-
-    It is the object's ETag and, on some servers, a version number.
-    """
+    """Identifier of an object's version: its ETag and, on some servers, a version number."""
 
     e_tag: str | None
     number: str | None

@@ -240,10 +240,7 @@ class BucketPlace(Place):
 
 
 def _tag(info: ObjectInfo) -> str:
-    """Return a text that differs for each version of an object.
-
-    It is the ETag or, without one, the time and the size.
-    """
+    """Return the ETag of an object's version or, without one, its time and size."""
     return str(info.version.e_tag or (info.changed, info.size))
 
 

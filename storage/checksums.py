@@ -87,10 +87,7 @@ _AT: Final = _LENGTH_BYTES + len(_START)
 
 
 def encode_metadata(description: Mapping[str, Any]) -> dict[str, str]:
-    """Return the metadata of a model's file.
-
-    It has the description of the model, and a placeholder for the checksum.
-    """
+    """Return the metadata of a model's file: its description, and a placeholder for the checksum."""
     text = json.dumps({"crc32": _BLANK.decode(), **description}, separators=(",", ":"))
     return {METADATA_KEY: text}
 
@@ -238,10 +235,7 @@ def _footer_start(data: bytes) -> int:
 
 
 def _missing_checksum_error(data: bytes) -> StoreError:
-    """Return the error for a Parquet file without a checksum.
-
-    The file is damaged, or another program wrote it.
-    """
+    """Return the error for a Parquet file without a checksum, damaged or written by another program."""
     import pyarrow as pa  # noqa: PLC0415  0.1 s, only for damaged files
     import pyarrow.parquet as pq  # noqa: PLC0415  as above
 

@@ -301,10 +301,7 @@ def _exists(place: Place, path: Path) -> bool:
 
 @cache
 def this_machine() -> str | None:
-    """Return an identifier of this machine since its last boot; None if unknown.
-
-    It also identifies the process namespace.
-    """
+    """Return an identifier of this boot of the machine and of the process namespace; None if unknown."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot} {Path('/proc/self/ns/pid').readlink()}"

@@ -297,10 +297,7 @@ def new_group_name() -> str:
 
 
 def data_files(partition: Path) -> tuple[Path, ...]:
-    """Return the data files of a partition, merged files first.
-
-    Then they are sorted by name. A missing folder has none.
-    """
+    """Return a partition's data files, merged ones first, each sorted by name; none without the folder."""
     return tuple(
         sorted(entries(partition, DATA_ENDING), key=lambda path: (not is_compacted(path), path.name))
     )

@@ -84,10 +84,7 @@ class Quarantine:
                     self._note(f"{target.relative_to(layout.root)}: it is intact now, and back in its place")
 
     def leave(self, path: Path, reason: str) -> None:
-        """Skip a path that cannot be read, and warn about it once.
-
-        Files that no store wrote are also skipped.
-        """
+        """Skip a path that cannot be read or that no store wrote, and warn about it once."""
         if path in self.paths:
             return
         self.paths.append(path)
@@ -378,10 +375,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         return pl.DataFrame(list(rows), schema={name: TRIALS[name] for name in self._columns})
 
     def trials(self) -> pl.DataFrame:
-        """Return a frame with the rows of all trials, as `Store.trials` does.
-
-        It has only the columns of this object.
-        """
+        """Return all trials in a frame, as `Store.trials` does, but only with the columns of this object."""
         found = self.frame(self._rows[trial] for trial in sorted(self._rows))
         if others := {trial: rows for trial in self._pruned if (rows := self._pruned_by_others(trial))}:
             schema = {"trial": pl.String(), PRUNED: pl.List(pl.Struct(found.schema))}

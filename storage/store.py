@@ -123,10 +123,7 @@ class Store:
 
     @cached_property
     def files(self) -> TrialFiles:
-        """Return access to the files of trials other than rows.
-
-        These are checkpoints, trained weights, and last states.
-        """
+        """Return access to the other files of trials: checkpoints, trained weights, and last states."""
         return TrialFiles(self._layout)
 
     @cached_property
@@ -281,10 +278,7 @@ class Store:
         return Leases(self._layout, this_process(run or "watch"))
 
     def state(self) -> StoreState:
-        """Return the names and times of the store's files.
-
-        A later call shows whether something has changed.
-        """
+        """Return the names and times of the store's files, which show later whether something has changed."""
         layout = self._layout
         trials, later = layout.root / "trials", [layout.root / name for name in (*MEASURED_LATER, "taken")]
         layout.place.list(trials, *later, layout.studies, layout.checkpoints_folder)
@@ -301,10 +295,7 @@ class Store:
         )
 
     def follow(self, columns: Sequence[str] = tuple(TRIALS)) -> LatestAttempts:
-        """Return a mapping from each trial to its valid attempt.
-
-        It has only these columns, and `refresh` updates it.
-        """
+        """Return a mapping from each trial to its valid attempt in these columns, which `refresh` updates."""
         latest = LatestAttempts(self._quarantine, columns)
         latest.refresh()
         return latest

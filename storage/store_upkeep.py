@@ -251,10 +251,7 @@ class StoreCheck:
 
 
 def _sealed_paths(layout: Layout) -> Iterator[Path]:
-    """Yield the files outside the datasets that have a checksum.
-
-    These are weights, checkpoints, and records of checkpoints.
-    """
+    """Yield the weights, checkpoints, and records of checkpoints, which have their own checksums."""
     kept = entries(layout.weights_folder, ".safetensors"), entries(layout.final_checkpoints_folder, ".pt")
     yield from (path for path in chain(*kept) if not path.name.startswith("."))
     for folder in entries(layout.checkpoints_folder):
@@ -596,10 +593,7 @@ class StoreUpkeep:
         return self._end_rename(new)
 
     def is_renamed(self, old: str, new: str) -> bool:
-        """Return whether the study `old` is now called `new`.
-
-        Return False if another study is called `old` now.
-        """
+        """Return whether the study `old` is now called `new`, and no other study is called `old`."""
         if (self._records.load(new) or {}).get("renamed") != old:
             return False
         return self._records.load(old) is None and old not in set(self._studies_of_trials())

@@ -22,10 +22,7 @@ _NEXT_STEP: Final = "run the study again from its file to rewrite its record"
 
 
 class _OwnCorpus(Record):
-    """Schema for the part of a record about the user's data files.
-
-    It has the tables that name the files, and facts.
-    """
+    """Schema of a record's facts about the user's data files, and of the tables that name these files."""
 
     written: str
     facts: dict[str, Any] | None = None

@@ -207,10 +207,7 @@ def _note_change(file: Path) -> None:
 
 
 def recorded_text(name_or_path: str, store: Store) -> str:
-    """Return the text of a study's file at its last run, even if the text has faults now.
-
-    It is empty for a path, and for a name that has never run here.
-    """
+    """Return a study's text at its last run, even with faults; "" for a path or a name that never ran."""
     record = None if is_path(name_or_path) else store.records.load(name_or_path)
     return "" if record is None else record["text"]
 

@@ -262,10 +262,7 @@ def _models(study: Study, plan: Plan, width: int) -> Iterator[str]:
 
 
 def _costliest_cells(plan: Plan) -> str:
-    """Return which cells have the costs in the table of models.
-
-    Return "" if all cells of each model cost the same.
-    """
+    """Return which cells have the costs in the table of models; "" if all cells of a model cost the same."""
     found = {
         "parameters": {model.parameters_at for model in plan.models},
         "FLOPs/step": {model.flops_at for model in plan.models},
@@ -318,10 +315,7 @@ def _row(model: ModelCost, size: float) -> tuple[str, ...]:
 
 
 def _label_column_name(study: Study, plan: Plan) -> str:
-    """Return the heading of the column of models.
-
-    It is the factor whose levels label the models, else "model".
-    """
+    """Return the factor whose levels label the models, as the heading of their column, else "model"."""
     labels = {model.label for model in plan.models}
     factors = (
         name for name, levels in study.factors.items() if labels <= {level_name(each) for each in levels}

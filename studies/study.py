@@ -522,10 +522,7 @@ def kind_of_name(name: str) -> str:
 
 
 def hint_beside(path: Path) -> str:
-    """Return a hint at the TOML file with the most similar name, or "".
-
-    The file is in the folder of `path`.
-    """
+    """Return a hint at the TOML file in the same folder with the most similar name, or ""."""
     stems = [each.stem for each in islice(path.parent.glob("*.toml"), MAX_BESIDE)]
     near = nearest(path.stem, stems)
     return f"; nearest: {path.with_name(f'{near}.toml')}" if near else ""

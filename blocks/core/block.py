@@ -136,10 +136,7 @@ class Block(nn.Module, ABC):
 
     @property
     def last_map(self) -> nn.Linear | None:
-        """Return the last linear map of the block, if it ends with one.
-
-        It is the attribute `output` or `outer`.
-        """
+        """Return the linear map that ends the block (its attribute `output` or `outer`), or None."""
         named = (getattr(self, name, None) for name in ("output", "outer"))
         return next((found for found in named if isinstance(found, nn.Linear)), None)
 

@@ -78,10 +78,7 @@ class PositionalEncoding(nn.Module):
 
 
 def sinusoidal_encoding(length: int, width: int, *, like: Tensor, start: int = 0) -> Tensor:
-    """Return the sinusoids (length, width) of the positions from `start` on.
-
-    They have the type and the device of `like`.
-    """
+    """Return the sinusoids (length, width) of positions from `start` on, in the type and device of `like`."""
     return sinusoids(torch.arange(start, start + length, device=like.device), width, like.dtype)
 
 

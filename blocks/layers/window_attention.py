@@ -240,10 +240,7 @@ class WindowedBlock(Block):
         return self.attend(x, None, mask)
 
     def forward_with_past(self, x: Tensor, past: Tensor) -> Tensor:
-        """Return the outputs at x, given the past inputs.
-
-        The part of the past that no query sees is left out.
-        """
+        """Return the outputs at x, given the past inputs, whose part that no query sees is left out."""
         seen = past[:, max(0, past.shape[1] - self.window.max_distance) :]
         return self.attend(x, seen if seen.shape[1] else None, None)
 

@@ -357,10 +357,7 @@ def steps_with_gradients_are_right(text: str, *, causal: bool) -> None:
 
 
 def states_stay_small(text: str, *, causal: bool) -> None:
-    """Check that the state of `step` stops growing after `context_length` inputs.
-
-    It must have no gradient.
-    """
+    """Check that the state of `step` has no gradient, and stops growing after `context_length` inputs."""
     if not causal or is_pool(text):
         return
     block = make_block(parse_block(text), causal=True)
@@ -383,10 +380,7 @@ def states_stay_small(text: str, *, causal: bool) -> None:
 
 
 def stream_gives_what_one_pass_gives(text: str, *, causal: bool) -> None:
-    """Check that a stream of pieces gives the same outputs as one pass.
-
-    The model has two copies of the block.
-    """
+    """Check that a model with two copies of the block gives the same outputs in pieces as in one pass."""
     block = make_block(parse_block(text), causal=causal)
     if not causal or is_pool(text) or (block.context_length is None and not block.state_is_bounded):
         return

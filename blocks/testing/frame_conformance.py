@@ -154,10 +154,7 @@ def parameters_are_counted(setting: str, name: str) -> None:
 
 
 def memory_is_stated(setting: str, name: str) -> None:
-    """Check that the analysis states the training memory within one percent.
-
-    It is checked with pre-norm and with post-norm.
-    """
+    """Check that the analysis states the training memory, of pre-norm and post-norm, within one percent."""
     longest, norms = _length(name) if setting == "position" else _LENGTH, tuple[Norm, ...](("pre", "post"))
     settings: dict[str, Any] = {setting: name}
     for norm, dropout, length in product(norms, (0.0, 0.1), (1, longest)):

@@ -139,10 +139,7 @@ _SIZES: Mapping[str, tuple[str, ...]] = {
 
 
 def _arguments(kind: Callable[..., Any], settings: Settings, width: int) -> dict[str, Any]:
-    """Return the constructor's arguments that the block determines.
-
-    They follow from its settings and its width.
-    """
+    """Return the constructor's arguments that follow from the block's settings and its width."""
     try:
         names = set(signature(kind).parameters)
     except (TypeError, ValueError):

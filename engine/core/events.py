@@ -51,10 +51,7 @@ class EpochFinished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """Event: a trial has ended, and its outcome is in the store.
-
-    `reason` says why its status is not "done".
-    """
+    """Event: a trial has ended, its outcome is stored, and `reason` says why it is not "done"."""
 
     trial: str
     status: str
@@ -197,10 +194,7 @@ class RunCounter(Listener):
 
     @property
     def has_failed_too_often(self) -> bool:
-        """Return whether this run has had at least `max_failures` failed trials.
-
-        Return False without a limit.
-        """
+        """Return whether this run has had at least `max_failures` failed trials; False without a limit."""
         return self._max_failures is not None and self.ended["failed"] >= self._max_failures
 
     def pop_claimed_elsewhere(self) -> dict[str, ClaimedElsewhere]:

@@ -30,10 +30,7 @@ from ...studies.own_data.rows import Row, RowKind, draw_split, iter_parts, read_
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Within this context, hold the lock file of a path.
-
-    The folder of the path is created if it is missing.
-    """
+    """Hold the lock file of a path within this context. Create the path's folder if it is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path.with_name(f"{path.name}.lock")):
         yield
@@ -52,10 +49,7 @@ class DataError(ActivememError):
 
 
 def dataset_folder(dataset: Dataset, folder: Path) -> Path:
-    """Return the folder of a dataset's files.
-
-    It is below the data folder or, for shipped files, in this package.
-    """
+    """Return the folder of a dataset's files: below the data folder, or in this package if shipped."""
     return _INSTALLED if dataset.installed else folder / dataset.folder
 
 

@@ -63,10 +63,7 @@ class LabelledCorpus:
 
     @property
     def scale(self) -> tuple[float, float]:
-        """Return the mean and the standard deviation of the training labels.
-
-        They serve to standardise labels.
-        """
+        """Return the mean and standard deviation of the training labels, which standardise labels."""
         numbers = self.train.labels
         return float(numbers.mean()), float(numbers.std(unbiased=False))
 

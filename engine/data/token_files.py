@@ -74,10 +74,7 @@ class Split:
         )
 
     def padded_lines(self, chosen: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """Return the lines with these indices, and their lengths (rows,).
-
-        The lines are (rows, n), int64, padded with 0.
-        """
+        """Return the lines with these indices, (rows, n), int64, padded with 0, and their lengths (rows,)."""
         numbers = torch.tensor(chosen)
         starts, ends = self.lines[numbers], self.lines[numbers + 1]
         places = zip(starts.tolist(), ends.tolist(), strict=True)

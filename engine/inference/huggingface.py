@@ -31,10 +31,7 @@ _FIRST, _END = "<start>", "<end of line>"
 
 
 class ActivememConfig(PreTrainedConfig):
-    """Configuration of a model, read from `config.json`.
-
-    Its field `activemem` has the settings of the trial.
-    """
+    """Configuration of a model, read from `config.json`; its field `activemem` has the trial's settings."""
 
     model_type = "activemem"
 
@@ -113,10 +110,7 @@ class ActivememForCausalLM(PreTrainedModel, GenerationMixin):
     def prepare_inputs_for_generation(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, input_ids: Tensor, attention_mask: Tensor | None = None, **_: object
     ) -> dict[str, Any]:
-        """Return the arguments of `forward` for the next symbol.
-
-        They contain the whole text, since there is no cache.
-        """
+        """Return the arguments of `forward` for the next symbol: the whole text, since there is no cache."""
         return {"input_ids": input_ids, "attention_mask": attention_mask}
 
 

@@ -35,10 +35,7 @@ class NextSymbols:
 
     @torch.no_grad()
     def read(self, symbols: Tensor) -> Tensor:
-        """Append symbols (texts, n) to the texts, and return the next log-probabilities.
-
-        The result is (texts, vocab).
-        """
+        """Append symbols (texts, n) to the texts, and return the next log-probabilities (texts, vocab)."""
         self._texts = torch.cat([self._texts, symbols], 1) if self._texts.numel() else symbols
         if self._context is not None and self._texts.shape[1] > self._context:
             symbols = self._texts = self._texts[:, -max(1, self._context // 2) :]

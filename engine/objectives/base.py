@@ -223,10 +223,7 @@ class Objective(ABC, Generic[ModelOf]):
         return None
 
     def outputs(self) -> WrittenOutputs | None:
-        """Return outputs for the test split, or None if there are none.
-
-        They are computed after the last epoch.
-        """
+        """Return outputs for the test split, computed after the last epoch, or None if there are none."""
         return None
 
     @abstractmethod
@@ -234,10 +231,7 @@ class Objective(ABC, Generic[ModelOf]):
         """Return batches of test examples, for probes of the trained model."""
 
     def symbols(self) -> dict[str, Any] | None:
-        """Describe how text becomes symbols; None if the task has no text.
-
-        The description has only plain values.
-        """
+        """Describe in plain values how text becomes symbols; None if the task has no text."""
         return None
 
     @abstractmethod
@@ -288,10 +282,7 @@ class FreshObjective(BatchObjective[Model, BatchOf]):
 
 
 class StreamedObjective(BatchObjective[ModelOf, BatchOf]):
-    """An objective that takes its batches from a stream.
-
-    The next batch depends only on the number of earlier batches.
-    """
+    """An objective with a stream of batches, whose next one depends only on the number of earlier ones."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)

@@ -61,10 +61,7 @@ class TreeCosts(OutputCosts):
         return cls(words, tags=tags, brackets=torch.tensor(brackets))
 
     def select(self, sentences: Tensor) -> Self:
-        """Return the costs for the sentences with these indices (rows,).
-
-        They are on the device of the indices.
-        """
+        """Return the costs for the sentences with these indices (rows,), on the device of the indices."""
         tables = (self._words[sentences.to(self._words.device)], self._tags, self._brackets)
         words, tags, brackets = (table.to(sentences.device) for table in tables)
         return type(self)(words, tags=tags, brackets=brackets)
@@ -78,10 +75,7 @@ class TreeCosts(OutputCosts):
         return _cost((self._words[sentences] - tags).abs(), open_brackets.abs())
 
     def least(self, sentences: Tensor, symbols: Tensor, left: Bounds) -> Tensor:
-        """Return a lower bound (rows,) on the cost of each unfinished output.
-
-        Missing tags count first, then brackets.
-        """
+        """Return a lower bound (rows,) on the cost of each unfinished output: missing tags, then brackets."""
         missing = self._words[sentences] - self._tags[symbols].sum(1)
         # the end symbol takes one of the places
         most = left.max_length - 1
@@ -129,10 +123,7 @@ class Decoding:
 
 
 def output_sizes(settings: TrialSettings) -> SizeSearch:
-    """Return the range of output lengths to try.
-
-    It is for models that must know the length before they write.
-    """
+    """Return the output lengths to try with models that must know the length before they write."""
     task = settings.task
     if isinstance(task, SentencePairSettings):
         return SizeSearch(ratio=task.size_ratio, margin=task.size_margin)
@@ -145,10 +136,7 @@ def prefers_trees(settings: TrialSettings) -> bool:
 
 
 class PairData:
-    """The source and target sequences of a trial.
-
-    They come from a corpus or a treebank below `folder`, or are generated.
-    """
+    """The source and target sequences of a trial, generated or from a corpus or treebank below `folder`."""
 
     def __init__(self, settings: TrialSettings, folder: Path) -> None:
         task, self.text = settings.task, None
@@ -167,10 +155,7 @@ class PairData:
 
     @cached_property
     def length_line(self) -> LengthLine:
-        """Return a line that estimates target lengths from source lengths.
-
-        It is fitted to the training pairs.
-        """
+        """Return a line, fitted to the training pairs, that estimates target lengths from source lengths."""
         sources, targets = self.train.source.line_lengths, self.train.target.line_lengths
         # + 1 for the end symbol
         kept = torch.maximum(sources, targets) <= self.max_length + 1

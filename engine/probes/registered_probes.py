@@ -75,10 +75,7 @@ def run_registered_probes(study: Study, store: Store, machine: Machine = ONE_CPU
 def run_probe(
     probe: RegisteredProbe, model: torch.nn.Module, batches: Iterator[Examples]
 ) -> dict[str, float]:
-    """Return the results of a probe by metric name.
-
-    Raise PluginError with the probe's name if the probe fails.
-    """
+    """Return the results of a probe by metric name. Raise PluginError with its name if it fails."""
     where = f"{PROBES.owner(probe.name)}: probe '{probe.name}'"
     try:
         with torch.no_grad():

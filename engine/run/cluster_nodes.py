@@ -124,10 +124,7 @@ def share_of_gpu(
 def inspect_nodes(
     place: StorePlace, machine: Machine, settings: Sequence[TrialSettings]
 ) -> list[ClusterNode]:
-    """Check each node of the connected cluster that has the resources for a trial.
-
-    A Ray task on each node makes the check.
-    """
+    """Check, by a Ray task, each node of the connected cluster that has the resources for a trial."""
     nodes, pickled = _find_nodes(machine), pickle.dumps(list(settings))
     given = (look_at_code(), str(torch.__version__)), place, machine, loaded_files(), pickled
     task = ray.remote(check_node)

@@ -58,10 +58,7 @@ _REMEMBERED = 8  # the number of latest cohorts, the slowest of which determines
 
 
 class CohortSource(Protocol):
-    """Interface of a grid or a search that hands out cohorts to workers.
-
-    The end of each cohort is reported to it.
-    """
+    """Interface of a grid or a search that hands out cohorts to workers, and is told when they end."""
 
     def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
         """Return the name and the jobs of the next cohort, or None if there is none."""
@@ -72,10 +69,7 @@ class CohortSource(Protocol):
         ...
 
     def should_prune(self, name: str, epoch: int, value: float) -> bool:
-        """Return whether to prune a cohort after this epoch.
-
-        `value` is the cohort's metric after the epoch.
-        """
+        """Return whether to prune a cohort after this epoch, at which its metric is `value`."""
         ...
 
     def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
@@ -450,10 +444,7 @@ class Lockstep:
         return [attempt for attempt in self._attempts if not attempt.ended]
 
     def mean_metric(self, metric: str) -> float:
-        """Return the mean of a metric over the trials.
-
-        It is NaN if a trial has no value yet or has failed.
-        """
+        """Return the mean of a metric over the trials; NaN if a trial has no value yet or has failed."""
         values = [metrics.get(metric, math.nan) for metrics in self._latest.values()]
         return fmean(values) if values and len(values) == len(self._attempts) else math.nan
 

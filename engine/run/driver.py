@@ -183,10 +183,7 @@ def _run_round(
     retry_failed: bool,
     trial_ids: Collection[str] | None,
 ) -> Summary:
-    """Train the missing trials of a study.
-
-    For an ablation path, these are the trials up to its current round.
-    """
+    """Train the missing trials of a study; for an ablation path, those up to its current round."""
     store.verify_study(study.name)
     # read before the outcomes: an attempt that ends in between has a lease that says so
     last = store.last_numbers()

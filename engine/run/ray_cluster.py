@@ -229,10 +229,7 @@ def _is_loss_of_node(error: BaseException) -> bool:
 
 
 class _Stopper(_NeverPickled, tune.Stopper):
-    """Rule by which Ray Tune stops cohorts.
-
-    It stops pruned cohorts and, when the run must stop, all cohorts.
-    """
+    """Rule by which Ray Tune stops pruned cohorts and, when the run must stop, all cohorts."""
 
     def __init__(self, searcher: CohortSearcher, stop: Stop, metric: str | None, run: str) -> None:
         self._searcher, self._stop, self._metric = searcher, stop, metric

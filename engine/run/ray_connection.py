@@ -263,10 +263,7 @@ def code_fault(driver: Code, worker: Code) -> str | None:
 
 
 def check_workers_here(driver: Code) -> None:
-    """Raise MachineError if a worker imports another copy of activemem.
-
-    The workers are those of this machine's cluster.
-    """
+    """Raise MachineError if a worker of this machine's cluster imports another copy of activemem."""
     try:
         worker = ray.get(ray.remote(look_at_code).options(num_cpus=0).remote(), timeout=START_S)
     except ray.exceptions.GetTimeoutError:

@@ -218,10 +218,7 @@ def draw_test_batch(task: Task, settings: AlgorithmicSettings, length: int) -> B
 def draw_dev_batches(
     task: Task, lengths: Sequence[int], *, count: int, vocab: int | None, seed: int
 ) -> tuple[Batch, ...]:
-    """Draw `count` sequences, divided among these lengths.
-
-    The numbers of sequences of each length are as equal as possible.
-    """
+    """Draw `count` sequences, divided among these lengths as equally as possible."""
     generator = torch.Generator().manual_seed(seed)
     ends = [place * count // len(lengths) for place in range(len(lengths) + 1)]
     return tuple(

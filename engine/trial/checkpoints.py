@@ -34,10 +34,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointData:
-    """The contents of a checkpoint.
-
-    They are the training's state, its metrics so far, and the resources used.
-    """
+    """The contents of a checkpoint: the training's state, its metrics so far, and the resources used."""
 
     state: dict[str, Any]
     metrics: list[MetricRow]

@@ -409,10 +409,7 @@ def may_be_out_of_memory(error: BaseException) -> bool:
 
 
 def in_smaller_parts(compute: Callable[[int], Result], parts: int, most: int) -> Result:
-    """Return `compute(parts)`. If memory runs out, retry with more parts.
-
-    Each retry has twice as many parts, up to `most`.
-    """
+    """Return `compute(parts)`. Whenever memory runs out, retry with twice as many parts, up to `most`."""
     while True:
         try:
             return compute(parts)

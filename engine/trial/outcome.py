@@ -63,10 +63,7 @@ def reset_peak_memory(device: torch.device) -> None:
 
 
 def peak_mib(device: torch.device) -> float:
-    """Return the peak memory since the last reset, in MiB.
-
-    It is that of the GPU or, without one, of the process.
-    """
+    """Return the peak memory of the GPU or, without one, of the process since the last reset, in MiB."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**20
     if sys.platform == "linux":

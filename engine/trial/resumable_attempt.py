@@ -203,10 +203,7 @@ class Attempt:
         return event
 
     def _next_event(self) -> Event | None:
-        """Make the attempt's next transition, and return its event.
-
-        Return None if there is nothing to report.
-        """
+        """Make the attempt's next transition; return its event, or None if there is nothing to report."""
         if self._lease is None:
             with storing():
                 claimed = self._claims.claim(self.job)

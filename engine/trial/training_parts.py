@@ -58,10 +58,7 @@ class CallbackError(ActivememError):
 
 
 class Callbacks:
-    """The callbacks of one training, with their states.
-
-    `started` says whether the callbacks have been started.
-    """
+    """The callbacks of one training, with their states, and whether they have been `started`."""
 
     def __init__(self, callbacks: Sequence[Callback], seed: int, device: torch.device) -> None:
         self._callbacks, self._seed, self._device = callbacks, seed, device
@@ -239,10 +236,7 @@ class LossTerms:
 
 
 def check_watched(all_settings: Iterable[TrialSettings]) -> None:
-    """Raise LossTermError if a model lacks modules that its loss terms watch.
-
-    The message names all such terms.
-    """
+    """Raise LossTermError with all loss terms that watch modules which a model lacks."""
     distinct = {
         (settings.model, settings.task.interface, settings.train.loss_terms): settings
         for settings in all_settings

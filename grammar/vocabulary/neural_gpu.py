@@ -36,10 +36,7 @@ _UNIT = (
 
 
 def image_maps(settings: Settings, width: int) -> int:
-    """Return the number of channels of a Neural GPU's image.
-
-    It is the setting `maps` or, if that is 0, the model's width.
-    """
+    """Return the number of channels of a Neural GPU's image: `maps` or, if that is 0, the model's width."""
     return as_int(settings, "maps") or width
 
 

@@ -434,10 +434,7 @@ def export_faults(root: Value) -> dict[BlockNode, str]:
 
 
 def uncounted_kernels(root: Value) -> str:
-    """Return a note on kernels whose FLOPs are not counted.
-
-    It is "" if there are none, so that the FLOPs are exact.
-    """
+    """Return a note on kernels whose FLOPs are not counted, or "" if the FLOPs are exact."""
     found = {block.name: spec.package for block, spec in _blocks(root) if spec.package}
     return "; ".join(f"FLOPs of {name} leave out the kernels of {package}" for name, package in found.items())
 

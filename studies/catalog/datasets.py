@@ -222,10 +222,7 @@ def dataset_owner(name: str) -> str:
 
 
 def dataset_code(name: str) -> str | None:
-    """Return the plug-in that registered a dataset, with a digest of its code.
-
-    Return None if the dataset is built in.
-    """
+    """Return the plug-in that registered a dataset, with a digest of its code; None for a built-in one."""
     return _datasets().code(name) if name in _datasets() else None
 
 

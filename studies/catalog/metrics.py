@@ -101,10 +101,7 @@ class Metric:
         return 0.0 if self.is_share or self.is_positive else -math.inf, 1.0 if self.is_share else math.inf
 
     def format(self, value: float) -> str:
-        """Format a value as tables show it, such as `1,234.5`.
-
-        A metric with a unit gives, for example, `1.23 GFLOPs`.
-        """
+        """Format a value as tables show it: `1,234.5` or, with a unit, `1.23 GFLOPs`."""
         return format_quantity(value, self.unit) if self.unit else format_number(value, self.decimals)
 
 
@@ -294,10 +291,7 @@ BETTER_ARROWS = {True: " ↑", False: " ↓", None: ""}
 
 
 def format_number(value: float, decimals: int) -> str:
-    """Format a number with these decimals and grouped thousands.
-
-    The minus sign is a true one, and −0 is never written.
-    """
+    """Format a number with these decimals, grouped thousands and a true minus sign, and never as −0."""
     # the option z turns -0.0 into 0.0
     return format(value, f"z,.{decimals}f").replace("-", "−").replace("inf", "∞")
 

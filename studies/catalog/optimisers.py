@@ -132,10 +132,7 @@ class OwnScheduleSettings(ScheduleSettings):
 
 
 class PluginSchedule(ScheduleSettings, ABC):
-    """Base class of a plug-in's schedule.
-
-    A schedule has its settings in `train.schedule`, and gives the rate at each step.
-    """
+    """Base class of a plug-in's schedule: its keys of `train.schedule`, and the rate at each step."""
 
     @abstractmethod
     def share(self, step: int, total_steps: int) -> float:
@@ -250,10 +247,7 @@ class OwnOptimizerSettings(OptimizerSettings):
 
     @property
     def state_depends_on_shapes(self) -> bool:
-        """True if weights of equal size can have different numbers of moments.
-
-        This is so for Muon and Adafactor.
-        """
+        """True for Muon and Adafactor, whose number of moments depends on the shapes of weights."""
         return self.name in ("muon", "adafactor")
 
     @property
@@ -263,10 +257,7 @@ class OwnOptimizerSettings(OptimizerSettings):
 
 
 class PluginOptimizer(OptimizerSettings, ABC):
-    """Base class of a plug-in's optimiser.
-
-    It has the settings in `train.optimizer`, and a method to build the optimiser.
-    """
+    """Base class of a plug-in's optimiser: its keys of `train.optimizer`, and how it is built."""
 
     @abstractmethod
     def build(self, model: torch.nn.Module) -> torch.optim.Optimizer:

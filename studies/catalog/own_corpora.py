@@ -44,10 +44,7 @@ class _Facts(BaseModel):
 
 
 class OwnPart(_Facts):
-    """One split of a text: the bytes from `start` to `stop` of a file.
-
-    `lines` is the number of lines that they contain.
-    """
+    """One split of a text: the bytes from `start` to `stop` of a file, which have `lines` lines."""
 
     sha256: str
     start: int

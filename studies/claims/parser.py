@@ -490,10 +490,7 @@ class _ClaimParser(TokenReader):
         return Identifier(start=token.start, end=token.end, text=token.text)
 
     def _error(self, message: str, token: Token | None = None) -> ClaimFaultError:
-        """Record a fault and return an exception for the caller to raise.
-
-        `token` is by default the next one.
-        """
+        """Record a fault at a token, by default the next one, and return an exception to raise."""
         token = token or self.token
         self._faults.add(token.start, token.end, message)
         return ClaimFaultError()

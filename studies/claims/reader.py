@@ -125,10 +125,7 @@ class Scope:
         return found
 
     def varying_factors(self, cells: Iterable[Cell]) -> dict[str, tuple[Level, ...]]:
-        """Return the factors that vary among these cells, with their levels.
-
-        They are in the order of the study.
-        """
+        """Return the factors that vary among these cells, in the order of the study, with their levels."""
         held = [dict(cell) for cell in cells]
         met = {factor: {level_key(cell[factor]) for cell in held} for factor in self.factors}
         return {
@@ -903,10 +900,7 @@ def read_number(spec: ClaimSpec, scope: Scope, faults: FaultCollector) -> Claim 
 
 
 def check_claimed_metrics(diagnostics: Diagnostics, claims: Sequence[Claim], trials: Sequence[Trial]) -> None:
-    """Report claims about a metric that a cell can never have.
-
-    The message names the key that would add the metric.
-    """
+    """Report claims about a metric that a cell can never have, and name the key that would add it."""
     texts = [table.get("holds") for table in diagnostics.tables("claim")]
     met = set[tuple[str, str]]()
     for claim, cell, fault in missing_metrics(claims, trials):

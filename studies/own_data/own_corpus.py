@@ -90,10 +90,7 @@ def _save_facts(cache: Path, found: _KnownCorpus) -> None:
 
 
 def corpus_paths(value: object) -> Iterator[str]:
-    """Yield the paths in a table `corpus`, or in one of its values.
-
-    Columns and shares of rows are left out.
-    """
+    """Yield the paths, but not columns and shares, in a table `corpus` or in one of its values."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):

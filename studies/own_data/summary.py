@@ -78,10 +78,7 @@ class CorpusSummary:
     warnings: tuple[str, ...] = ()
 
     def default_pieces(self, most: int) -> int | None:
-        """Return a suitable bpe vocabulary size for a small text.
-
-        None if the text is large enough for `most` pieces.
-        """
+        """Return a suitable bpe vocabulary size for a text that is too small for `most` pieces, else None."""
         bounds = self.pieces.values()
         if not bounds or min(each.most for each in bounds) >= most:
             return None
@@ -210,10 +207,7 @@ def _kinds(tokens: object) -> tuple[str, ...]:
 
 
 def _piece_bounds(texts: Mapping[str, Iterable[str]], tokens: object) -> dict[str, PieceBounds]:
-    """Return the bounds of the bpe vocabulary for each text.
-
-    Return an empty mapping if `tokens` is not bpe.
-    """
+    """Return the bounds of the bpe vocabulary for each text; none if `tokens` is not bpe."""
     return {name: _bounds_of(words) for name, words in texts.items()} if tokens == "bpe" else {}
 
 
@@ -300,10 +294,7 @@ def _shared(rows: Sequence[Row]) -> Iterable[str]:
 
 
 def _unseen(labels: Mapping[str, Counter[str | None]]) -> Iterable[str]:
-    """Yield warnings for classes that are missing in training.
-
-    A training split with only one class is also reported.
-    """
+    """Yield warnings for classes that are missing in training, and for a training with only one class."""
     for split in ("dev", "test"):
         lacking = {
             name: count

@@ -36,10 +36,7 @@ class TokenizerFile(StrictModel):
 
 
 def read_tokenizer(diagnostics: Diagnostics, reader: Reader) -> OwnTokenizer | None:
-    """Read the tokenizer that `[task] tokenizer` names.
-
-    Return the facts about its file; None after a fault.
-    """
+    """Return the facts about the file of `[task] tokenizer`; None after a fault."""
     task = diagnostics.data["task"]
     given, tokens = task["tokenizer"], task.get("tokens", "characters")
     if isinstance(tokens, str) and "{" not in tokens and tokens != "pretrained":

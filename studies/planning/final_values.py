@@ -318,10 +318,7 @@ def last_members(metrics: pl.DataFrame, family: str) -> pl.DataFrame:
 
 
 def combined_status(statuses: Collection[str]) -> ValueStatus:
-    """Return the status to show for a value that several trials share.
-
-    It is the first of their statuses in the order of `ValueStatus`.
-    """
+    """Return the status of a value of several trials: their first status in the order of `ValueStatus`."""
     return next((status for status in ValueStatus if status in statuses), ValueStatus.NO_VALUE)
 
 
@@ -390,10 +387,7 @@ def cost_by_step(currency: Currency, step: pl.Expr) -> pl.Expr:
 
 
 def cost_per_epoch(target: str, outcomes: pl.DataFrame) -> dict[str, float]:
-    """Return the mean cost of an epoch for each trial.
-
-    It has the unit of the target's cost, such as FLOPs.
-    """
+    """Return the mean cost of an epoch for each trial, in the unit of the target's cost, such as FLOPs."""
     found = read_target(target)
     if found is None:
         return {}

@@ -69,10 +69,7 @@ class StepMemory:
         return None
 
     def in_parts(self, parts: int) -> int:
-        """Return the peak bytes of a step whose batch is split into parts.
-
-        The parts are computed one after another.
-        """
+        """Return the peak bytes of a step whose batch is split into parts, computed one after another."""
         largest = -(-self.activations * -(-self.sequences // parts) // self.sequences)
         return self.weights + self.gradients + self.optimizer + self.average + largest
 

@@ -109,10 +109,7 @@ STATUS_COLUMNS = (
 
 
 def read_statuses(store: Store, *studies: Study) -> pl.DataFrame:
-    """Return the latest attempt of each stored trial, for `study_status`.
-
-    It has only the columns that `study_status` needs.
-    """
+    """Return the latest attempt of each stored trial, in the columns that `study_status` needs."""
     if any(map(needs_settings, studies)):
         return store.trials(columns=tuple(TRIALS))
     has_search = any(study.search is not None for study in studies)
@@ -399,10 +396,7 @@ def _first_trial(study: Study, levels_text: str) -> Trial | None:
 
 
 def rungs_of(study: Study, outcomes: pl.DataFrame) -> list[int]:
-    """Return the rung (stage) of each outcome of a search.
-
-    An outcome whose rung is unknown counts as one of the last rung.
-    """
+    """Return the rung (stage) of each outcome of a search: the last one if it is unknown."""
     rungs = _search_of(study).rungs
     if not rungs.rungs:
         return [0] * len(outcomes)

@@ -60,10 +60,7 @@ UNKNOWN_TIME = TimeEstimate(None, "unknown")
 
 
 class TimeEstimator:
-    """Estimator of training times from the outcomes on this machine.
-
-    Only outcomes on the device that was used last count.
-    """
+    """Estimator of training times from the outcomes on the device of this machine that was used last."""
 
     def __init__(
         self, outcomes: pl.DataFrame, trials: Sequence[Trial], measure: MeasureSteps | None = None
@@ -207,10 +204,7 @@ class RecipeTimes:
         self._shares: Counter[str] = Counter()  # trained fractions of trials, by recipe
 
     def add(self, recipe: str, seconds: float, share: float) -> None:
-        """Record the seconds that a part of a trial has taken.
-
-        `share` is the part's fraction of the trial.
-        """
+        """Record the seconds that a part of a trial has taken, which is this `share` of the trial."""
         self._seconds[recipe] += seconds  # pyright: ignore[reportArgumentType] -- a Counter adds real numbers too
         self._shares[recipe] += share  # pyright: ignore[reportArgumentType] -- as above
 

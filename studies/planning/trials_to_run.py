@@ -296,10 +296,7 @@ def _num_gpus(row: Mapping[str, Any]) -> float:
 
 
 def budget_exhausted(budget: SearchBudget | None, spent: Spent, running: int = 0) -> bool:
-    """Return whether a search has spent its budget.
-
-    The `running` trainings, which have not ended, count too.
-    """
+    """Return whether a search has spent its budget, including the `running` trainings."""
     if budget is None:
         return False
     limits = (

@@ -107,10 +107,7 @@ class ResultKeys(StrictModel):
                 yield (key,), message
 
     def series_faults(self, factor: str, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-        """Yield a fault if a figure would have more than MAX_SERIES lines.
-
-        It has a line for each level of a factor.
-        """
+        """Yield a fault if a figure with a line for each level would have more than MAX_SERIES lines."""
         count = len(selected_levels(getattr(self, "select", {}), factors)[factor])
         if count > MAX_SERIES:
             yield ("series",), f"expected at most {MAX_SERIES} levels, got {count}: select some of them"

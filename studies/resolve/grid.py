@@ -130,10 +130,7 @@ def _resolve_cell(
 
 
 def _report_over_budget(diagnostics: Diagnostics, budget: StudyBudget, trials: Sequence[Trial]) -> None:
-    """Report that the limits exclude every cell.
-
-    The message has the costs of the model that is nearest to them.
-    """
+    """Report that the limits exclude every cell, with the costs of the nearest model."""
     nearest = min(trials, key=lambda trial: budget.excess(trial.settings))
     cell = ", ".join(f"{name}={level_text(level)}" for name, level in nearest.levels.items() if name != SEED)
     what = f"every cell exceeds the limits; the nearest{f', {cell},' if cell else ''} has "

@@ -172,10 +172,7 @@ class SearchSource:
         return len(self.seeds_of(values)) * len(self.across)
 
     def trials_of(self, values: Mapping[str, Level], rung: int | None = None) -> tuple[Trial, ...]:
-        """Return the trials of a point on a rung, by default the last.
-
-        There is one for each seed and each of `across`.
-        """
+        """Return the trials of a point on a rung (default: the last), for each seed and each of `across`."""
         level = self._level(rung)
         return tuple(
             self.trial_of(values, seed, {**at, **level})

@@ -320,10 +320,7 @@ class Design(ABC):
         return None
 
     def explain_kind(self) -> str:
-        """Explain which cells this kind of design has, and which effects it can separate.
-
-        Return "" for a plain grid.
-        """
+        """Explain which cells the design has, and which effects it can separate; "" for a plain grid."""
         return ""
 
     def alias_words(self) -> list[str]:

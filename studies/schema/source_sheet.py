@@ -228,10 +228,7 @@ def _defaults(data: Mapping[str, Any], filled: Collection[str]) -> Iterator[tupl
 
 
 def _named_tables(data: Mapping[str, Any]) -> dict[KeyPath, type[StrictModel] | None]:
-    """Return the settings classes of the optimizer and the schedule, by path.
-
-    The class depends on the `name` in the table.
-    """
+    """Return, by path, the settings classes that `name` selects for the optimizer and the schedule."""
     names = {path[0]: name for path, name in iter_leaves((), data.get("train")) if path[1:] == ("name",)}
     optimizer, schedule = (names.get(table) for table in ("optimizer", "schedule"))
     rule = OPTIMIZERS.get(optimizer) if isinstance(optimizer, str) else None

@@ -348,10 +348,7 @@ def front(points: Sequence[Losses]) -> list[int]:
 
 
 def ranks(points: Sequence[Losses]) -> list[int]:
-    """Return the rank of each point, 0 for the Pareto front.
-
-    Rank 1 is the front of all other points, and so on.
-    """
+    """Return the rank of each point: 0 for the Pareto front, 1 for the front of the others, and so on."""
     left, found, rank = list(range(len(points))), [0] * len(points), 0
     while left:
         first = {left[place] for place in front([points[each] for each in left])}

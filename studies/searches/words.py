@@ -144,10 +144,7 @@ def rung_words(name: str, rungs: Sequence[RungCost]) -> str:
 
 
 def scheduler_words(search: SearchSettings) -> str:
-    """Return the end of a sentence on a search's scheduler, such as `, cut short by asha`.
-
-    Return "" without a scheduler.
-    """
+    """Return the end of a sentence on a search's scheduler, such as `, cut short by asha`, or ""."""
     if search.scheduler.name == RACE:
         return ", with further seeds for the candidates for the best"
     if search.fidelity != EPOCHS:

@@ -318,10 +318,7 @@ class Diagnostics:
         return []
 
     def validate(self, model: type[ModelT], path: KeyPath, data: Mapping[str, Any]) -> ModelT | None:
-        """Return a table as an object of its Pydantic class.
-
-        If it is invalid, report faults and return None.
-        """
+        """Return a table as an object of its Pydantic class. Otherwise report its faults and return None."""
         try:
             return validate(model, data)
         except InvalidTableError as error:

@@ -102,10 +102,7 @@ def path_prefix(path: KeyPath) -> str:
 
 
 def _order(fault: StudyFault) -> tuple[int, int, str, int, str]:
-    """Return the sort key of a fault.
-
-    Faults in the file come first, then those in options, then those without a position.
-    """
+    """Return the sort key of a fault: first those in the file, then in options, then without a position."""
     part = 2 if fault.line is None else 0 if fault.line else 1
     return (
         part,

@@ -63,10 +63,7 @@ KEY_OWNERS: dict[str, type[StrictModel]] = {}
 
 @cache
 def key_descriptions(model: type[BaseModel]) -> dict[str, str]:
-    """Return the keys of a table's class with their docstrings.
-
-    The docstrings are "" if the source code is missing.
-    """
+    """Return the keys of a table's class with their docstrings, or "" if the source code is missing."""
     found: dict[str, str] = {}
     for base in reversed(model.__mro__[: model.__mro__.index(BaseModel)]):
         try:
@@ -393,10 +390,7 @@ def _model_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel]:
 
 
 def _unknown_key_hint(key: str, table: type[BaseModel], value: object) -> str:
-    """Return a hint at the key that is probably meant.
-
-    It may be in this table, in its inner tables, or in another table.
-    """
+    """Return a hint at the probable key, which is in this table, in its inner tables or in another table."""
     synonym = SYNONYMS.get(key.lower(), key)
     fields = (*(table.keys_of_table() if issubclass(table, StrictModel) else table.model_fields),)
     if synonym in fields:

@@ -201,10 +201,7 @@ def read_states(
 
 
 def _sequences(states: int, *rows: Tensor) -> zip[tuple[Tensor, ...]]:
-    """Split tensors (batch, …) into groups of sequences that are computed together.
-
-    Yield the tensors of each group.
-    """
+    """Yield parts of tensors (batch, …), each of the sequences that are computed together."""
     positions = min(rows[0].shape[1], ACCELERATED_PIECE)
     most = max(1, ACCELERATED_HELD // max(1, positions * states))
     together = max(1, HELD // (PIECE * states)) if rows[0].device.type in ("cpu", "meta") else most

@@ -55,10 +55,7 @@ class QueryChunk:
 
     @property
     def padded_width(self) -> int:
-        """Return the padded length of a row of scores in `skew`.
-
-        With this length, a view can shift the rows.
-        """
+        """Return the padded length of a row of scores with which a view can shift the rows in `skew`."""
         distances = self.query_count + self.distance_count - 1 - self.shift
         return max(self.key_count + max(self.shift, 1), distances)
 
@@ -132,10 +129,7 @@ class WindowForm:
         return max(piece.max_distance for piece in self.pieces)
 
     def distances(self, piece: QueryChunk) -> slice:
-        """Return where a piece's distances are in the list of all distances, as a slice.
-
-        The list is in descending order.
-        """
+        """Return a piece's distances as a slice of all distances, which are in descending order."""
         first = self.max_distance - piece.max_distance
         return slice(first, first + piece.distance_count)
 

@@ -111,10 +111,7 @@ def open_corpus(task: LanguageModelSettings, folder: Path) -> TokenisedCorpus:
 
 
 def _train_names(documents: OwnDocuments) -> list[str]:
-    """Return a name for each source of training documents: train, train1, ….
-
-    The documents are stored under these names.
-    """
+    """Return the name under which each source of training documents is stored: train, train1, …."""
     return ["train", *(f"train{number}" for number in range(1, len(documents.sources)))]
 
 

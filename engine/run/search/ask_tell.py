@@ -290,10 +290,7 @@ class AskTell:
 
     @quiet_optuna()
     def should_prune(self, trial: optuna.Trial, course: Mapping[int, float]) -> bool:
-        """Return whether the scheduler prunes a search point.
-
-        The metric of each epoch is reported to the scheduler.
-        """
+        """Report the metric of each epoch to the scheduler, and return whether it prunes the search point."""
         gives_up = False
         for epoch, value in course.items():
             trial.report(value, epoch)

@@ -80,20 +80,14 @@ class SeedRace:
         self._eligible: list[bool] = []  # whether they are within the limits and can be the best
 
     def add(self, losses: Mapping[int, float], *, eligible: bool = True) -> None:
-        """Add the losses of an ended search point, by seed.
-
-        A point is ignored if any of its losses is missing.
-        """
+        """Add the losses of an ended search point by seed, unless any of them is missing."""
         found = [losses.get(seed, math.nan) for seed in self._seeds]
         if all(map(math.isfinite, found)):
             self._losses.append(found)
             self._eligible.append(eligible)
 
     def is_promising(self, losses: Mapping[int, float]) -> bool:
-        """Return whether a search point with these losses may still be the best.
-
-        Return False if a loss is NaN.
-        """
+        """Return whether a search point with these losses may still be the best. A NaN loss rules it out."""
         if not all(map(math.isfinite, losses.values())):
             return False
         places = [place for place, seed in enumerate(self._seeds) if seed in losses]
@@ -298,10 +292,7 @@ class Search:
         return self._found is not None
 
     def may_have_more(self) -> bool:
-        """Return whether a point in training may be trained further.
-
-        It may get one more seed or a higher rung.
-        """
+        """Return whether a point in training may get one more seed or a higher rung."""
         has_more = self._race is not None or bool(self._search.rungs.rungs)
         return has_more and any(each.jobs for each in self._tracked.of(PointState.RUNNING_HERE))
 

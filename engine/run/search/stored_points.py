@@ -60,10 +60,7 @@ class SearchPoint:
 
     @property
     def global_id(self) -> str:
-        """Return the id that is the same on every rung.
-
-        It is the id of the point's first trial on the last rung.
-        """
+        """Return the id of the point's first trial on the last rung, which is the same on every rung."""
         return self.whole or self.name
 
 
@@ -228,10 +225,7 @@ class StoredPoints:
         return fmean(_value(row, name) for row in rows)
 
     def _mean_at(self, epoch: int, rows: Sequence[Mapping[str, Any]]) -> float:
-        """Return the mean of the first objective after `epoch`.
-
-        Return NaN if a trial has no value for this epoch.
-        """
+        """Return the mean of the first objective after `epoch`; NaN if a trial has no value for it."""
         frame = self.attempts.frame(rows)
         values = self._store.metric_course(self._metric, frame).filter(epoch=epoch)["value"].to_list()
         return fmean(values) if len(values) == len(rows) else math.nan
@@ -245,10 +239,7 @@ def _value(row: Mapping[str, Any], name: str) -> float:
 
 
 def mean_course(point: SearchPoint, courses: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
-    """Return the mean of a metric over a point's trials, for each epoch.
-
-    Only epochs that all of them have reached count.
-    """
+    """Return the mean of a metric over a point's trials, for each epoch that all of them have reached."""
     found = [courses.get(trial.id, {}) for trial in point.trials]
     shared = sorted(set.intersection(*(set(course) for course in found)))
     return {epoch: fmean(course[epoch] for course in found) for epoch in shared}
@@ -328,10 +319,7 @@ class BegunPoints:
                 self._taken[trial.id] = dict(trial.levels), datetime.now(UTC)
 
     def _end(self, trial: str, row: Mapping[str, Any]) -> datetime:
-        """Return when a stored trial finished.
-
-        For a reused trial of another study, return when this study adopted it.
-        """
+        """Return when a stored trial finished or, if another study trained it, when this study adopted it."""
         return self._taken[trial][1] if self._is_taken(trial, row) else row["finished"]
 
     def _is_taken(self, trial: str, row: Mapping[str, Any]) -> bool:

@@ -100,10 +100,7 @@ class LengthTask(SyntheticTask, ABC):
         return tuple(map(str, self.test_lengths))
 
     def input_tokens(self, length: int) -> int:
-        """Return how many input tokens a sequence of this length has.
-
-        `length` is the length as given in `[task]`.
-        """
+        """Return the number of input tokens of a sequence of this length, as given in `[task]`."""
         return length
 
     @property

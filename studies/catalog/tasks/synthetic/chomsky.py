@@ -93,10 +93,7 @@ class ChomskySettings(LengthTask):
         return None if length >= least else f"expected lengths of at least {least}"
 
     def input_tokens(self, length: int) -> int:
-        """Return the number of input tokens.
-
-        They are a string, and an empty token for each token of the answer.
-        """
+        """Return the number of input tokens: a string, and an empty token for each token of the answer."""
         return length + PROBLEMS[self.problem].answer_length(length)
 
     @property
