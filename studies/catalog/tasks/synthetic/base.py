@@ -74,6 +74,7 @@ class SyntheticTask(GeneratedTask, ABC):
 class LengthTask(SyntheticTask, ABC):
     """Base class for the `[task]` keys of a task with separate training and test lengths."""
 
+    shortest: ClassVar[int] = 2
     lengths: tuple[Length, Length] = Field(default=(3, 40), strict=False)
     """the shortest and the longest training sequence; all lengths between are equally frequent"""
     test_lengths: IncreasingLengths = ()
@@ -93,7 +94,7 @@ class LengthTask(SyntheticTask, ABC):
 
     def length_fault(self, length: int) -> str | None:
         """Return an error message if this length is not allowed, else None."""
-        return None if length >= 2 else "expected lengths of at least 2"
+        return None if length >= self.shortest else f"expected lengths of at least {self.shortest}"
 
     @property
     def test_names(self) -> tuple[str, ...]:

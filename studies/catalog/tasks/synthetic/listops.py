@@ -22,13 +22,11 @@ class ListopsSettings(LengthTask):
     Its lengths count only the expression, without the query token at its end.
     """
 
+    shortest: ClassVar = 4
     absent_keys: ClassVar = {"arguments": "a list of listops has at most 10 arguments"}
 
     lengths: tuple[int, int] = Field(default=(500, 2000), strict=False)
     """the shortest and the longest training expression; all lengths between are equally frequent"""
-
-    def length_fault(self, length: int) -> str | None:
-        return None if length >= 4 else "expected lengths of at least 4"
 
     def input_tokens(self, length: int) -> int:
         """Return the number of tokens of an expression with its query token."""

@@ -111,13 +111,11 @@ class MqarSettings(SyntheticTask):
 class InductionSettings(LengthTask):
     """Keys of `[task]` for induction_heads: predict the symbol that followed an earlier trigger."""
 
+    shortest: ClassVar = 3
     lengths: tuple[int, int] = Field(default=(256, 256), strict=False)
     """the shortest and the longest training sequence; all lengths between are equally frequent"""
     vocab: int = Field(default=16, ge=2, le=1_000_000)
     """the number of symbols besides the trigger"""
-
-    def length_fault(self, length: int) -> str | None:
-        return None if length >= 3 else "expected lengths of at least 3"
 
     @property
     def chance(self) -> float:
