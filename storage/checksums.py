@@ -201,10 +201,7 @@ def encode(frame: pl.DataFrame) -> bytes:
 
 
 def add_checksum(parquet: bytes, version: int = SCHEMA_VERSION) -> bytes:
-    """Insert a checksum before the footer of a Parquet file.
-
-    Return the new contents. The version of the schema is inserted as well.
-    """
+    """Return a Parquet file with a checksum and the version of the schema before its footer."""
     cut = _footer_start(parquet)
     head = parquet[:cut] + _SEAL + version.to_bytes(_VERSION_BYTES, "little")
     return head + hashlib.sha256(head + parquet[cut:]).digest() + parquet[cut:]

@@ -77,10 +77,7 @@ def write_note(
 
 
 def encode_begun(trial: str) -> str:
-    """Encode a trial, given as JSON, as the first line of the file that records its starts.
-
-    The JSON has the keys of `StartRecord`.
-    """
+    """Encode a trial, JSON with the keys of `StartRecord`, as the first line of its file of starts."""
     return encode_record(json.loads(trial)).decode()
 
 

@@ -102,10 +102,7 @@ class AdaptiveSpans(Initialisable):
         self.max_distance = self._max_distance(highest)
 
     def _max_distance(self, z: float) -> int:
-        """Return the greatest distance that a head sees, rounded up to a multiple of GRANULARITY.
-
-        The head's span is z · `span`.
-        """
+        """Return the greatest distance, a multiple of GRANULARITY, that a head of span z · `span` sees."""
         seen = math.ceil(self.ramp + z * self.span) + self.nearest - 1
         return -(-seen // GRANULARITY) * GRANULARITY
 
@@ -195,10 +192,7 @@ class WindowAttention(nn.Module):
 
 
 def compute_window(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor:
-    """Compute window attention by the fastest method.
-
-    The result is the output for each query, (heads, batch, queries, head_width).
-    """
+    """Compute window attention (heads, batch, queries, head_width) by the fastest method."""
     if given.q.device.type in ("cpu", "meta") and not are_operations_rewritten():
         most_scores = max(piece.key_count for piece in form.pieces) + given.num_extra  # scores of any query
         lowered = given.q.device.type == "cpu" and torch.is_autocast_enabled("cpu")

@@ -467,10 +467,7 @@ def _dependency_matrix(function: Callable[[Tensor], Tensor], x: Tensor, rounding
 
 @torch.no_grad()
 def _assert_later_inputs_hidden(block: Block, length: int, rounding: float) -> None:
-    """Check that other inputs from a position on change no output before it.
-
-    The positions are 32 apart, with their neighbours.
-    """
+    """Check, at and near each multiple of 32, that inputs from there on change no earlier output."""
     ends = sorted({at + near for at in range(32, length, 32) for near in (-1, 0, 1)} & {*range(length)})
     x, other = (random_sequences(1, length, seed=seed) for seed in (1, 9))
     later = torch.arange(length) >= torch.tensor(ends)[:, None]

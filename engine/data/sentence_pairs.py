@@ -104,10 +104,7 @@ def split_own_pairs(facts: OwnPairs, folder: Path) -> Iterator[Pair]:
 
 
 def _without_held_out(pairs: Iterable[Pair]) -> Iterator[Pair]:
-    """Yield the pairs whose source does not occur in an earlier split.
-
-    Pairs with an empty source or target are left out too.
-    """
+    """Yield the pairs with text on both sides whose source does not occur in an earlier split."""
     held_out: dict[bytes, str] = {}  # the split of each source of the test and dev splits
     for pair in pairs:
         if pair.source.strip() and pair.target.strip():

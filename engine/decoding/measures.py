@@ -26,10 +26,7 @@ class Bleu(NamedTuple):
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str], *, tokenizer: str = "13a") -> Bleu:
-    """Return the corpus BLEU of translations with one reference each.
-
-    `tokenizer` is the name of one of sacrebleu's tokenisers.
-    """
+    """Return the corpus BLEU of translations with one reference each, by a tokeniser of sacrebleu."""
     metric = BLEU(tokenize=tokenizer, force=True)  # some references are tokenised on purpose: no warning
     score = metric.corpus_score(list(hypotheses), [list(references)]).score
     return Bleu(score, str(metric.get_signature()))

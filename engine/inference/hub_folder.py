@@ -45,10 +45,7 @@ def write_hub_folder(trained: TrainedModel, path: Path) -> None:
 
 
 def _files(trained: TrainedModel) -> dict[str, Any]:
-    """Return the content of each file in the Hub folder, except the weights.
-
-    A content is a text, or values to write as JSON.
-    """
+    """Return the files of the Hub folder except the weights: a text, or values to write as JSON, by name."""
     file = trained.file
     settings = file.trial.settings.model_dump(mode="json", by_alias=True)
     task, symbols = file.trial.settings.task, file.symbols

@@ -252,10 +252,7 @@ def search_outputs(
 def write_outputs(
     outputs: Sequence[list[int]], pairs: PairData, split: PairSplit, decoding: Decoding
 ) -> WrittenOutputs:
-    """Return the outputs of a split as a record for the store.
-
-    The record also has the sources, the references and the decoding settings.
-    """
+    """Return the outputs of a split, its sources and references, and the decoding settings, for the store."""
     return WrittenOutputs(
         **asdict(decoding),
         sources=pairs.sources(split),

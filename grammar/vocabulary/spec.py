@@ -343,10 +343,7 @@ def nearest_block(name: str) -> str | None:
 
 
 def block_code(name: str) -> str | None:
-    """Return the name of the plug-in that registered a block, and a hash of the plug-in's source.
-
-    Return None for a built-in block.
-    """
+    """Return the plug-in that registered a block, with a hash of its source; None for a built-in block."""
     return SPECS.code(name) if name in SPECS else None
 
 

@@ -19,9 +19,6 @@ def looks(first: int, most: int) -> tuple[int, ...]:
 
 
 def seeds_at_looks(seeds: Sequence[int], later: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Return the seeds that each look (interim test of a claim) uses.
-
-    A study has `seeds`, and may get the `later` seeds as well.
-    """
+    """Return the seeds that each look (interim test of a claim) uses, from `seeds` to all `later` ones."""
     every = (*seeds, *later)
     return tuple(every[:count] for count in looks(len(seeds), len(every)))

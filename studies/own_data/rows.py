@@ -132,10 +132,7 @@ def shown(value: Any) -> str:  # noqa: ANN401 -- as above
 
 
 def _checked(text: str) -> str:
-    """Return the text unchanged, or raise ValueError if it is invalid Unicode.
-
-    It is invalid if it has half of a surrogate pair.
-    """
+    """Return the text, or raise ValueError for invalid Unicode (half of a surrogate pair)."""
     if not text.isascii() and (half := _SURROGATE.search(text)):
         place = f"character {half.start() + 1:,}"
         raise ValueError(f"expected text, got half of a surrogate pair, \\u{ord(half[0]):04x}, at {place}")

@@ -323,10 +323,7 @@ def combined_status(statuses: Collection[str]) -> ValueStatus:
 
 
 def _why(study: str, metric: str) -> pl.Expr:
-    """Return a Polars expression for why a trial has no value of a metric.
-
-    The expression is "" for trials that need no reason.
-    """
+    """Return a Polars expression for why a trial has no value of a metric, "" if it needs no reason."""
     reason = pl.col("reason").map_elements(first_line, return_dtype=pl.String).fill_null("no reason stored")
     named = pl.col("status").is_in([ValueStatus.DIVERGED, ValueStatus.CENSORED])
     number = pl.when(named).then("value").map_elements(find_metric(metric).format, return_dtype=pl.String)

@@ -126,10 +126,7 @@ _Short = tuple[str, tuple[float, float], tuple[float | None, float | None]]
 
 
 def _find_insufficient_reach(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple[InsufficientReach, ...]:
-    """Return the models that see too little of the inputs to solve their task.
-
-    Tasks are skipped if their required reach is unknown.
-    """
+    """Return the models that see too little to solve their task, unless its required reach is unknown."""
     found: dict[_Short, dict[str, None]] = {}
     for label, settings in labelled:
         task = settings.task

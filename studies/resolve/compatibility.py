@@ -344,10 +344,7 @@ class StudyBudget:
         return max((each.excess(cost) / (abs(each.bound) or 1) for each, cost in costs), default=0.0)
 
     def describe_excess(self, settings: TrialSettings) -> str:
-        """Describe how the model exceeds the limits: `parameters 4,488,548, not <= 2,000,000`.
-
-        Return "" for a model within the limits.
-        """
+        """Describe how the model exceeds the limits: `parameters 4,488,548, not <= 2,000,000`, or ""."""
         over = list[str]()
         for limit in self.limits:
             if not limit.holds(value := model_cost(limit.name, settings)):

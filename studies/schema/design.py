@@ -361,10 +361,7 @@ class Design(ABC):
         return self.baseline[name] if name in self.baseline else self.factors[name][0]
 
     def other_level(self, name: str) -> Level:
-        """Return the first level of a factor that is not the baseline level.
-
-        If there is no other level, return the baseline level.
-        """
+        """Return the first level of a factor that is not the baseline's or, without one, the baseline's."""
         baseline = self.baseline_level(name)
         others = (level for level in self.factors[name] if level_key(level) != level_key(baseline))
         return next(others, baseline)
@@ -423,10 +420,7 @@ class Design(ABC):
             seen |= new.keys()
 
     def combined_cells(self) -> Iterator[dict[str, Level]]:
-        """Yield the cells that the design makes from [factors], without seeds.
-
-        There are none if a study only lists its cells in [[cells]].
-        """
+        """Yield the cells of [factors], without seeds: none if a study only lists its cells in [[cells]]."""
         if self.crossed or not self.listed_cells:
             yield from self._combine()
 

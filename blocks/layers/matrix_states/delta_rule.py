@@ -91,10 +91,7 @@ def _split_writes(x: Tensor, most: int) -> Tensor:
 
 
 def _hide_later(weights: Tensor, writes: int) -> Tensor:
-    """Set the weights (…, size, size * writes) of later writes to zero.
-
-    A write is later if it comes after the query's position.
-    """
+    """Set the weights (…, size, size * writes) of writes after the query's position to zero."""
     if writes == 1:
         return weights.tril()
     rows, columns = weights.shape[-2:]

@@ -69,19 +69,14 @@ PLUS, MINUS, TIMES, EQUALS, FIRST_NUMBER = 1, 2, 3, 4, 7
 
 
 class WordProblemSettings(LengthTask):
-    """Keys of `[task]` for word_problem: multiply the elements of a group.
+    """Keys of `[task]` for word_problem: each target is the product of all elements of a group so far."""
 
-    Each target is the product of all elements so far.
-    """
-
+    shortest: ClassVar = 1
     lengths: tuple[int, int] = Field(default=(1, 128), strict=False)
     """the shortest and the longest training sequence; all lengths between are equally frequent"""
     group: Literal["Z60", "S3", "S5", "A5", "A4xZ5"] = "S3"
     """the group whose elements are multiplied: the cyclic group of order 60; permutations of 3 or 5; even
     permutations of 5; or even permutations of 4 times a cycle of 5"""
-
-    def length_fault(self, length: int) -> str | None:
-        return None if length >= 1 else "expected lengths of at least 1"
 
     @property
     def chance(self) -> float:
