@@ -255,10 +255,8 @@ def _measured_state(name: str, cls: type[Block]) -> Callable[[Settings, CostCont
     """
 
     def window(settings: Settings, context: CostContext) -> int:
-        with (
-            plugin_errors("block", name, cls),
-            torch.device("meta"),
-        ):  # the shape is enough: nothing is computed
+        # on the meta device: the shape is enough, so nothing is computed
+        with plugin_errors("block", name, cls), torch.device("meta"):
             block = cls.build(settings, Context(config=context.config))
             found = block.step_with_grad(torch.zeros(1, 1, context.width), None)
             if not isinstance(found, tuple) or len(found) != 2:

@@ -94,7 +94,7 @@ def reach_is_as_stated(text: str, *, causal: bool) -> None:
     if is_pool(text) or not states_reach(text):
         return
     node = parse_block(text)
-    block, reach = make_block(node, causal=causal), _cost(node, causal=causal, length=19).reach
+    block, reach = make_block(node, causal=causal), stated_cost(node, causal=causal, length=19).reach
     with torch.no_grad():
         touched = _dependency_matrix(block, random_sequences(1, 19), _rounding(node.name))
     _assert_reach(touched, reach)
@@ -138,11 +138,8 @@ def stack_reaches_as_analysed(text: str, *, causal: bool) -> None:
     model = model.double().eval()
     tokens = torch.randint(VOCAB, (1, 31), generator=make_generator(3)).repeat(31, 1)
     with torch.no_grad():
-        changed, rounding = (
-            (tokens + torch.eye(31, dtype=torch.int64)) % VOCAB,
-            _rounding(parse_block(text).name),
-        )
-        touched = _differ(model(changed), model(tokens), rounding)
+        changed = (tokens + torch.eye(31, dtype=torch.int64)) % VOCAB
+        touched = _differ(model(changed), model(tokens), _rounding(parse_block(text).name))
     _assert_reach(touched, analysis.reach)
 
 
@@ -211,7 +208,7 @@ def flops_are_counted(text: str, *, causal: bool) -> None:
     node = parse_block(text)
     block = use_plain_operations(make_block(node, causal=causal, dtype=torch.float32))
     for length in (3, 40):
-        cost = _cost(node, causal=causal, length=length)
+        cost = stated_cost(node, causal=causal, length=length)
         batches = (random_sequences(batch, length, dtype=torch.float32) for batch in (1, 3))
         one, three = (count_flops(partial(block, x)) for x in batches)
         # work done once per batch cancels in the difference
@@ -315,7 +312,9 @@ def half_precision_is_near(text: str, *, causal: bool) -> None:
     def run() -> tuple[Tensor, ...]:
         with torch.no_grad():
             far = block(long)
-        return far, *_with_gradient(block, x)
+        given = x.clone().requires_grad_()
+        y = block(given)
+        return far, y.detach(), *torch.autograd.grad(y.float().sum(), given)
 
     exact = run()
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -432,15 +431,9 @@ def _maker(text: str, *, causal: bool) -> Callable[[int], Block]:
     return lambda seed: make_block(node, causal=causal, seed=seed)
 
 
-def _cost(node: nodes.BlockNode, *, causal: bool, length: int) -> ModelPart:
+def stated_cost(node: nodes.BlockNode, *, causal: bool, length: int) -> ModelPart:
+    """Return the cost of a block on a sequence, as its analysis states it."""
     return block_cost(node, configure(d_model=WIDTH, causal=causal, dropout=0.0), length=length)
-
-
-def _with_gradient(block: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
-    x = x.clone().requires_grad_()
-    y = block(x)
-    (gradient,) = torch.autograd.grad(y.float().sum(), x)
-    return y.detach(), gradient
 
 
 def _rounding(name: str) -> float:
@@ -488,8 +481,5 @@ def _assert_reach(touched: Tensor, reach: Reach) -> None:
     length = len(touched)
     seen = {source - target for source, target in touched.nonzero().tolist()}
     expected = tuple(int(min(side, length - 1)) for side in (reach.left, reach.right))
-    found = (-min(seen), max(seen))
-    words = (
-        f"sees {reach_words(*found, length)}, but its stated reach is {reach_words(reach.left, reach.right)}"
-    )
-    assert found == expected, words
+    found, stated = (-min(seen), max(seen)), reach_words(reach.left, reach.right)
+    assert found == expected, f"sees {reach_words(*found, length)}, but its stated reach is {stated}"

@@ -9,7 +9,6 @@ from typing import TypeVar
 
 from ...errors import ActivememError
 from ...grammar import Role, configure, lookup, nodes, parse, render
-from ...grammar.analysis.analyse import block_cost
 from ...grammar.vocabulary.spec import REQUIRED, CostContext, block_code, spec_of
 from . import conformance, equations
 from .fixtures import WIDTH, example_block, make_block, random_sequences, states_reach
@@ -228,12 +227,13 @@ def _steps(node: nodes.BlockNode, text: str) -> Check:
     def run() -> tuple[bool, str]:
         for check in conformance.STEP_CHECKS:
             _run(check, text, causal=True)
-        block, window = make_block(node, causal=True), _costs(node, causal=True).window
+        block = make_block(node, causal=True)
         if not block.state_is_bounded:
             kept = block.context_length
             return True, "in pieces as in one pass" + ("; sees all of the past" if kept is None else "")
         _, state = block.step(random_sequences(1, 3), None)
         numbers = 0 if state is None else state.numel()
+        window = conformance.stated_cost(node, causal=True, length=40).window
         assert numbers == window, f"expected a state of {window:,} numbers as stated, got {numbers:,}"
         return True, f"in pieces as in one pass; a state of {numbers:,} numbers, as stated"
 
@@ -256,14 +256,10 @@ def _cost(node: nodes.BlockNode, text: str) -> Check:
         return found
 
     def run() -> tuple[bool, str]:
-        cost = _costs(node, causal=True)
+        cost = conformance.stated_cost(node, causal=True, length=40)
         counted = sum(each.numel() for each in make_block(node, causal=True).parameters())
         stated = cost.parameters + sum(cost.shared.values())
         assert counted == stated, f"expected {stated} parameters as stated, got {counted}"
         return True, f"{counted:,} parameters, {cost.flops:,} FLOPs at length 40, memory of a step"
 
     return _check("cost", run)
-
-
-def _costs(node: nodes.BlockNode, *, causal: bool) -> conformance.ModelPart:
-    return block_cost(node, configure(d_model=WIDTH, causal=causal, dropout=0.0), length=40)

@@ -74,7 +74,10 @@ def open_labelled(task: LabelledSettings, folder: Path) -> LabelledCorpus:
     `folder` is the folder of all data. The first call writes the encoded sequences below `encoded/`; several
     processes may call this at once. Raise DataError if files are missing or have changed.
     """
-    place = _place_of_labelled(task, folder)
+    kind, size = task.vocabulary
+    parts = [task.corpus.dataset.name, kind, str(size)]
+    depends = [FORMAT, *parts, task.name, task.corpus.model_dump_json()]
+    place = encoded_folder(folder, parts, depends, pieces=kind == "bpe")
     about = prepared(place, task.corpus.dataset.name, partial(_write, task, folder))
 
     def split(name: str) -> LabelledSplit:
@@ -88,19 +91,12 @@ def open_labelled(task: LabelledSettings, folder: Path) -> LabelledCorpus:
         )
 
     return LabelledCorpus(
-        vocabulary=load_vocabulary(task.vocabulary[0], (place / _VOCABULARY).read_bytes()),
+        vocabulary=load_vocabulary(kind, (place / _VOCABULARY).read_bytes()),
         classes=tuple(about["classes"]),
         train=split("train"),
         dev=split("dev"),
         test=split("test"),
     )
-
-
-def _place_of_labelled(task: LabelledSettings, folder: Path) -> Path:
-    kind, size = task.vocabulary
-    parts = [task.corpus.dataset.name, kind, str(size)]
-    depends = [FORMAT, *parts, task.name, task.corpus.model_dump_json()]
-    return encoded_folder(folder, parts, depends, pieces=kind == "bpe")
 
 
 def _write(task: LabelledSettings, folder: Path, place: Path) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ...errors import ActivememError
 from ...storage import MetricRow, Store, TrialRow
@@ -56,7 +55,11 @@ def trained_trials(study: Study, store: Store) -> Iterator[TrainedTrial]:
         row = rows.get(name)
         if row is not None and row["status"] == "done":
             final = tuple(row_values(row).items())
-            trial = known.get(name) or _trial_from_row(row)
+            trial = known.get(name) or Trial(
+                study=row["study"],
+                levels=json.loads(row["factors"]),
+                settings=settings_from_json(row["settings"]),
+            )
             stored = TrialRow(**{**row, "metrics": final})
             yield TrainedTrial(trial=trial, row=stored, is_kept=name in kept)
 
@@ -72,8 +75,3 @@ def load_kept_model(settings: TrialSettings, weights_file: Path) -> AnyModel:
         return rebuild(file)
     except ModelFileError as error:
         raise ProbeError(f"its weights cannot be read: {error}") from error
-
-
-def _trial_from_row(row: Mapping[str, Any]) -> Trial:
-    settings = settings_from_json(row["settings"])
-    return Trial(study=row["study"], levels=json.loads(row["factors"]), settings=settings)

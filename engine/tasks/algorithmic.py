@@ -145,20 +145,12 @@ def combine(inputs: Tensor, *, operation: Callable[[int, int], int]) -> Tensor:
     return write_bits([operation(*each) for each in zip(a, b, strict=True)], length)
 
 
-Gate = Callable[[Tensor, Tensor], Tensor]
-
-
 def bits(_vocab: int, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
     """Draw bits 0 and 1 with equal chances. The vocabulary has a third symbol, which inputs never contain."""
     return torch.randint(2, (batch_size, length), generator=generator)
 
 
-def negate(inputs: Tensor) -> Tensor:
-    """Swap 0 and 1."""
-    return 1 - inputs
-
-
-def apply_gate(inputs: Tensor, *, gate: Gate, filler: int) -> Tensor:
+def apply_gate(inputs: Tensor, *, gate: Callable[[Tensor, Tensor], Tensor], filler: int) -> Tensor:
     """Apply a logic gate to each pair of bits: those at positions 0 and 1, 2 and 3, and so on.
 
     The output is at the first position of the pair, and `filler` at the second.
@@ -177,12 +169,12 @@ _RULES: dict[str, tuple[Draw, Callable[[Tensor], Tensor]]] = {
     "duplicate": (symbols_then_zeros, repeat),
     "addition": (operands, partial(combine, operation=operator.add)),
     "multiply": (operands, partial(combine, operation=operator.mul)),
-    "not": (bits, negate),
-    "and": (bits, partial(apply_gate, gate=lambda a, b: a & b, filler=0)),
+    "not": (bits, lambda inputs: 1 - inputs),
+    "and": (bits, partial(apply_gate, gate=operator.and_, filler=0)),
     "nand": (bits, partial(apply_gate, gate=lambda a, b: 1 - (a & b), filler=1)),
-    "or": (bits, partial(apply_gate, gate=lambda a, b: a | b, filler=0)),
+    "or": (bits, partial(apply_gate, gate=operator.or_, filler=0)),
     "nor": (bits, partial(apply_gate, gate=lambda a, b: 1 - (a | b), filler=1)),
-    "xor": (bits, partial(apply_gate, gate=lambda a, b: a ^ b, filler=0)),
+    "xor": (bits, partial(apply_gate, gate=operator.xor, filler=0)),
     "xnor": (bits, partial(apply_gate, gate=lambda a, b: 1 - (a ^ b), filler=0)),
 }
 

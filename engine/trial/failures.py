@@ -340,7 +340,7 @@ class OomRetries:
         self._settings, self._file = settings, folder / _TRIES_FILE
         self._parts = [train.accumulate for _ in _UNCHANGED_BATCHES]
         for parts in (train.accumulate << times for times in range(1, MAX_DOUBLINGS + 1)):
-            if not _can_be_split(settings, parts):
+            if train.batch_size < parts or (train.loss_terms and train.batch_size % parts):
                 break
             self._parts.append(parts)
         self.tries = 0
@@ -385,11 +385,6 @@ class OomRetries:
         with suppress(OSError):  # then the next process counts from 0 again
             self._file.write_text(f"{self.tries}", "ascii")
         return True
-
-
-def _can_be_split(settings: TrialSettings, parts: int) -> bool:
-    train = settings.train
-    return train.batch_size >= parts and not (train.loss_terms and train.batch_size % parts)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
