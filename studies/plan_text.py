@@ -300,16 +300,12 @@ def _row(model: ModelCost, size: float) -> tuple[str, ...]:
     if found is not None:
         several = ", ".join(cost.percent for cost in found.costs) if found.costs[1:] else ""
         solved = (NO_NUMBER if found.size is None else f"{found.size:,}", several or found.residual_text)
-    flops, held = (
-        f"{model.step_flops / size:,.1f}",
-        NO_NUMBER if model.memory is None else format_bytes(model.memory),
-    )
     return (
         "  " * bool(model.at) + model.label,
         *solved,
         f"{model.parameters:,}",
-        flops,
-        held,
+        f"{model.step_flops / size:,.1f}",
+        NO_NUMBER if model.memory is None else format_bytes(model.memory),
         _time(model.estimate),
     )
 

@@ -166,13 +166,8 @@ SIGNS = (">", ">=", "<", "<=", "==", "!=")
 
 _OPEN = {"(": ")", "[": "]", "{": "}"}
 _ENDS = (")", "]", "}", ",")  # signs that end a level, outside its own brackets
-_LEVEL_KEYWORDS = (
-    "and",
-    "or",
-    "for",
-    "except",
-    "over",
-)  # words that end a level, unless they are the whole level
+# words that end a level, unless they are the whole level
+_LEVEL_KEYWORDS = ("and", "or", "for", "except", "over")
 
 RuleResult = TypeVar("RuleResult")
 

@@ -156,9 +156,8 @@ def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int
         return _between(first or max(low, top // reduction**_BELOW), top, reduction), patch
     if name in factors and name != SEED:
         rungs, patch = factors[name], dict[KeyPath, Any]()
-        whole = (
-            isinstance(rungs, list) and bool(rungs) and all(type(each) is int for each in rungs)
-        )  # not bool
+        # `type`, because a bool is an int
+        whole = isinstance(rungs, list) and bool(rungs) and all(type(each) is int for each in rungs)
         if not whole or any(lower >= higher for lower, higher in pairwise(rungs)):
             expected = "expected whole numbers in increasing order, one per rung"
             raise _fault(("factors", name), f"{expected}, got {format_value(rungs)}")

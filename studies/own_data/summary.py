@@ -216,9 +216,8 @@ def _bounds_of(words: Iterable[str]) -> PieceBounds:
     signs = Counter[str]()
     for word, count in found.items():
         signs.update(dict.fromkeys(word, count))
-    rare = (
-        _RARE_SIGNS * signs.total()
-    )  # SentencePiece may leave out these characters, and spells them in bytes
+    # SentencePiece may leave out these characters, and spells them in bytes
+    rare = _RARE_SIGNS * signs.total()
     frequent, covered = 0, 0
     for _, count in signs.most_common():
         if signs.total() - covered <= 2 * rare:

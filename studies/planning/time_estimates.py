@@ -120,11 +120,9 @@ class TimeEstimator:
 
     @cached_property
     def _measured(self) -> Callable[[TrialSettings], float] | None:
-        return (
-            self._measure([each.settings for each in first_of_each_kind(self._trials)])
-            if self._measure
-            else None
-        )
+        if self._measure is None:
+            return None
+        return self._measure([each.settings for each in first_of_each_kind(self._trials)])
 
     @cached_property
     def _reached(self) -> Mapping[tuple[str, frozenset[str]], float]:
@@ -181,9 +179,8 @@ def _outcomes_on_this_device(outcomes: pl.DataFrame) -> pl.DataFrame:
         here = here.filter(pl.col("cuda_version").fill_null("") == "")
     if not len(here):
         return here
-    device = pl.col("device").str.replace(
-        r", (a share of|batches in) .*$", ""
-    )  # drops how the device was used
+    # without how the device was used
+    device = pl.col("device").str.replace(r", (a share of|batches in) .*$", "")
     latest = here.sort("finished", "trial").select(device).item(-1, 0)
     return here.filter(device == latest)
 

@@ -210,16 +210,14 @@ def _facts(metric: Metric, settings: TrialSettings, *, over_index: bool) -> dict
             "above": "" if is_all else f"≥ {percent}",
             "sequences": f"{getattr(task, 'dev_examples', None) or train.batch_size}",
         }
-    split, is_split = (
-        metric_family(metric.name).partition("_")[0],
-        metric_family(metric.name) in _SPLIT_SCORES,
-    )
+    family = metric_family(metric.name)
+    split, is_split = family.partition("_")[0], family in _SPLIT_SCORES
     if is_split and isinstance(task, AlgorithmicSettings):
         facts |= _length_facts(metric, settings, task, over_index=over_index)
     elif is_split:
         facts["where"] = f"on the {split} split"
         names = task.test_names if split == "test" and isinstance(task, SyntheticTask) else ()
-        is_pooled = len(names) > 1 and not over_index and metric_family(metric.name) == metric.name
+        is_pooled = len(names) > 1 and not over_index and family == metric.name
         sets = f"{len(names)} test sets"
         if isinstance(task, LengthTask) and names == tuple(map(str, task.test_lengths)):
             sets = _length_words(task.test_lengths, is_range=False)

@@ -167,8 +167,6 @@ def search_words(study: Study, elsewhere: int = 0) -> str:
     text = f"{text}{mean}{scheduler_words(search)}{end}"
     if not elsewhere:
         return text
-    are, what = (
-        "is" if elsewhere == 1 else "are",
-        "count" if search.warm_start else "warm_start = true reuses",
-    )
+    are = "is" if elsewhere == 1 else "are"
+    what = "count" if search.warm_start else "warm_start = true reuses"
     return f"{text}; {plural(elsewhere, 'point')} of its space {are} known from other studies, which {what}"
