@@ -101,11 +101,11 @@ def _mean(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def _changes(settings: TrialSettings, steps: int, data: Path) -> dict[str, float]:
-    train = settings.train.model_copy(
-        # one step more than is taken, so that the epoch does not end
-        update={"epochs": 1, "steps_per_epoch": steps + 1, "seconds": None, "schedule": OwnScheduleSettings()}
+    # one step more than is taken, so that the epoch does not end
+    longer = settings.with_train(
+        epochs=1, steps_per_epoch=steps + 1, seconds=None, schedule=OwnScheduleSettings()
     )
-    training = Training.begin(settings.model_copy(update={"train": train}), torch.device("cpu"), data)
+    training = Training.begin(longer, torch.device("cpu"), data)
     inputs = _inputs(training)
     before = _activations(training.model, inputs)
     for _ in range(steps):

@@ -254,10 +254,10 @@ def _task_faults(task: GeneratedTask) -> Iterator[str]:
 
 
 def _part_faults(settings: TrialSettings, data: Path) -> Iterator[str]:
-    short = settings.train.model_copy(update={"epochs": 1, "compile": False})
+    short = settings.with_train(epochs=1, compile=False)
     try:
         with torch.random.fork_rng(devices=[]):
-            training = Training.begin(settings.model_copy(update={"train": short}), torch.device("cpu"), data)
+            training = Training.begin(short, torch.device("cpu"), data)
             training.take_steps()
             if training.callbacks:
                 metrics = dict.fromkeys(("loss", *epoch_metrics(settings)), 0.5)

@@ -105,8 +105,8 @@ def _measure_both(settings: TrialSettings, machine: Machine) -> tuple[float, flo
     trainings = list[Training]()
     for precision in ("float32", "bf16"):
         # so many steps that no epoch ends during the measurement
-        train = settings.train.model_copy(update={"precision": precision, "steps_per_epoch": sys.maxsize})
-        trainings.append(Training.begin(settings.model_copy(update={"train": train}), device, machine.data))
+        endless = settings.with_train(precision=precision, steps_per_epoch=sys.maxsize)
+        trainings.append(Training.begin(endless, device, machine.data))
         # the first step is slower than all others, so it is not measured
         trainings[-1].take_steps()
     fastest = [math.inf, math.inf]
@@ -138,8 +138,8 @@ def _measure_step(settings: TrialSettings, machine: Machine) -> float:
     step = min(seconds)
     if step > MEASURED_S:
         return step
-    one_step = settings.train.model_copy(update={"epochs": 2, "steps_per_epoch": 1, "seconds": None})
-    training = Training.begin(settings.model_copy(update={"train": one_step}), device, machine.data)
+    one_step = settings.with_train(epochs=2, steps_per_epoch=1, seconds=None)
+    training = Training.begin(one_step, device, machine.data)
     began = clock()
     training.advance()
     return step + max(0.0, clock() - began - step) / settings.train.steps_per_epoch

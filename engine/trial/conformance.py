@@ -92,7 +92,7 @@ def check_moves_weights(settings: TrialSettings) -> None:
     for term in settings.train.loss_terms:
         assert term.weight, f"{term.name}: expected a weight other than 0"
         terms = tuple(each for each in settings.train.loss_terms if each is not term)
-        without = _weights(_with(settings, loss_terms=terms))
+        without = _weights(settings.with_train(loss_terms=terms))
         assert any(not torch.equal(whole[name], without[name]) for name in whole), (
             f"{term.name}: expected a differentiable term, got the same weights as without it"
         )
@@ -107,7 +107,7 @@ def check_reports_its_mean(settings: TrialSettings) -> None:
 
 def check_leaves_training_alone(settings: TrialSettings) -> None:
     """Check that callbacks do not change the metrics and weights of a training."""
-    with_them, without = _begin(settings), _begin(_with(settings, callbacks=()))
+    with_them, without = _begin(settings), _begin(settings.with_train(callbacks=()))
     courses = _course(with_them), _course(without)
     for called, plain in zip(*courses, strict=True):
         assert {name: called[name] for name in plain} == plain, "a metric differs with the callbacks"
@@ -173,10 +173,6 @@ def _weights(settings: TrialSettings) -> Mapping[str, torch.Tensor]:
     training = _begin(settings)
     _course(training)
     return training.weights()
-
-
-def _with(settings: TrialSettings, **train: object) -> TrialSettings:
-    return settings.model_copy(update={"train": settings.train.model_copy(update=train)})
 
 
 def _without_speed(metrics: Mapping[str, float]) -> dict[str, float]:

@@ -357,12 +357,9 @@ class OomRetries:
 
         They split each batch into `parts`. The trial keeps its id.
         """
-        train = self._settings.train
-        if self.parts == train.accumulate:
+        if self.parts == self._settings.train.accumulate:
             return self._settings
-        return self._settings.model_copy(
-            update={"train": train.model_copy(update={"accumulate": self.parts})}
-        )
+        return self._settings.with_train(accumulate=self.parts)
 
     @property
     def device_suffix(self) -> str:

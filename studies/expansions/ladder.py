@@ -108,7 +108,7 @@ class Ladder(Expansion):
             # rounded, so that the last bits of a power do not change the ids of trials
             lr = float(f"{train.optimizer.lr * ratio**self.lr_exponent:.6g}")
             changes["optimizer"] = train.optimizer.model_copy(update={"lr": lr})
-        return settings.model_copy(update={"train": train.model_copy(update=changes)})
+        return settings.with_train(**changes)
 
     def planned_sizes(self, study: Study) -> list[PlannedRung]:
         found: dict[PlannedRung, None] = {}

@@ -166,8 +166,7 @@ def _flops_to(settings: TrialSettings, length: float) -> float:
         return max_training_flops(settings)
     end = max(train.curriculum.start, int(length) + task.length_step)
     curriculum = train.curriculum.model_copy(update={"end": min(end, highest_length(settings))})
-    ended = train.model_copy(update={"curriculum": curriculum})
-    return max_training_flops(settings.model_copy(update={"train": ended}))
+    return max_training_flops(settings.with_train(curriculum=curriculum))
 
 
 def _outcomes_on_this_device(outcomes: pl.DataFrame) -> pl.DataFrame:
@@ -255,8 +254,7 @@ def _with_part_of_batch(settings: TrialSettings, part: float) -> TrialSettings:
     """Return settings whose batches have this part of their sequences: at least one, at most all."""
     if part >= 1:
         return settings
-    batch = {"batch_size": max(1, int(part * settings.train.batch_size)), "accumulate": 1}
-    return settings.model_copy(update={"train": settings.train.model_copy(update=batch)})
+    return settings.with_train(batch_size=max(1, int(part * settings.train.batch_size)), accumulate=1)
 
 
 _COMPARED_FLOPS = 3e9
@@ -317,8 +315,7 @@ def trial_seconds(settings: TrialSettings, speed: Speed, *, grows_every: int) ->
         return settings.train.seconds
     epochs, steps = settings.train.epochs, settings.train.steps_per_epoch
     growing = -(-epochs // grows_every)
-    grown = settings.model_copy(update={"train": settings.train.model_copy(update={"epochs": growing})})
-    flops = max_training_flops(grown) / (growing * steps)
+    flops = max_training_flops(settings.with_train(epochs=growing)) / (growing * steps)
     largest_flops, largest_s = speed[-1]
     tests_s = flops_of_test(settings) * largest_s / largest_flops
     return START_S + epochs * steps * _interpolate(flops, speed) + tests_s
@@ -354,4 +351,4 @@ def _short(settings: TrialSettings, progress: float) -> TrialSettings:
         first, step = train.curriculum.start, task.length_step
         start = first + step * round(progress * (highest_length(settings) - first) / step)
         changes["curriculum"] = train.curriculum.model_copy(update={"start": start, "end": None})
-    return settings.model_copy(update={"train": train.model_copy(update=changes)})
+    return settings.with_train(**changes)

@@ -391,8 +391,7 @@ def _with_lengths(settings: TrialSettings) -> TrialSettings:
     task, train = settings.task.spec, settings.train
     if not isinstance(task, AlgorithmicTask) or train.curriculum is not None or train.lengths is not None:
         return settings
-    curriculum = CurriculumSettings(start=task.start)
-    return settings.model_copy(update={"train": train.model_copy(update={"curriculum": curriculum})})
+    return settings.with_train(curriculum=CurriculumSettings(start=task.start))
 
 
 def _touches_metrics(problem: ValidationProblem) -> bool:

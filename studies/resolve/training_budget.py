@@ -71,8 +71,7 @@ class TrainingBudget:
             raise ValueError(
                 f"expected at least {half:,}, which is half a step in each epoch, got {self.amount:,.0f}"
             )
-        train = settings.train.model_copy(update={_STEPS: max(1, round(self.amount / least))})
-        return settings.model_copy(update={"train": train})
+        return settings.with_train(steps_per_epoch=max(1, round(self.amount / least)))
 
 
 def take_budget(tables: Mapping[str, Any], problems: list[ValidationProblem]) -> TrainingBudget | None:

@@ -274,7 +274,7 @@ def _other_settings(name: str, settings: TrialSettings) -> Iterator[tuple[str, T
     for way, update in tasks:
         yield way, settings.model_copy(update={"task": task.model_copy(update=update)})
     for way, update in trains:
-        yield way, settings.model_copy(update={"train": train.model_copy(update=update)})
+        yield way, settings.with_train(**update)
 
 
 def _of_objective(settings: TrialSettings) -> tuple[str, ...]:

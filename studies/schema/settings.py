@@ -463,6 +463,10 @@ class TrialSettings(StrictModel):
         settings = _build_settings(tuple((name, value) for name, value in self.model if name != "recipe"))
         return ModelConfig(settings=settings, interface=self.task.interface.model)
 
+    def with_train(self, **keys: object) -> TrialSettings:
+        """Return a copy of these settings with other values of these keys of [train]."""
+        return self.model_copy(update={"train": self.train.model_copy(update=keys)})
+
     def with_seed(self, seed: int) -> TrialSettings:
         """Return a copy of these settings with another seed.
 
