@@ -239,11 +239,6 @@ class ModelInterface(_ConfigPart):
         return self.vocab or 0
 
     @property
-    def source_symbols(self) -> int:
-        """Return the size of the vocabulary of the source: `source_vocab`, or else `vocab`."""
-        return self.source_vocab or self.symbols
-
-    @property
     def predicts_symbols(self) -> bool:
         """Return whether the output is a distribution over the symbols of the vocabulary."""
         return self.targets is None and self.classes is None

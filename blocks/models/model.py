@@ -304,7 +304,8 @@ class TransductionModel(BaseModel[AnyTransducer]):
         settings, interface = config.settings, config.interface
         assert isinstance(recipe.root, nodes.BlockNode)
         self.scale = settings.embedding_scale
-        self.source = Embedding(interface.source_symbols, settings.d_model, rule=settings.embedding)
+        sources = interface.source_vocab or interface.symbols
+        self.source = Embedding(sources, settings.d_model, rule=settings.embedding)
         self.target = Embedding(interface.symbols, settings.d_model, rule=settings.embedding)
         self.body = build_transducer_block(recipe.root, Context(config=config))
         self.output = Linear(

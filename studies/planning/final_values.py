@@ -144,8 +144,8 @@ def _summarise(course: pl.DataFrame) -> pl.DataFrame:
 
 
 def _guessing_loss(task: TaskSettings) -> float | None:
-    if isinstance(task, GeneratedTask) and task.has_own_losses:
-        return None
+    if isinstance(task, GeneratedTask) and type(task).losses is not GeneratedTask.losses:
+        return None  # the task defines its own loss
     model = task.interface.model
     if model.targets is not None:
         # labels of one's own are standardised

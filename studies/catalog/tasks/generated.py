@@ -129,11 +129,6 @@ class GeneratedTask(TaskSettings, ABC):
         return None
 
     @property
-    def has_own_losses(self) -> bool:
-        """True if the task defines its own loss."""
-        return type(self).losses is not GeneratedTask.losses
-
-    @property
     def interface(self) -> TaskInterface:
         """The task's requirements on a model.
 
