@@ -1,7 +1,4 @@
-"""Files of trials besides their rows.
-
-These are checkpoints with notes on progress, trained weights, and last states.
-"""
+"""Files of trials besides their rows: checkpoints, notes on progress, trained weights and last states."""
 
 import json
 import os

@@ -1,7 +1,4 @@
-"""The blocks `lstm` and `gru`.
-
-They are computed by fused kernels if possible, otherwise by Python steps.
-"""
+"""The blocks `lstm` and `gru`, computed by fused kernels if possible, otherwise by Python steps."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Resources of a trial: settings that never change its results.
-
-They may change a study's running time.
-"""
+"""Resources of a trial: settings that may change its running time, but never its results."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Downloads of datasets, and copies of datasets from a folder.
-
-A download resumes after an interruption.
-"""
+"""Downloads of datasets, which resume after an interruption, and copies of datasets from a folder."""
 
 from __future__ import annotations
 

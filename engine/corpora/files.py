@@ -1,7 +1,4 @@
-"""Local copies of published files and of the user's own files.
-
-The user's own files are named by their SHA-256.
-"""
+"""Local copies of published files, and of the user's own files, which are named by their SHA-256."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Labelled sequences, encoded as numbers in memory-mapped files.
-
-The first process that needs the files writes them.
-"""
+"""Labelled sequences as numbers in memory-mapped files, which the first process that needs them writes."""
 
 from __future__ import annotations
 

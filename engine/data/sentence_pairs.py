@@ -1,7 +1,4 @@
-"""Encoded sentence pairs, in memory-mapped files.
-
-The first process that needs the files writes them.
-"""
+"""Encoded sentence pairs in memory-mapped files, which the first process that needs them writes."""
 
 from __future__ import annotations
 

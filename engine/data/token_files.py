@@ -1,7 +1,4 @@
-"""Token files of one split.
-
-They are written durably, and mapped into memory.
-"""
+"""Token files of one split, written durably and mapped into memory."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Export of a trained model as a program that runs without activemem.
-
-Its outputs are compared with those of the model.
-"""
+"""Export of a trained model as a program that runs without activemem, and gives the same outputs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Folder of a trained model for the Hugging Face Hub.
-
-`transformers` can load a language model from it.
-"""
+"""Hugging Face Hub folder of a trained model; `transformers` can load a language model from it."""
 
 from __future__ import annotations
 

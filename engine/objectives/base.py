@@ -1,7 +1,4 @@
-"""The interface of an objective.
-
-An objective has the data of a trial, its loss, and its metrics after each epoch.
-"""
+"""The interface of an objective: the data of a trial, its loss, and its metrics after each epoch."""
 
 from __future__ import annotations
 

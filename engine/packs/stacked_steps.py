@@ -1,7 +1,4 @@
-"""Joint steps of several trainings, with their weights stacked.
-
-One pass gives the gradients of all trainings.
-"""
+"""Joint steps of trainings with stacked weights: one pass gives the gradients of all of them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Memory probe of the encoders in a study's trained models.
-
-It measures every model once, and stores the results.
-"""
+"""Memory probe that measures the encoder of each trained model of a study once, and stores the results."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Driver of a study, which trains the missing trials until none is left.
-
-They train in this process or on Ray.
-"""
+"""Driver of a study, which trains the missing trials, in this process or on Ray, until none is left."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Checks that run before a training.
-
-They find faults that would make trials fail or give false results.
-"""
+"""Checks before a training, for faults that would make trials fail or give false results."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Worker of a run on Ray.
-
-A worker is an actor that trains one cohort (group of trials) after another.
-"""
+"""Worker of a run on Ray: an actor that trains one cohort (group of trials) after another."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Drawing of examples for built-in and plug-in tasks.
-
-Each example is checked before a model sees it.
-"""
+"""Drawing of examples for built-in and plug-in tasks, each checked before a model sees it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Evaluation of a model after each epoch.
-
-It includes the check for causal leaks, and the rules that end a training.
-"""
+"""Evaluation of a model after each epoch, the check for causal leaks, and rules that end a training."""
 
 from __future__ import annotations
 

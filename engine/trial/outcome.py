@@ -1,7 +1,4 @@
-"""The stored outcome of a trial.
-
-It has the trial's row, with the code and the device, and its trained model.
-"""
+"""The stored outcome of a trial: its row, with the code and the device, and its trained model."""
 
 from __future__ import annotations
 

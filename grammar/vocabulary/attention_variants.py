@@ -1,7 +1,4 @@
-"""Attention blocks that change how scores, weights, keys or values are computed.
-
-They see all positions.
-"""
+"""Attention blocks that see all positions, with other scores, weights, keys or values."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Optimisers and learning-rate schedules that [train] can name.
-
-They are built in or come from plug-ins.
-"""
+"""Optimisers and learning-rate schedules, built in or of plug-ins, that [train] can name."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The user's own corpora.
-
-In a trial's settings, the SHA-256 of their content identifies them.
-"""
+"""The user's own corpora, which a trial's settings identify by the SHA-256 of their content."""
 
 from __future__ import annotations
 

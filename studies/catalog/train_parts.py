@@ -1,7 +1,4 @@
-"""Loss terms and callbacks of plug-ins: base classes and registration.
-
-Studies use them in `[[train.loss_terms]]` and `[[train.callbacks]]`.
-"""
+"""Base classes and registration of plug-ins' loss terms and callbacks for [train]."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Data classes of claims: statements, comparisons and the numbers that they compare.
-
-AllOf, AnyOf and NotOf combine comparisons.
-"""
+"""Data classes of claims: statements (AllOf, AnyOf, NotOf), comparisons and the numbers in them."""
 
 from __future__ import annotations
 

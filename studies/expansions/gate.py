@@ -1,7 +1,4 @@
-"""`[[gate]]`: cells that train only after certain claims are confirmed.
-
-These claims are about other cells, such as smaller sizes.
-"""
+"""`[[gate]]`: cells that train only after certain claims about other cells are confirmed."""
 
 from __future__ import annotations
 

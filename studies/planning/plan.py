@@ -1,7 +1,4 @@
-"""A study's plan: which trials are stored, and what the others cost.
-
-It also says which models cannot learn their task.
-"""
+"""A study's plan: stored trials, costs of the others, and models that cannot learn their task."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Estimates of how long trials train.
-
-They come from stored outcomes on this machine, or from a few measured steps.
-"""
+"""Estimates of how long trials train, from outcomes on this machine or from a few measured steps."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The table [source]: where each setting comes from.
-
-Origins are the paper, its authors' program, and the author of the study.
-"""
+"""The table [source]: whether each setting is from the paper, its authors' program, or ours."""
 
 from __future__ import annotations
 

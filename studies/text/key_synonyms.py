@@ -1,7 +1,4 @@
-"""Other programs' names for keys of study files, and hints for unknown names.
-
-A hint says where to set the value.
-"""
+"""Other programs' names for keys of study files, and hints for unknown names on where to set a value."""
 
 from __future__ import annotations
 

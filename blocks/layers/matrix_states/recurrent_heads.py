@@ -1,7 +1,4 @@
-"""Common parts of blocks with a matrix state for each head.
-
-These are linear maps, short convolutions, norms and gates.
-"""
+"""Linear maps, short convolutions, norms and gates of blocks with a matrix state for each head."""
 
 from __future__ import annotations
 

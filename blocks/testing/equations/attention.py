@@ -1,7 +1,4 @@
-"""Reference implementation of windowed attention.
-
-It collects keys one by one for each query and head.
-"""
+"""Reference of windowed attention, which collects keys one by one for each query and head."""
 
 import math
 

@@ -1,7 +1,4 @@
-"""Begun points of a search, read from the store.
-
-Any driver may have begun them.
-"""
+"""The points of a search that this or any other driver has begun, read from the store."""
 
 from __future__ import annotations
 
