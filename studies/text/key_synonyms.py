@@ -50,17 +50,6 @@ _SEEDS = "list the seeds in [factors], as in seed = [0, 1, 2]"
 _VOCAB = "the task decides the number of symbols; some tasks have [task] vocab"
 _LENGTHS = "lengths belong to the task, or to [train] as curriculum or lengths: see activemem show TASK"
 _CLAIMS = 'differences are decided by claims: write [[claim]] with holds = "loss[mixer=sa] < loss[mixer=gru]"'
-_CENTRE = 'a cell shows the mean over its seeds; interquartile means are [[table]] kind = "aggregate"'
-_GROUPS = "write a [[table]] for each group, with select; groups of weights are [[train.groups]]"
-_INTERACTIONS = "effects always have the interactions of all pairs of factors"
-_FIXED = {
-    "against": 'only a [[table]] of changes has against, "baseline" or "previous"',
-    "digits": "decimals are a key of a [[table]] of cells",
-    "interval": "tables and figures have spread; settings do not change between generations of a search",
-    "logit_cap": "caps are of the scores of attention, as in sa(logit_cap=50)",
-    "pick": 'write pick_by and the metric that picks, as in pick_by = "dev_loss"',
-    "prior": "name likely values as [study] baseline, the first point of a search",
-}
 _MACHINE = "this is a setting of the machine, in activemem.toml, not of a study: see activemem config show"
 
 ELSEWHERE: Mapping[str, str] = {
@@ -71,13 +60,18 @@ ELSEWHERE: Mapping[str, str] = {
     **dict.fromkeys(("seq_len", "sequence_length", "context_length", "max_len", "max_length"), _LENGTHS),
     "batch_tokens": "a batch has batch_size sequences, or pairs of them",
     "changes": 'a rate that changes at given steps is schedule = "milestones"',
-    "center": _CENTRE,
-    "groups": _GROUPS,
-    "interactions": _INTERACTIONS,
+    "center": 'a cell shows the mean over its seeds; interquartile means are [[table]] kind = "aggregate"',
+    "groups": "write a [[table]] for each group, with select; groups of weights are [[train.groups]]",
+    "interactions": "effects always have the interactions of all pairs of factors",
     "confidence": "intervals of tables and figures are at 95 %; a claim has the key level",
     **dict.fromkeys(("bootstrap_seed", "resamples"), "bootstraps draw 9,999 resamples from seed 0"),
     "brackets": 'write name = "chomsky_hierarchy" and problem = "modular_arithmetic_brackets"',
-    **_FIXED,
+    "against": 'only a [[table]] of changes has against, "baseline" or "previous"',
+    "digits": "decimals are a key of a [[table]] of cells",
+    "interval": "tables and figures have spread; settings do not change between generations of a search",
+    "logit_cap": "caps are of the scores of attention, as in sa(logit_cap=50)",
+    "pick": 'write pick_by and the metric that picks, as in pick_by = "dev_loss"',
+    "prior": "name likely values as [study] baseline, the first point of a search",
     "max_parameters": 'write limits = { parameters = "<= 1e6" }',
     **dict.fromkeys(("max_step_flops", "max_flops"), 'write limits = { step_flops = "<= 1e9" }'),
     **dict.fromkeys(("significance", "smallest_difference"), _CLAIMS),
