@@ -12,10 +12,7 @@ from .vocabulary.spec import builtin_names, nearest_block
 
 
 def __getattr__(name: str) -> BlockFactory | BlockRecipe:
-    """Return the block with this name; raise AttributeError if there is none.
-
-    The message suggests the most similar name.
-    """
+    """Return the block with this name; raise AttributeError with the most similar name if there is none."""
     if name not in builtin_names():
         near = nearest_block(name)
         said = f"; nearest: {near}" if near else ""

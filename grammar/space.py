@@ -218,10 +218,7 @@ class Budget:
         )
 
     def admits(self, recipe: Recipe) -> bool:
-        """Return whether the recipe's model is within both limits.
-
-        Raise RecipeError for a recipe with open dimensions.
-        """
+        """Return whether the recipe's model is within both limits. Raise RecipeError for open dimensions."""
         config = configure(d_model=self.d_model, vocab=self.vocab, causal=self.causal, norm=self.norm)
         if self.max_parameters is not None and count_parameters(recipe, config) > self.max_parameters:
             return False

@@ -11,10 +11,7 @@ _SHOWN_FAULTS: Final = 3
 
 
 class StoreError(ActivememError):
-    """Error of a store that cannot do what is requested.
-
-    The message says what was expected and what was found.
-    """
+    """Error of a store that cannot do what is requested, with what was expected and what was found."""
 
 
 class DamagedError(StoreError):

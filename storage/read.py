@@ -288,10 +288,7 @@ def with_probes(quarantine: Quarantine, trials: pl.DataFrame, names: Collection[
 
 
 def with_adopters(quarantine: Quarantine, trials: pl.DataFrame) -> pl.DataFrame:
-    """Add a column with the studies that have adopted a trial's result.
-
-    The column is `taken`. It is null if there are none.
-    """
+    """Add a column `taken`, null for none, with the studies that have adopted a trial's result."""
     rows = read_adopted(quarantine)
     takers = rows.group_by("trial", maintain_order=True).agg(taken=pl.struct("study", "factors", "at"))
     return trials.join(takers, on="trial", how="left", maintain_order="left") if len(takers) else trials

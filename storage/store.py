@@ -194,10 +194,7 @@ class Store:
         self.write_together([AttemptRows(trial, metrics, outputs)])
 
     def write_together(self, attempts: Sequence[AttemptRows]) -> None:
-        """Store several attempts at once, as durably as `write`.
-
-        Each dataset gets one file for all attempts of a study.
-        """
+        """Store several attempts at once, as durably as `write`, in one file for each study and dataset."""
         for study in dict.fromkeys(each.trial.study for each in attempts):
             group = [each for each in attempts if each.trial.study == study]
             first = group[0].trial
@@ -371,8 +368,5 @@ def open_store(store: Store | Path | str) -> Store:
 
 
 def store_fault(store: object) -> str | None:
-    """Return an error message if an argument does not name a store, else None.
-
-    It may be a store, a folder or an address.
-    """
+    """Return an error message if an argument is neither a store, nor a folder or an address, else None."""
     return argument_fault("store", store, (Store, str, PathLike), "a Store or its folder")

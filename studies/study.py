@@ -109,10 +109,7 @@ class Study:
 
     @property
     def cells(self) -> tuple[Trial, ...]:
-        """The trial of each cell and seed of a grid.
-
-        If two cells have the same settings, their trial occurs twice.
-        """
+        """The trial of each cell and seed of a grid; cells with the same settings repeat their trial."""
         return self.source.cells
 
     @property
@@ -170,10 +167,7 @@ class Study:
         return bool(self.claims) or any(table.asks_for_seeds for table in self.tables)
 
     def with_later_seeds(self) -> Study:
-        """Return the study with the trials of all seeds that may be added later.
-
-        Its factors do not change.
-        """
+        """Return the study, with unchanged factors, and the trials of all seeds that may be added later."""
         later = self.later_seeds
         if not later or any(trial.levels[SEED] == later[0] for trial in self.cells):
             return self  # there is nothing to add, or it is there already

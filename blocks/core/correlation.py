@@ -297,10 +297,7 @@ def _products(x: Tensor, weight: Tensor) -> Tensor:
 
 @cache
 def onednn_has_wider_vectors() -> bool:
-    """Return whether oneDNN uses wider vectors than MKL on this CPU.
-
-    MKL uses 512-bit vectors only on processors of Intel.
-    """
+    """Return whether oneDNN uses wider vectors than MKL, which uses 512 bits on processors of Intel only."""
     if not (torch.backends.mkl.is_available() and torch.backends.mkldnn.is_available()):
         return False
     if not torch.backends.cpu.get_cpu_capability().startswith("AVX512"):

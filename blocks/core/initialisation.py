@@ -22,10 +22,7 @@ from .operations import linear
 
 
 class WeightRoleError(ActivememError):
-    """Error for a module that declares a wrong weight role.
-
-    The role is unknown, or the module has no such parameter.
-    """
+    """Error for a wrong weight role: an unknown one, or one of a parameter that the module does not have."""
 
 
 class WeightRole(StrEnum):

@@ -279,10 +279,7 @@ def _loses_gradients(k: Tensor) -> bool:
 
 
 def _biases(bias: Tensor, visible: Tensor | None) -> Tensor:
-    """Return the numbers to add to scores, (batch or 1, heads, queries, keys).
-
-    They are −∞ for hidden keys.
-    """
+    """Return the numbers to add to scores, (batch or 1, heads, queries, keys); −∞ for hidden keys."""
     bias = bias if bias.dim() == 4 else bias[None]
     return bias if visible is None else bias.masked_fill(~visible, -torch.inf)
 

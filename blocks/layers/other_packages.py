@@ -124,10 +124,7 @@ def _fault(layer: str, fault: str, error: Exception, hint: str = "") -> str:
 
 
 def first_output(y: object, x: Tensor) -> Tensor:
-    """Return the outputs in a layer's result, and check their shape.
-
-    If the result is a tuple, they are its first element.
-    """
+    """Return the outputs in a layer's result, which come first in a tuple, and check their shape."""
     y = y[0] if isinstance(y, tuple) else y
     if not isinstance(y, Tensor) or y.shape != x.shape:
         got = tuple(y.shape) if isinstance(y, Tensor) else type(y).__name__

@@ -277,10 +277,7 @@ class Recurrent(Block):
 
 
 def _for_kernel(*weights: Tensor) -> tuple[Tensor, ...]:
-    """Return a layer's weights in the form that a fused kernel needs.
-
-    On a GPU, cuDNN needs them in one block of memory.
-    """
+    """Return a layer's weights for a fused kernel; cuDNN on a GPU needs them in one block of memory."""
     if not weights[0].is_cuda:
         return weights
     return side_by_side(*weights)

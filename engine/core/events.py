@@ -76,10 +76,7 @@ class ClusterNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineFailed:
-    """Event: the machine fails, for example with a full disk.
-
-    The study stops, and no outcome of the trial is stored.
-    """
+    """Event: the machine fails, for example with a full disk. The study stops without the trial's outcome."""
 
     reason: str
 

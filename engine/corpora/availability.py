@@ -13,10 +13,7 @@ from .treebank_files import describe_missing, find_treebank_files, read_treebank
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Availability:
-    """The files of a dataset that are in a folder.
-
-    `missing` and `faults` are messages about missing and faulty files.
-    """
+    """The files of a dataset that are in a folder, and messages about `missing` files and their `faults`."""
 
     dataset: Dataset
     folder: Path

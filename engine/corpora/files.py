@@ -79,10 +79,7 @@ def missing_error(dataset: Dataset, files: str) -> DataError:
 
 
 def read_source(dataset: Dataset, source: SourceFile, place: Path) -> bytes:
-    """Return the bytes of a dataset's file.
-
-    Raise DataError if the file is missing or differs from the published file.
-    """
+    """Return the bytes of a dataset's file. Raise DataError if it is missing or not the published file."""
     path = _require_file(dataset, source, place)
     with as_data_error(dataset, path), _opened(path, source) as file:
         data = file.read()

@@ -169,10 +169,7 @@ def evaluation_order(split: LabelledSplit) -> list[int]:
 
 
 def iter_labelled_eval(split: LabelledSplit, *, batch_size: int, longest: int) -> Iterator[Examples]:
-    """Yield batches that together have each sequence once, in `evaluation_order`.
-
-    The last batch may be smaller.
-    """
+    """Yield each sequence once, in `evaluation_order`, in batches, the last of which may be smaller."""
     order = evaluation_order(split)
     for place in range(0, len(order), batch_size):
         yield _collate(split, order[place : place + batch_size], longest)

@@ -125,10 +125,7 @@ class _TreeReader(TokenReader):
 
 
 def linearise(tree: Tree) -> list[str]:
-    """Return a tree as a list of symbols, such as `(NP`, a tag for each word, and `)NP`.
-
-    The root has no symbols.
-    """
+    """Return a tree as symbols, such as `(NP`, a tag for each word, and `)NP`; its root has none."""
     symbols = [] if tree.label == ROOT else [f"({tree.label}"]
     for child in tree.children:
         symbols += [child.tag] if isinstance(child, Leaf) else linearise(child)

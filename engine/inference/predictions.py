@@ -41,10 +41,7 @@ UNREAD = "–"
 
 
 class InputError(ActivememError):
-    """Error for an input line that the model cannot read.
-
-    The message has the line's number and the expected input.
-    """
+    """Error for an input line that the model cannot read, with its number and the expected input."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,10 +39,7 @@ HUB_WEIGHTS = "model.safetensors"
 
 
 class UseError(ActivememError):
-    """Error for a method that this kind of model does not support.
-
-    The message names the supported methods.
-    """
+    """Error for a method that this kind of model does not support, with the names of those that it does."""
 
 
 class TrainedModel:
@@ -79,10 +76,7 @@ class TrainedModel:
         return str(self.module)
 
     def predict(self, lines: Iterable[str]) -> Iterator[str]:
-        """Yield the prediction for each line as text.
-
-        An empty line gives an empty prediction. See `predictions`.
-        """
+        """Yield the prediction for each line as text, "" for an empty line. See `predictions`."""
         return (answer.text for answer in self.predictions(lines))
 
     def predictions(self, lines: Iterable[str]) -> Iterator[Prediction]:

@@ -137,10 +137,7 @@ class Stackable(Protocol):
     """
 
     def draw(self) -> tuple[Tensor, ...]:
-        """Return the whole next batch, on the CPU.
-
-        Trials that share a pack get tensors of the same shapes.
-        """
+        """Return the whole next batch, on the CPU, with the same shapes for all trials of a pack."""
         ...
 
     def loss_of(self, model: nn.Module, *batch: Tensor) -> Tensor:

@@ -230,10 +230,7 @@ def search_outputs(
     sizes: SizeSearch,
     costs: OutputCosts | None,
 ) -> list[list[int]]:
-    """Return the best output that a search finds for each source, with its end symbol.
-
-    `sources` (batch, n) are padded.
-    """
+    """Return the best output, with its end symbol, that a search finds for each padded source (batch, n)."""
     lengths = (sources != PADDING).sum(1)
     ratio, margin = max(sizes.ratio, MAX_LENGTH_RATIO), max(sizes.margin, MAX_LENGTH_MARGIN)
     hypotheses = decode(

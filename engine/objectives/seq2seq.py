@@ -241,10 +241,7 @@ def _is_scheduled(train: TrainSettings) -> bool:
 
 
 def sampling_share(train: TrainSettings, step: int) -> float:
-    """Return the share of target symbols that become guesses at a step.
-
-    Steps count from 0. The guesses come from the model.
-    """
+    """Return the share of target symbols that become the model's guesses at a step, counted from 0."""
     if (scheduled := train.scheduled_sampling) is None:
         return train.sampling
     return min(train.sampling, scheduled.start * 2.0 ** min(step / scheduled.double_every, 1000.0))
@@ -285,10 +282,7 @@ def _part_of(rows: Tensor, part: int, parts: int) -> Tensor:
 
 
 def _truncate(split: PairSplit, limit: int | None) -> PairSplit:
-    """Return the first pairs of a split, with at most `limit` target symbols in total.
-
-    At least one pair is returned.
-    """
+    """Return the first pairs of a split, at least one, with at most `limit` target symbols in total."""
     if limit is None or limit >= len(split.target.tokens):
         return split
     count = max(1, int((split.target.lines <= limit).sum()) - 1)

@@ -90,10 +90,7 @@ def _model(kind: TaskKind) -> nn.Module:
 
 
 def _batches(kind: TaskKind) -> Iterator[Examples]:
-    """Yield example batches of different shapes for a kind of task.
-
-    Sequences are padded if the kind of task has padding.
-    """
+    """Yield example batches of different shapes for a kind of task, padded if the kind has padding."""
     generator = torch.Generator().manual_seed(3)
     for rows, tokens in ((4, 6), (4, 5), (2, 3)):
         inputs = torch.randint(1, _VOCAB, (rows, tokens), generator=generator)

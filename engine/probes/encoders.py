@@ -117,10 +117,7 @@ def measure_memory(traces: Iterable[tuple[Trace, Tensor]]) -> MemoryStatistics:
 
 
 def quantiles(values: Tensor, count: int) -> list[float]:
-    """Return `count` evenly spaced quantiles of the values.
-
-    Their shares are (i + 0.5) / count for i from 0 to count - 1.
-    """
+    """Return `count` evenly spaced quantiles of the values, at the shares (i + 0.5) / count."""
     # by the method hazen, these are the sorted values themselves if there are `count` of them
     shares = (np.arange(count) + 0.5) / count
     return np.quantile(values.numpy(), shares, method="hazen").tolist()

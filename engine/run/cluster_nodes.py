@@ -61,10 +61,7 @@ class StorePlace:
 
 
 class NodeError(ActivememError):
-    """Error for nodes of a cluster that cannot train the study.
-
-    The message lists the nodes and the reasons.
-    """
+    """Error for nodes of a cluster that cannot train the study, with the reason of each."""
 
 
 def fit_to_cluster(

@@ -214,10 +214,7 @@ class OutcomeBuffer:
         self._attempts[attempt.job.trial.id] = attempt
 
     def flush_if_due(self) -> None:
-        """Store the buffered outcomes if the last flush was long enough ago.
-
-        Raise MachineError if they cannot be stored.
-        """
+        """Store the buffered outcomes if this is due again; raise MachineError if they cannot be stored."""
         if self._attempts and self._clock() - self._flushed_at >= FLUSH_S:
             self._flush()
 

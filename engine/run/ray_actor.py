@@ -68,10 +68,7 @@ def share_cores(machine: Machine) -> None:
 
 
 class CohortActor(tune.Trainable):
-    """The Ray actor of a worker, which trains cohorts (groups of trials).
-
-    To Ray Tune, each cohort is one trial.
-    """
+    """The Ray actor of a worker, which trains cohorts (groups of trials), each a single trial to Ray Tune."""
 
     def setup(  # pyright: ignore[reportIncompatibleMethodOverride] -- with_parameters adds what `run_cohorts` gives
         self,

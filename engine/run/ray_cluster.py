@@ -54,10 +54,7 @@ _FINISHED: Any = Searcher.FINISHED
 
 
 class _NeverPickled:
-    """Base class of objects whose state Tune must not pickle.
-
-    Tune pickles them for its snapshots, but these are never read.
-    """
+    """Base class of objects whose state Tune must not pickle for its snapshots, which are never read."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {}

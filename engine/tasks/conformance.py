@@ -160,10 +160,7 @@ def split_is_fixed(task: Subject) -> None:
 
 
 def targets_are_solutions(task: Subject) -> None:
-    """Check that a task's `solve` computes the scored targets from the inputs.
-
-    The result must not depend on the padding.
-    """
+    """Check that a task's `solve` computes the scored targets from the inputs, whatever their padding."""
     inputs, targets, lengths = task.draw(1)
     solved, scored = task.solve(inputs), targets != IGNORED
     if solved is None:
@@ -225,10 +222,7 @@ def no_nearer_token_gives_the_target_away(task: Subject) -> None:
 
 
 def losses_are_of_each_target(task: Subject) -> None:
-    """Check that a task gives each target a finite loss.
-
-    The loss must depend only on the output at this target.
-    """
+    """Check that each target has a finite loss, which depends only on the output at this target."""
     targets = task.draw(1).targets
     if task.kind is TaskKind.REGRESSION:
         targets = targets.squeeze(-1)

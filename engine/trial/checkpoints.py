@@ -197,10 +197,7 @@ def record_stops(store: Store, trials: Iterable[str]) -> None:
 
 
 def dies_often(folder: Path) -> bool:
-    """Return whether the processes of a trial's last two starts both died.
-
-    Such a trial should run after all others.
-    """
+    """Return whether the processes of a trial's last two starts both died, so that it should run last."""
     try:
         begun = trial_files.read_begun(folder)
     except (OSError, DamagedError, UnreadableError):

@@ -237,10 +237,7 @@ class Training:
 
     @property
     def finished(self) -> bool:
-        """Return whether the training is over.
-
-        It is over if no epoch is left, if the task is solved, or if it stops early.
-        """
+        """Return whether no epoch is left, the task is solved, or the training stops early."""
         return ends_training(self.objective, self.stopping)
 
     @property

@@ -60,10 +60,7 @@ PREVIOUS_PART, SOURCE_EMBEDDING, TARGET_EMBEDDING = "", "source embedding", "tar
 
 
 class PartKind(StrEnum):
-    """Category of a part of a model, such as block, sum or series.
-
-    Drawings of a model show each kind differently.
-    """
+    """Category of a part of a model, such as block, sum or series, which drawings show differently."""
 
     FRAME = "frame"  # outside the body
     SHARED = "shared"  # parameters shared by several blocks
@@ -141,10 +138,7 @@ class ModelPart:
 
 
 def sum_parts(label: str, kind: PartKind, parts: tuple[ModelPart, ...], reach: Reach) -> ModelPart:
-    """Join parts into one part, and add up their costs.
-
-    Parameters that several of the parts share count once.
-    """
+    """Join parts into one, and add up their costs; parameters that several of them share count once."""
     return ModelPart(
         label=label,
         kind=kind,

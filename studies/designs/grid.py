@@ -12,10 +12,7 @@ from ..schema.settings import Level
 
 
 class Grid(Design):
-    """A design with all combinations of the factors' levels.
-
-    Without conditions, it counts its cells without making them.
-    """
+    """A design with all combinations of levels. Without conditions, it counts cells without making them."""
 
     title = "all combinations of the factors' levels"
 

@@ -22,10 +22,7 @@ class Zip(Design):
         return [{name: levels[number] for name, levels in self.inner.items()} for number in range(count)]
 
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
-        """Yield faults: unequal numbers of levels, and repeated cells.
-
-        Labels do not make a cell different.
-        """
+        """Yield faults: unequal numbers of levels, and cells that are repeated, apart from labels."""
         if len({len(levels) for levels in self.inner.values()}) > 1:
             lengths = ", ".join(f"{name} has {len(levels)}" for name, levels in self.inner.items())
             yield ("study", "design"), f"zip needs factors with equally many levels, but {lengths}"

@@ -82,10 +82,7 @@ def read_label(value: Any) -> str:  # noqa: ANN401 -- as above
 
 
 def read_tags(value: Any) -> tuple[str | None, ...]:  # noqa: ANN401 -- as above
-    """Return the class of each token, from a list or a space-separated text.
-
-    Tokens that are not scored have None.
-    """
+    """Return each token's class, from a list or a space-separated text; None for one that is not scored."""
     found = value.split() if isinstance(value, str) else value
     if not isinstance(found, list) or not found:
         raise ValueError(f"expected a list of labels, or a text with spaces between them, got {shown(value)}")

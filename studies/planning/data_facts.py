@@ -31,10 +31,7 @@ class DataFacts:
 
 
 def find_data_facts(study: Study, labelled: Sequence[tuple[str, TrialSettings]], locate: Locate) -> DataFacts:
-    """Find facts and warnings about the data of a study's trials.
-
-    `labelled` has the label and the settings of each model.
-    """
+    """Find facts and warnings about the data of trials, from the label and settings of each model."""
     by_task: dict[str, TrialSettings] = {}
     for _, settings in labelled:
         by_task.setdefault(settings.task.model_dump_json(), settings)

@@ -462,10 +462,7 @@ def recipe_dimensions(draft: Draft) -> dict[str, Dimension]:
 
 
 def _valid_axes(draft: Draft) -> dict[str, PlacedLevels]:
-    """Return the valid values of each placeholder.
-
-    A value is invalid if it has a placeholder that no valid value can fill.
-    """
+    """Return the valid values of each placeholder: those without a placeholder that no valid value fills."""
     axes, previous = draft.axes(), dict[str, PlacedLevels]()
     while axes != previous:  # a level without a valid filling is invalid, which may make other levels invalid
         previous = axes

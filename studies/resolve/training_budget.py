@@ -27,10 +27,7 @@ SECONDS_EFFECT = "its steps depend on the device, and FLOPs count one step an ep
 
 
 class BudgetSettings(StrictModel):
-    """Keys of `[train]` that state a training's length in tokens or FLOPs.
-
-    They stand in place of `steps_per_epoch`.
-    """
+    """Keys of `[train]` with a training's length in tokens or FLOPs, in place of `steps_per_epoch`."""
 
     tokens: int | None = Field(default=None, ge=1)
     """the tokens of the whole training, instead of steps_per_epoch: each epoch has the number of steps that

@@ -152,10 +152,7 @@ Directions = Annotated[
 
 
 class SearchBudget(StrictModel):
-    """Keys of `[search] budget`: limits on all trainings of a search.
-
-    Once one of them is reached, no new point begins.
-    """
+    """Keys of `[search] budget`: limits on all trainings of a search, beyond which no new point begins."""
 
     trainings: int | None = Field(default=None, ge=1)
     """number of trainings, pruned ones included"""

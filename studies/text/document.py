@@ -196,10 +196,7 @@ def read_document(path: Path, overrides: Sequence[str] = ()) -> Document:
 def _apply_override(
     data: dict[str, Any], places: dict[KeyPath, tuple[str, KeyValueSpan]], override: str
 ) -> list[StudyFault]:
-    """Apply an override such as `train.lr=0.1` to the data; return the faults.
-
-    A value that is not TOML counts as a text.
-    """
+    """Apply an override such as `train.lr=0.1`, whose value is TOML or a plain text; return the faults."""
     if (deep := _find_too_deep(override)) is not None:
         return [fault_at(override, deep, _TOO_DEEP, override=True)]
     left, sign, right = override.partition("=")

@@ -33,10 +33,7 @@ _SCALAR = re.compile(r"[^,\]}#\n]*[^,\]}#\n \t]")  # a date may have a space ins
 
 @dataclass(frozen=True, slots=True)
 class KeyValueSpan:
-    """The positions of a key and its value.
-
-    An item of an array has no key; its own position stands for both.
-    """
+    """The positions of a key and its value; an item of an array has its own position for both."""
 
     key: Span
     value: Span
