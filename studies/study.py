@@ -32,7 +32,6 @@ from .schema.design import (
     DesignReader,
     Expansion,
     HeldTrials,
-    NoneHeld,
     PlannedRung,
     expand_tables,
     read_expansions,
@@ -392,7 +391,7 @@ def read_size(diagnostics: Diagnostics) -> tuple[StudySettings | None, int, int]
 
 
 def _held_trials(expansions: Mapping[str, Expansion]) -> HeldTrials:
-    return next((each for each in expansions.values() if isinstance(each, HeldTrials)), NoneHeld())
+    return next((each for each in expansions.values() if isinstance(each, HeldTrials)), HeldTrials())
 
 
 def _read_design(
