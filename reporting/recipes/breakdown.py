@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from textwrap import fill
 from typing import Any
 
-from ...grammar import Analysis, ModelConfig, ModelPart, PartKind, Recipe, TrainingMemory
+from ...grammar import Analysis, ModelConfig, ModelPart, PartKind, Recipe
 from ...grammar.vocabulary.spec import uncounted_kernels
 from ...studies.text.units import (
     WIDTH,
@@ -38,27 +38,27 @@ def render(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
         ("", "", "/token", "", "", "/token", "state"),
     ]
     tree = analysis.tree_with_memory(sizes.batch)
-    for label, part in (*_iter_tree(tree.parts), ("total", tree)):
-        rows.append((label, *format_costs(part, sizes, size)))
-    below = map(_indented, sentences(analysis, sizes))
+    for inner in tree.parts:
+        rows.append((inner.label, *format_costs(inner, sizes, size)))
+        rows += [(label, *format_costs(part, sizes, size)) for label, part in _iter_inner(inner, "")]
+    rows.append(("total", *format_costs(tree, sizes, size)))
+    below = (
+        fill(text, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+        for text in sentences(analysis, sizes)
+    )
     return "\n".join([heading(recipe), "", *_aligned(rows), "", *below, ""])
 
 
 def sentences(analysis: Analysis, sizes: Sizes) -> list[str]:
     """Return the sentences that `recipe show` prints below its table of parts."""
-    training = _training(analysis.memory(sizes.batch))
-    kernels = uncounted_kernels(analysis.root)
+    memory, kernels = analysis.memory(sizes.batch), uncounted_kernels(analysis.root)
+    training = (
+        f"training holds {format_bytes(memory.parameters)} of parameters, "
+        f"{format_bytes(memory.gradients)} of gradients, {format_bytes(memory.optimizer)} of Adam's, "
+        f"{format_bytes(memory.activations)} of activations and {format_bytes(memory.logits)} of logits; "
+        f"about {format_bytes(memory.peak)} at the peak"
+    )
     return list(filter(None, [conditions(analysis, sizes), training, generation_memory(analysis), kernels]))
-
-
-def iter_parts(part: ModelPart, depth: int = 0) -> Iterator[tuple[str, int, ModelPart]]:
-    """Yield every part inside a model part, with its label and nesting depth.
-
-    A part comes before the parts inside it.
-    """
-    for inner in part.parts:
-        yield inner.label, depth, inner
-        yield from iter_parts(inner, depth + 1)
 
 
 def format_costs(part: ModelPart, sizes: Sizes, size: float) -> tuple[str, str, str, str, str, str]:
@@ -177,30 +177,12 @@ def generation_memory(analysis: Analysis) -> str:
     return f"generation in 16 bits keeps {' and '.join(kept)}" if kept else ""
 
 
-def _training(memory: TrainingMemory) -> str:
-    return (
-        f"training holds {format_bytes(memory.parameters)} of parameters, "
-        f"{format_bytes(memory.gradients)} of gradients, {format_bytes(memory.optimizer)} of Adam's, "
-        f"{format_bytes(memory.activations)} of activations and {format_bytes(memory.logits)} of logits; "
-        f"about {format_bytes(memory.peak)} at the peak"
-    )
-
-
-def _indented(text: str) -> str:
-    return fill(text, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
-
-
-def _iter_tree(parts: tuple[ModelPart, ...]) -> Iterator[tuple[str, ModelPart]]:
-    for part in parts:
-        yield part.label, part
-        yield from _iter_children(part, "")
-
-
-def _iter_children(part: ModelPart, indent: str) -> Iterator[tuple[str, ModelPart]]:
+def _iter_inner(part: ModelPart, indent: str) -> Iterator[tuple[str, ModelPart]]:
+    """Yield the parts inside a part, with labels that draw the tree."""
     for number, inner in enumerate(part.parts, 1):
         last = number == len(part.parts)
         yield f"{indent}{'└─' if last else '├─'} {inner.label}", inner
-        yield from _iter_children(inner, indent + ("   " if last else "│  "))
+        yield from _iter_inner(inner, indent + ("   " if last else "│  "))
 
 
 def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:

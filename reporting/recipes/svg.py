@@ -57,7 +57,8 @@ def render(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
         *(line for row in flow.rows for line in _row(row, tree, analysis, sizes)),
         _path(f"M{_MARGIN} {total - 16}H{_WIDTH - _MARGIN}"),
         *_row(row, tree, analysis, sizes),
-        *_conditions(analysis, sizes, total + 36),
+        _text(_MARGIN, total + 36, conditions(analysis, sizes), "f"),
+        *([_text(_MARGIN, total + 56, kept, "f")] if (kept := generation_memory(analysis)) else ()),
     ]
     height = total + 56 + _MARGIN
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}"'
@@ -152,12 +153,11 @@ class _StreamLayout:
             self.series((inner,), stream)
             self.strokes.append(_path(f"M{stream} {first}V{self.y - _ROW + 9}"))
         end = self.y
-        names = ("parameters", "kept")
         # the costs that are not in any part: those of the addition and of its norm
-        figures = {
-            name: getattr(part, name) - sum(getattr(one, name) for one in part.parts) for name in names
-        }
-        self._add(ModelPart(label="", **figures), "added, with their norm", fork + 12, "f")
+        parameters = part.parameters - sum(one.parameters for one in part.parts)
+        kept = part.kept - sum(one.kept for one in part.parts)
+        rest = ModelPart(label="", parameters=parameters, kept=kept)
+        self._add(rest, "added, with their norm", fork + 12, "f")
         self.strokes.append(_path(f"M{x} {start - 11}q14 0 14 11V{end - 11}q0 11 -14 11"))
 
     def _add(self, part: ModelPart, label: str, x: float, mark: str = "") -> None:
@@ -190,27 +190,21 @@ def _brackets(parts: tuple[ModelPart, ...]) -> int:
 
     Each level of repetition needs a bracket.
     """
-    inner = (
-        (part.kind is PartKind.COPIES) + _brackets(part.parts)
-        for part in parts
-        if part.kind is not PartKind.SUM
-    )
-    return max(inner, default=0)
+    inside = (part for part in parts if part.kind is not PartKind.SUM)
+    return max(((part.kind is PartKind.COPIES) + _brackets(part.parts) for part in inside), default=0)
 
 
 def _spread(part: ModelPart) -> tuple[ModelPart, ...]:
-    ratios = {name: _ratio(part, name) for name in ("parameters", "flops", "kept")}
+    ratios = dict[str, float]()
+    for name in ("parameters", "flops", "kept"):
+        inside = sum(getattr(one, name) for one in part.parts)
+        ratios[name] = getattr(part, name) / inside if inside else 1.0
 
     def times(inner: ModelPart) -> ModelPart:
         figures = {name: round(ratio * getattr(inner, name)) for name, ratio in ratios.items()}
         return replace(inner, **figures, parts=tuple(map(times, inner.parts)))
 
     return tuple(map(times, part.parts))
-
-
-def _ratio(part: ModelPart, name: str) -> float:
-    inner = sum(getattr(one, name) for one in part.parts)
-    return getattr(part, name) / inner if inner else 1.0
 
 
 def _row(row: _SvgRow, tree: ModelPart, analysis: Analysis, sizes: Sizes) -> Iterator[str]:
@@ -242,12 +236,6 @@ def _heads(analysis: Analysis, y: float) -> Iterator[str]:
     for name, x in zip(names, _NUMBERS, strict=True):
         yield _text(x, y, name, "n f")
     yield _text(_REACH, y, "reach", "f")
-
-
-def _conditions(analysis: Analysis, sizes: Sizes, y: float) -> Iterator[str]:
-    yield _text(_MARGIN, y, conditions(analysis, sizes), "f")
-    if kept := generation_memory(analysis):
-        yield _text(_MARGIN, y + 20, kept, "f")
 
 
 def _text(x: float, y: float, text: str, mark: str = "") -> str:
