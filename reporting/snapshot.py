@@ -83,11 +83,6 @@ class Snapshot:
         return [each.spec.name for each in self.claims() if each.verdict is Verdict.CONFIRMED]
 
     @cached_property
-    def begun(self) -> Sequence[str]:
-        """Return the ids of a grid's trials that have a checkpoint but no outcome."""
-        return started_trials(self.study, self.store, self.outcomes["trial"])
-
-    @cached_property
     def metrics(self) -> pl.DataFrame:
         """Return the stored metric history of the study's trials, including trials of added seeds."""
         return self.store.metrics([trial.id for trial in self.study.with_later_seeds().trials])
@@ -115,14 +110,15 @@ class Snapshot:
     ) -> list[Table]:
         """Return the tables for `specs` (default: the study's own).
 
-        Raise TableError if one is invalid. `begun` replaces the begun trials that are found by their
-        checkpoints.
+        Raise TableError if one is invalid. `begun` has the ids of begun trials (default: those of a grid's
+        trials that have a checkpoint but no outcome).
         """
         from .tables.table import build_table  # noqa: PLC0415 -- a status does without it
 
-        started = self.begun if begun is None else begun
+        if begun is None:
+            begun = started_trials(self.study, self.store, self.outcomes["trial"])
         return [
-            build_table(self.study, spec, self.outcomes, published=published, begun=started)
+            build_table(self.study, spec, self.outcomes, published=published, begun=begun)
             for spec in (self.study.tables if specs is None else specs)
         ]
 

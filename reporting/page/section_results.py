@@ -23,7 +23,7 @@ from ..claims.terminal import (
     measured_sentences,
     settings_sentences,
 )
-from ..claims.verdicts import ClaimResult, ComparisonResult, Verdict, count_verdicts, verdict_word
+from ..claims.verdicts import ComparisonResult, Verdict, count_verdicts, verdict_word
 from ..outcomes import short_commit, torch_words
 from ..snapshot import Snapshot
 from ..subject import study_levels
@@ -123,9 +123,8 @@ def shown_tables(study: Study) -> tuple[TableKind, ...]:
 
 def _free_name(name: str, specs: Sequence[ResultKeys]) -> str:
     taken = {spec.name for spec in specs}
-    return next(
-        each for each in map(f"{name}{{}}".format, ["", *range(2, len(taken) + 3)]) if each not in taken
-    )
+    others = (f"{name}{number}" for number in range(2, len(taken) + 3))
+    return next(each for each in (name, *others) if each not in taken)
 
 
 def shown_curves(study: Study) -> tuple[CurveKind, ...]:
@@ -172,13 +171,13 @@ def claims(inputs: Snapshot) -> Mapping[str, object] | None:
                 "spec": each.spec,
                 "verdict": each.verdict_text,
                 "tested_for": each.deciding.tested_for,
-                "numbers": _numbers(each, each.deciding, each.needed, each.verdict),
+                "numbers": _numbers(each.deciding, each.seeds, each.needed, each.verdict),
                 "notes": (each.deciding_parts, *format_missing(each.findings)),
                 "comparisons": [
                     (
                         verdict_word(one.verdict, small=each.small),
                         one.text,
-                        _numbers(each, one, one.needed, one.verdict),
+                        _numbers(one, each.seeds, one.needed, one.verdict),
                     )
                     for one in each.findings
                 ],
@@ -189,9 +188,7 @@ def claims(inputs: Snapshot) -> Mapping[str, object] | None:
 
 
 def _numbers(
-    checked: ClaimResult, finding: ComparisonResult, needed: int | None, verdict: Verdict
+    finding: ComparisonResult, seeds: int, needed: int | None, verdict: Verdict
 ) -> tuple[str, str, str, str]:
     effect, ends, p = format_numbers(finding, verdict)
-    interval = f"[{', '.join(ends)}]" if ends else ""
-    seeds = format_seeds(finding, checked.seeds, needed)
-    return effect, interval, p, seeds
+    return effect, f"[{', '.join(ends)}]" if ends else "", p, format_seeds(finding, seeds, needed)

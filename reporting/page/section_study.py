@@ -120,8 +120,7 @@ def _own_facts(study: Study) -> Iterator[tuple[str, list[str]]]:
     """Yield facts about the user's own files, which a trial has in place of their paths."""
     task = study.examples[0].settings.task.model_dump(mode="json") if study.own_corpus else {}
     facts = {key: value for key, value in task.items() if isinstance(value, dict)}
-    for name, text in setting_texts({"task": facts}).items():
-        yield name, [text]
+    yield from ((name, [text]) for name, text in setting_texts({"task": facts}).items())
 
 
 def _search_settings(study: Study) -> Iterator[tuple[str, list[str]]]:
@@ -139,7 +138,7 @@ def _search_settings(study: Study) -> Iterator[tuple[str, list[str]]]:
         if path == ("search", "direction"):
             texts = [each.direction for each in settings.objectives]
         if value is not None and texts:
-            yield ".".join(map(str, path)), [_unquoted(json.dumps(each)) for each in texts]
+            yield ".".join(map(str, path)), list(map(_plain_text, texts))
     for name, dimension in search.dimensions.items():
         yield f"search.space.{name}", [render(dimension)]
 
@@ -159,15 +158,14 @@ def iter_settings(inputs: Snapshot) -> Iterator[TrialSettings]:
 def setting_texts(settings: Mapping[str, Any]) -> dict[str, str]:
     """Return the settings of a trial as text, by dotted name. Settings without a value are left out."""
     return {
-        ".".join(map(str, path)): _unquoted(json.dumps(value, ensure_ascii=False))
+        ".".join(map(str, path)): _plain_text(value)
         for path, value in iter_leaves((), settings)
         if value is not None
     }
 
 
-def _unquoted(value: str) -> str:
-    read = json.loads(value)
-    return read if isinstance(read, str) else value
+def _plain_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def reproduce(inputs: Snapshot) -> Mapping[str, object]:
