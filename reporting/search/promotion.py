@@ -93,7 +93,7 @@ def winners_text(
             for name, values in cells.items()
             for at in search.across
         ),
-        *_shown(study, found, has_baseline=bool(baseline)),
+        _shown(study, found, has_baseline=bool(baseline)),
         *_claims(study, found, winners, baseline),
         *sources_table(
             study,
@@ -180,10 +180,9 @@ def trial_tables(data: Mapping[str, Any], recipe: str) -> list[str]:
 
     They are [model], [task] and [train], and [decode] if there is one.
     """
-    tables = {name: dict(data[name]) for name in TRIAL_TABLES}
-    tables["model"]["recipe"] = recipe
-    named = [*TRIAL_TABLES, *(["decode"] if "decode" in data else [])]
-    return [toml_table(f"[{name}]", tables[name] if name in tables else data[name]) for name in named]
+    tables = {name: data[name] for name in (*TRIAL_TABLES, "decode") if name in data}
+    tables["model"] = {**data["model"], "recipe": recipe}
+    return [toml_table(f"[{name}]", table) for name, table in tables.items()]
 
 
 def outer_names(study: Study) -> set[str]:
@@ -262,14 +261,10 @@ def _header(study: Study, data: Mapping[str, Any], winners: int, seeds: int) -> 
 
 
 def _fixed(study: Study) -> dict[str, Level]:
-    own = (*study.dimensions, SEED)
     has_rungs = study.search is not None and study.search.rungs.rungs
     made = (EPOCHS, LENGTH, DATA) if has_rungs else ()  # the file has no holes for these
-    return {
-        name: levels[0]
-        for name, levels in study.factors.items()
-        if name in outer_names(study) and name not in own and name not in made
-    }
+    names = outer_names(study).difference(study.dimensions, (SEED, *made))
+    return {name: levels[0] for name, levels in study.factors.items() if name in names}
 
 
 def _cell(study: Study, name: str, at: Mapping[str, Level], *, values: Mapping[str, Level], note: str) -> str:
@@ -296,27 +291,18 @@ def _filled(value: Level, values: Mapping[str, Level]) -> Level:
 
 
 def _measured_words(point: FoundPoint, found: SearchPoints) -> str:
-    parts = [words for goal in found.goals if (words := _goal_words(goal.name, point))]
-    return f"in the search {', '.join(parts)} over {plural(point.seeds, 'seed')}"
+    known = [(goal.name, value) for goal in found.goals if (value := point.mean(goal.name)) is not None]
+    words = ", ".join(f"{name} {find_metric(name).format(value)}" for name, value in known)
+    return f"in the search {words} over {plural(point.seeds, 'seed')}"
 
 
-def _goal_words(metric: str, point: FoundPoint) -> str:
-    value = point.mean(metric)
-    return "" if value is None else f"{metric} {find_metric(metric).format(value)}"
-
-
-def _shown(study: Study, found: SearchPoints, *, has_baseline: bool) -> Iterator[str]:
+def _shown(study: Study, found: SearchPoints, *, has_baseline: bool) -> str:
     across = study.search.settings.across if study.search else ()
     goals = [goal.name for goal in found.goals if goal.name in METRICS_AND_COSTS]
     goals += [each.name for each in _reported(study, found) if each.name in METRICS_AND_COSTS]
-    keys: dict[str, Any] = {
-        "name": "winners",
-        "rows": POINT,
-        **({"columns": across[0]} if across else {}),
-        "value": list(dict.fromkeys([*goals, "parameters"])),
-        "best": "test",
-    }
-    yield toml_table("[[table]]", {**keys, **({BASELINE: BASELINE} if has_baseline else {})})
+    keys: dict[str, Any] = {"name": "winners", "rows": POINT} | ({"columns": across[0]} if across else {})
+    keys |= {"value": list(dict.fromkeys([*goals, "parameters"])), "best": "test"}
+    return toml_table("[[table]]", keys | ({BASELINE: BASELINE} if has_baseline else {}))
 
 
 def _reported(study: Study, found: SearchPoints) -> list[SearchObjective]:
