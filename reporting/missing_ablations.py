@@ -123,7 +123,11 @@ class RequestedCell:
             table.pop(path[-1], None)
         else:
             table[path[-1]] = value
-        return _resolved(self.model, change, tables)
+        try:
+            settings = resolve_settings(Template(tables=tables), {})
+        except InvalidTableError:
+            return None
+        return RequestedCell(model=self.model, change=change, tables=tables, settings=settings)
 
     def with_root(self, root: Value) -> RequestedCell | None:
         """Return a copy of this cell with another recipe; None if the recipe does not fit."""
@@ -360,23 +364,10 @@ def _cell_of(study: Study, model: str, change: str, trial: Trial) -> RequestedCe
     open_values = {**values, **{name: f"{{{name}}}" for name in absent}}
     tables = study.template.fill(open_values, study.template.paths_of(absent))
     tables["model"]["recipe"] = trial.settings.model.recipe
-    cell = _resolved(model, change, tables)
-    assert cell is not None, "the study file was checked"
-    own, filled = (each.train.model_dump(mode="json") for each in (trial.settings, cell.settings))
-    changed = {key: value for key, value in own.items() if value != filled[key]}  # changed by a ladder
-    if not changed:
-        return cell
-    tables["train"] |= changed
-    found = _resolved(model, change, tables)
-    assert found is not None, "a trial's settings are valid"
-    return found
-
-
-def _resolved(model: str, change: str, tables: Mapping[str, Any]) -> RequestedCell | None:
-    try:
-        settings = resolve_settings(Template(tables=tables), {})
-    except InvalidTableError:
-        return None
+    filled = resolve_settings(Template(tables=tables), {}).train.model_dump(mode="json")
+    own = trial.settings.train.model_dump(mode="json")
+    tables["train"] |= {key: value for key, value in own.items() if value != filled[key]}  # as a ladder does
+    settings = resolve_settings(Template(tables=tables), {})
     return RequestedCell(model=model, change=change, tables=tables, settings=settings)
 
 
