@@ -190,18 +190,7 @@ def _compute(studies: Sequence[Snapshot]) -> Iterator[str]:
     verdicts and tables may use them, and so do the earlier trials that a trial continues. Other stored trials
     that the studies do not have any more are counted apart.
     """
-    columns = (
-        "trial",
-        "status",
-        "seconds",
-        "flops",
-        "device",
-        "version",
-        "commit",
-        "torch_version",
-        "cuda_version",
-    )
-    rows = pl.concat([now.trainings.select(*columns, "python_version") for now in studies])
+    rows = pl.concat([now.trainings for now in studies], how="diagonal")
     rows = rows.unique("trial").sort("device", "trial")
     statuses = Counter(rows["status"].to_list())
     counts = ", ".join(f"{count:,} {status}" for status, count in sorted(statuses.items()))
