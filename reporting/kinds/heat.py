@@ -181,10 +181,8 @@ class Matrix(Content):
         if plot.last and not self.is_readable:
             steps, height = 24, min(plot.height, 80.0)  # of the scale beside the map
             for step in range(steps):
-                ends = [
-                    height * step / steps,
-                    height * (step + 1.02) / steps,
-                ]  # the overlap hides gaps when drawn
+                # the overlap hides gaps when drawn
+                ends = [height * step / steps, height * (step + 1.02) / steps]
                 look = {"color": str(_LIGHT + step / (steps - 1) * (_DARK - _LIGHT)), "linewidth": 6}
                 plot.stroke([plot.width + 11] * 2, ends, solid_capstyle="butt", **look)
             for (_, text), y in zip(self.ends, (3.0, height - 3), strict=True):

@@ -35,7 +35,7 @@ from ..curves.draw.style import DIM, LIGHT, TEXT, TICK, Stroke, crop_names, line
 from ..picked_levels import PickKeys, Place, pick_cells, pick_note, place_of
 from ..statistics.estimates import Interval, mean
 from ..subject import Observation, Observations, ResultSubject
-from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Table, interval_cell, number_cell
+from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Table, interval_cell, number_cell
 
 if TYPE_CHECKING:
     import polars as pl
@@ -132,7 +132,7 @@ class ScalingTable(LawKeys, TableKind):
             rows=tuple(map(one_line, names)),
             columns=tuple(columns),
             cells=tuple(tuple(_row(self, metric, cells)) for cells in found.cells.values()),
-            footnotes=Footnotes().as_tuple(),
+            footnotes=(),
             provenance=subject.provenance(found.observations.trials),
             keys=tuple(ColumnKey(metric=metric.name, level=text) for text in columns),
             spread="ci",
