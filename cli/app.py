@@ -30,10 +30,7 @@ class _CommandGroup(PanelGroup):
     """A group of commands with the option `--plugin`."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 -- classes that Typer keeps to itself
-        """Return the named command with the option `--plugin`.
-
-        A group of commands is returned without it.
-        """
+        """Return the named command with the option `--plugin`, and a group of commands without it."""
         command = super().get_command(ctx, cmd_name)
         is_group = isinstance(command, PanelGroup)
         if command and not is_group and all(parameter.name != "plugin" for parameter in command.params):
@@ -42,10 +39,7 @@ class _CommandGroup(PanelGroup):
 
 
 class _Program(_CommandGroup):
-    """The program `activemem`, which has all groups of commands.
-
-    For wrong input and system errors, it prints a message instead of a traceback.
-    """
+    """The program `activemem`. For wrong input and system errors it prints a message, not a traceback."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 -- a context that Typer keeps to itself
         return [name for entries in PANELS.values() for name in entries]

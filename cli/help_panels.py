@@ -14,10 +14,7 @@ _MAX_SHORT_HELP = 1000  # the whole first sentence, which is wrapped
 
 
 class PanelCommand(TyperCommand):
-    """A command whose help shows options under headings.
-
-    The heading of an option is its attribute `rich_help_panel`.
-    """
+    """A command whose help shows options below headings, which are their attribute `rich_help_panel`."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 -- classes that Typer keeps to itself
         """Write the arguments, the plain options, and then the options below each heading."""

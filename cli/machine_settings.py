@@ -57,10 +57,7 @@ class TrackSettings(StrictModel):
 
 
 class MachineSettings(StrictModel):
-    """The settings of a machine, such as its folders and its cluster.
-
-    They include the resources of each trial.
-    """
+    """The settings of a machine, such as its folders, its cluster, and the resources of each trial."""
 
     results: str = Field(default="results", min_length=1)
     """the store: a folder relative to this file, or s3://BUCKET/PREFIX"""
@@ -111,10 +108,7 @@ class MachineSettings(StrictModel):
     @field_validator("address")
     @classmethod
     def validate_address(cls, text: str | None) -> str | None:
-        """Check that a text looks like the address of a Ray cluster.
-
-        Addresses of Ray clients are rejected.
-        """
+        """Check that a text looks like the address of a Ray cluster, and not like that of a Ray client."""
         if text and not _ADDRESS.fullmatch(text):
             client = "; run the command on a machine of the cluster" if text.startswith("ray://") else ""
             raise ValueError(f"expected auto or HOST:PORT, got {text!r}{client}")
@@ -151,10 +145,7 @@ class MachineSettings(StrictModel):
     @field_validator("cpus")
     @classmethod
     def validate_count(cls, count: float) -> float:
-        """Check that Ray can schedule this number of cores.
-
-        It must be a fraction below one, or a whole number.
-        """
+        """Check that Ray can schedule this number of cores: a fraction below one, or a whole number."""
         if count > 1 and not count.is_integer():
             raise ValueError(f"expected a whole number or a fraction below 1, got {count:g}")
         return count
@@ -232,9 +223,7 @@ def load_settings(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> ResolvedSettings:
-    """Return this machine's settings for a command that runs in `folder`.
-
-    By default, it is the working directory.
+    """Return the settings for a command that runs in `folder`, by default the working directory.
 
     None on the command line means that the option is missing. Raises SettingsError.
     """
@@ -274,12 +263,7 @@ def load_settings(
 def open_results(
     study: str | None, results: str | None, overrides: Sequence[str] | None = None
 ) -> StudyResults:
-    """Open a study together with its store.
-
-    The study is given by its name or by the path of its file.
-
-    For a name, return the study as it last ran; for a path, as the file is now.
-    """
+    """Open a study and its store, by its name as it last ran, or by a path as the file is now."""
     from ..reporting.results import open_study
 
     return open_study(study, load_settings({"results": results}).store, overrides or ())
@@ -300,10 +284,7 @@ def configured_plugins() -> tuple[Path, ...]:
 
 
 def _layers(path: Path | None, environment: Mapping[str, str]) -> Iterator[_Layer]:
-    """Yield the settings of RAY_ADDRESS, of the file at `path`, and of activemem's variables.
-
-    Later ones take precedence.
-    """
+    """Yield the settings of RAY_ADDRESS, of the file at `path` and of variables, in rising priority."""
     address = environment.get(_RAY_ADDRESS, "")
     if address not in ("", "local"):
         yield _layer("environment", {"address": address}, {"address": _RAY_ADDRESS})
@@ -343,10 +324,7 @@ def _layer(
 
 
 def _value(name: str, text: str) -> float | bool | str | list[str]:
-    """Convert the text of an environment variable to the type of its setting.
-
-    A text that does not fit is returned unchanged.
-    """
+    """Convert the text of an environment variable to the type of its setting, if it fits."""
     if name == "plugins":
         return [each for each in text.split(os.pathsep) if each]
     if name in ("cpus", "gpus", "time_limit_s"):

@@ -1,7 +1,4 @@
-"""Messages about missing results and failed trials.
-
-They have the commands that the user needs next.
-"""
+"""Messages about missing results and failed trials, with the commands that the user needs next."""
 
 from __future__ import annotations
 
@@ -41,10 +38,7 @@ if TYPE_CHECKING:
 
 
 def no_models_note(study: Study, store: Store) -> str:
-    """Return a message that a store has no model of a study, with the command that trains models.
-
-    It also says how to keep the models.
-    """
+    """Return a message that a store has no model of a study, with the command that trains and keeps one."""
     setting = "" if study.header.keep_weights else "set keep_weights = true in [study], then "
     return f"no model of {study.name} is in {_store_and_command(study, store, setting)}"
 
@@ -76,10 +70,7 @@ def failure_help(study: Study, store: Store, reasons: Collection[str]) -> list[s
 def train_command(
     study: Study, store: Store, *, max_trials: int | None = None, retry_failed: bool = False
 ) -> str:
-    """Return the command that trains a study and stores the results in `store`.
-
-    It loads the same plug-ins.
-    """
+    """Return the command that trains a study with the loaded plug-ins, and stores the results in `store`."""
     options = {"max_trials": max_trials, "retry_failed": retry_failed, "set": study.document.overrides}
     return _command(store, "study", "run", _study_argument(study, store), **options)
 
@@ -92,10 +83,7 @@ def _command(store: Store, *words: str, **options: str | int | Sequence[str] | N
 
 
 def _study_argument(study: Study, store: Store) -> str:
-    """Return the name or the file of a study, as an argument for commands.
-
-    It is the name if the study comes with activemem.
-    """
+    """Return a study as an argument for commands: its file, or its name if it comes with activemem."""
     shipped = shipped_studies().get(study.name)
     if (path := study.document.path) is None:
         recorded = (store.records.load(study.name) or {}).get("path")

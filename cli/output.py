@@ -75,10 +75,7 @@ def bold(text: str) -> str:
 
 
 def print_piece(text: str) -> None:
-    """Write a text to standard output at once, without a line break at its end.
-
-    Control characters are replaced.
-    """
+    """Write a text to standard output at once, without control characters or a final line break."""
     print(replace_unprintable(text), end="", flush=True)
 
 

@@ -1,7 +1,4 @@
-"""Loading of plug-ins.
-
-A command's options, the environment or activemem.toml name them.
-"""
+"""Loading of the plug-ins that a command's options, the environment or activemem.toml name."""
 
 from __future__ import annotations
 
@@ -70,10 +67,7 @@ def load_configured() -> None:
 
 
 def given_plugins(context: typer.Context) -> list[str]:
-    """Return the plug-ins that the options of the current command name.
-
-    The command that continues a run repeats them.
-    """
+    """Return the plug-ins in the options of the current command, for the command that continues a run."""
     return list(context.find_root().meta.get(_GIVEN, ()))
 
 

@@ -214,19 +214,13 @@ def export(
 
 
 def _lines_of_stdin() -> Iterator[str]:
-    """Yield the lines of standard input as they arrive.
-
-    Raise ActivememError for a line that is not UTF-8.
-    """
+    """Yield the lines of standard input as they arrive. Raise ActivememError for a line that is not UTF-8."""
     for number, line in enumerate(sys.stdin.buffer, start=1):
         yield _decode(line, f"standard input, line {number:,}")
 
 
 def _decode(data: bytes, where: str) -> str:
-    """Decode UTF-8 text with universal line breaks.
-
-    Raise ActivememError with the first invalid byte.
-    """
+    """Decode UTF-8 text with universal line breaks. Raise ActivememError with the first invalid byte."""
     try:
         return data.decode().replace("\r\n", "\n")
     except UnicodeDecodeError as error:

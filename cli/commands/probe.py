@@ -177,10 +177,7 @@ def _open_with_weights(name: str, store: Store) -> StudyResults:
 def _print_probes(
     study: Study, probes: Iterator[ProbeResult], verb: str = "probed"
 ) -> list[tuple[str, ProbeResult]]:
-    """Print a line for each new measurement of a stored model, then a line of counts.
-
-    Return all results, each after its status.
-    """
+    """Print a line for each new measurement, then counts. Return all results, each after its status."""
     from ..views.trial_lines import TrialNameColumns
 
     found: list[tuple[str, ProbeResult]] = []

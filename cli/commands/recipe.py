@@ -1,7 +1,4 @@
-"""`activemem recipe`: commands that check, show and compare recipes.
-
-They only need the text of a recipe.
-"""
+"""`activemem recipe`: commands that need only the text of a recipe."""
 
 from __future__ import annotations
 

@@ -75,9 +75,7 @@ def _open_store(results: str | None) -> Store:
 def _report_faults(
     store: Store, results: str | None, moved: tuple[Finding, ...] | None, *, as_json: bool
 ) -> None:
-    """Check a store, and print all faults.
-
-    Files that a repair has moved (`moved`) are printed first.
+    """Check a store, and print the files that a repair has `moved`, then all faults.
 
     Raise StoreError if --results names a folder or an address that has no file of a store.
     """

@@ -271,10 +271,7 @@ class Display(Listener):
 
 @contextmanager
 def download_progress() -> Iterator[download.Progress]:
-    """Return a context manager that shows the progress of downloads on standard error.
-
-    It yields a function that reports progress.
-    """
+    """Yield a function that shows the progress of downloads on standard error."""
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:

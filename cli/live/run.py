@@ -55,10 +55,7 @@ MAX_TABLE_LINES = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """A requested run: a study, and the options of the command.
-
-    `trial_ids` are the selected trials, None for all.
-    """
+    """A requested run: a study, the options of the command, and the ids of selected trials; None for all."""
 
     study: Study
     options: RunOptions
@@ -135,10 +132,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
 def _tracked(
     listener: Listener, trackers: Mapping[str, Tracker], study: Study, store: Store
 ) -> Iterator[Listener]:
-    """Yield a listener that also sends events to the trackers.
-
-    At the end of the run, it sends them the study's tables.
-    """
+    """Yield a listener that also sends events to the trackers, and at the end the study's tables."""
     if not trackers:
         yield listener
         return
@@ -323,10 +317,7 @@ def _print_decisions(results: StudyResults, added: int, spent: float, left_s: fl
 
 
 def run_from_options(options: RunOptions) -> Summary | None:
-    """Run a study with these options, and return its summary, if there is one.
-
-    If requested, also print JSON.
-    """
+    """Run a study with these options, print JSON if requested, and return the summary, if there is one."""
     budget_s = options.budget_s()
     given = {name: getattr(options, name) for name in ("results", "address", "pack")}
     settings = load_settings(given)
@@ -357,10 +348,7 @@ def run_from_options(options: RunOptions) -> Summary | None:
 
 
 def _print_notes(study: Study, store: Store) -> None:
-    """Print warnings about the study's own data, and notes on possible typing errors.
-
-    The notes are about names and paths.
-    """
+    """Print warnings about the study's own data, and notes on names and paths that may be typing errors."""
     own = study.own_corpus.summary if study.own_corpus else None
     for text in own.warnings if own else ():
         print_stderr("\n".join(labelled_lines("warning", text, output_width())))

@@ -63,10 +63,7 @@ def print_end(now: StudyNow) -> bool:
 
 
 def _read(reader: StoreReader, study: Study) -> StudyNow | None:
-    """Return the study's state in its store; None before its first run.
-
-    Raise StudyError if the stored record of the study cannot be read.
-    """
+    """Return the study's state; None before its first run. Raise StudyError if its record cannot be read."""
     found = reader.current().studies.get(study.name)
     if isinstance(found, StudyError):
         raise found
@@ -74,10 +71,7 @@ def _read(reader: StoreReader, study: Study) -> StudyNow | None:
 
 
 def _not_begun(study: Study, store: Store) -> StudyNow:
-    """Return the state of a study that has not run yet.
-
-    It may have results all the same, if other studies have trained the same trials.
-    """
+    """Return the state of a study that has not run yet. Other studies may have trained some of its trials."""
     own = study_outcomes(study, stored_outcomes(store, study))
     return StudyNow(
         study=study,

@@ -121,10 +121,7 @@ def _names(kind: str) -> Iterable[str]:
 
 
 def _titles(kind: str) -> dict[str, str]:
-    """Return a short description of each name of a kind.
-
-    The kind is the designs, the kinds of tables, or the kinds of figures.
-    """
+    """Return a short description of each design, kind of table, or kind of figure."""
     if kind == "designs":
         return {name: find_design(name).title for name in DESIGNS}
     return {  # the first line of the docstring is `[[table]] kind = "points"`: then what the table shows

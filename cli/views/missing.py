@@ -1,7 +1,4 @@
-"""Ablations that a reviewer may request, as lines of text.
-
-They are grouped by kind, with the cost of each.
-"""
+"""Ablations that a reviewer may request, as lines of text: grouped by kind, with the cost of each."""
 
 from __future__ import annotations
 
@@ -20,12 +17,7 @@ _MIN_WORDS_WIDTH = 24  # a request with less room beside its costs is on the lin
 def format_missing(
     missing: MissingAblations, costs: Sequence[RequestCost], *, width: int = WIDTH
 ) -> Iterator[str]:
-    """Yield lines about missing ablations, under a heading for each kind.
-
-    They are not trained yet.
-
-    The total cost follows.
-    """
+    """Yield lines about missing ablations under a heading for each kind, then their total cost."""
     held = ", ".join(f"{name} = {level_name(level)}" for name, level in missing.held.items())
     models, own = plural(len(missing.models), MODEL), plural(len(missing.study.seeds), "seed")
     new = (

@@ -32,10 +32,7 @@ _Section = tuple[_Row, Sequence[_Row]]
 
 
 def format_sheet(sheet: PaperSheet, width: int, *, tables: bool) -> str:
-    """Return the results for a paper in columns, then its tables.
-
-    The tables have measured and published numbers.
-    """
+    """Return the results for a paper in columns, then its tables with measured and published numbers."""
     lines = [part for line in _summary(sheet) for part in wrap(line, width, subsequent_indent="  ")]
     for header, rows in _sections(sheet):
         claims = header[0] == "claim"
@@ -45,10 +42,7 @@ def format_sheet(sheet: PaperSheet, width: int, *, tables: bool) -> str:
 
 
 def sheet_to_markdown(sheet: PaperSheet, *, tables: bool) -> str:
-    """Return the results for a paper as Markdown tables.
-
-    Times are left out, because they depend on this machine.
-    """
+    """Return the results for a paper as Markdown tables, without times, which depend on this machine."""
     summary, lines = _summary(sheet), list[str]()
     lines += [f"**{summary[0]}**", "", *(f"- {line}" for line in summary[1:])]
     for header, rows in _sections(sheet, times=False):

@@ -12,10 +12,7 @@ from ...studies.text.units import WIDTH, plural
 
 
 def format_settings(study: Study, *, sources: bool) -> str:
-    """Return a line for each setting of a study, with its value.
-
-    The source of the value follows if `sources` is true.
-    """
+    """Return a line for each setting of a study, with its value, and its source if `sources` is true."""
     sheet = study.source_sheet
     given = {each.name: each for each in sheet.settings}
     rows = {each.name: [each.text] for each in sheet.settings} | dict(design_settings(study))

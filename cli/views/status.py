@@ -1,7 +1,4 @@
-"""The status of a study as lines of text.
-
-There are lines for failed and unfinished trials, and for the best points.
-"""
+"""The status of a study as lines of text: failed and unfinished trials, and the best points."""
 
 from __future__ import annotations
 
@@ -53,10 +50,7 @@ def explain_failures(study: Study, store: Store, now: StudyStatus) -> list[str]:
 
 
 def format_unfinished(study: Study, now: StudyStatus) -> list[str]:
-    """Return a line for each begun trial, the latest first.
-
-    It has the trial's progress and its last activity.
-    """
+    """Return a line for each begun trial, the latest first, with its progress and its last activity."""
     if not (now.progress or now.begun or now.waiting):
         return []
     trials = {**{trial.id: trial for trial in study.trials}, **now.begun}
@@ -74,10 +68,7 @@ def format_unfinished(study: Study, now: StudyStatus) -> list[str]:
 
 
 def format_best_points(study: Study, found: SearchPoints | None) -> list[str]:
-    """Return a line for each of a search's best points.
-
-    Lines on points that are not ranked follow, one for each reason.
-    """
+    """Return a line for each of a search's best points, and for each reason why points are not ranked."""
     if study.search is None or found is None:
         return []
     best, columns = found.best(), list[list[str]]()
@@ -105,10 +96,7 @@ def format_best_points(study: Study, found: SearchPoints | None) -> list[str]:
 
 
 def studies_with_status(store: Store) -> dict[str, tuple[str, StudyStatus] | StudyError]:
-    """Return the title and status of each study, by name.
-
-    A study that cannot be read has its error instead.
-    """
+    """Return the title and status of each study by name, or the error of a study that cannot be read."""
     outcomes = store.trials(columns=STATUS_COLUMNS)
     studies = outline_studies(store, outcomes)
     loaded = [each for each in studies.values() if isinstance(each, Study)]

@@ -11,9 +11,7 @@ from ...studies.text.units import format_bytes, plural
 
 
 def format_check(store: Store, found: StoreCheck, *, repaired: bool) -> list[str]:
-    """Return the result of a store check as lines.
-
-    They are totals, findings, and commands that mend the store.
+    """Return the totals and findings of a store check as lines, with commands that mend the store.
 
     After a repair, the files that it has quarantined come first.
     """

@@ -98,12 +98,7 @@ class KeyFact(NamedTuple):
 
 
 def iter_keys(model: type[StrictModel], prefix: str = "") -> Iterator[KeyFact]:
-    """Yield the keys of a table of study files.
-
-    `model` is the Pydantic class of this table.
-
-    A key that takes inline tables is followed by the keys of these tables.
-    """
+    """Yield the keys of a table of study files, each followed by the keys of its inline tables."""
     described = key_descriptions(model)
     for key, field in model.model_fields.items():
         name = f"{prefix}{key}"
@@ -119,10 +114,7 @@ def tables_in(kind: Any) -> list[type[StrictModel]]:  # noqa: ANN401 -- a type o
 
 
 def find_keys(name: str) -> list[KeyEntry]:
-    """Return the study-file keys with this name, such as `grow_at` or `train.keep`.
-
-    `[train] keep` is another spelling of `train.keep`.
-    """
+    """Return the study-file keys with this name, such as `grow_at`, `train.keep` or `[train] keep`."""
     wanted = _plain(name)
     return _entries(lambda table, key: f".{table}.{key}".endswith(f".{wanted}"))
 

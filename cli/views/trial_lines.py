@@ -65,10 +65,7 @@ class TrialNameColumns:
         self._fits.clear()
 
     def cells(self, trial: Trial, max_width: int) -> list[str]:
-        """Return the texts that name a trial, each padded to the width of its column.
-
-        The trial must have been added before.
-        """
+        """Return the texts that name an added trial, each padded to the width of its column."""
         if max_width not in self._fits:
             self._fits[max_width] = self._fit(max_width)
         levels, columns = self._points[_point(trial)], self._fits[max_width]
