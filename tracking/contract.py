@@ -1,7 +1,4 @@
-"""The interface of trackers.
-
-Each file in `tracking/libraries` implements it for one program.
-"""
+"""The interface of trackers, which each file in `tracking/libraries` implements for one program."""
 
 from __future__ import annotations
 
@@ -55,10 +52,7 @@ class TrackedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """The data of one trial that a tracker already has.
-
-    `epochs` are the epochs with metrics, and `status` is the final status, None if the trial has not ended.
-    """
+    """The epochs with metrics that a tracker has of a trial, and its final status, if it has ended."""
 
     epochs: frozenset[int] = field(default_factory=frozenset[int])
     status: str | None = None

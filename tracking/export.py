@@ -28,10 +28,7 @@ def tracked_tables(study: Study, store: Store) -> list[TrackedTable]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyExport:
-    """Counts of exported trials, epochs and tables.
-
-    `known` counts the trials that the tracker already had.
-    """
+    """Counts of exported trials, epochs and tables, and of the trials that the tracker already had."""
 
     trials: int
     epochs: int
@@ -73,10 +70,7 @@ def _export(study: Study, store: Store, tracker: Tracker) -> StudyExport:
 def _export_trial(
     trial: Trial, row: Mapping[str, Any], course: Mapping[int, Mapping[str, float]], tracker: Tracker
 ) -> int | None:
-    """Send the missing epochs and the end of a trial to the tracker; return the number of sent epochs.
-
-    Return None if the tracker already has all data.
-    """
+    """Send the missing epochs and the end of a trial, and return how many; None if nothing was missing."""
     shown, finished = tracked_trial(trial), row["finished"].timestamp()
     known = tracker.known(shown)
     new = {epoch: metrics for epoch, metrics in course.items() if epoch not in known.epochs}

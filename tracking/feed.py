@@ -1,7 +1,4 @@
-"""Listener that sends the events of a running study to trackers.
-
-Each tracker has a thread and a queue.
-"""
+"""Listener that sends the events of a running study to trackers, each through a queue and a thread."""
 
 from __future__ import annotations
 
@@ -75,9 +72,7 @@ class TrackerThread:
         self._queue.put(update)
 
     def close(self) -> str | None:
-        """Send the queued updates, and end the thread, within a time limit.
-
-        Open trials are paused.
+        """Send the queued updates within a time limit, pause open trials, and end the thread.
 
         Return a sentence about data that the tracker has not received, or None.
         """

@@ -1,7 +1,4 @@
-"""Export of a stored search to an Optuna storage.
-
-Optuna's own programs can read it.
-"""
+"""Export of a stored search to an Optuna storage, which Optuna's own programs can read."""
 
 from __future__ import annotations
 
@@ -106,10 +103,7 @@ def _add_points(
 
 @contextmanager
 def _optuna_study(study: Study, place: str) -> Iterator[optuna.Study]:
-    """Within this context, open the Optuna study that has the name of `study`.
-
-    Create it if the file does not have it, and close the file at the end.
-    """
+    """Within this context, open or create the Optuna study that has the name of `study` in a file."""
     Path(place).parent.mkdir(parents=True, exist_ok=True)
     try:
         storage = optuna.storages.RDBStorage(f"sqlite:///{place}")

@@ -1,7 +1,4 @@
-"""Tracker for MLflow.
-
-A study is an experiment. It has a run for each trial, and one for its tables.
-"""
+"""Tracker for MLflow: a study is an experiment, with a run for each trial and one for its tables."""
 
 from __future__ import annotations
 

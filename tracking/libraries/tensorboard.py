@@ -1,7 +1,4 @@
-"""Tracker for TensorBoard.
-
-It writes a folder of event files for each trial, and one for the tables.
-"""
+"""Tracker for TensorBoard: a folder of event files for each trial, and one for the tables."""
 
 from __future__ import annotations
 
@@ -23,12 +20,7 @@ def open_tracker(place: str) -> Tracker:
 
 
 class TensorBoardFiles(Tracker):
-    """Tracker that writes event files for TensorBoard.
-
-    Each epoch is a step.
-
-    Every method writes its data to disk at once.
-    """
+    """Tracker that writes event files. Each epoch is a step, and every method writes to disk at once."""
 
     def __init__(self, place: str) -> None:
         self._root = Path(place)

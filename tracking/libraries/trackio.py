@@ -1,6 +1,4 @@
-"""Tracker for Trackio.
-
-A study is a project, with a run for each trial and one for its tables.
+"""Tracker for Trackio: a study is a project, with a run for each trial and one for its tables.
 
 Trackio stores projects in SQLite files. Trackio's own storage classes write the files without its server, so
 all data are on disk at once.

@@ -1,6 +1,4 @@
-"""Tracker for Weights & Biases in offline mode.
-
-A study is a project, with a run for each trial.
+"""Tracker for Weights & Biases in offline mode: a study is a project, with a run for each trial.
 
 One more run has the tables of the study. Nothing is sent anywhere: the library writes a folder for each run,
 which its own `wandb sync` uploads. A run is written when its trial ends, since its steps must be in one file
